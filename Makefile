@@ -1,0 +1,36 @@
+# Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-demo demo test lint bench clean
+
+PY := .venv/bin/python
+# Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
+PYTEST_FLAGS ?= -q -n auto
+# mypy refuses a path that is not there.
+TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests bench)
+
+help: ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: ## make .venv and install the Debian packages that the tests use
+	@python3 tools/setup.py --for test
+
+# Asked every time: set-up itself knows whether it is whole, also after .venv was removed or the tree moved.
+setup-demo:
+	@python3 tools/setup.py --for demo
+
+demo: setup-demo ## the main job in one go: GDB on a sample without DWARF CFI
+	@$(PY) tools/demo.py
+
+lint: setup ## ruff and mypy
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m mypy --no-error-summary $(TYPED)
+
+test: lint ## lint, then all tests
+	@$(PY) -m pytest $(PYTEST_FLAGS)
+
+bench: setup ## measure speed
+	@$(PY) -m bench
+
+clean: ## remove what the other targets made
+	@rm -rf .venv .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,48 @@
+"""AArch64 (AAPCS64) in both byte orders, specification 3.2: return address and frame pointer are saved together."""
+
+from __future__ import annotations
+
+from sframe_unwind.abi.base import Abi
+from sframe_unwind.errors import FormatError
+from sframe_unwind.format.header import Header
+from sframe_unwind.rule import Place, Rule, saved_at_cfa
+
+SP, FP, LR = 31, 29, 30
+
+PAC_MASK = 0xFF7F_0000_0000_0000
+"""All bits above a 48-bit address but bit 55, which selects the half of the address space and is never signed."""
+
+
+def default_row(header: Header, base_is_sp: bool, words: tuple[int, ...]) -> Rule:
+    """``CFA = base + w1``, ``RA at CFA + w2``, ``FP at CFA + w3``."""
+    if len(words) > 3:
+        raise FormatError(f"AArch64 row with {len(words)} data words, expected 1 to 3")
+    ra = words[1] if len(words) > 1 else header.fixed_ra_offset
+    fp = words[2] if len(words) > 2 else header.fixed_fp_offset
+    return Rule(
+        Place(SP if base_is_sp else FP, words[0], False),
+        saved_at_cfa(ra) if ra else None,
+        saved_at_cfa(fp) if fp else None,
+    )
+
+
+_NAMES = {**{n: f"x{n}" for n in range(31)}, SP: "sp", 32: "pc"}
+
+
+def _abi(name: str, byteorder: str) -> Abi:
+    return Abi(
+        name=name,
+        elf_machine="EM_AARCH64",
+        byteorder=byteorder,
+        sp=SP,
+        fp=FP,
+        ra=LR,
+        sp_from_cfa=0,
+        default_row=default_row,
+        register_names=_NAMES,
+        pac_mask=PAC_MASK,
+    )
+
+
+LITTLE = _abi("aarch64", "little")
+BIG = _abi("aarch64_be", "big")

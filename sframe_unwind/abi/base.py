@@ -1,0 +1,45 @@
+"""What one ABI has to say for itself; the files of the ABIs mirror each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Callable, NamedTuple
+
+from sframe_unwind.format.header import Header
+from sframe_unwind.rule import Rule
+
+DefaultRow = Callable[[Header, bool, "tuple[int, ...]"], Rule]
+"""``(header, CFA is based on SP, data words) -> rule`` for the rows of default FDEs."""
+
+
+class Abi(NamedTuple):
+    """One ABI.  Registers are DWARF register numbers."""
+
+    name: str
+    """As in JSON: ``amd64``, ``aarch64``, ``aarch64_be``, ``s390x``."""
+    elf_machine: str
+    """``e_machine`` of its ELF files."""
+    byteorder: str
+    """``"little"`` or ``"big"``."""
+    sp: int
+    fp: int
+    ra: int | None
+    """Register that holds the return address at a function's entry; ``None``: it is on the stack."""
+    sp_from_cfa: int
+    """The caller's SP is the CFA plus this many bytes."""
+    default_row: DefaultRow
+    register_names: Mapping[int, str]
+    """DWARF register number to the name that the debuggers use."""
+    pac_mask: int = 0
+    """The bits of a signed return address that do not belong to the address, where the target does not say."""
+
+    def strip(self, address: int, mask: int) -> int:
+        """Return a signed return address without its authentication code.
+
+        Bit 55 tells user from kernel addresses and fills the masked bits, as the processor does.
+        """
+        return address | mask if address >> 55 & 1 else address & ~mask
+
+    def register_name(self, number: int) -> str:
+        """Return the debuggers' name of a DWARF register, or ``"DWARF register N"``."""
+        return self.register_names.get(number) or f"DWARF register {number}"

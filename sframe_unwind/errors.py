@@ -1,0 +1,61 @@
+"""The exceptions of the core: one tree, so that a caller can catch :class:`SFrameError` and be done.
+
+A message says what is wrong, where (section offset or address), what was expected and what was found.
+"""
+
+from __future__ import annotations
+
+
+class SFrameError(Exception):
+    """Base of everything that the core raises on purpose."""
+
+
+class FormatError(SFrameError):
+    """The bytes break the format.
+
+    :param what: what is wrong, with the value found and what was expected.
+    :param offset: where, in bytes from the start of the SFrame section; ``None`` where the raiser
+        cannot know and a caller adds it (:meth:`at`).
+    """
+
+    def __init__(self, what: str, offset: int | None = None) -> None:
+        self.what = what
+        self.offset = offset
+        super().__init__(what if offset is None else f"{what} (section offset {offset:#x})")
+
+    def at(self, offset: int) -> FormatError:
+        """Return the same error with its place filled in, unless it already names one."""
+        return self if self.offset is not None else type(self)(self.what, offset)
+
+
+class UnsupportedError(FormatError):
+    """Well-formed as far as can be told, but of a version, ABI or kind that is not known here."""
+
+
+class NoSFrameError(SFrameError):
+    """There is no SFrame data where it was looked for."""
+
+
+class FileError(SFrameError):
+    """A file cannot be read as what it should be; the message names the file."""
+
+
+class EncodeError(SFrameError):
+    """A value does not fit the field that the format has for it."""
+
+
+class MemoryReadError(SFrameError):
+    """Memory of the process cannot be read.
+
+    :param address: first address asked for.
+    :param size: number of bytes asked for.
+    """
+
+    def __init__(self, address: int, size: int) -> None:
+        self.address = address
+        self.size = size
+        super().__init__(f"cannot read {size} bytes of memory at {address:#x}")
+
+
+class StepError(SFrameError):
+    """A rule cannot be carried out in this frame: a register is not known, or the result makes no sense."""

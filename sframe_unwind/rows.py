@@ -1,0 +1,37 @@
+"""From the bytes of a row to its rule, each distinct row once."""
+
+from __future__ import annotations
+
+from sframe_unwind import flexible
+from sframe_unwind.abi import ABIS
+from sframe_unwind.format import fre
+from sframe_unwind.format.constants import FdeType
+from sframe_unwind.format.header import Header
+from sframe_unwind.rule import OUTERMOST, Rule
+
+
+class RuleTable(dict[bytes, Rule]):
+    """Row bytes (info byte and data words) to rule, for the FDEs of one type under one header.
+
+    A program of 20,000 functions has a few dozen distinct rows, so rules are made once and shared.
+    """
+
+    def __init__(self, header: Header, fde_type: FdeType) -> None:
+        super().__init__()
+        self._header = header
+        self._flexible = fde_type is FdeType.FLEX
+        self._abi = ABIS[header.abi]
+
+    def __missing__(self, row: bytes) -> Rule:
+        info = row[0]
+        words = fre.words(row, self._header.byteorder)
+        if not words:
+            rule = OUTERMOST
+        elif self._flexible:
+            rule = flexible.row(self._header, fre.word_size(info), words)
+        else:
+            rule = self._abi.default_row(self._header, fre.base_is_sp(info), words)
+        if fre.ra_signed(info) and words:
+            rule = rule._replace(ra_signed=True)
+        self[row] = rule
+        return rule

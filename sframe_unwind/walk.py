@@ -1,0 +1,161 @@
+"""Layer 4: the stack of one thread, frame by frame, over the modules of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Callable, NamedTuple
+
+from sframe_unwind.abi import Abi
+from sframe_unwind.errors import MemoryReadError, SFrameError
+from sframe_unwind.modules import Covered, Modules, NoData, Unusable
+from sframe_unwind.step import Caller, ReadRegister, ReadWord, check_outward, step
+
+MAX_FRAMES = 1_000_000
+"""Where a walk ends at the latest, whatever the stack says."""
+
+
+class End(Enum):
+    """Why a walk ended.  The first two are the normal ends; no two of the others mean the same."""
+
+    OUTERMOST = "outermost frame"
+    PC_ZERO = "return address is 0"
+    NO_DATA = "no unwind data"
+    CORRUPT = "corrupt data"
+    UNREADABLE = "unreadable memory"
+    LIMIT = "frame limit reached"
+
+
+class Registers(NamedTuple):
+    """The registers of a frame that every unwinder knows."""
+
+    pc: int
+    sp: int
+    fp: int
+
+
+class Frame(NamedTuple):
+    """One frame of the walk."""
+
+    level: int
+    pc: int
+    sp: int
+    fp: int
+    cfa: int | None
+    """``None`` where the walk ends with this frame."""
+    unwinder: str
+    """Who found this frame's caller: ``"sframe"``, or the name of the other unwinder; ``""`` where nobody did."""
+
+
+class Handed(NamedTuple):
+    """What another unwinder says of a frame."""
+
+    caller: Caller
+    signal: bool
+    """The frame is a signal frame: its caller was interrupted, not left by a call."""
+    read_register: ReadRegister | None
+    """The caller's other registers, where they are known: behind a signal frame, mostly."""
+
+
+class Other(NamedTuple):
+    """Another unwinder, asked for the frames that SFrame does not cover."""
+
+    name: str
+    unwind: Callable[[Registers, bool, ReadRegister | None], Handed | None]
+    """``unwind(registers, live, read_register)``; ``None`` where it knows nothing either.
+
+    ``live``: pc is where the frame goes on, not a return address.  It raises what
+    :func:`sframe_unwind.step.step` raises.
+    """
+
+
+class Walk:
+    """Iterate over the frames of a stack; afterwards :attr:`end` and :attr:`detail` say why there are no more.
+
+    :param modules: what the process has loaded.
+    :param registers: of the innermost frame.
+    :param read_word: the memory of the process.
+    :param read_register: the other registers of the innermost frame.
+    :param other: who unwinds frames without SFrame; the walk goes on behind them.
+    :param pac_mask: see :func:`sframe_unwind.step.step`.
+    :param limit: how many frames at the most.
+    """
+
+    def __init__(
+        self,
+        abi: Abi,
+        modules: Modules,
+        registers: Registers,
+        read_word: ReadWord,
+        read_register: ReadRegister | None = None,
+        other: Other | None = None,
+        pac_mask: int | None = None,
+        limit: int = MAX_FRAMES,
+    ) -> None:
+        self._abi = abi
+        self._modules = modules
+        self._registers = registers
+        self._read_word = read_word
+        self._read_register = read_register
+        self._other = other
+        self._other_name = other.name if other else ""
+        self._pac_mask = pac_mask
+        self._limit = limit
+        self.end: End | None = None
+        self.detail = ""
+        """The particulars of the end, in a few words."""
+
+    def __iter__(self) -> Iterator[Frame]:
+        abi, read_word, pac_mask = self._abi, self._read_word, self._pac_mask
+        answers = self._modules.answers
+        pc, sp, fp = self._registers
+        # Of a frame whose registers are all live the pc is where it goes on; of any other it is a return address,
+        # which can lie behind the function's last byte (a call to a function that never returns).
+        live, read_register = True, self._read_register
+        for level in range(self._limit):
+            if pc == 0 and level:
+                self.end = End.PC_ZERO
+                return
+            try:
+                answer = answers[pc if live else pc - 1]
+                if isinstance(answer, Covered):
+                    unwinder = "sframe"
+                    rule, signal = answer.rule, answer.signal
+                    if rule.cfa is None:
+                        self.end = End.OUTERMOST
+                        yield Frame(level, pc, sp, fp, None, unwinder)
+                        return
+                    cfa, caller_pc, caller_sp, caller_fp = step(rule, abi, sp, fp, read_word, read_register, pac_mask)
+                    read_register = None
+                else:
+                    handed = self._hand_over(Registers(pc, sp, fp), live, read_register, answer)
+                    if handed is None:
+                        yield Frame(level, pc, sp, fp, None, "")
+                        return
+                    (cfa, caller_pc, caller_sp, caller_fp), signal, read_register = handed
+                    unwinder = self._other_name
+                if caller_sp <= sp and not signal:
+                    check_outward(sp, cfa, caller_sp, live and caller_pc != pc)
+            except MemoryReadError as error:
+                self.end, self.detail = End.UNREADABLE, str(error)
+            except SFrameError as error:
+                self.end, self.detail = End.CORRUPT, str(error)
+            if self.end:
+                yield Frame(level, pc, sp, fp, None, "")
+                return
+            yield Frame(level, pc, sp, fp, cfa, unwinder)
+            pc, sp, fp, live = caller_pc, caller_sp, caller_fp, signal
+        self.end, self.detail = End.LIMIT, f"{self._limit} frames"
+
+    def _hand_over(
+        self, registers: Registers, live: bool, read_register: ReadRegister | None, answer: NoData | Unusable
+    ) -> Handed | None:
+        """Ask the other unwinder; without an answer, set the end to why SFrame has none."""
+        handed = self._other.unwind(registers, live, read_register) if self._other else None
+        if handed is None:
+            if isinstance(answer, NoData):
+                self.end, self.detail = End.NO_DATA, answer.reason
+            else:
+                unreadable = isinstance(answer.error, MemoryReadError)
+                self.end, self.detail = End.UNREADABLE if unreadable else End.CORRUPT, str(answer.error)
+        return handed

@@ -1,0 +1,1 @@
+"""What building and testing need beyond the package itself."""

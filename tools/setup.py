@@ -1,0 +1,298 @@
+"""Set-up for the demonstration, the tests and the benchmarks: Debian packages and `.venv`.
+
+Runs with any python3 >= 3.9 and the standard library. Prints one line per thing it does and nothing when
+there is nothing to do; `make` runs it each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+CACHE = ROOT / ".cache"
+STAMP = CACHE / "setup.json"
+
+APT_SECONDS = 1200
+PIP_SECONDS = 900
+
+
+class SetupError(Exception):
+    """Set-up cannot go on; the message is one line, or one line and the end of a tool's output."""
+
+
+class Package(NamedTuple):
+    """A Debian package, the program that shows it is there on other systems, and what needs it."""
+
+    name: str
+    program: str | None
+    purpose: str
+
+
+DEMO_PACKAGES = (
+    Package("gcc", "gcc", "compiling the samples"),
+    Package("libc6-dev", None, "compiling the samples"),
+)
+TEST_PACKAGES = (
+    *DEMO_PACKAGES,
+    Package("g++", "g++", "C++ samples"),
+    Package("make", "make", "the Makefile"),
+    Package("gdb", "gdb", "the system's own GDB"),
+    Package("gdbserver", "gdbserver", "remote targets"),
+    Package("gdb-multiarch", "gdb-multiarch", "AArch64 and s390x in the system's GDB"),
+    Package("qemu-user", "qemu-aarch64", "AArch64 and s390x"),
+    Package("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc", "AArch64"),
+    Package("libc6-dev-arm64-cross", None, "AArch64"),
+    Package("gcc-s390x-linux-gnu", "s390x-linux-gnu-gcc", "s390x"),
+    Package("libc6-dev-s390x-cross", None, "s390x"),
+    Package("xz-utils", "xz", "binaries from Debian's archive"),
+    Package("gpgv", "gpgv", "binaries from Debian's archive"),
+    Package("debian-archive-keyring", None, "binaries from Debian's archive"),
+)
+
+
+class Interpreter(NamedTuple):
+    """A Python that could make the environment."""
+
+    path: str
+    version: tuple[int, int]
+    prefix: str
+    has_venv: bool
+    has_library: bool  # the GDB wheel loads libpython, which not every build of Python has
+
+    def needs(self) -> list[Package]:
+        """What Debian splits off its Python and this one lacks."""
+        name = "python{}.{}".format(*self.version)
+        parts = []
+        if not self.has_venv:
+            parts.append(Package(f"{name}-venv", None, "the Python environment"))
+        if not self.has_library:
+            parts.append(Package(f"lib{name}", None, "GDB from PyPI"))
+        return parts
+
+
+PROBE = """
+import importlib.util, json, os, sys, sysconfig
+library = sysconfig.get_config_var("INSTSONAME") or ""
+folders = [os.path.join(sys.base_exec_prefix, "lib"), sysconfig.get_config_var("LIBDIR") or ""]
+print(json.dumps([
+    sys.executable, sys.version_info[:2], sys.base_prefix,
+    importlib.util.find_spec("ensurepip") is not None,
+    ".so" in library and any(os.path.exists(os.path.join(f, library)) for f in folders),
+]))
+"""
+
+
+def say(line: str) -> None:
+    print(f"set-up: {line}", flush=True)
+
+
+def run(command: list[str], seconds: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run a tool with its output captured; a tool that is missing or too slow is a failed one."""
+    try:
+        return subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 124, f"no answer within {seconds:.0f} s")
+    except OSError as error:
+        return subprocess.CompletedProcess(command, 127, str(error))
+
+
+def tail(output: str, lines: int = 8) -> str:
+    """The end of a tool's output, without the remarks that pip puts after the cause."""
+    remarks = ("note:", "hint:", "\N{MULTIPLICATION SIGN}", "╰─>", "│", "[end of output]")
+    told = [line for line in output.splitlines() if line.strip() and not line.strip().startswith(remarks)]
+    return "\n".join("    " + line.strip() for line in told[-lines:])
+
+
+# --- Debian packages
+
+
+def missing(packages: list[Package]) -> list[Package]:
+    if shutil.which("dpkg-query") is None:
+        return [p for p in packages if p.program is not None and shutil.which(p.program) is None]
+    query = run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *(p.name for p in packages)])
+    installed = {line.split()[0] for line in query.stdout.splitlines() if line.endswith(" installed")}
+    return [p for p in packages if p.name not in installed]
+
+
+def as_root() -> list[str] | None:
+    """The words that go before a command for root, or None without a way to become root."""
+    if os.geteuid() == 0:
+        return []
+    if shutil.which("sudo") is None:
+        return None
+    # Without a terminal a password could never be given: fail at once.
+    sudo = ["sudo"] if sys.stdin.isatty() else ["sudo", "-n"]
+    return sudo if run([*sudo, "true"], 120).returncode == 0 else None
+
+
+def apt_install(packages: list[Package], prefix: list[str]) -> str:
+    """Install what apt knows of the packages; the end of apt's output if that failed."""
+    # `env` because sudo drops the variable; the lock may be held by another run of apt.
+    apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-yq", "-oDPkg::Lock::Timeout=300"]
+    update = run([*apt, "update"], APT_SECONDS)
+    # One unknown name would make apt install nothing at all.
+    shown = run(["apt-cache", "show", "--no-all-versions", *(p.name for p in packages)]).stdout
+    known = {line.split()[1] for line in shown.splitlines() if line.startswith("Package: ")}
+    names = [p.name for p in packages if p.name in known]
+    if not names:
+        return tail(update.stdout, 3) if update.returncode else ""
+    install = run([*apt, "install", "--no-install-recommends", *names], APT_SECONDS)
+    return tail(install.stdout) if install.returncode else ""
+
+
+def install_packages(packages: list[Package]) -> list[Package]:
+    """Install what is missing and return what still is, after a line that says so."""
+    absent = missing(packages)
+    if not absent:
+        return []
+    prefix = as_root()
+    output = ""
+    if shutil.which("apt-get") is None:
+        reason = "no apt-get"
+    elif prefix is None:
+        reason = "neither root nor sudo"
+    else:
+        say("installing Debian packages: " + " ".join(p.name for p in absent))
+        output = apt_install(absent, prefix)
+        absent = missing(packages)
+        reason = "apt-get could not install them"
+    if absent:
+        purposes = "; ".join(dict.fromkeys(p.purpose for p in absent))
+        say(f"missing ({reason}): {' '.join(p.name for p in absent)}; not available without: {purposes}")
+        if output:
+            print(output, flush=True)
+    return absent
+
+
+# --- the Python environment
+
+
+def probe(path: str) -> Interpreter | None:
+    result = run([path, "-I", "-c", PROBE])
+    try:
+        executable, version, prefix, has_venv, has_library = json.loads(result.stdout)
+    except ValueError:
+        return None
+    return Interpreter(executable, (version[0], version[1]), prefix, has_venv, has_library)
+
+
+def choose_interpreter() -> Interpreter:
+    """The first Python >= 3.10 that is complete, or that Debian's packages can complete."""
+    versioned = [f"python3.{minor}" for minor in range(15, 9, -1)]
+    names = [sys.executable, "python3", "/usr/bin/python3", *versioned]
+    completable = None
+    for path in dict.fromkeys(filter(None, map(shutil.which, names))):
+        found = probe(path)
+        if found is None or found.version < (3, 10):
+            continue
+        if not found.needs():
+            return found
+        if completable is None and found.prefix == "/usr" and shutil.which("apt-get"):
+            completable = found
+    if completable is None:
+        raise SetupError(
+            "no Python >= 3.10 with venv and a shared libpython found, which GDB from PyPI needs "
+            "(Debian: apt install python3-venv libpython3-dev)"
+        )
+    lacking = install_packages(completable.needs())
+    if lacking:
+        raise SetupError(f"{completable.path} lacks " + " and ".join(p.name for p in lacking))
+    return completable
+
+
+def fingerprint() -> str:
+    """What a whole environment was made from; it also holds absolute paths, so it does not survive a move."""
+    digest = hashlib.sha256(str(ROOT).encode())
+    for path in (ROOT / "pyproject.toml", Path(__file__)):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def installed_extras() -> set[str]:
+    """The extras that a finished set-up left in `.venv`; none if what it was made from has changed since."""
+    try:
+        stamp = json.loads(STAMP.read_text())
+        if stamp["made_from"] == fingerprint() and (VENV / "bin" / "python").exists():
+            return set(stamp["extras"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return set()
+
+
+def make_environment(extras: set[str]) -> None:
+    present = installed_extras()
+    if extras <= present:
+        return
+    extras = extras | present
+    STAMP.unlink(missing_ok=True)
+    python = VENV / "bin" / "python"
+    if run([str(python), "-m", "pip", "--version"]).returncode:
+        interpreter = choose_interpreter()
+        say("making .venv with {} ({}.{})".format(interpreter.path, *interpreter.version))
+        made = run([interpreter.path, "-m", "venv", "--clear", str(VENV)], 120)
+        if made.returncode:
+            raise SetupError("could not make .venv:\n" + tail(made.stdout))
+    wanted = ",".join(sorted(extras))
+    say(f"installing sframe-unwind[{wanted}] into .venv")
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+    installed = run([*pip, "--editable", f"{ROOT}[{wanted}]"], PIP_SECONDS)
+    if installed.returncode:
+        raise SetupError("pip could not install it:\n" + tail(installed.stdout))
+    check_debuggers(extras)
+    # Last, so that an interrupted set-up is done again.
+    STAMP.write_text(json.dumps({"made_from": fingerprint(), "extras": sorted(extras)}))
+
+
+def check_debuggers(extras: set[str]) -> None:
+    """Start each once: the first start links libpython into `.venv`, which two at a time would fight over."""
+    for debugger in sorted(extras & {"gdb", "lldb"}):
+        started = run([str(VENV / "bin" / debugger), "--version"])
+        if started.returncode:
+            raise SetupError(f".venv/bin/{debugger} does not start:\n" + tail(started.stdout))
+        say(f".venv/bin/{debugger} is {started.stdout.splitlines()[0]}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--for", dest="purpose", choices=("demo", "test"), default="test")
+    parser.add_argument("--with", dest="extras", choices=("lldb",), action="append", default=[])
+    options = parser.parse_args()
+    packages, extras = (
+        (DEMO_PACKAGES, {"gdb"}) if options.purpose == "demo" else (TEST_PACKAGES, {"gdb", "test"})
+    )
+    CACHE.mkdir(exist_ok=True)
+    with (CACHE / "setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once would both write .venv
+        try:
+            install_packages(list(packages))
+            make_environment(extras | set(options.extras))
+        except SetupError as error:
+            say(str(error))
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
