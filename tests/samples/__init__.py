@@ -1,0 +1,1 @@
+"""Sample programs with SFrame, and what builds them."""

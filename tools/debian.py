@@ -1,0 +1,108 @@
+"""Packages of any Debian release, unpacked into a folder and never installed.
+
+apt does the fetching, as it does for the system: it checks the release's signature, the index against the
+release, and every package against the index. It runs on folders of its own, so that the system's sources,
+lists and packages stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+TIMEOUT = 600
+"""Seconds that one run of apt or dpkg-deb may take."""
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+"""Where the package debian-archive-keyring puts the keys of all supported releases."""
+
+CONFIGURATION = """\
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+Dir::Etc "{base}/etc";
+Dir::Etc::netrc "/etc/apt/auth.conf";
+Dir::Etc::netrcparts "/etc/apt/auth.conf.d";
+Dir::State "{base}/state";
+Dir::State::status "{base}/state/status";
+Dir::Cache "{base}/cache";
+APT::Architecture "amd64";
+APT::Architectures {{ "amd64"; }};
+APT::Sandbox::User "root";
+APT::Update::Error-Mode "any";
+APT::Install-Recommends "false";
+Acquire::Languages "none";
+Acquire::Retries "2";
+Acquire::http::Timeout "30";
+"""
+"""Private folders; no hooks of the system; a failed download is an error; only the index that is needed."""
+
+
+class FetchError(Exception):
+    """The packages could not be had; the message is one line and says why."""
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """Where this machine gets Debian from, and the keys to trust there."""
+
+    uri: str
+    keyring: Path
+
+
+def system_mirror() -> Mirror:
+    """The Debian mirror that the machine's own apt uses.
+
+    Raises FetchError where there is none: no apt, another distribution, another architecture, no keys.
+    """
+    if platform.machine() != "x86_64":
+        raise FetchError(f"the packages are for x86_64, and this machine is {platform.machine()}")
+    for command in ("apt-get", "dpkg-deb", "gpgv"):
+        if shutil.which(command) is None:
+            raise FetchError(f"{command} is not installed")
+    if not KEYRING.exists():
+        raise FetchError(f"{KEYRING} does not exist (package debian-archive-keyring)")
+    uris = _run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Origin: Debian", "Label: Debian"])
+    if not uris.split():
+        raise FetchError("apt has no Debian mirror, or has not fetched its index yet (apt-get update)")
+    return Mirror(uris.split()[0], KEYRING)
+
+
+def unpack(suite: str, packages: Sequence[str], folder: Path) -> None:
+    """Fetch `packages` of the release `suite`, and all that they depend on, and unpack them into `folder`/root.
+
+    `folder` must exist and have no `root` yet; the downloads are removed from it at the end.
+    Raises FetchError when a package cannot be had or fails a check.
+    """
+    mirror = system_mirror()
+    base = folder / "apt"
+    for part in ("etc/preferences.d", "etc/sources.list.d", "state/lists/partial", "cache/archives/partial"):
+        (base / part).mkdir(parents=True)
+    # With nothing installed, apt resolves every dependency down to the C library.
+    (base / "state/status").touch()
+    (base / "etc/sources.list").write_text(f"deb [signed-by={mirror.keyring}] {mirror.uri} {suite} main\n")
+    configuration = base / "apt.conf"
+    configuration.write_text(CONFIGURATION.format(base=base))
+    apt = ["apt-get", "-c", str(configuration), "-qq", "--yes"]
+    _run([*apt, "update"])
+    _run([*apt, "install", "--download-only", *packages])
+    for package in sorted((base / "cache/archives").glob("*.deb")):
+        _run(["dpkg-deb", "--extract", str(package), str(folder / "root")])
+    shutil.rmtree(base)
+
+
+def _run(command: Sequence[str]) -> str:
+    """Standard output of a command; FetchError with its first line of complaint when it fails."""
+    environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise FetchError(f"{command[0]}: {error}") from error
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("E:")] or done.stderr.splitlines()
+        raise FetchError(f"{command[0]}: {lines[0] if lines else f'exit status {done.returncode}'}")
+    return done.stdout
