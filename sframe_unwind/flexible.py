@@ -1,11 +1,13 @@
 """Rows of flexible FDEs (version 3): any register as base, with or without a read from memory.
 
 For CFA, then RA, then FP: either a pair (control word, offset), or for RA and FP one word 0 that says
-"not tracked here".  Control words are unsigned, offsets signed, both of the row's word size.
+"not tracked here".  Control words are unsigned, offsets signed, both of the row's word size; the offset of the
+CFA is scaled as in default rows (s390x).
 """
 
 from __future__ import annotations
 
+from sframe_unwind.abi.base import Abi
 from sframe_unwind.errors import FormatError
 from sframe_unwind.format.header import Header
 from sframe_unwind.rule import CFA, Place, Rule, saved_at_cfa
@@ -14,7 +16,7 @@ _REGISTER = 0x1
 _IN_MEMORY = 0x2
 
 
-def row(header: Header, word_size: int, words: tuple[int, ...]) -> Rule:
+def row(header: Header, abi: Abi, word_size: int, words: tuple[int, ...]) -> Rule:
     """Return the rule of a flexible row.
 
     :param word_size: length in bytes of a data word, to read control words unsigned.
@@ -25,6 +27,7 @@ def row(header: Header, word_size: int, words: tuple[int, ...]) -> Rule:
     cfa, rest = _place(words, mask)
     if cfa is None or cfa.base == CFA:
         raise FormatError("flexible row whose CFA is based on the CFA itself")
+    cfa = cfa._replace(offset=abi.cfa_offset(cfa.offset))
     ra, rest = _place(rest, mask)
     fp, rest = _place(rest, mask)
     if rest:

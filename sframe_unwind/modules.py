@@ -10,6 +10,7 @@ from sframe_unwind.abi import Abi
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.rule import Rule
 from sframe_unwind.section import Section
+from sframe_unwind.step import needs_registers
 from sframe_unwind.table import Match
 
 _CACHE_LIMIT = 200_000
@@ -58,6 +59,8 @@ class Covered(NamedTuple):
     """The function is a signal trampoline: its caller was interrupted, not left by a call."""
     match: Match
     module: Module
+    needs_registers: bool
+    """The rule wants more than SP and FP: see :func:`sframe_unwind.step.needs_registers`."""
 
 
 class NoData(NamedTuple):
@@ -129,7 +132,9 @@ class Modules:
             raise FormatError(f"SFrame for {section.abi and section.abi.name} in a process of {self.abi.name}")
         match = section.lookup(pc)
         if match is not None:
-            return Covered(match.rule, match.function.fde.signal, match, module)
+            return Covered(
+                match.rule, match.function.fde.signal, match, module, needs_registers(match.rule, self.abi)
+            )
         function = section.find(pc)
         if function is None:
             return NoData("no SFrame function contains the address", module)

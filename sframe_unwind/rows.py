@@ -28,7 +28,7 @@ class RuleTable(dict[bytes, Rule]):
         if not words:
             rule = OUTERMOST
         elif self._flexible:
-            rule = flexible.row(self._header, fre.word_size(info), words)
+            rule = flexible.row(self._header, self._abi, fre.word_size(info), words)
         else:
             rule = self._abi.default_row(self._header, fre.base_is_sp(info), words)
         if fre.ra_signed(info) and words:

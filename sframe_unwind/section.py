@@ -11,7 +11,7 @@ from sframe_unwind.format.data import Data
 from sframe_unwind.format.header import MAGIC_BYTES
 from sframe_unwind.table import Function, Match, Table
 
-_ALIGNMENT = 8
+ALIGNMENT = 8
 """Linkers align the input sections to this many bytes; the gap is zero."""
 
 
@@ -107,7 +107,7 @@ class Section:
 
 def _next_header(data: Data, end: int) -> int | None:
     """Return the section offset of the header that follows a table's end, ``None`` where there is none."""
-    for offset in (end, end + -end % _ALIGNMENT):
+    for offset in (end, end + -end % ALIGNMENT):
         if data[offset : offset + 2] in MAGIC_BYTES:
             return offset
     return None

@@ -80,6 +80,14 @@ def step(
     return Caller(cfa, pc, cfa + abi.sp_from_cfa & ADDRESS_MASK, fp)
 
 
+def needs_registers(rule: Rule, abi: Abi) -> bool:
+    """Return whether a rule can be carried out only where registers besides SP and FP are known."""
+    if rule.cfa is None:
+        return False
+    places = [place for place in rule[:3] if place is not None]
+    return rule.ra is None or any(place.base not in (CFA, abi.sp, abi.fp) for place in places)
+
+
 def check_outward(sp: int, cfa: int, caller_sp: int, innermost: bool) -> None:
     """Check that the caller's frame lies further out, without which a walk need not end.
 

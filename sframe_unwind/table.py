@@ -83,6 +83,12 @@ class Table:
         """Section offset of the end of all that this header describes."""
         return self.offset + self.header.total_size
 
+    @property
+    def aux_header(self) -> bytes:
+        """The bytes of the auxiliary header, to which no version gives a meaning."""
+        start = self.offset + header.SIZE
+        return self._data[start : start + self.header.aux_size]
+
     def extent(self, index: int) -> tuple[int, int]:
         """Return start address and size in bytes of function ``index``, without looking further."""
         entry = self._entries + index * self._entry_size

@@ -7,7 +7,7 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.format.header import Header
 from sframe_unwind.rule import Place, Rule, saved_at_cfa
 
-SP, FP, LR = 31, 29, 30
+PC, SP, FP, LR = 32, 31, 29, 30
 
 PAC_MASK = 0xFF7F_0000_0000_0000
 """All bits above a 48-bit address but bit 55, which selects the half of the address space and is never signed."""
@@ -26,7 +26,16 @@ def default_row(header: Header, base_is_sp: bool, words: tuple[int, ...]) -> Rul
     )
 
 
-_NAMES = {**{n: f"x{n}" for n in range(31)}, SP: "sp", 32: "pc"}
+def call_target(code: bytes, return_address: int) -> int | None:
+    """Where ``bl imm26`` goes; instructions are little-endian in both byte orders of data."""
+    word = int.from_bytes(code, "little")
+    if word >> 26 != 0b100101:
+        return None
+    words = (word & 0x03FF_FFFF ^ 0x0200_0000) - 0x0200_0000
+    return return_address - 4 + 4 * words
+
+
+_NAMES = {**{n: f"x{n}" for n in range(31)}, SP: "sp", PC: "pc"}
 
 
 def _abi(name: str, byteorder: str) -> Abi:
@@ -34,12 +43,15 @@ def _abi(name: str, byteorder: str) -> Abi:
         name=name,
         elf_machine="EM_AARCH64",
         byteorder=byteorder,
+        pc=PC,
         sp=SP,
         fp=FP,
         ra=LR,
         sp_from_cfa=0,
         default_row=default_row,
         register_names=_NAMES,
+        call_size=4,
+        call_target=call_target,
         pac_mask=PAC_MASK,
     )
 

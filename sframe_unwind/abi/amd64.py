@@ -7,7 +7,7 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.format.header import Header
 from sframe_unwind.rule import Place, Rule, saved_at_cfa
 
-SP, FP = 7, 6
+PC, SP, FP = 16, 7, 6
 
 
 def default_row(header: Header, base_is_sp: bool, words: tuple[int, ...]) -> Rule:
@@ -24,16 +24,24 @@ def default_row(header: Header, base_is_sp: bool, words: tuple[int, ...]) -> Rul
     )
 
 
+def call_target(code: bytes, return_address: int) -> int | None:
+    """Where ``call rel32`` goes."""
+    return return_address + int.from_bytes(code[1:], "little", signed=True) if code[0] == 0xE8 else None
+
+
 _NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip")
 
 ABI = Abi(
     name="amd64",
     elf_machine="EM_X86_64",
     byteorder="little",
+    pc=PC,
     sp=SP,
     fp=FP,
     ra=None,
     sp_from_cfa=0,
     default_row=default_row,
     register_names=dict(enumerate(_NAMES)),
+    call_size=5,
+    call_target=call_target,
 )

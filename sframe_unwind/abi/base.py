@@ -21,6 +21,7 @@ class Abi(NamedTuple):
     """``e_machine`` of its ELF files."""
     byteorder: str
     """``"little"`` or ``"big"``."""
+    pc: int
     sp: int
     fp: int
     ra: int | None
@@ -30,8 +31,20 @@ class Abi(NamedTuple):
     default_row: DefaultRow
     register_names: Mapping[int, str]
     """DWARF register number to the name that the debuggers use."""
+    call_size: int
+    """Length in bytes of the direct call instruction."""
+    call_target: Callable[[bytes, int], int | None]
+    """``(bytes before a return address, return address)``: where a direct call that ends there goes; else ``None``."""
     pac_mask: int = 0
     """The bits of a signed return address that do not belong to the address, where the target does not say."""
+
+    cfa_scale: int = 1
+    cfa_adjustment: int = 0
+    """The offset of a CFA from its register is the data word times the scale, plus this: in rows of either FDE type."""
+
+    def cfa_offset(self, word: int) -> int:
+        """Return the offset in bytes that the data word for a CFA's offset stands for."""
+        return word * self.cfa_scale + self.cfa_adjustment
 
     def strip(self, address: int, mask: int) -> int:
         """Return a signed return address without its authentication code.

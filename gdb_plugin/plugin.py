@@ -1,0 +1,36 @@
+"""The plugin as one thing: its unwinder, parameter and commands, made once per GDB."""
+
+from __future__ import annotations
+
+import gdb
+from gdb.unwinder import register_unwinder
+
+from gdb_plugin import commands
+from gdb_plugin.processes import Processes
+from gdb_plugin.stacks import Stacks
+from gdb_plugin.unwinder import SFrameUnwinder
+from sframe_unwind import __version__
+
+_started = False
+
+
+def report(line: str) -> None:
+    """Show one line to the user, between whatever GDB prints."""
+    gdb.write(f"sframe: {line}\n", gdb.STDERR)
+
+
+def start() -> None:
+    """Plug in; a second time changes nothing."""
+    global _started
+    if _started:
+        return
+    if not hasattr(gdb, "PendingFrame") or not hasattr(gdb.PendingFrame, "level"):
+        report(f"needs GDB 13 or later, this is GDB {gdb.VERSION}")
+        return
+    processes = Processes(report)
+    unwinder = SFrameUnwinder(processes, report)
+    register_unwinder(None, unwinder, replace=True)
+    commands.register(unwinder, processes, Stacks(unwinder, processes))
+    gdb.invalidate_cached_frames()
+    _started = True
+    gdb.write(f"sframe-unwind {__version__}: stack frames are unwound from SFrame; see 'help sframe'\n")

@@ -1,0 +1,103 @@
+"""One inferior in the core's terms: its ABI, registers, memory and modules, kept while they hold."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import gdb
+
+from gdb_plugin.files import GdbModule, list_modules
+from gdb_plugin.memory import Words
+from gdb_plugin.tailcall import may_hide_tail_calls
+from sframe_unwind.abi import BY_NAME, Abi
+from sframe_unwind.errors import SFrameError, StepError
+from sframe_unwind.modules import Modules
+
+_ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
+_UNLIKE = ("ilp32", "x64-32")
+"""Variants with 32-bit addresses, which SFrame does not have."""
+
+
+def abi_of(architecture: gdb.Architecture) -> Abi | None:
+    """Return the SFrame ABI of a GDB architecture, ``None`` where SFrame has none for it."""
+    name = architecture.name()
+    if any(mark in name for mark in _UNLIKE):
+        return None
+    for prefix, abi in _ARCHITECTURES.items():
+        if name.startswith(prefix):
+            return BY_NAME[abi + "_be" if abi == "aarch64" and _big_endian(architecture) else abi]
+    return None
+
+
+def _big_endian(architecture: gdb.Architecture) -> bool:
+    return int(gdb.Value(b"\1" + bytes(7), architecture.integer_type(64, False))) != 1
+
+
+class Process:
+    """What unwinding needs of one inferior between two changes of its modules.
+
+    :param report: shows one line to the user.
+    """
+
+    def __init__(self, architecture: gdb.Architecture, abi: Abi, report: Callable[[str], None]) -> None:
+        self.abi = abi
+        self.read_word = Words(abi.byteorder)
+        self.modules = Modules(abi, list_modules(abi.byteorder), report)
+        # Asking by descriptor spares GDB the search for the name at every read.
+        registers = architecture.registers()
+        self._descriptors = {number: registers.find(name) for number, name in abi.register_names.items()}
+        self.pc, self.sp, self.fp = (self._descriptors[number] for number in (abi.pc, abi.sp, abi.fp))
+        self.ra = self._descriptors[abi.ra] if abi.ra is not None else None
+        self._tail_calls: dict[tuple[int, int], bool] = {}
+        self._pac_register = registers.find("pauth_cmask") if abi.pac_mask else None
+
+    def reader(self, frame: Any) -> Callable[[int], int]:
+        """Return the function that reads a register of a (pending) frame by its DWARF number."""
+
+        def read_register(number: int) -> int:
+            descriptor = self._descriptors.get(number)
+            try:
+                if descriptor is not None:
+                    return _to_int(frame.read_register(descriptor))
+            except gdb.error as error:
+                raise StepError(f"{self.abi.register_name(number)} is not known here: {error}") from error
+            raise StepError(f"the target has no {self.abi.register_name(number)}")
+
+        return read_register
+
+    def pac_mask(self, frame: Any) -> int | None:
+        """Return the bits of a signed return address that are no address, ``None`` where the target does not say."""
+        if self._pac_register is None:
+            return None
+        try:
+            return int(frame.read_register(self._pac_register)) or None
+        except gdb.error:
+            return None
+
+    def has_cfi(self, pc: int) -> bool:
+        """Return whether GDB has DWARF CFI for an address; malformed CFI is none."""
+        module = self.modules.find(pc)
+        try:
+            return isinstance(module, GdbModule) and module.has_cfi(pc)
+        except SFrameError:
+            return False
+
+    def hides_tail_calls(self, start: int, return_address: int) -> bool:
+        """Return whether GDB knows of tail calls between a function and its caller; see :mod:`gdb_plugin.tailcall`."""
+        key = start, return_address
+        known = self._tail_calls.get(key)
+        if known is None:
+            known = self._tail_calls[key] = may_hide_tail_calls(self.abi, start, return_address)
+        return known
+
+    def module_at(self, pc: int) -> GdbModule | None:
+        """Return the module whose memory contains the address."""
+        module = self.modules.find(pc)
+        return module if isinstance(module, GdbModule) else None
+
+
+def _to_int(value: gdb.Value) -> int:
+    """Return the bits of a register: a floating-point register can have been used to save an address (s390x)."""
+    if value.type.code == gdb.TYPE_CODE_FLT:
+        return int(value.format_string(format="x"), 16)
+    return int(value) & (1 << 64) - 1

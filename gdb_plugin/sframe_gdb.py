@@ -1,0 +1,17 @@
+"""The file to source in GDB: ``source .../gdb_plugin/sframe_gdb.py``, or from ``~/.gdbinit``.
+
+It makes this package and the core importable wherever they lie, a checkout or any environment's site-packages, and
+starts the plugin.  GDB may embed another Python than the one they were installed for; all of it is pure Python.
+"""
+
+import sys
+from pathlib import Path
+
+_HOME = str(Path(__file__).resolve().parent.parent)
+if _HOME not in sys.path:
+    # Last, so that nothing else that lies there hides a module of GDB's own Python.
+    sys.path.append(_HOME)
+
+from gdb_plugin import plugin  # noqa: E402
+
+plugin.start()

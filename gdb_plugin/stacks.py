@@ -1,0 +1,206 @@
+"""GDB's frames as the core's stacks, in either mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import gdb
+
+from gdb_plugin.process import Process
+from gdb_plugin.processes import Processes
+from gdb_plugin.unwinder import ALWAYS, OFF, SFrameUnwinder
+from sframe_unwind.compare import Comparison, compare
+from sframe_unwind.explain import Here
+from sframe_unwind.modules import Covered, NoData
+from sframe_unwind.stack import ShownFrame, Stack
+
+NATIVE = "gdb"
+_SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
+"""Frames that GDB makes up from debug information; nobody unwinds them."""
+
+
+class Stacks:
+    """Takes the selected thread's stack as one unwinder or the other gives it."""
+
+    def __init__(self, unwinder: SFrameUnwinder, processes: Processes) -> None:
+        self._unwinder = unwinder
+        self._processes = processes
+
+    def by_sframe(self, limit: int | None = None) -> Stack:
+        """Return the stack in mode ``always``.
+
+        :param limit: how many frames at the most.
+        :raises gdb.error: there is no stack.
+        """
+        return self._stack(ALWAYS, limit)
+
+    def native(self, limit: int | None = None) -> Stack:
+        """Return the stack in mode ``off``."""
+        return self._stack(OFF, limit)
+
+    def comparison(self) -> Comparison:
+        """Return both, compared."""
+        return compare(self.native(), self.by_sframe())
+
+    def process(self) -> Process:
+        """Return the current process.
+
+        :raises gdb.error: there is no stack, or SFrame has no ABI for it.
+        """
+        frame = gdb.newest_frame()
+        process = self._processes.current(frame)
+        if process is None:
+            raise gdb.error(f"SFrame has no ABI for architecture {frame.architecture().name()}")
+        return process
+
+    def selected(self) -> tuple[int, Here]:
+        """Return the selected frame's lookup address and what explains it.
+
+        :raises gdb.error: there is no stack.
+        """
+        process = self.process()
+        frame = gdb.selected_frame()
+        while frame.type() in _SHARED and frame.older() is not None:
+            frame = frame.older()
+        inner = frame.newer()
+        while inner is not None and inner.type() in _SHARED:
+            inner = inner.newer()
+        live = inner is None or inner.type() == gdb.SIGTRAMP_FRAME
+        here = Here(
+            _register(frame, process.sp) or 0,
+            _register(frame, process.fp) or 0,
+            process.read_word,
+            process.reader(frame) if live else None,
+            process.pac_mask(frame),
+        )
+        return frame.pc() if live else frame.pc() - 1, here
+
+    @contextmanager
+    def _mode(self, mode: str) -> Iterator[None]:
+        """Unwind in a mode for a while; the selected frame stays selected."""
+        unwinder = self._unwinder
+        level = gdb.selected_frame().level()
+        before = unwinder.mode
+        unwinder.mode, unwinder.claimed, unwinder.refused = mode, set(), {}
+        gdb.invalidate_cached_frames()
+        try:
+            yield
+        finally:
+            unwinder.mode, unwinder.claimed = before, None
+            gdb.invalidate_cached_frames()
+            frame = next(islice(_chain(gdb.newest_frame()), level, None), None)
+            if frame is not None:
+                frame.select()
+
+    def _stack(self, mode: str, limit: int | None) -> Stack:
+        process = self.process()
+        frames: list[ShownFrame] = []
+        end = ""
+        with self._mode(mode):
+            frame: gdb.Frame | None = _physical(gdb.newest_frame())
+            while frame is not None and not end:
+                if len(frames) == limit:
+                    end = f"only the innermost {limit} frames were asked for"
+                    break
+                try:
+                    outer = _physical(frame.older())
+                    behind = outer or _behind_limits(frame)
+                    frames.append(self._shown(process, frame, behind, len(frames)))
+                except gdb.error as error:
+                    end = str(error)
+                    break
+                if outer is None:
+                    end = self._end(process, frame)
+                frame = outer
+        return _titled(frames, end)
+
+    def _shown(self, process: Process, frame: gdb.Frame, outer: gdb.Frame | None, level: int) -> ShownFrame:
+        abi = process.abi
+        pc = frame.pc()
+        sp = _register(frame, process.sp)
+        cfa = None
+        if outer is not None:
+            outer_sp = _register(outer, process.sp)
+            cfa = None if outer_sp is None else outer_sp - abi.sp_from_cfa
+        claimed = self._unwinder.claimed or set()
+        module = process.modules.find(pc)
+        return ShownFrame(
+            level,
+            pc,
+            cfa,
+            _register(frame, process.fp),
+            frame.name() or "",
+            _place(frame, module.name if module else ""),
+            module.name if module else "",
+            "sframe" if (pc, sp) in claimed else NATIVE if outer is not None else "",
+        )
+
+    def _end(self, process: Process, frame: gdb.Frame) -> str:
+        """Return why GDB shows nothing beyond a frame."""
+        by_sframe = self._by_sframe(process, frame) if self._unwinder.mode == ALWAYS else ""
+        reason = frame.unwind_stop_reason()
+        if reason != gdb.FRAME_UNWIND_NO_REASON:
+            text = str(gdb.frame_stop_reason_string(reason))
+            return f"{text}; SFrame: {by_sframe}" if by_sframe else text
+        if frame.name() == "main" and not gdb.parameter("backtrace past-main"):
+            return "main; GDB goes on with 'set backtrace past-main on'"
+        return by_sframe or "the outermost frame for GDB; 'show backtrace' lists its limits"
+
+    def _by_sframe(self, process: Process, frame: gdb.Frame) -> str:
+        """Return what SFrame has to say about a frame's having no caller."""
+        pc = frame.pc()
+        answer = process.modules.answers[pc - 1]
+        if isinstance(answer, NoData):
+            return answer.reason
+        if isinstance(answer, Covered) and answer.rule.ra_undefined:
+            return "the return address is undefined, this is the outermost frame"
+        return self._unwinder.refused.get((pc, _register(frame, process.sp) or 0), "")
+
+
+def _titled(frames: list[ShownFrame], end: str) -> Stack:
+    thread = gdb.selected_thread()
+    if thread is None:
+        return Stack("0", "Core without threads", tuple(frames), end)
+    number = f"{thread.inferior.num}.{thread.num}" if len(gdb.inferiors()) > 1 else str(thread.num)
+    return Stack(number, f'Thread {number} "{thread.name or ""}"', tuple(frames), end)
+
+
+def _chain(frame: gdb.Frame | None) -> Iterator[gdb.Frame]:
+    while frame is not None:
+        yield frame
+        frame = frame.older()
+
+
+def _physical(frame: gdb.Frame | None) -> gdb.Frame | None:
+    """Return the first frame from here outward that has registers of its own."""
+    return next((frame for frame in _chain(frame) if frame.type() not in _SHARED), None)
+
+
+def _behind_limits(frame: gdb.Frame) -> gdb.Frame | None:
+    """Return the caller of a frame where only a setting of the user's hides it: its SP tells the frame's CFA."""
+    settings = [name for name in ("past-main", "past-entry") if not gdb.parameter(f"backtrace {name}")]
+    try:
+        for name in settings:
+            gdb.execute(f"set backtrace {name} on", to_string=True)
+        return _physical(frame.older())
+    finally:
+        for name in settings:
+            gdb.execute(f"set backtrace {name} off", to_string=True)
+
+
+def _register(frame: gdb.Frame, descriptor: Any) -> int | None:
+    try:
+        return int(frame.read_register(descriptor)) & (1 << 64) - 1
+    except gdb.error:
+        return None
+
+
+def _place(frame: gdb.Frame, module: str) -> str:
+    line = frame.find_sal()
+    if line.symtab is not None and line.line:
+        return f"{Path(line.symtab.filename).name}:{line.line}"
+    return Path(module).name

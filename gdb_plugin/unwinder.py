@@ -1,0 +1,139 @@
+"""The unwinder that GDB asks for every frame."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+import gdb
+from gdb.unwinder import Unwinder
+
+from gdb_plugin.liveness import is_live
+from gdb_plugin.process import Process
+from gdb_plugin.processes import Processes
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.modules import Covered
+from sframe_unwind.step import ADDRESS_MASK, Caller, check_outward, step
+
+ALWAYS, FALLBACK, OFF = "always", "fallback", "off"
+MODES = (ALWAYS, FALLBACK, OFF)
+
+
+class FrameId:
+    """What GDB identifies a frame by: its CFA and its function's start."""
+
+    __slots__ = ("pc", "sp")
+
+    def __init__(self, sp: gdb.Value, pc: gdb.Value) -> None:
+        self.sp = sp
+        self.pc = pc
+
+
+class SFrameUnwinder(Unwinder):
+    """Claims the frames that SFrame covers, as the mode says.
+
+    :param report: shows one line to the user.
+    """
+
+    def __init__(self, processes: Processes, report: Callable[[str], None]) -> None:
+        super().__init__("sframe")
+        self.mode = ALWAYS
+        self.claimed: set[tuple[int, int]] | None = None
+        """While somebody wants to know: pc and SP of each frame that was claimed."""
+        self.refused: dict[tuple[int, int], str] = {}
+        """Likewise: why SFrame's answer for a frame was not used."""
+        self._processes = processes
+        self._report = report
+        self._failures: set[str] = set()
+
+    def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
+        """Return the caller's registers, or ``None`` for GDB's own unwinders to go on.
+
+        Nothing may be raised here: GDB would end the whole backtrace with it.  Ctrl-C is no Exception and passes.
+        """
+        if self.mode == OFF:
+            return None
+        try:
+            process = self._processes.current(frame)
+            return self._unwind(frame, process) if process else None
+        except (SFrameError, gdb.error):
+            return None  # no registers, no memory: no frame of ours
+        except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user a backtrace
+            self._report_once(f"internal error, frame left to GDB: {type(error).__name__}: {error}")
+            return None
+
+    def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:
+        read = frame.read_register
+        pc = int(read(process.pc)) & ADDRESS_MASK
+        answers = process.modules.answers
+        answer = answers[pc - 1]
+        at_pc = answers[pc]
+        live = None
+        if not (isinstance(answer, Covered) and isinstance(at_pc, Covered) and answer.rule is at_pc.rule):
+            # Whether pc is a return address makes a difference here.
+            live = is_live(frame)
+            answer = at_pc if live else answer
+        if not isinstance(answer, Covered) or (self.mode == FALLBACK and process.has_cfi(pc if live else pc - 1)):
+            return None
+        rule, signal, match, _, needs_registers = answer
+        sp = int(read(process.sp)) & ADDRESS_MASK
+        start = match.function.start
+        if rule.cfa is None:
+            return self._outermost(frame, process, pc, sp, start)
+        if needs_registers and live is None:
+            live = is_live(frame)
+        try:
+            fp = int(read(process.fp)) & ADDRESS_MASK
+            reader = process.reader(frame) if live else None
+            mask = process.pac_mask(frame) if rule.ra_signed else None
+            caller = step(rule, process.abi, sp, fp, process.read_word, reader, mask)
+            if caller.sp <= sp and not signal:
+                check_outward(sp, caller.cfa, caller.sp, is_live(frame) and caller.pc != pc)
+        except (SFrameError, gdb.error) as error:
+            self._note_refused(pc, sp, str(error))
+            return None
+        if self.claimed is not None:
+            self.claimed.add((pc, sp))
+        elif process.hides_tail_calls(start, caller.pc) and process.has_cfi(pc - 1):
+            return None  # for the debugger's own display; who asks for SFrame's frames gets them all
+        return _unwind_info(frame, process, caller, start)
+
+    def _outermost(
+        self, frame: gdb.PendingFrame, process: Process, pc: int, sp: int, start: int
+    ) -> gdb.UnwindInfo | None:
+        """Tell GDB that a frame has no caller, for which an unwinder in Python has no words.
+
+        GDB's DWARF unwinder has, so the frame is left to it where there is CFI.  Else no caller's pc is given, and
+        GDB 18 says "frame did not save the PC"; GDB 13 would end the command with an error, so it is given a pc of 0
+        and shows one frame for that.
+        """
+        if self.claimed is not None:
+            self.claimed.add((pc, sp))
+        if process.has_cfi(pc - 1):
+            return None
+        info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(start)))
+        if not hasattr(frame, "pc"):
+            info.add_saved_register(process.pc, gdb.Value(0))
+        return info
+
+    def _note_refused(self, pc: int, sp: int, why: str) -> None:
+        if self.claimed is not None:
+            self.refused[pc, sp] = why
+
+    def _report_once(self, line: str) -> None:
+        if line not in self._failures:
+            self._failures.add(line)
+            self._report(line)
+
+
+def _unwind_info(frame: gdb.PendingFrame, process: Process, caller: Caller, start: int) -> gdb.UnwindInfo:
+    cfa = gdb.Value(caller.cfa)
+    pc = gdb.Value(caller.pc)
+    info = frame.create_unwind_info(FrameId(cfa, gdb.Value(start)))
+    save = info.add_saved_register
+    save(process.pc, pc)
+    save(process.sp, cfa if caller.sp == caller.cfa else gdb.Value(caller.sp))
+    save(process.fp, gdb.Value(caller.fp))
+    if process.ra is not None:
+        # After the return the register still holds the address; DWARF's CFI says the same.
+        save(process.ra, pc)
+    return info

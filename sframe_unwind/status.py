@@ -1,0 +1,63 @@
+"""What SFrame data a process has, module by module, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.format.constants import Flag
+from sframe_unwind.modules import Module
+from sframe_unwind.section import Section
+
+_TITLES = ("module", "section at", "version", "ABI", "functions", "flags", "of the code")
+
+
+def to_text(modules: Iterable[Module], mode: str, about: Iterable[str]) -> list[str]:
+    """Return the lines of ``sframe status``.
+
+    :param mode: the unwinder's mode.
+    :param about: lines about the debugger.
+    """
+    rows: list[tuple[str, ...]] = [_TITLES]
+    problems: list[str] = []
+    without: list[str] = []
+    for module in modules:
+        section = module.section
+        if module.error:
+            problems.append(f"{module.name}: not used: {module.error}")
+        elif section is None:
+            without.append(Path(module.name).name)
+        else:
+            try:
+                rows.append(_row(module, section))
+            except SFrameError as error:
+                problems.append(f"{module.name}: {error}")
+            if section.rest:
+                problems.append(f"{module.name}: {section.rest}")
+    lines = [*about, f"mode {mode}", ""]
+    if len(rows) > 1:
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    else:
+        lines.append("no module has usable SFrame data")
+    lines += problems
+    if without:
+        lines.append(f"without SFrame: {', '.join(without)}")
+    return lines
+
+
+def _row(module: Module, section: Section) -> tuple[str, ...]:
+    headers = [table.header for table in section.tables]
+    versions = "+".join(str(version) for version in sorted({header.version for header in headers}))
+    flags = sorted({flag.name or "" for header in headers for flag in Flag if flag in header.flags})
+    code = module.code_size()
+    return (
+        Path(module.name).name,
+        f"{section.address:#x}",
+        versions + (f" ({len(headers)} tables)" if len(headers) > 1 else ""),
+        section.abi.name if section.abi else "-",
+        str(sum(len(table) for table in section.tables)),
+        " ".join(flags) or "-",
+        f"{100 * section.covered() / code:.0f}%" if code else "-",
+    )
