@@ -221,8 +221,7 @@ off: none; GDB's own unwinders do it all."""
 
     def get_set_string(self) -> str:
         """Take effect at once, on frames that are already unwound too."""
-        self._unwinder.mode = self.value
-        gdb.invalidate_cached_frames()
+        self._unwinder.set_mode(self.value)
         return ""
 
     def get_show_string(self, value: str) -> str:

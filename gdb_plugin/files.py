@@ -85,7 +85,7 @@ def list_modules(byteorder: str) -> list[GdbModule]:
 def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, SectionPlace]]]:
     current = ""
     places: dict[str, SectionPlace] = {}
-    for start, end, section, name in _LINE.findall(text):
+    for start, end, section, name in dict.fromkeys(_LINE.findall(text)):  # a remote target lists the executable twice
         # The same section again means that the file is loaded a second time (dlmopen).
         if places and (name != current or (section in places and section.startswith((".sframe", ".text", ".dynamic")))):
             yield current or executable, places

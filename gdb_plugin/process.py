@@ -47,6 +47,9 @@ class Process:
         registers = architecture.registers()
         self._descriptors = {number: registers.find(name) for number, name in abi.register_names.items()}
         self.pc, self.sp, self.fp = (self._descriptors[number] for number in (abi.pc, abi.sp, abi.fp))
+        # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.
+        pseudo = registers.find("pc")
+        self.caller_pc = (self.pc,) if pseudo is None or pseudo == self.pc else (pseudo, self.pc)
         self.ra = self._descriptors[abi.ra] if abi.ra is not None else None
         self._tail_calls: dict[tuple[int, int], bool] = {}
         self._pac_register = registers.find("pauth_cmask") if abi.pac_mask else None

@@ -85,13 +85,13 @@ class Stacks:
         unwinder = self._unwinder
         level = gdb.selected_frame().level()
         before = unwinder.mode
-        unwinder.mode, unwinder.claimed, unwinder.refused = mode, set(), {}
-        gdb.invalidate_cached_frames()
+        unwinder.claimed, unwinder.refused = set(), {}
+        unwinder.set_mode(mode)
         try:
             yield
         finally:
-            unwinder.mode, unwinder.claimed = before, None
-            gdb.invalidate_cached_frames()
+            unwinder.claimed = None
+            unwinder.set_mode(before)
             frame = next(islice(_chain(gdb.newest_frame()), level, None), None)
             if frame is not None:
                 frame.select()

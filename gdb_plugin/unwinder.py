@@ -7,7 +7,7 @@ from typing import Callable
 import gdb
 from gdb.unwinder import Unwinder
 
-from gdb_plugin.liveness import is_live
+from gdb_plugin.liveness import Chain
 from gdb_plugin.process import Process
 from gdb_plugin.processes import Processes
 from sframe_unwind.errors import SFrameError
@@ -43,6 +43,7 @@ class SFrameUnwinder(Unwinder):
         """Likewise: why SFrame's answer for a frame was not used."""
         self._processes = processes
         self._report = report
+        self._chain = Chain()
         self._failures: set[str] = set()
 
     def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
@@ -54,40 +55,54 @@ class SFrameUnwinder(Unwinder):
             return None
         try:
             process = self._processes.current(frame)
-            return self._unwind(frame, process) if process else None
+            if process is None:
+                return None
+            self._chain.follow()
+            info = self._unwind(frame, process)
+            if info is None:
+                self._chain.note_declined(frame)
+            return info
         except (SFrameError, gdb.error):
-            return None  # no registers, no memory: no frame of ours
+            self._chain.note_declined(frame)  # no registers, no memory: no frame of ours
+            return None
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user a backtrace
             self._report_once(f"internal error, frame left to GDB: {type(error).__name__}: {error}")
             return None
 
+    def set_mode(self, mode: str) -> None:
+        """Change the mode, for frames that are already unwound too."""
+        self.mode = mode
+        self._chain.forget()
+        gdb.invalidate_cached_frames()
+
     def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:
         read = frame.read_register
         pc = int(read(process.pc)) & ADDRESS_MASK
+        sp = int(read(process.sp)) & ADDRESS_MASK
         answers = process.modules.answers
         answer = answers[pc - 1]
         at_pc = answers[pc]
         live = None
         if not (isinstance(answer, Covered) and isinstance(at_pc, Covered) and answer.rule is at_pc.rule):
             # Whether pc is a return address makes a difference here.
-            live = is_live(frame)
+            live = self._chain.is_live(frame, pc, sp)
             answer = at_pc if live else answer
         if not isinstance(answer, Covered) or (self.mode == FALLBACK and process.has_cfi(pc if live else pc - 1)):
             return None
         rule, signal, match, _, needs_registers = answer
-        sp = int(read(process.sp)) & ADDRESS_MASK
         start = match.function.start
         if rule.cfa is None:
             return self._outermost(frame, process, pc, sp, start)
         if needs_registers and live is None:
-            live = is_live(frame)
+            live = self._chain.is_live(frame, pc, sp)
         try:
             fp = int(read(process.fp)) & ADDRESS_MASK
             reader = process.reader(frame) if live else None
             mask = process.pac_mask(frame) if rule.ra_signed else None
             caller = step(rule, process.abi, sp, fp, process.read_word, reader, mask)
             if caller.sp <= sp and not signal:
-                check_outward(sp, caller.cfa, caller.sp, is_live(frame) and caller.pc != pc)
+                innermost = self._chain.is_live(frame, pc, sp)
+                check_outward(sp, caller.cfa, caller.sp, innermost and caller.pc != pc)
         except (SFrameError, gdb.error) as error:
             self._note_refused(pc, sp, str(error))
             return None
@@ -95,6 +110,7 @@ class SFrameUnwinder(Unwinder):
             self.claimed.add((pc, sp))
         elif process.hides_tail_calls(start, caller.pc) and process.has_cfi(pc - 1):
             return None  # for the debugger's own display; who asks for SFrame's frames gets them all
+        self._chain.note_claimed(caller.pc, caller.sp, signal)
         return _unwind_info(frame, process, caller, start)
 
     def _outermost(
@@ -112,7 +128,8 @@ class SFrameUnwinder(Unwinder):
             return None
         info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(start)))
         if not hasattr(frame, "pc"):
-            info.add_saved_register(process.pc, gdb.Value(0))
+            for register in process.caller_pc:
+                info.add_saved_register(register, gdb.Value(0))
         return info
 
     def _note_refused(self, pc: int, sp: int, why: str) -> None:
@@ -130,7 +147,8 @@ def _unwind_info(frame: gdb.PendingFrame, process: Process, caller: Caller, star
     pc = gdb.Value(caller.pc)
     info = frame.create_unwind_info(FrameId(cfa, gdb.Value(start)))
     save = info.add_saved_register
-    save(process.pc, pc)
+    for register in process.caller_pc:
+        save(register, pc)
     save(process.sp, cfa if caller.sp == caller.cfa else gdb.Value(caller.sp))
     save(process.fp, gdb.Value(caller.fp))
     if process.ra is not None:

@@ -38,7 +38,7 @@ class Comparison(NamedTuple):
         """Return the one line that sums it up."""
         for level, pair in enumerate(self.pairs):
             if not pair.agrees:
-                return f"first difference at frame {level}: {self._difference(pair)}"
+                return f"first difference at frame {level}: {self._difference(pair)}{self._stopped(level)}"
         count = len(self.pairs)
         return f"{count} frame{'' if count == 1 else 's'} agree{'s' if count == 1 else ''}"
 
@@ -49,6 +49,14 @@ class Comparison(NamedTuple):
             return f"only native has it ({pair.native.pc:#x} {pair.native.function or '??'}); SFrame: {self.sframe.end}"
         what = pair.differences[0]
         return f"{what} {_hex(_field(pair.native, what))} native, {_hex(_field(pair.sframe, what))} by SFrame"
+
+    def _stopped(self, level: int) -> str:
+        """Return why one side goes no further than the level, where the other does."""
+        if len(self.native.frames) == level + 1 < len(self.sframe.frames):
+            return f"; native ends there: {self.native.end}"
+        if len(self.sframe.frames) == level + 1 < len(self.native.frames):
+            return f"; SFrame ends there: {self.sframe.end}"
+        return ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the thread as ``sframe compare --json`` has it."""
