@@ -32,54 +32,37 @@ class SectionPlace(NamedTuple):
     end: int
 
 
-class GdbModule(Module):
-    """A module that also knows where its DWARF CFI is."""
+def list_modules(byteorder: str) -> list[Module]:
+    """Return the modules of the current program space."""
+    text = gdb.execute("info files", to_string=True)
+    executable = _EXECUTABLE.search(text)
+    return [_module(name, places, byteorder) for name, places in _groups(text, executable[1] if executable else "")]
 
-    def __init__(self, name: str, places: dict[str, SectionPlace], byteorder: str) -> None:
-        self.places = places
-        self.span = min(p.start for p in places.values()), max(p.end for p in places.values())
-        self._byteorder = byteorder
-        self._eh_frame: EhFrame | None = None
-        super().__init__(name, [self.span], self._open)
 
-    def code_size(self) -> int:
-        """Return the length in bytes of the sections that hold code, by their usual names."""
-        return sum(place.end - place.start for name, place in self.places.items() if _CODE.match(name))
+def _module(name: str, places: dict[str, SectionPlace], byteorder: str) -> Module:
+    span = min(place.start for place in places.values()), max(place.end for place in places.values())
 
-    def has_cfi(self, pc: int) -> bool:
-        """Return whether ``.eh_frame`` describes the address.
-
-        :raises FormatError: it is malformed.
-        :raises MemoryReadError: it cannot be read.
-        """
-        if ".eh_frame" not in self.places:
-            return False
-        if self._eh_frame is None:
-            hdr = self.places.get(".eh_frame_hdr")
-            self._eh_frame = EhFrame(_piece(self.places[".eh_frame"]), hdr and _piece(hdr), self._byteorder)
-        return self._eh_frame.covers(pc)
-
-    def _open(self) -> Section | None:
-        place = self.places.get(".sframe")
+    def load() -> Section | None:
+        place = places.get(".sframe")
         if place is not None:
             return Section(lazy_memory(read, place.start, place.end - place.start), place.start)
         # The section headers may have been stripped; the program headers are in memory then.
         try:
-            image = read_image(read, self.span[0] & _PAGE_MASK)
+            image = read_image(read, span[0] & _PAGE_MASK)
         except (FormatError, MemoryReadError):
             return None
         return image.sframe_section(read)
 
+    def load_cfi() -> EhFrame | None:
+        frames, index = (places.get(section) for section in (".eh_frame", ".eh_frame_hdr"))
+        return EhFrame(_piece(frames), index and _piece(index), byteorder) if frames else None
+
+    code_size = sum(place.end - place.start for section, place in places.items() if _CODE.match(section))
+    return Module(name, [span], load, load_cfi, code_size)
+
 
 def _piece(place: SectionPlace) -> Piece:
     return Piece(place.start, lazy_memory(read, place.start, place.end - place.start))
-
-
-def list_modules(byteorder: str) -> list[GdbModule]:
-    """Return the modules of the current program space."""
-    text = gdb.execute("info files", to_string=True)
-    executable = _EXECUTABLE.search(text)
-    return [GdbModule(name, places, byteorder) for name, places in _groups(text, executable[1] if executable else "")]
 
 
 def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, SectionPlace]]]:

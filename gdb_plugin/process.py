@@ -6,11 +6,11 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.files import GdbModule, list_modules
+from gdb_plugin.files import list_modules
 from gdb_plugin.memory import Words
 from gdb_plugin.tailcall import may_hide_tail_calls
 from sframe_unwind.abi import BY_NAME, Abi
-from sframe_unwind.errors import SFrameError, StepError
+from sframe_unwind.errors import StepError
 from sframe_unwind.modules import Modules
 
 _ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
@@ -77,14 +77,6 @@ class Process:
         except gdb.error:
             return None
 
-    def has_cfi(self, pc: int) -> bool:
-        """Return whether GDB has DWARF CFI for an address; malformed CFI is none."""
-        module = self.modules.find(pc)
-        try:
-            return isinstance(module, GdbModule) and module.has_cfi(pc)
-        except SFrameError:
-            return False
-
     def hides_tail_calls(self, start: int, return_address: int) -> bool:
         """Return whether GDB knows of tail calls between a function and its caller; see :mod:`gdb_plugin.tailcall`."""
         key = start, return_address
@@ -92,11 +84,6 @@ class Process:
         if known is None:
             known = self._tail_calls[key] = may_hide_tail_calls(self.abi, start, return_address)
         return known
-
-    def module_at(self, pc: int) -> GdbModule | None:
-        """Return the module whose memory contains the address."""
-        module = self.modules.find(pc)
-        return module if isinstance(module, GdbModule) else None
 
 
 def _to_int(value: gdb.Value) -> int:

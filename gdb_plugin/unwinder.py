@@ -87,7 +87,9 @@ class SFrameUnwinder(Unwinder):
             # Whether pc is a return address makes a difference here.
             live = self._chain.is_live(frame, pc, sp)
             answer = at_pc if live else answer
-        if not isinstance(answer, Covered) or (self.mode == FALLBACK and process.has_cfi(pc if live else pc - 1)):
+        if not isinstance(answer, Covered):
+            return None
+        if self.mode == FALLBACK and process.modules.has_cfi(pc if live else pc - 1):
             return None
         rule, signal, match, _, needs_registers = answer
         start = match.function.start
@@ -108,7 +110,7 @@ class SFrameUnwinder(Unwinder):
             return None
         if self.claimed is not None:
             self.claimed.add((pc, sp))
-        elif process.hides_tail_calls(start, caller.pc) and process.has_cfi(pc - 1):
+        elif process.hides_tail_calls(start, caller.pc) and process.modules.has_cfi(pc - 1):
             return None  # for the debugger's own display; who asks for SFrame's frames gets them all
         self._chain.note_claimed(caller.pc, caller.sp, signal)
         return _unwind_info(frame, process, caller, start)
@@ -124,7 +126,7 @@ class SFrameUnwinder(Unwinder):
         """
         if self.claimed is not None:
             self.claimed.add((pc, sp))
-        if process.has_cfi(pc - 1):
+        if process.modules.has_cfi(pc - 1):
             return None
         info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(start)))
         if not hasattr(frame, "pc"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Callable, NamedTuple, Union
 
 from sframe_unwind.abi import Abi
+from sframe_unwind.cfi_ranges import EhFrame
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.rule import Rule
 from sframe_unwind.section import Section
@@ -21,34 +23,48 @@ class Module:
     """An executable or shared library in the address space of a process.
 
     :param name: what messages call it: its path, usually.
-    :param ranges: start and end addresses of its code.
+    :param ranges: start and end addresses of its code, and of whatever else may lie between.
     :param load: opens its SFrame section when somebody first asks for it; returns ``None`` where it has none,
         raises :class:`SFrameError` where it is unusable.
+    :param load_cfi: opens its ``.eh_frame``, likewise.
+    :param code_size: length of its code in bytes, where that is not the length of the ranges.
     """
 
-    def __init__(self, name: str, ranges: Sequence[tuple[int, int]], load: Callable[[], Section | None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        ranges: Sequence[tuple[int, int]],
+        load: Callable[[], Section | None],
+        load_cfi: Callable[[], EhFrame | None] | None = None,
+        code_size: int | None = None,
+    ) -> None:
         self.name = name
         self.ranges = tuple(ranges)
+        self.code_size = sum(end - start for start, end in ranges) if code_size is None else code_size
         self._load = load
-        self._opened = False
-        self._section: Section | None = None
+        self._load_cfi = load_cfi
         self.error: SFrameError | None = None
         """Why the section cannot be used; known once it was opened."""
 
-    @property
+    @cached_property
     def section(self) -> Section | None:
         """The SFrame section, ``None`` where there is none or it is unusable (:attr:`error`)."""
-        if not self._opened:
-            self._opened = True
-            try:
-                self._section = self._load()
-            except SFrameError as error:
-                self.error = error
-        return self._section
+        try:
+            return self._load()
+        except SFrameError as error:
+            self.error = error
+            return None
 
-    def code_size(self) -> int:
-        """Return the length of the module's code in bytes."""
-        return sum(end - start for start, end in self.ranges)
+    @cached_property
+    def _eh_frame(self) -> EhFrame | None:
+        return self._load_cfi() if self._load_cfi else None
+
+    def has_cfi(self, pc: int) -> bool:
+        """Return whether ``.eh_frame`` describes the address; CFI that cannot be read does not."""
+        try:
+            return self._eh_frame is not None and self._eh_frame.covers(pc)
+        except SFrameError:
+            return False
 
 
 class Covered(NamedTuple):
@@ -109,6 +125,11 @@ class Modules:
             return None
         _, end, module = self._ranges[at]
         return module if pc < end else None
+
+    def has_cfi(self, pc: int) -> bool:
+        """Return whether the module at an address has DWARF CFI for it."""
+        module = self.find(pc)
+        return module is not None and module.has_cfi(pc)
 
     def _answer(self, pc: int) -> Answer:
         module = self.find(pc)

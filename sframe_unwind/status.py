@@ -51,7 +51,6 @@ def _row(module: Module, section: Section) -> tuple[str, ...]:
     headers = [table.header for table in section.tables]
     versions = "+".join(str(version) for version in sorted({header.version for header in headers}))
     flags = sorted({flag.name or "" for header in headers for flag in Flag if flag in header.flags})
-    code = module.code_size()
     return (
         Path(module.name).name,
         f"{section.address:#x}",
@@ -59,5 +58,5 @@ def _row(module: Module, section: Section) -> tuple[str, ...]:
         section.abi.name if section.abi else "-",
         str(sum(len(table) for table in section.tables)),
         " ".join(flags) or "-",
-        f"{100 * section.covered() / code:.0f}%" if code else "-",
+        f"{100 * section.covered() / module.code_size:.0f}%" if module.code_size else "-",
     )

@@ -8,7 +8,7 @@ from typing import Callable, NamedTuple
 
 from sframe_unwind.abi import Abi
 from sframe_unwind.errors import MemoryReadError, SFrameError
-from sframe_unwind.modules import Covered, Modules, NoData, Unusable
+from sframe_unwind.modules import Answer, Covered, Modules, NoData, Unusable
 from sframe_unwind.step import Caller, ReadRegister, ReadWord, check_outward, step
 
 MAX_FRAMES = 1_000_000
@@ -79,6 +79,7 @@ class Walk:
     :param other: who unwinds frames without SFrame; the walk goes on behind them.
     :param pac_mask: see :func:`sframe_unwind.step.step`.
     :param limit: how many frames at the most.
+    :param leave: lookup addresses whose frames are the other unwinder's even where SFrame covers them.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Walk:
         other: Other | None = None,
         pac_mask: int | None = None,
         limit: int = MAX_FRAMES,
+        leave: Callable[[int], bool] | None = None,
     ) -> None:
         self._abi = abi
         self._modules = modules
@@ -101,13 +103,14 @@ class Walk:
         self._other_name = other.name if other else ""
         self._pac_mask = pac_mask
         self._limit = limit
+        self._leave = leave
         self.end: End | None = None
         self.detail = ""
         """The particulars of the end, in a few words."""
 
     def __iter__(self) -> Iterator[Frame]:
         abi, read_word, pac_mask = self._abi, self._read_word, self._pac_mask
-        answers = self._modules.answers
+        answers, leave = self._modules.answers, self._leave
         pc, sp, fp = self._registers
         # Of a frame whose registers are all live the pc is where it goes on; of any other it is a return address,
         # which can lie behind the function's last byte (a call to a function that never returns).
@@ -117,8 +120,9 @@ class Walk:
                 self.end = End.PC_ZERO
                 return
             try:
-                answer = answers[pc if live else pc - 1]
-                if isinstance(answer, Covered):
+                lookup = pc if live else pc - 1
+                answer = answers[lookup]
+                if isinstance(answer, Covered) and not (leave and leave(lookup)):
                     unwinder = "sframe"
                     rule, signal = answer.rule, answer.signal
                     if rule.cfa is None:
@@ -148,14 +152,15 @@ class Walk:
         self.end, self.detail = End.LIMIT, f"{self._limit} frames"
 
     def _hand_over(
-        self, registers: Registers, live: bool, read_register: ReadRegister | None, answer: NoData | Unusable
+        self, registers: Registers, live: bool, read_register: ReadRegister | None, answer: Answer
     ) -> Handed | None:
         """Ask the other unwinder; without an answer, set the end to why SFrame has none."""
         handed = self._other.unwind(registers, live, read_register) if self._other else None
         if handed is None:
-            if isinstance(answer, NoData):
-                self.end, self.detail = End.NO_DATA, answer.reason
-            else:
+            if isinstance(answer, Unusable):
                 unreadable = isinstance(answer.error, MemoryReadError)
                 self.end, self.detail = End.UNREADABLE if unreadable else End.CORRUPT, str(answer.error)
+            else:
+                reason = answer.reason if isinstance(answer, NoData) else "left to another unwinder, which has none"
+                self.end, self.detail = End.NO_DATA, reason
         return handed

@@ -52,6 +52,7 @@ def _abi(name: str, byteorder: str) -> Abi:
         register_names=_NAMES,
         call_size=4,
         call_target=call_target,
+        sigreturn=b"\x68\x11\x80\xd2\x01\x00\x00\xd4",  # mov x8,#139; svc #0
         pac_mask=PAC_MASK,
     )
 

@@ -44,4 +44,5 @@ ABI = Abi(
     register_names=dict(enumerate(_NAMES)),
     call_size=5,
     call_target=call_target,
+    sigreturn=b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05",  # mov $15,%rax; syscall
 )

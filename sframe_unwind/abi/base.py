@@ -35,6 +35,8 @@ class Abi(NamedTuple):
     """Length in bytes of the direct call instruction."""
     call_target: Callable[[bytes, int], int | None]
     """``(bytes before a return address, return address)``: where a direct call that ends there goes; else ``None``."""
+    sigreturn: bytes
+    """How the code of a signal trampoline begins: the system call ``rt_sigreturn``."""
     pac_mask: int = 0
     """The bits of a signed return address that do not belong to the address, where the target does not say."""
 

@@ -70,4 +70,5 @@ ABI = Abi(
     },
     call_size=6,
     call_target=call_target,
+    sigreturn=b"\x0a\xad",  # svc 173
 )
