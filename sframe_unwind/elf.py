@@ -14,7 +14,7 @@ from elftools.elf.sections import Section as ElfSection
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
 from sframe_unwind.format import header
 from sframe_unwind.format.data import Data, LazyData
-from sframe_unwind.relocation import relocated
+from sframe_unwind.relocation import check_targets, relocated
 from sframe_unwind.section import Section
 
 PathLike = Union[str, Path]
@@ -58,6 +58,9 @@ def load(path: PathLike, lazy: bool = True) -> list[Section]:
             raise NoSFrameError(f"{path}: no {SECTION_NAME} section")
         for section in sections:
             _check_machine(elf, section)
+        if relocatable:
+            for found, section in zip(sframe_sections(elf), sections):
+                check_targets(elf, found, section)
     return sections
 
 

@@ -9,7 +9,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section as ElfSection
 
-from sframe_unwind.errors import FileError
+from sframe_unwind.errors import FileError, FormatError
+from sframe_unwind.section import Section
 
 _KINDS = {
     "EM_X86_64": {1: (8, False), 2: (4, True), 10: (4, False), 11: (4, False), 24: (8, True)},
@@ -30,13 +31,7 @@ def relocated(elf: ELFFile, section: ElfSection) -> bytes | None:
     """
     if elf["e_type"] != "ET_REL":
         return None
-    index = elf.get_section_index(section.name)
-    tables = [
-        candidate
-        for candidate in elf.iter_sections()
-        if isinstance(candidate, RelocationSection)
-        and (candidate["sh_info"] == index or elf.get_section(candidate["sh_info"]) == section)
-    ]
+    tables = _tables(elf, section)
     if not tables:
         return None
     contents = bytearray(section.data())
@@ -57,3 +52,26 @@ def relocated(elf: ELFFile, section: ElfSection) -> bytes | None:
             value = (value - offset if relative else value) % (1 << 8 * size)
             contents[offset : offset + size] = value.to_bytes(size, order)
     return bytes(contents)
+
+
+def check_targets(elf: ELFFile, section: ElfSection, decoded: Section) -> None:
+    """Check that the relocations of an object file's section fill in start fields and nothing else.
+
+    GNU ld 2.40 and 2.44 do not, with ``-r`` and more than one input: the relocations of all but the first are left
+    at places where something else has come to lie.
+
+    :raises FormatError: one does not.
+    """
+    fields = [table.start_fields for table in decoded.tables]
+    for table in _tables(elf, section):
+        for entry in table.iter_relocations():
+            offset = entry["r_offset"]
+            if entry["r_info_type"] and not any(offset in places for places in fields):
+                raise FormatError("relocation that is not for the start field of a function", offset)
+
+
+def _tables(elf: ELFFile, section: ElfSection) -> list[RelocationSection]:
+    """Return the relocation sections for a section, which may share its name with others (section groups)."""
+    sections = list(elf.iter_sections())
+    index = sections.index(section)
+    return [table for table in sections if isinstance(table, RelocationSection) and table["sh_info"] == index]

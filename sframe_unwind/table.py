@@ -66,7 +66,9 @@ class Table:
         self._entries = offset + self.header.fdes_start
         self._entry_size = header.FDE_SIZES[self.header.version]
         self._start = fdes.START_STRUCTS[self.header.version, self.header.byteorder]
-        self._pcrel = bool(self.header.flags & Flag.FDE_FUNC_START_PCREL)
+        # An assembler's relocation is relative to the field that it fills in.  Before errata 1 no flag said so, and
+        # GNU ld counts from the section again when it links.
+        self._pcrel = relocated or bool(self.header.flags & Flag.FDE_FUNC_START_PCREL)
         self._fres = offset + self.header.fres_start
         self._fres_end = offset + self.header.fres_end
         self._rules = {kind: RuleTable(self.header, kind) for kind in FdeType}
@@ -82,6 +84,11 @@ class Table:
     def end(self) -> int:
         """Section offset of the end of all that this header describes."""
         return self.offset + self.header.total_size
+
+    @property
+    def start_fields(self) -> range:
+        """The section offsets of the start fields of all functions."""
+        return range(self._entries, self._entries + len(self) * self._entry_size, self._entry_size)
 
     @property
     def aux_header(self) -> bytes:

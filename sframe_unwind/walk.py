@@ -119,34 +119,30 @@ class Walk:
             if pc == 0 and level:
                 self.end = End.PC_ZERO
                 return
-            try:
-                lookup = pc if live else pc - 1
-                answer = answers[lookup]
-                if isinstance(answer, Covered) and not (leave and leave(lookup)):
-                    unwinder = "sframe"
-                    rule, signal = answer.rule, answer.signal
-                    if rule.cfa is None:
-                        self.end = End.OUTERMOST
-                        yield Frame(level, pc, sp, fp, None, unwinder)
-                        return
-                    cfa, caller_pc, caller_sp, caller_fp = step(rule, abi, sp, fp, read_word, read_register, pac_mask)
-                    read_register = None
-                else:
-                    handed = self._hand_over(Registers(pc, sp, fp), live, read_register, answer)
-                    if handed is None:
-                        yield Frame(level, pc, sp, fp, None, "")
-                        return
-                    (cfa, caller_pc, caller_sp, caller_fp), signal, read_register = handed
-                    unwinder = self._other_name
-                if caller_sp <= sp and not signal:
-                    check_outward(sp, cfa, caller_sp, live and caller_pc != pc)
-            except MemoryReadError as error:
-                self.end, self.detail = End.UNREADABLE, str(error)
-            except SFrameError as error:
-                self.end, self.detail = End.CORRUPT, str(error)
-            if self.end:
-                yield Frame(level, pc, sp, fp, None, "")
-                return
+            lookup = pc if live else pc - 1
+            answer = answers[lookup]
+            caller = None
+            if isinstance(answer, Covered) and not (leave and leave(lookup)):
+                rule, signal = answer.rule, answer.signal
+                if rule.cfa is None:
+                    self.end = End.OUTERMOST
+                    yield Frame(level, pc, sp, fp, None, "sframe")
+                    return
+                try:
+                    caller = step(rule, abi, sp, fp, read_word, read_register, pac_mask)
+                    if caller.sp <= sp and not signal:
+                        check_outward(sp, caller.cfa, caller.sp, live and caller.pc != pc)
+                    unwinder, read_register = "sframe", None
+                except SFrameError as error:
+                    caller, answer = None, Unusable(error, answer.module)
+            if caller is None:
+                handed = self._hand_over(Registers(pc, sp, fp), live, read_register, answer)
+                if handed is None:
+                    yield Frame(level, pc, sp, fp, None, "")
+                    return
+                caller, signal, read_register = handed
+                unwinder = self._other_name
+            cfa, caller_pc, caller_sp, caller_fp = caller
             yield Frame(level, pc, sp, fp, cfa, unwinder)
             pc, sp, fp, live = caller_pc, caller_sp, caller_fp, signal
         self.end, self.detail = End.LIMIT, f"{self._limit} frames"
@@ -154,13 +150,24 @@ class Walk:
     def _hand_over(
         self, registers: Registers, live: bool, read_register: ReadRegister | None, answer: Answer
     ) -> Handed | None:
-        """Ask the other unwinder; without an answer, set the end to why SFrame has none."""
-        handed = self._other.unwind(registers, live, read_register) if self._other else None
-        if handed is None:
-            if isinstance(answer, Unusable):
-                unreadable = isinstance(answer.error, MemoryReadError)
-                self.end, self.detail = End.UNREADABLE if unreadable else End.CORRUPT, str(answer.error)
-            else:
-                reason = answer.reason if isinstance(answer, NoData) else "left to another unwinder, which has none"
-                self.end, self.detail = End.NO_DATA, reason
-        return handed
+        """Ask the other unwinder; without a usable answer of its, set the end to why SFrame has none."""
+        try:
+            handed = self._other.unwind(registers, live, read_register) if self._other else None
+            if handed is not None:
+                caller = handed.caller
+                if caller.sp <= registers.sp and not handed.signal:
+                    check_outward(registers.sp, caller.cfa, caller.sp, live and caller.pc != registers.pc)
+                return handed
+        except SFrameError as error:
+            self._fail(error)
+            return None
+        if isinstance(answer, Unusable):
+            self._fail(answer.error)
+        else:
+            self.end = End.NO_DATA
+            self.detail = answer.reason if isinstance(answer, NoData) else f"left to {self._other_name}"
+        return None
+
+    def _fail(self, error: SFrameError) -> None:
+        self.end = End.UNREADABLE if isinstance(error, MemoryReadError) else End.CORRUPT
+        self.detail = str(error)

@@ -1,0 +1,112 @@
+"""The command line: one module per command, and here what they share.
+
+A command is a module with a docstring (its help), :data:`EXAMPLES`, ``add_arguments(parser)`` and ``run(options)``,
+which returns the exit status; it becomes one by its line in :data:`COMMANDS`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import NoReturn
+
+from sframe_unwind import __version__
+from sframe_unwind.cli import dump, gdb, lldb, lookup
+from sframe_unwind.cli.status import CANNOT, INTERRUPTED, PIPE_CLOSED, complain
+from sframe_unwind.errors import SFrameError
+
+COMMANDS: dict[str, ModuleType] = {
+    "dump": dump,
+    "lookup": lookup,
+    "gdb": gdb,
+    "lldb": lldb,
+}
+
+DEBUGGERS = ("gdb", "lldb")
+"""Commands whose arguments are somebody else's: none of them is looked at here."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Carry out a command line and return the exit status.
+
+    :param arguments: without the program's name; ``None``: the process's own.
+    """
+    _prepare_output()
+    try:
+        status = _run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _forget_output()
+        return PIPE_CLOSED
+    except SFrameError as error:
+        complain(str(error))
+    except OSError as error:  # files have errors of their own by now: this is about what is written
+        _forget_output()
+        complain(f"cannot write: {error.strerror or error}")
+    except Exception as error:  # a traceback is no message; whoever wants it asks for it
+        if os.environ.get("SFRAME_UNWIND_TRACEBACK"):
+            raise
+        complain(f"internal error: {type(error).__name__}: {error} (SFRAME_UNWIND_TRACEBACK=1 shows where)")
+    return CANNOT
+
+
+def _run(arguments: list[str]) -> int:
+    if len(arguments) > 1 and arguments[0] in DEBUGGERS and arguments[1:] not in (["-h"], ["--help"]):
+        options = argparse.Namespace(arguments=arguments[1:])
+        return int(COMMANDS[arguments[0]].run(options))
+    options = _parser().parse_args(arguments)
+    return int(COMMANDS[options.command].run(options))
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        program, _, command = self.prog.partition(" ")
+        self.exit(CANNOT, f"{program}: {command + ': ' if command else ''}{message} (try {self.prog} --help)\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="sframe-unwind",
+        description="Look into SFrame data, and unwind stacks with it.",
+        epilog="sframe-unwind COMMAND --help says more of each.  Exit status 2 means that it cannot be done.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"sframe-unwind {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, module in COMMANDS.items():
+        summary, _, rest = (module.__doc__ or "").partition("\n")
+        command = commands.add_parser(
+            name,
+            help=summary[:1].lower() + summary[1:].rstrip("."),
+            description=f"{summary}\n{rest}".strip(),
+            epilog=f"examples:\n{module.EXAMPLES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.add_arguments(command)
+    return parser
+
+
+def _prepare_output() -> None:
+    """Have both streams there, and able to write whatever a file contains."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123  # for good
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _forget_output() -> None:
+    """Keep the interpreter from writing, when it ends, what could not be written before."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

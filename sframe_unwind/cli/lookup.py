@@ -1,0 +1,113 @@
+"""Find the function and the row for addresses.
+
+For each ADDRESS of FILE, prints the function that contains it and the row that applies there, in the notation of
+readelf --sframe and in words.  An address is a number, in hexadecimal with 0x, as the file has it (not as it is when
+the file is loaded elsewhere), or a symbol of the file, with or without an offset.
+
+The exit status is 0, 1 when some address is not covered, or 2 when something cannot be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+
+from sframe_unwind import elf
+from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
+from sframe_unwind.cli.symbols import Symbols, read_symbols
+from sframe_unwind.errors import FileError, SFrameError
+from sframe_unwind.format.constants import PauthKey, PcType
+from sframe_unwind.notation import attributes, cells_of, words
+from sframe_unwind.section import Section
+from sframe_unwind.table import Function, Match
+from sframe_unwind.terminal import printable
+
+EXAMPLES = """\
+  sframe-unwind lookup ./program 0x1185
+  sframe-unwind lookup ./program main main+0x10
+"""
+
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.add_argument("file", metavar="FILE", help="an executable or shared library")
+    parser.add_argument("addresses", metavar="ADDRESS", nargs="+", help="0x1185, 4485, main or main+0x10")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the answer for each address."""
+    status = DONE
+    try:
+        sections = elf.load(options.file)
+        symbols = read_symbols(options.file)
+    except SFrameError as error:
+        complain_of(options.file, error)
+        return CANNOT
+    for text in options.addresses:
+        try:
+            for address in _addresses(text, symbols):
+                covered, lines = _answer(sections, symbols, address)
+                sys.stdout.write("\n".join(lines) + "\n")
+                status = max(status, DONE if covered else NOT_ALL)
+        except SFrameError as error:
+            complain_of(options.file, error)
+            status = CANNOT
+    return status
+
+
+def _addresses(text: str, symbols: Symbols) -> list[int]:
+    """Return the addresses that a user may mean: several where several symbols have the name."""
+    if _NUMBER.fullmatch(text):
+        return [_number(text)]
+    if found := symbols.addresses(text):
+        return found
+    name, _, offset = text.rpartition("+")
+    if name and _NUMBER.fullmatch(offset) and (found := symbols.addresses(name)):
+        return [address + _number(offset) for address in found]
+    raise FileError(f"{text}: neither an address nor a symbol of the file")
+
+
+def _number(text: str) -> int:
+    return int(text, 16 if text[:2] in ("0x", "0X") else 10)
+
+
+def _answer(sections: list[Section], symbols: Symbols, address: int) -> tuple[bool, list[str]]:
+    """Return whether the address is covered, and the lines that say how."""
+    function = match = None
+    for section in sections:
+        function = section.find(address)
+        match = section.lookup(address)
+        if function:
+            break
+    name = symbols.name(address)
+    title = f"{address:#x}: {printable(name) if name else '(no symbol)'}"
+    if function is None:
+        return False, [f"{title}: not covered: no SFrame function contains it"]
+    lines = [title, f"    function {_extent(function)}"]
+    if match is None:
+        why = "before the first row" if function.fde.num_rows else "the function has no rows"
+        return False, [*lines, f"    not covered: {why}"]
+    return True, [*lines, f"    row {_row(match)}", *(f"    {line}" for line in _in_words(match))]
+
+
+def _extent(function: Function) -> str:
+    fde = function.fde
+    repetition = f", repeats every {fde.repetition_size} bytes" if fde.pc_type is PcType.MASK else ""
+    return f"{function.start:#x}..{function.end:#x}, {fde.size} bytes{attributes(fde)}{repetition}"
+
+
+def _row(match: Match) -> str:
+    if match.function.fde.pc_type is PcType.MASK:
+        start = f"+{match.row_start:#x}"
+    else:
+        start = f"{match.function.start + match.row_start:#x}"
+    cells = cells_of(match)
+    return f"{start}: {cells}" if cells.ra_undefined else f"{start}: CFA {cells.cfa}, FP {cells.fp}, RA {cells.ra}"
+
+
+def _in_words(match: Match) -> list[str]:
+    key = match.function.fde.pauth_key if match.rule.ra_signed else PauthKey.A
+    return words(match.rule, match.function.table.abi, key)

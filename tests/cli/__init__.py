@@ -1,0 +1,1 @@
+"""The command line, held against readelf where that has an answer."""

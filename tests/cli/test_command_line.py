@@ -1,0 +1,177 @@
+"""What the command line promises whatever the command: statuses, one line for an error, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sframe_unwind
+from sframe_unwind.cli import COMMANDS, main
+from tests.cli.sections import AMD64, Function, elf, row, section
+
+TIMEOUT = 30
+"""Seconds that a command may take."""
+
+COMMAND = [sys.executable, "-m", "sframe_unwind"]
+
+
+def small(path: Path, count: int = 1) -> Path:
+    """A file with some functions of one row."""
+    return elf(path, AMD64, section(AMD64, [Function(16 * i, 16, [row(AMD64, 0, [8])]) for i in range(count)], ra=-8))
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """A run of the command line as a process of its own."""
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+
+
+def test_version() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"sframe-unwind {sframe_unwind.__version__}\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert said.startswith(f"usage: sframe-unwind {command}")
+    assert f"examples:\n  sframe-unwind {command} " in said
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert f"    {command} " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "sframe-unwind: the following arguments are required: COMMAND (try sframe-unwind --help)"),
+        (["dump"], "sframe-unwind: dump: the following arguments are required: FILE (try sframe-unwind dump --help)"),
+        (["dump", "x", "--js"], "sframe-unwind: unrecognized arguments: --js (try sframe-unwind --help)"),
+        (["lookup", "x"], "sframe-unwind: lookup: the following arguments are required: ADDRESS"),
+        (["dmup"], "sframe-unwind: argument COMMAND: invalid choice: 'dmup'"),
+    ],
+)
+def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], said: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert error.startswith(said)
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [["dump"], ["dump", "--json"], ["lookup"]])
+def test_unusable_files(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    text, empty, cut, none, locked = (tmp_path / name for name in ("text", "empty", "cut", "none", "locked"))
+    text.write_text("no ELF at all, though it is long enough for a header of one" * 9)
+    empty.touch()
+    cut.write_bytes(small(tmp_path / "whole").read_bytes()[:100])
+    elf(none, AMD64)
+    small(locked).chmod(0)
+    reasons = {
+        tmp_path: "Is a directory",
+        tmp_path / "absent": "No such file or directory",
+        text: "not a readable ELF file",
+        empty: "not a readable ELF file",
+        cut: "",
+        none: "no .sframe section",
+    }
+    if os.access(locked, os.R_OK) is False:
+        reasons[locked] = "Permission denied"
+    for file, reason in reasons.items():
+        assert main([*command, str(file), *(["0x10"] if command == ["lookup"] else [])]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.startswith(f"sframe-unwind: {file}: {reason}")
+        assert printed.err.count("\n") == printed.err.count(str(file)) == 1
+
+
+def test_file_name_that_is_no_text(tmp_path: Path) -> None:
+    name = os.fsdecode(b"\xff\x1b[31m\n")
+    done = run("dump", "--json", str(small(tmp_path / name)))
+    assert done.returncode == 0
+    assert '\\udcff\\u001b[31m\\n"' in done.stdout
+    done = run("dump", str(tmp_path / f"{name}absent"))
+    assert done.returncode == 2
+    assert "\\udcff\\x1b[31m\\nabsent: No such file" in done.stderr
+
+
+def test_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    file = small(tmp_path / "file", 5_000)
+    process = subprocess.Popen([*COMMAND, "dump", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait(TIMEOUT) == 141
+
+
+def test_closed_output_is_no_error(tmp_path: Path) -> None:
+    command = '"$@" >&-'
+    done = subprocess.run(
+        ["sh", "-c", command, "sh", *COMMAND, "dump", str(small(tmp_path / "file"))],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, which a full disk stands for")
+def test_full_disk_is_one_line(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "dump", str(small(tmp_path / "file"))],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, "sframe-unwind: cannot write: No space left on device\n")
+
+
+def test_interrupt(tmp_path: Path) -> None:
+    file = small(tmp_path / "file", 5_000)
+    process = subprocess.Popen([*COMMAND, "dump", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()  # it is at work, and then waits for somebody to read on
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, error) == (130, b"")
+
+
+def test_output_that_takes_ascii_only(tmp_path: Path) -> None:
+    file = small(tmp_path / "file")
+    elf(file, AMD64, file.read_bytes()[64 : 64 + 56], symbols=[("größe".encode(), 0, 16)])
+    done = subprocess.run(
+        [*COMMAND, "lookup", str(file), "0x0"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.stdout.startswith("0x0: gr\\xf6\\xdfe\n")
+
+
+def test_bugs_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def broken(_: object) -> int:
+        raise TypeError("of all things")
+
+    monkeypatch.setattr(COMMANDS["dump"], "run", broken)
+    assert main(["dump", "file"]) == 2
+    assert capsys.readouterr().err.startswith("sframe-unwind: internal error: TypeError: of all things")
+    monkeypatch.setenv("SFRAME_UNWIND_TRACEBACK", "1")
+    with pytest.raises(TypeError):
+        main(["dump", "file"])

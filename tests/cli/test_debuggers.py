@@ -1,0 +1,132 @@
+"""`gdb` and `lldb`: which program is started, with which arguments, and what is left of us in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.cli import debugger
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+TIMEOUT = 60
+"""Seconds that a debugger may take."""
+
+FAKE = """\
+#!/bin/sh
+for argument; do echo "<$argument>"; done
+grep SigIgn /proc/self/status
+exit 7
+"""
+
+LOADED = {
+    "gdb": ["<-iex>", f"<source {CHECKOUT}/gdb_plugin/sframe_gdb.py>"],
+    "lldb": ["<--one-line-before-file>", f'<command script import "{CHECKOUT}/lldb_plugin/sframe_lldb.py">'],
+}
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A run of the command line as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "sframe_unwind", *arguments],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+
+
+def needs_plugin(name: str) -> None:
+    """Skip where there is no such plugin to load."""
+    if not (CHECKOUT / f"{name}_plugin" / f"sframe_{name}.py").exists():
+        pytest.skip(f"there is no {name} plugin")
+
+
+@pytest.fixture
+def fake(tmp_path: Path) -> Path:
+    """A debugger that prints its arguments and the signals that it ignores, and ends with status 7."""
+    program = tmp_path / "a debugger"
+    program.write_text(FAKE)
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("name", ["gdb", "lldb"])
+@pytest.mark.parametrize(
+    "arguments", [[], ["--args", "program", "-x", "two words"], ["-h", "x"], ["--", "program"], ["--version"]]
+)
+def test_arguments_and_status_are_the_debuggers(fake: Path, name: str, arguments: list[str]) -> None:
+    needs_plugin(name)
+    done = run(name, *arguments, **{f"SFRAME_UNWIND_{name.upper()}": str(fake)})
+    *said, ignored = done.stdout.splitlines()
+    assert said == [*LOADED[name], *(f"<{argument}>" for argument in arguments)]
+    assert done.returncode == 7
+    # Python ignores signal 13, SIGPIPE; the debugger and what it runs must not.
+    assert not int(ignored.split()[1], 16) & 1 << 12
+
+
+@pytest.mark.parametrize("name", ["gdb", "lldb"])
+def test_debugger_that_is_not_there(name: str, tmp_path: Path) -> None:
+    needs_plugin(name)
+    variable = f"SFRAME_UNWIND_{name.upper()}"
+    done = run(name, **{variable: "/nonexistent/debugger"})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"sframe-unwind: /nonexistent/debugger: no such debugger ({variable} names it)\n"
+
+
+def test_debugger_that_cannot_start(fake: Path) -> None:
+    needs_plugin("gdb")
+    fake.write_text("#!/nonexistent/interpreter\n")
+    done = run("gdb", SFRAME_UNWIND_GDB=str(fake))
+    assert done.returncode == 2
+    assert done.stderr == f"sframe-unwind: {fake}: cannot start: No such file or directory\n"
+
+
+def test_no_debugger_at_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    monkeypatch.delenv("SFRAME_UNWIND_GDB", raising=False)
+    assert debugger.start("gdb", "SFRAME_UNWIND_GDB", "pyproject.toml", [], []) == 2
+    assert capsys.readouterr().err == (
+        "sframe-unwind: gdb: no such debugger (pip install 'sframe-unwind[gdb]' brings one)\n"
+    )
+
+
+def test_plugin_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert debugger.start("gdb", "SFRAME_UNWIND_GDB", "gdb_plugin/absent.py", [], []) == 2
+    assert capsys.readouterr().err.endswith("gdb_plugin/absent.py: the plugin is not installed\n")
+
+
+def test_debugger_of_this_environment_comes_first(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    started = []
+    monkeypatch.setattr(os, "execv", lambda path, arguments: started.append((path, arguments)))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.delenv("SFRAME_UNWIND_GDB", raising=False)
+    for folder in ("environment/bin", "path"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "gdb").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    for prefix, expected in (("environment", "environment/bin/gdb"), ("elsewhere", "path/gdb")):
+        monkeypatch.setattr(sys, "prefix", str(tmp_path / prefix))
+        monkeypatch.setattr(sys, "base_prefix", "/usr")
+        debugger.start("gdb", "SFRAME_UNWIND_GDB", "pyproject.toml", ["-iex", "source {}"], ["x"])
+        path = str(tmp_path / expected)
+        assert started.pop() == (path, [path, "-iex", f"source {CHECKOUT}/pyproject.toml", "x"])
+
+
+def test_real_gdb() -> None:
+    needs_plugin("gdb")
+    if shutil.which("gdb", path=str(Path(sys.prefix) / "bin")) is None and shutil.which("gdb") is None:
+        pytest.skip("there is no gdb: that it takes these arguments stays untested")
+    done = run("gdb", "-nx", "-batch", "-ex", "show args", "-ex", "help sframe", "--args", sys.executable, "-x", "y z")
+    assert done.returncode == 0
+    assert 'is "-x y\\ z".' in done.stdout
+    assert "sframe status" in done.stdout, done.stderr

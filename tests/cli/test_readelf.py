@@ -1,0 +1,152 @@
+"""`dump` of real programs against the readelf of the binutils that made them: every line of it, and the JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.cli import main
+from tests.cli.text import comparable
+from tests.samples.build import build, toolchain
+from tests.samples.catalogue import ABIS, PLAIN_VARIANTS, SAMPLES
+from tests.samples.readelf import read_sframe
+from tools.binutils import ToolchainUnavailable
+
+TIMEOUT = 60
+"""Seconds that one run of a tool may take."""
+
+ASSEMBLY = """\
+        .cfi_sections .sframe
+        .globl  one, two
+        .section .text.one,"ax"
+one:    .cfi_startproc
+        .long   0, 0, 0
+        .cfi_def_cfa_offset {offset}
+        .long   0, 0, 0
+        .cfi_endproc
+        .text
+        .skip   32
+two:    .cfi_startproc
+        .long   0
+        .cfi_endproc
+three:  .cfi_startproc
+        .long   0
+        .cfi_def_cfa_offset {offset}
+        .long   0
+        .cfi_endproc
+"""
+
+
+def sample_builds() -> Iterator[tuple[str, str, int, str]]:
+    """Everything for amd64; for the others every sample in one variant, and the variants that differ in kind.
+
+    Those are signed return addresses, and for s390x no optimisation, where functions save registers in registers.
+    """
+    for name, sample in SAMPLES.items():
+        for abi in sample.abis:
+            for variant in sample.variants_for(abi):
+                if (
+                    variant == "O2"
+                    or (abi == "amd64" and variant in PLAIN_VARIANTS)
+                    or (variant in ("pac", "pacb") and name in ("free_walk", "signals"))
+                    or (variant == "O0" and (abi, name) == ("s390x", "stepper"))
+                ):
+                    for version in ABIS[abi].versions:
+                        yield name, abi, version, variant
+
+
+@pytest.mark.parametrize(("name", "abi", "version", "variant"), list(sample_builds()))
+def test_sample(capsys: pytest.CaptureFixture[str], name: str, abi: str, version: int, variant: str) -> None:
+    try:
+        executable = build(name, abi, version, variant)
+        tools = toolchain(abi, version)
+    except ToolchainUnavailable as error:
+        pytest.skip(str(error))
+    for file in (executable, *sorted(executable.parent.glob("*.so"))):
+        compare(capsys, tools, file, abi, version)
+
+
+@pytest.mark.parametrize(("abi", "version"), [(abi.name, version) for abi in ABIS.values() for version in abi.versions])
+def test_object_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, abi: str, version: int) -> None:
+    """Relocations fill in where the functions start."""
+    try:
+        tools = toolchain(abi, version)
+    except ToolchainUnavailable as error:
+        pytest.skip(str(error))
+    file = tmp_path / "object.o"
+    flags = ["-EB"] if abi == "aarch64_be" else []
+    assembly = ASSEMBLY.format(offset=320 if abi == "s390x" else 16)
+    command = [str(tools / "as"), "--gsframe", *flags, "-o", str(file), "-"]
+    subprocess.run(command, input=assembly, text=True, check=True, timeout=TIMEOUT)
+    if version == 3:
+        compare(capsys, tools, file, abi, version)
+    # Older ones print every function of an object file as if it started at 0; but they do print the relocations.
+    found = re.findall(r" \.text\S* \+ (\w+)$", readelf(tools, "-r", "-W", file), re.MULTILINE)
+    starts = [int(addend, 16) for addend in found]
+    assert main(["dump", "--json", str(file)]) == 0
+    (section,) = json.loads(capsys.readouterr().out)["sections"]
+    assert [function["start"] for function in section["functions"]] == starts == [0, 32, 36]
+    for ours, function in zip(section["functions"], read_sframe(tools, file).functions):
+        assert ours["size"] == function.size
+        assert [(row["start"] - ours["start"], row["cfa"]) for row in ours["rows"]] == [
+            (row.start - function.start, row.cfa) for row in function.rows
+        ]
+
+
+def readelf(tools: Path, *arguments: str | Path) -> str:
+    """What readelf prints."""
+    command = [str(tools / "readelf"), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
+
+
+def compare(capsys: pytest.CaptureFixture[str], tools: Path, file: Path, abi: str, version: int) -> None:
+    """Hold both forms of the dump of a file against readelf."""
+    printed = readelf(tools, "--sframe", file)
+    assert main(["dump", str(file)]) == 0
+    ours = capsys.readouterr().out
+    assert f"    ABI: {abi}\n" in ours
+    assert comparable(as_in_2_40(ours) if version == 1 else ours) == comparable(printed)
+    assert main(["dump", "--json", str(file)]) == 0
+    compare_json(json.loads(capsys.readouterr().out), tools, file, version)
+
+
+def as_in_2_40(text: str) -> str:
+    """A dump without what the readelf of binutils 2.40 does not know.
+
+    It does not print the fixed offsets of the header, and where the return address is at such an offset, which is
+    everywhere on AMD64, it prints `u` for it as for one in its register.
+    """
+    fixed = "CFA fixed RA offset" in text
+    text = re.sub(r"^    CFA fixed .*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r" f$", " u", text, flags=re.MULTILINE) if fixed else text
+
+
+def compare_json(said: dict[str, object], tools: Path, file: Path, version: int) -> None:
+    """Hold the JSON against readelf's values."""
+    expected = read_sframe(tools, file)
+    assert said["file"] == str(file)
+    sections = said["sections"]
+    assert isinstance(sections, list)
+    (section,) = sections
+    assert section["version"] == expected.version == version
+    assert set(section["flags"]) == expected.flags
+    assert len(section["functions"]) == len(expected.functions)
+    for ours, function in zip(section["functions"], expected.functions):
+        assert (ours["start"], ours["size"]) == (function.start, function.size)
+        assert ours["type"] == ("flex" if function.flexible else "default")
+        assert ours["pc_type"] == ("mask" if function.mask else "inc")
+        # GNU ld 2.44 gives the first entry of a PLT one as well, though its rows do not repeat.
+        assert ours["repetition_size"] > 0 or not function.mask
+        assert not ours["signal"]
+        assert ours["pauth_key"] == ("b" if "B key" in function.attributes else "a")
+        assert [row["start"] for row in ours["rows"]] == [row.start for row in function.rows]
+        for row, printed in zip(ours["rows"], function.rows):
+            ra = "u" if version == 1 and row["ra"] == "f" else row["ra"]  # see as_in_2_40
+            assert (row["cfa"], row["fp"], ra) == (printed.cfa, printed.fp, printed.ra)
+            assert row["ra_signed"] == row["ra"].endswith("[s]")
+            assert row["ra_undefined"] == (row["ra"] == "RA undefined")

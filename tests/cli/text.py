@@ -1,0 +1,18 @@
+"""What makes a dump and readelf's output comparable."""
+
+from __future__ import annotations
+
+import re
+
+
+def comparable(text: str) -> str:
+    """A dump, or what readelf printed, without what only one of them says.
+
+    readelf pads its lines with blanks at the end and puts blank lines around the whole. The dump adds the ABI, which
+    readelf leaves to the file's own header, the length of an auxiliary header, and the repetition size of mask
+    functions.
+    """
+    text = re.sub(r"^    (ABI|Auxiliary header): .*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r", repetition = \d+ bytes$", "", text, flags=re.MULTILINE)
+    text = re.sub(r" +$", "", text, flags=re.MULTILINE)
+    return text.strip()
