@@ -7,11 +7,12 @@ from typing import Any, Callable
 import gdb
 
 from gdb_plugin.files import list_modules
-from gdb_plugin.memory import Words
+from gdb_plugin.memory import read
 from gdb_plugin.tailcall import may_hide_tail_calls
 from sframe_unwind.abi import BY_NAME, Abi
 from sframe_unwind.errors import StepError
 from sframe_unwind.modules import Modules
+from sframe_unwind.words import Words
 
 _ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
 _UNLIKE = ("ilp32", "x64-32")
@@ -41,7 +42,7 @@ class Process:
 
     def __init__(self, architecture: gdb.Architecture, abi: Abi, report: Callable[[str], None]) -> None:
         self.abi = abi
-        self.read_word = Words(abi.byteorder)
+        self.read_word = Words(read, abi.byteorder)
         self.modules = Modules(abi, list_modules(abi.byteorder), report)
         # Asking by descriptor spares GDB the search for the name at every read.
         registers = architecture.registers()
