@@ -1,0 +1,133 @@
+"""LLDB's own frames of one thread, read once into plain values.
+
+They are read where LLDB allows it (a provider's constructor, a command).  Touching an SBFrame while a provider is asked
+for its frames deadlocks LLDB 23.1.0, so nothing of LLDB's is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Callable, NamedTuple
+
+import lldb
+
+from lldb_plugin.process import Process
+from sframe_unwind.errors import MemoryReadError, StepError
+from sframe_unwind.step import ADDRESS_MASK, Caller, ReadRegister
+from sframe_unwind.walk import Handed, Other, Registers
+
+NAME = "lldb"
+
+
+class NativeFrame(NamedTuple):
+    """One frame with registers of its own, and the inlined functions in it."""
+
+    indexes: tuple[int, ...]
+    """LLDB's indexes of the inlined functions' frames, from the inside out, and of the frame itself."""
+    pc: int
+    sp: int
+    fp: int
+    cfa: int | None
+
+
+class NativeStack:
+    """The frames of a thread as LLDB's own unwinder gives them.
+
+    :param frames: ``SBThread`` or ``SBFrameList``; used during construction and by :meth:`other`.
+    """
+
+    def __init__(self, process: Process, frames: lldb.SBFrameList | lldb.SBThread) -> None:
+        self._process = process
+        self._frames = frames
+        self.frames = tuple(_physical(_iterate(frames)))
+        self.by_registers = {(frame.pc, frame.sp): number for number, frame in enumerate(self.frames)}
+        self._handed: dict[int, Handed | None] = {}
+        self.innermost = self._registers(0)
+        self.read_register = _Remembered(process.register_reader(self._frame(0)))
+
+    def other(self) -> Other:
+        """Return the stack as the unwinder that SFrame's walk hands over to."""
+        return Other(NAME, self._unwind)
+
+    def release(self) -> None:
+        """Let go of LLDB's objects; what has been asked for so far can be asked for again."""
+        self._frames = None
+        self.read_register.release()
+        for handed in self._handed.values():
+            if handed is not None and isinstance(handed.read_register, _Remembered):
+                handed.read_register.release()
+
+    def _frame(self, number: int) -> lldb.SBFrame:
+        return self._frames.GetFrameAtIndex(self.frames[number].indexes[-1])
+
+    def _registers(self, number: int) -> Registers:
+        frame = self.frames[number]
+        return Registers(frame.pc, frame.sp, frame.fp)
+
+    def _unwind(self, registers: Registers, live: bool, read_register: ReadRegister | None) -> Handed | None:
+        number = self.by_registers.get((registers.pc, registers.sp))
+        if number is None or number + 1 >= len(self.frames):
+            return None
+        if number not in self._handed:
+            self._handed[number] = self._hand(number)
+        return self._handed[number]
+
+    def _hand(self, number: int) -> Handed | None:
+        if self._frames is None:
+            return None
+        frame = self.frames[number]
+        caller = self._registers(number + 1)
+        signal = self._is_trampoline(frame.pc)
+        cfa = caller.sp - self._process.abi.sp_from_cfa
+        reader = _Remembered(self._process.register_reader(self._frame(number + 1))) if signal else None
+        return Handed(Caller(cfa, caller.pc, caller.sp, caller.fp), signal, reader)
+
+    def _is_trampoline(self, pc: int) -> bool:
+        code = self._process.abi.sigreturn
+        try:
+            return self._process.read(pc, len(code)) == code
+        except MemoryReadError:
+            return False
+
+
+class _Remembered:
+    """Registers by number, each asked for once."""
+
+    def __init__(self, read_register: ReadRegister) -> None:
+        self._read: ReadRegister | None = read_register
+        self._known: dict[int, int] = {}
+
+    def release(self) -> None:
+        self._read = None
+
+    def __call__(self, number: int) -> int:
+        if number not in self._known:
+            if self._read is None:
+                raise StepError(f"DWARF register {number} was not asked for in time")
+            self._known[number] = self._read(number)
+        return self._known[number]
+
+
+def _iterate(frames: lldb.SBFrameList | lldb.SBThread) -> Iterator[lldb.SBFrame]:
+    size: Callable[[], int] = frames.GetSize if hasattr(frames, "GetSize") else frames.GetNumFrames
+    return (frames.GetFrameAtIndex(index) for index in range(size()))
+
+
+def _physical(frames: Iterator[lldb.SBFrame]) -> Iterator[NativeFrame]:
+    indexes: list[int] = []
+    pc = 0
+    for index, frame in enumerate(frames):
+        if not indexes:
+            pc = frame.GetPC()  # behind an inlined function LLDB gives the place where it was inlined instead
+        indexes.append(index)
+        if frame.IsInlined():
+            continue
+        cfa = frame.GetCFA()
+        yield NativeFrame(
+            tuple(indexes),
+            pc,
+            frame.GetSP() & ADDRESS_MASK,
+            frame.GetFP() & ADDRESS_MASK,
+            None if cfa == lldb.LLDB_INVALID_ADDRESS else cfa,
+        )
+        indexes = []

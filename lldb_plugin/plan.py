@@ -1,0 +1,66 @@
+"""Whose each frame of a thread is: SFrame's walk against LLDB's own frames."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Union
+
+from lldb_plugin.native import NativeStack
+from lldb_plugin.process import Process
+from lldb_plugin.session import FALLBACK
+from sframe_unwind.walk import End, Frame, Walk
+from sframe_unwind.words import Words
+
+Answer = Union[int, "dict[str, int]"]
+"""LLDB's own frame, by its index; or one with a pc and nothing more.
+
+A frame with registers of its own (``ScriptedFrame``) crashes LLDB 22.1.0 and 23.1.0 as soon as it prints the frame's
+arguments.  With its pc alone LLDB finds function and line.
+"""
+
+
+class Plan(NamedTuple):
+    """The frames that LLDB is to show, by index."""
+
+    answers: tuple[Answer, ...]
+    walked: tuple[Frame | None, ...]
+    """For each index the frame of the walk behind it; ``None`` where only LLDB has one."""
+
+
+def walk(process: Process, native: NativeStack, mode: str) -> Walk:
+    """Return the walk over a thread's stack, LLDB's frames where SFrame has none."""
+    return Walk(
+        process.abi,
+        process.modules,
+        native.innermost,
+        Words(process.read, process.abi.byteorder),
+        native.read_register,
+        native.other(),
+        process.pac_mask,
+        leave=process.modules.has_cfi if mode == FALLBACK else None,
+    )
+
+
+def plan(process: Process, native: NativeStack, mode: str) -> Plan:
+    """Return LLDB's own frame wherever SFrame agrees with it on pc, SP and CFA, or has nothing to say."""
+    answers: list[Answer] = []
+    walked: list[Frame | None] = []
+    last: int | None = None
+    steps = walk(process, native, mode)
+    for frame in steps:
+        last = _same(native, frame)
+        own: tuple[Answer, ...] = ({"idx": len(answers), "pc": frame.pc},)
+        shown = own if last is None else native.frames[last].indexes
+        answers += shown
+        walked += [frame] * len(shown)
+    if last is not None and steps.end is not End.OUTERMOST:
+        for behind in native.frames[last + 1 :]:  # the walk ended where LLDB goes on
+            answers += behind.indexes
+            walked += [None] * len(behind.indexes)
+    return Plan(tuple(answers), tuple(walked))
+
+
+def _same(native: NativeStack, frame: Frame) -> int | None:
+    number = native.by_registers.get((frame.pc, frame.sp))
+    if number is None or frame.cfa not in (None, native.frames[number].cfa):
+        return None
+    return number

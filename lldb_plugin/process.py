@@ -1,0 +1,116 @@
+"""A stopped process in the core's terms: its ABI, registers, memory and modules."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import lldb
+
+from lldb_plugin.memory import reader
+from sframe_unwind.abi import BY_NAME, Abi
+from sframe_unwind.cfi_ranges import EhFrame, Piece
+from sframe_unwind.errors import FormatError, MemoryReadError, StepError
+from sframe_unwind.image import ReadMemory, lazy_memory, read_image
+from sframe_unwind.modules import Module, Modules
+from sframe_unwind.section import Section
+from sframe_unwind.step import ReadRegister
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "aarch64", "arm64": "aarch64", "s390x": "s390x"}
+BEYOND_LLDB = "LLDB reads the registers of big-endian AArch64 in the wrong byte order: its frames are wrong"
+_NO_MASK = ((1 << 64) - 1, 0)
+"""``LLDB_INVALID_ADDRESS_MASK``, and no mask at all."""
+
+
+def abi_of(target: lldb.SBTarget) -> Abi | None:
+    """Return the SFrame ABI of a target, ``None`` where SFrame has none for it or LLDB cannot debug it."""
+    name = _ARCHITECTURES.get((target.GetTriple() or "").partition("-")[0])
+    return None if name is None else BY_NAME[name]
+
+
+def is_beyond(target: lldb.SBTarget) -> bool:
+    """Return whether LLDB itself is wrong about every register of the target."""
+    return (target.GetTriple() or "").startswith("aarch64_be")
+
+
+class Process:
+    """What unwinding needs of one process while it stands still.
+
+    :param report: shows one line to the user.
+    """
+
+    def __init__(self, process: lldb.SBProcess, abi: Abi, modules: Modules) -> None:
+        self.abi = abi
+        self.modules = modules
+        self.read = reader(process)
+        mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if abi.pac_mask else 0
+        self.pac_mask = None if mask in _NO_MASK else mask
+
+    def register_reader(self, frame: lldb.SBFrame) -> ReadRegister:
+        """Return the function that reads a register of a frame by its DWARF number."""
+
+        def read_register(number: int) -> int:
+            name = self.abi.register_name(number)
+            value = frame.FindRegister(name)
+            data = value.GetData() if value.IsValid() else None
+            error = lldb.SBError()
+            word = data.GetUnsignedInt64(error, 0) if data is not None and data.GetByteSize() >= 8 else None
+            if word is None or not error.Success():
+                raise StepError(f"{name} is not known here")
+            return int(word)
+
+        return read_register
+
+
+def list_modules(target: lldb.SBTarget, read: ReadMemory, abi: Abi, report: Callable[[str], None]) -> Modules:
+    """Return the modules that a target has loaded."""
+    modules = (_module(target, module, read, abi.byteorder) for module in target.module_iter())
+    return Modules(abi, [module for module in modules if module is not None], report)
+
+
+def signature(target: lldb.SBTarget) -> tuple[Any, ...]:
+    """Return what changes whenever a module is loaded, unloaded, moved or replaced."""
+    return tuple(
+        (module.GetUUIDString(), module.GetFileSpec().fullpath, _header_address(target, module))
+        for module in target.module_iter()
+    )
+
+
+def _header_address(target: lldb.SBTarget, module: lldb.SBModule) -> int:
+    return int(module.GetObjectFileHeaderAddress().GetLoadAddress(target))
+
+
+def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, byteorder: str) -> Module | None:
+    ranges = []
+    for section in module.section_iter():
+        start = section.GetLoadAddress(target)
+        if start != lldb.LLDB_INVALID_ADDRESS and section.GetPermissions() & lldb.ePermissionsExecutable:
+            ranges.append((start, start + section.GetByteSize()))
+    if not ranges:
+        return None
+
+    def place(name: str) -> tuple[int, int] | None:
+        section = module.FindSection(name)
+        start = section.GetLoadAddress(target) if section.IsValid() else lldb.LLDB_INVALID_ADDRESS
+        return None if start == lldb.LLDB_INVALID_ADDRESS else (start, section.GetByteSize())
+
+    # Asked for now: later questions come where LLDB's locks may be held.
+    sframe, frames, index = place(".sframe"), place(".eh_frame"), place(".eh_frame_hdr")
+    header = _header_address(target, module)
+
+    def load() -> Section | None:
+        if sframe is not None:
+            return Section(lazy_memory(read, sframe[0], sframe[1]), sframe[0])
+        # The section headers may have been stripped; the program headers are in memory then.
+        try:
+            image = read_image(read, header)
+        except (FormatError, MemoryReadError):
+            return None
+        return image.sframe_section(read)
+
+    def piece(found: tuple[int, int]) -> Piece:
+        return Piece(found[0], lazy_memory(read, found[0], found[1]))
+
+    def load_cfi() -> EhFrame | None:
+        return EhFrame(piece(frames), piece(index) if index else None, byteorder) if frames else None
+
+    return Module(module.GetFileSpec().fullpath or "", ranges, load, load_cfi)

@@ -1,0 +1,22 @@
+"""The file to import in LLDB: ``command script import .../lldb_plugin/sframe_lldb.py``, or from ``~/.lldbinit``.
+
+It makes this package and the core importable wherever they lie, a checkout or any environment's site-packages, and
+starts the plugin.  LLDB finds classes by name in modules that were imported with that command, and only there: so they
+are named here.
+"""
+
+import sys
+from pathlib import Path
+
+_HOME = str(Path(__file__).resolve().parent.parent)
+if _HOME not in sys.path:
+    # Last, so that nothing else that lies there hides a module of LLDB's own Python.
+    sys.path.append(_HOME)
+
+from lldb_plugin import plugin  # noqa: E402
+from lldb_plugin.commands import Backtrace, Compare, Explain, Mode, Status  # noqa: E402, F401
+from lldb_plugin.plugin import SFrameFrameProvider, SFrameStopHook  # noqa: E402, F401
+
+
+def __lldb_init_module(debugger, internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it
+    plugin.start(debugger)

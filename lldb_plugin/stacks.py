@@ -1,0 +1,118 @@
+"""The stack of a thread as the core shows and compares it, by LLDB and by SFrame."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import lldb
+
+from lldb_plugin.native import NAME, NativeStack
+from lldb_plugin.plan import plan, walk
+from lldb_plugin.process import Process
+from lldb_plugin.session import ALWAYS, SESSION
+from sframe_unwind.compare import Comparison, compare
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.explain import Here
+from sframe_unwind.stack import ShownFrame, Stack
+from sframe_unwind.walk import End
+from sframe_unwind.words import Words
+
+
+class Taken(NamedTuple):
+    """A thread with LLDB's own frames."""
+
+    thread: lldb.SBThread
+    process: Process
+    native: NativeStack
+
+
+def take(thread: lldb.SBThread) -> Taken:
+    """Return a stopped thread's frames.
+
+    :raises SFrameError: there are none, or SFrame has no ABI for the process.
+    """
+    return Taken(thread, SESSION.process(thread.GetProcess()), SESSION.native(thread))
+
+
+def by_sframe(taken: Taken, limit: int | None = None) -> Stack:
+    """Return the stack that SFrame gives, LLDB's frames where it has no data.
+
+    :param limit: how many frames at the most.
+    """
+    steps = walk(taken.process, taken.native, ALWAYS)
+    frames: list[ShownFrame] = []
+    end = ""
+    live = True
+    for frame in steps:
+        if len(frames) == limit:
+            end = f"only the innermost {limit} frames were asked for"
+            break
+        frames.append(_shown(taken, frame.level, frame.pc, frame.cfa, frame.fp, frame.unwinder, live))
+        live = False
+    if not end:
+        end = steps.end.value if steps.end else ""
+        if steps.end is not End.OUTERMOST and steps.detail:
+            end = f"{end}: {steps.detail}"
+    return _titled(taken, frames, end)
+
+
+def native(taken: Taken) -> Stack:
+    """Return the stack that LLDB's own unwinder gives."""
+    frames = [
+        _shown(taken, level, frame.pc, frame.cfa, frame.fp, NAME, level == 0)
+        for level, frame in enumerate(taken.native.frames)
+    ]
+    return _titled(taken, frames, "LLDB finds no more frames")
+
+
+def comparison(taken: Taken) -> Comparison:
+    """Return both, compared."""
+    return compare(native(taken), by_sframe(taken))
+
+
+def selected(taken: Taken) -> tuple[int, Here]:
+    """Return the selected frame's lookup address and what explains it.
+
+    :raises SFrameError: SFrame's walk does not reach the frame.
+    """
+    index = taken.thread.GetSelectedFrame().GetFrameID()
+    walked = plan(taken.process, taken.native, SESSION.mode).walked
+    frame = walked[index] if index < len(walked) else None
+    if frame is None:
+        raise SFrameError(f"SFrame's walk does not reach frame {index}")
+    live = frame.level == 0
+    reader = taken.process.register_reader(taken.thread.GetFrameAtIndex(0)) if live else None
+    read_word = Words(taken.process.read, taken.process.abi.byteorder)
+    here = Here(frame.sp, frame.fp, read_word, reader, taken.process.pac_mask)
+    return frame.pc if live else frame.pc - 1, here
+
+
+def describe(target: lldb.SBTarget, pc: int) -> str:
+    """Return what LLDB calls an address: function and line, as far as known."""
+    name, place, _ = _names(target, pc)
+    return f"{name} ({place})" if place else name
+
+
+def _names(target: lldb.SBTarget, pc: int) -> tuple[str, str, str]:
+    """Return function, source line or module, and the module's path of an address."""
+    address = target.ResolveLoadAddress(pc)
+    module = address.GetModule().GetFileSpec()
+    function, symbol = address.GetFunction(), address.GetSymbol()
+    name = function.GetName() if function.IsValid() else symbol.GetName() if symbol.IsValid() else ""
+    line = address.GetLineEntry()
+    place = module.GetFilename() or ""
+    if line.IsValid() and line.GetLine():
+        place = f"{line.GetFileSpec().GetFilename()}:{line.GetLine()}"
+    return name or "", place, module.fullpath or ""
+
+
+def _shown(
+    taken: Taken, level: int, pc: int, cfa: int | None, fp: int, unwinder: str, live: bool
+) -> ShownFrame:
+    name, place, module = _names(taken.thread.GetProcess().GetTarget(), pc if live else pc - 1)
+    return ShownFrame(level, pc, cfa, fp, name, place, module, unwinder)
+
+
+def _titled(taken: Taken, frames: list[ShownFrame], end: str) -> Stack:
+    number = str(taken.thread.GetIndexID())
+    return Stack(number, f'Thread {number} "{taken.thread.GetName() or ""}"', tuple(frames), end)
