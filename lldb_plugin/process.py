@@ -15,7 +15,7 @@ from sframe_unwind.modules import Module, Modules
 from sframe_unwind.section import Section
 from sframe_unwind.step import ReadRegister
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "aarch64", "arm64": "aarch64", "s390x": "s390x"}
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "aarch64", "aarch64_be": "aarch64", "arm64": "aarch64", "s390x": "s390x"}
 BEYOND_LLDB = "LLDB reads the registers of big-endian AArch64 in the wrong byte order: its frames are wrong"
 _NO_MASK = ((1 << 64) - 1, 0)
 """``LLDB_INVALID_ADDRESS_MASK``, and no mask at all."""
@@ -23,13 +23,17 @@ _NO_MASK = ((1 << 64) - 1, 0)
 
 def abi_of(target: lldb.SBTarget) -> Abi | None:
     """Return the SFrame ABI of a target, ``None`` where SFrame has none for it or LLDB cannot debug it."""
-    name = _ARCHITECTURES.get((target.GetTriple() or "").partition("-")[0])
+    name = _architecture(target)
     return None if name is None else BY_NAME[name]
+
+
+def _architecture(target: lldb.SBTarget) -> str | None:
+    return _ARCHITECTURES.get((target.GetTriple() or "").partition("-")[0])
 
 
 def is_beyond(target: lldb.SBTarget) -> bool:
     """Return whether LLDB itself is wrong about every register of the target."""
-    return (target.GetTriple() or "").startswith("aarch64_be")
+    return _architecture(target) == "aarch64" and target.GetByteOrder() == lldb.eByteOrderBig
 
 
 class Process:
@@ -81,10 +85,13 @@ def _header_address(target: lldb.SBTarget, module: lldb.SBModule) -> int:
 
 def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, byteorder: str) -> Module | None:
     ranges = []
+    code_size = 0
     for section in module.section_iter():
         start = section.GetLoadAddress(target)
         if start != lldb.LLDB_INVALID_ADDRESS and section.GetPermissions() & lldb.ePermissionsExecutable:
             ranges.append((start, start + section.GetByteSize()))
+            parts = (section.GetSubSectionAtIndex(index) for index in range(section.GetNumSubSections()))
+            code_size += sum(part.GetByteSize() for part in parts if part.GetSectionType() == lldb.eSectionTypeCode)
     if not ranges:
         return None
 
@@ -113,4 +120,4 @@ def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, byte
     def load_cfi() -> EhFrame | None:
         return EhFrame(piece(frames), piece(index) if index else None, byteorder) if frames else None
 
-    return Module(module.GetFileSpec().fullpath or "", ranges, load, load_cfi)
+    return Module(module.GetFileSpec().fullpath or "", ranges, load, load_cfi, code_size or None)
