@@ -15,7 +15,13 @@ from sframe_unwind.modules import Module, Modules
 from sframe_unwind.section import Section
 from sframe_unwind.step import ReadRegister
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "aarch64", "aarch64_be": "aarch64", "arm64": "aarch64", "s390x": "s390x"}
+_ARCHITECTURES = {
+    "x86_64": "amd64",
+    "aarch64": "aarch64",
+    "aarch64_be": "aarch64",
+    "arm64": "aarch64",
+    "s390x": "s390x",
+}
 BEYOND_LLDB = "LLDB reads the registers of big-endian AArch64 in the wrong byte order: its frames are wrong"
 _NO_MASK = ((1 << 64) - 1, 0)
 """``LLDB_INVALID_ADDRESS_MASK``, and no mask at all."""
