@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import gdb
 
+from gdb_plugin.execute import may_execute
 from gdb_plugin.memory import read
 from sframe_unwind.cfi_ranges import EhFrame, Piece
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image import lazy_memory, read_image
+from sframe_unwind.link_map import loaded_images
 from sframe_unwind.modules import Module
 from sframe_unwind.section import Section
 
 _LINE = re.compile(r"^\t0x([0-9a-f]+) - 0x([0-9a-f]+) is (\S+)(?: in (.*))?$", re.MULTILINE)
 _EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
 _CODE = re.compile(r"\.text|\.plt|\.iplt|\.init$|\.fini$")
+_AUXV = re.compile(r"^(\d+)\s.*\s(0x[0-9a-f]+|\d+)$", re.MULTILINE)
 _PAGE_MASK = ~0xFFF
 
 
@@ -37,6 +41,21 @@ def list_modules(byteorder: str) -> list[Module]:
     text = gdb.execute("info files", to_string=True)
     executable = _EXECUTABLE.search(text)
     return [_module(name, places, byteorder) for name, places in _groups(text, executable[1] if executable else "")]
+
+
+def discover_modules(byteorder: str) -> list[Module]:
+    """Return the modules that the process has in memory, whether or not GDB has their files."""
+    if not may_execute():
+        return []
+    try:
+        text = gdb.execute("info auxv", to_string=True)
+    except gdb.error:
+        return []
+    auxv = {int(key): int(value, 0) for key, value in _AUXV.findall(text)}
+    return [
+        Module(loaded.name, loaded.image.code_ranges(), partial(loaded.image.sframe_section, read))
+        for loaded in loaded_images(read, auxv, byteorder)
+    ]
 
 
 def _module(name: str, places: dict[str, SectionPlace], byteorder: str) -> Module:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.files import list_modules
+from gdb_plugin.files import discover_modules, list_modules
 from gdb_plugin.memory import read
 from gdb_plugin.tailcall import may_hide_tail_calls
 from sframe_unwind.abi import BY_NAME, Abi
@@ -43,14 +44,17 @@ class Process:
     def __init__(self, architecture: gdb.Architecture, abi: Abi, report: Callable[[str], None]) -> None:
         self.abi = abi
         self.read_word = Words(read, abi.byteorder)
-        self.modules = Modules(abi, list_modules(abi.byteorder), report)
+        self.modules = Modules(
+            abi, list_modules(abi.byteorder), report, partial(discover_modules, abi.byteorder)
+        )
         # Asking by descriptor spares GDB the search for the name at every read.
         registers = architecture.registers()
         self._descriptors = {number: registers.find(name) for number, name in abi.register_names.items()}
         self.pc, self.sp, self.fp = (self._descriptors[number] for number in (abi.pc, abi.sp, abi.fp))
-        # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.
-        pseudo = registers.find("pc")
-        self.caller_pc = (self.pc,) if pseudo is None or pseudo == self.pc else (pseudo, self.pc)
+        # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.  Where
+        # there is none, `find` gives an alias of self.pc, and saving that would cost more than all the others.
+        pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
+        self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
         self.ra = self._descriptors[abi.ra] if abi.ra is not None else None
         self._tail_calls: dict[tuple[int, int], bool] = {}
         self._pac_register = registers.find("pauth_cmask") if abi.pac_mask else None

@@ -6,6 +6,7 @@ from typing import Any, Callable
 
 import gdb
 
+from gdb_plugin.execute import may_execute
 from gdb_plugin.process import Process, abi_of
 
 _MAY_HAVE_CHANGED = (
@@ -59,7 +60,7 @@ class Processes:
         state = (inferior.pid, gdb.objfiles())
         state_known, process = self._known.get(inferior.num, (None, None))
         if state_known != state:
-            if not _may_execute():
+            if not may_execute():
                 gdb.post_event(self._catch_up)
                 return None
             abi = abi_of(frame.architecture())
@@ -67,20 +68,10 @@ class Processes:
             self._known[inferior.num] = state, process
         elif process:
             process.read_word.forget()
+            process.modules.look_again()
         self._fresh, self._process = key, process
         return process
 
     def _catch_up(self) -> None:
         self.forget()
         gdb.invalidate_cached_frames()
-
-
-def _may_execute() -> bool:
-    """Return whether a GDB command can be run from within the unwinder.
-
-    After a command that Python executes, GDB runs the commands of the breakpoint that it stopped at, if they are
-    still to be run.  Between the stop and those commands, then, no command must be executed: theirs would run in
-    the middle of the backtrace.
-    """
-    thread = gdb.selected_thread()
-    return thread is None or thread.is_running() or not any(point.commands for point in gdb.breakpoints())

@@ -17,6 +17,9 @@ from sframe_unwind.step import ADDRESS_MASK, Caller, check_outward, step
 ALWAYS, FALLBACK, OFF = "always", "fallback", "off"
 MODES = (ALWAYS, FALLBACK, OFF)
 
+_TELLS_PC = hasattr(gdb.PendingFrame, "pc")
+"""Since GDB 14.  Reading a register takes GDB the longer the more frames there are; this does not."""
+
 
 class FrameId:
     """What GDB identifies a frame by: its CFA and its function's start."""
@@ -77,7 +80,7 @@ class SFrameUnwinder(Unwinder):
 
     def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:
         read = frame.read_register
-        pc = int(read(process.pc)) & ADDRESS_MASK
+        pc = frame.pc() if _TELLS_PC else int(read(process.pc)) & ADDRESS_MASK
         sp = int(read(process.sp)) & ADDRESS_MASK
         answers = process.modules.answers
         answer = answers[pc - 1]

@@ -102,29 +102,64 @@ class Modules:
     :param abi: of the process; a module for another one is unusable.
     :param modules: in any order.
     :param report: called once for each module whose data turns out unusable, with one line for the user.
+    :param discover: looks for modules that are not among ``modules`` when an address lies in none; see
+        :meth:`look_again`.
     """
 
-    def __init__(self, abi: Abi, modules: Iterable[Module], report: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        abi: Abi,
+        modules: Iterable[Module],
+        report: Callable[[str], None] | None = None,
+        discover: Callable[[], Iterable[Module]] | None = None,
+    ) -> None:
         self.abi = abi
-        self.modules = tuple(modules)
         self.answers = _Answers(self._answer)
         """Lookup address to answer, filled as it is asked: ``answers[pc]``."""
         self._report = report
         self._reported: set[Module] = set()
-        ranges = sorted(
-            ((start, end, module) for module in self.modules for start, end in module.ranges),
+        self._discover = discover
+        self._given = tuple(modules)
+        self._found: dict[object, Module] = {}
+        self._may_discover = discover is not None
+        self._take(self._given)
+
+    def _take(self, modules: tuple[Module, ...]) -> None:
+        self.modules = modules
+        self._ranges = sorted(
+            ((start, end, module) for module in modules for start, end in module.ranges),
             key=lambda entry: entry[0],
         )
-        self._starts = [start for start, _, _ in ranges]
-        self._ranges = ranges
+        self._starts = [start for start, _, _ in self._ranges]
 
     def find(self, pc: int) -> Module | None:
         """Return the module whose code contains the address."""
         at = bisect_right(self._starts, pc) - 1
-        if at < 0:
+        if at >= 0:
+            _, end, module = self._ranges[at]
+            if pc < end:
+                return module
+        if not self._may_discover or self._discover is None:
             return None
-        _, end, module = self._ranges[at]
-        return module if pc < end else None
+        self._may_discover = False
+        given = {start for module in self._given for start, _ in module.ranges}
+        found = {(module.name, module.ranges): module for module in self._discover()}
+        # One that was there before keeps what it has read.
+        self._found = {
+            key: self._found.get(key, module)
+            for key, module in found.items()
+            if not any(start in given for start, _ in module.ranges)
+        }
+        self._take((*self._given, *self._found.values()))
+        self.answers.clear()
+        return self.find(pc)
+
+    def look_again(self) -> None:
+        """Let modules be discovered once more: the process has run, and may have loaded or unloaded some."""
+        if self._discover is not None and not self._may_discover:
+            self._may_discover = True
+            self._take(self._given)
+            self.answers.clear()
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether the module at an address has DWARF CFI for it."""

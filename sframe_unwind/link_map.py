@@ -1,0 +1,99 @@
+"""The images of a process by its memory alone: auxiliary vector, program headers, the dynamic linker's list.
+
+For where there are no files to look into: a remote target whose file system is out of reach.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from sframe_unwind.errors import FormatError, MemoryReadError
+from sframe_unwind.image import Image, ReadMemory, read_image
+
+AT_PHDR, AT_BASE, AT_SYSINFO_EHDR = 3, 7, 33
+"""Keys of the auxiliary vector: program headers of the executable; load addresses of dynamic linker and vDSO."""
+
+_PT_DYNAMIC = 2
+_DT_NULL, _DT_DEBUG = 0, 21
+_ELF_HEADER_SIZE = 64
+_PAGE = 0x1000
+_MAX_ENTRIES = 4096
+"""Of a dynamic section, and of the list: a damaged one ends."""
+_MAX_NAME = 4096
+
+
+class Loaded(NamedTuple):
+    """An image and what it is called."""
+
+    name: str
+    image: Image
+
+
+def loaded_images(read: ReadMemory, auxv: Mapping[int, int], byteorder: str) -> list[Loaded]:
+    """Return the images that the process has loaded, as far as they can be found.
+
+    :param auxv: the auxiliary vector.
+    :param byteorder: ``"little"`` or ``"big"``.
+    """
+    found: dict[int, Loaded] = {}
+
+    def add(name: str, address: int) -> Image | None:
+        if not address or address in found:
+            return None
+        try:
+            image = read_image(read, address)
+        except (FormatError, MemoryReadError):
+            return None
+        found[address] = Loaded(name, image)
+        return image
+
+    headers = auxv.get(AT_PHDR, 0)
+    executable = add("executable", headers - _ELF_HEADER_SIZE) or add("executable", headers & ~(_PAGE - 1))
+    add("vDSO", auxv.get(AT_SYSINFO_EHDR, 0))
+    if executable is not None:
+        for name, address in _link_map(read, executable, "<" if byteorder == "little" else ">"):
+            add(name, address)
+    add("dynamic linker", auxv.get(AT_BASE, 0))
+    return list(found.values())
+
+
+def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[str, int]]:
+    """Yield name and load address of each entry of the dynamic linker's list (``struct link_map``)."""
+    word, entry = struct.Struct(mark + "Q"), struct.Struct(mark + "QQQQ")
+    seen: set[int] = set()
+    try:
+        debug = _debug_address(read, executable, struct.Struct(mark + "qQ"))
+        address = word.unpack(read(debug + 8, 8))[0] if debug else 0
+        while address and address not in seen and len(seen) < _MAX_ENTRIES:
+            seen.add(address)
+            load_address, name, _, following = entry.unpack(read(address, entry.size))
+            yield _string(read, name), load_address
+            address = following
+    except MemoryReadError:
+        return  # what was found until here is good
+
+
+def _debug_address(read: ReadMemory, executable: Image, pair: struct.Struct) -> int:
+    """Return where the dynamic linker keeps its ``struct r_debug``, 0 where there is none."""
+    for segment in executable.segments:
+        if segment.kind == _PT_DYNAMIC:
+            for number in range(min(segment.size // pair.size, _MAX_ENTRIES)):
+                tag, value = pair.unpack(read(segment.address + number * pair.size, pair.size))
+                if tag == _DT_DEBUG:
+                    return int(value)
+                if tag == _DT_NULL:
+                    break
+    return 0
+
+
+def _string(read: ReadMemory, address: int) -> str:
+    raw = b""
+    while address and len(raw) < _MAX_NAME:
+        piece, end, _ = read(address, _PAGE - address % _PAGE).partition(b"\0")
+        raw += piece
+        if end:
+            break
+        address += len(piece)
+    return raw.decode("utf-8", "replace")

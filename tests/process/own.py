@@ -1,0 +1,39 @@
+"""The test's own process, read as a debugger would read another one."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+
+from sframe_unwind.errors import MemoryReadError
+
+
+def read_own(address: int, size: int) -> bytes:
+    """Read memory of this process through the kernel, so that a bad address is an error and no crash."""
+    descriptor = os.open("/proc/self/mem", os.O_RDONLY)
+    try:
+        data = os.pread(descriptor, size, address)
+    except (OSError, OverflowError) as error:
+        raise MemoryReadError(address, size) from error
+    finally:
+        os.close(descriptor)
+    if len(data) != size:
+        raise MemoryReadError(address, size)
+    return data
+
+
+def own_auxv() -> dict[int, int]:
+    """Return the auxiliary vector of this process."""
+    return {key: value for key, value in struct.iter_unpack("=QQ", Path("/proc/self/auxv").read_bytes()) if key}
+
+
+def own_mappings() -> dict[str, list[tuple[int, int, str]]]:
+    """Return start, end and permissions of the mappings of this process by file."""
+    mappings: dict[str, list[tuple[int, int, str]]] = {}
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        fields = line.split(None, 5)
+        if len(fields) == 6:
+            start, end = (int(part, 16) for part in fields[0].split("-"))
+            mappings.setdefault(fields[5], []).append((start, end, fields[1]))
+    return mappings
