@@ -200,9 +200,10 @@ def encode_table(table: TableSpec, address: int, where: str = "table") -> bytes:
     head = _header(table, fre_size, fre_offset, where)
     area = bytearray(max(body, body + table.fde_offset + fdes_size, body + fre_offset + fre_size))
     area[:body] = head + table.aux_header
+    pcrel = header.starts_are_pcrel(table.version, table.flags)
     for number, (function, name) in enumerate(zip(table.functions, names)):
         at = number * header.FDE_SIZES[table.version]
-        origin = entries + at if table.flags & Flag.FDE_FUNC_START_PCREL else address
+        origin = entries + at if pcrel else address
         entry = _entry(table, function, function.start - origin, rows_at[number], name)
         area[body + table.fde_offset + at : body + table.fde_offset + at + len(entry)] = entry
     area[body + fre_offset : body + fre_offset + len(rows)] = rows
@@ -279,7 +280,8 @@ def _function_rows(table: TableSpec, function: FunctionSpec, where: str) -> byte
     """Return what the FRE sub-section has of a function: its rows, and in version 3 the attribute record before."""
     _check_attributes(table, function, where)
     size = _address_size(function, where)
-    mark, order = _mark(table), table.byteorder
+    mark = _mark(table)
+    layout = mark + "BHI"[fdes.ADDRESS_SIZES.index(size)]
     area = bytearray()
     if table.version == 3:
         _check(len(function.rows), 2, False, f"{where}: number of rows")
@@ -292,7 +294,7 @@ def _function_rows(table: TableSpec, function: FunctionSpec, where: str) -> byte
         if row.start < previous:
             raise EncodeError(f"{name}: starts at {row.start:#x}, before its predecessor at {previous:#x}")
         previous = row.start
-        area += row.start.to_bytes(size, "little" if order == "little" else "big")
+        area += struct.pack(layout, row.start)
         area += _row(row, mark, name)
     return bytes(area)
 

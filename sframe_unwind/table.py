@@ -68,7 +68,7 @@ class Table:
         self._start = fdes.START_STRUCTS[self.header.version, self.header.byteorder]
         # An assembler's relocation is relative to the field that it fills in.  Before errata 1 no flag said so, and
         # GNU ld counts from the section again when it links.
-        self._pcrel = relocated or bool(self.header.flags & Flag.FDE_FUNC_START_PCREL)
+        self._pcrel = relocated or header.starts_are_pcrel(self.header.version, self.header.flags)
         self._fres = offset + self.header.fres_start
         self._fres_end = offset + self.header.fres_end
         self._rules = {kind: RuleTable(self.header, kind) for kind in FdeType}
@@ -100,8 +100,7 @@ class Table:
         """Return start address and size in bytes of function ``index``, without looking further."""
         entry = self._entries + index * self._entry_size
         start, size = self._start.unpack(self._data[entry : entry + self._start.size])
-        # Without the flag a start counts from the section: the input section, where a linker that does not
-        # know SFrame put several behind each other.
+        # Else a start counts from the section: the input section, where several lie behind each other.
         origin = entry if self._pcrel else self.offset
         return self._address + origin + start, size
 

@@ -6,7 +6,7 @@ import struct
 from typing import Callable, Protocol, TypeVar
 
 from sframe_unwind.errors import FormatError
-from sframe_unwind.format.data import Data, take
+from sframe_unwind.format.data import Data
 
 WORD_SIZES = (1, 2, 4)
 """Length in bytes of a data word, by the info byte's bits 5 and 6; 3 is invalid."""
@@ -107,17 +107,3 @@ def _from_little(raw: bytes) -> int:
 
 def _from_big(raw: bytes) -> int:
     return int.from_bytes(raw, "big")
-
-
-def size_of(data: Data, offset: int, count: int, address_size: int) -> int:
-    """Return the length in bytes of ``count`` rows at ``offset``.
-
-    :raises FormatError: a row is malformed or lies outside.
-    """
-    position = offset
-    for number in range(count):
-        info = take(data, position + address_size, 1, f"row {number}")[0]
-        if WORDS_SIZE[info] < 0:
-            raise FormatError(f"row {number}: info byte {info:#x} has the invalid word size 3", position)
-        position += address_size + 1 + WORDS_SIZE[info]
-    return position - offset

@@ -81,6 +81,18 @@ class Header(NamedTuple):
         return max(SIZE + self.aux_size, self.fdes_end, self.fres_end)
 
 
+def starts_are_pcrel(version: int, flags: Flag) -> bool:
+    """Return whether a start field counts from itself; otherwise it counts from the section's start.
+
+    Errata 1 of version 2 has a flag for it.  Before, GNU ld wrote starts that count from the section, and always
+    sorted; an unsorted table without the flag is what the assembler wrote, whose relocations make starts count from
+    themselves, put there by a linker that does not know SFrame.
+    """
+    if flags & Flag.FDE_FUNC_START_PCREL:
+        return True
+    return version < 3 and not flags & Flag.FDE_SORTED
+
+
 def decode(data: Data, offset: int = 0) -> Header:
     """Decode the header at ``offset`` of a section.
 
