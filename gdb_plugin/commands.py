@@ -22,8 +22,10 @@ def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bo
     def guarded(self: Any, argument: str, from_tty: bool) -> None:
         try:
             invoke(self, argument, from_tty)
-        except (gdb.GdbError, gdb.error):
+        except gdb.GdbError:
             raise
+        except gdb.error as error:  # GDB would add that it came from Python
+            raise gdb.GdbError(f"sframe: {error}") from error
         except Exception as error:  # a traceback is no use to the user
             raise gdb.GdbError(f"sframe: {type(error).__name__}: {error}") from error
 

@@ -7,7 +7,8 @@ starts the plugin.  GDB may embed another Python than the one they were installe
 import sys
 from pathlib import Path
 
-_HOME = str(Path(__file__).resolve().parent.parent)
+# Not __file__: where one script sources another, GDB 13 leaves it the first one's.
+_HOME = str(Path(sys._getframe().f_code.co_filename).resolve().parent.parent)
 if _HOME not in sys.path:
     # Last, so that nothing else that lies there hides a module of GDB's own Python.
     sys.path.append(_HOME)

@@ -1,0 +1,91 @@
+"""Measure speed, print one table, and say whether the targets are met."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+
+import elftools
+
+from bench import backtraces, decoding, opening, starting, walking
+from bench.report import BenchError, Row, table
+
+PARTS = {module.PART: module for module in (starting, opening, decoding, walking, backtraces)}
+GROUPS = {"core": ("open", "decode", "walk"), "gdb": ("start", "bt")}
+
+_EPILOG = """\
+parts:
+{parts}
+groups: {groups}
+
+All is measured side by side with what it is compared to, in alternation. The median of the rounds counts: of their
+ratios or differences, where there are two. Other work on the machine makes the maxima larger, and the medians hardly.
+
+exit status: 0 all targets met; 1 one is missed or cannot be measured here; 2 something does not work
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and return the exit status."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    names = [name for chosen in options.parts or PARTS for name in GROUPS.get(chosen, (chosen,))]
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {unknown[0]}; there are {', '.join((*PARTS, *GROUPS))}")
+    if platform.machine() != "x86_64":
+        parser.error(f"the programs to measure with are for x86_64, this is {platform.machine()}")
+    started = time.monotonic()
+    rows: list[Row] = []
+    failed = False
+    for name in [name for name in PARTS if name in names]:
+        if sys.stderr.isatty():
+            print(f"bench: {name} ...", file=sys.stderr, flush=True)
+        try:
+            rows += PARTS[name].rows()
+        except BenchError as error:
+            print(f"bench: {name}: {error}", file=sys.stderr, flush=True)
+            failed = True
+    print("\n".join(table(rows)))
+    missed = [row for row in rows if row.verdict in ("over", "not measured")]
+    print(f"\n{_verdict(rows, missed)}; {_circumstances()}, {time.monotonic() - started:.0f} s")
+    if failed:
+        return 2
+    return 1 if missed and options.fail else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parts = "\n".join(f"  {name:8}{(module.__doc__ or '').splitlines()[0]}" for name, module in PARTS.items())
+    groups = ", ".join(f"{name} ({' '.join(members)})" for name, members in GROUPS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m bench",
+        description=__doc__,
+        epilog=_EPILOG.format(parts=parts, groups=groups),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help="a part or a group of them; default: all")
+    parser.add_argument("--no-fail", dest="fail", action="store_false", help="exit status 0 even if a target is missed")
+    return parser
+
+
+def _verdict(rows: Sequence[Row], missed: Sequence[Row]) -> str:
+    targets = sum(row.target is not None for row in rows)
+    return f"{targets - len(missed)} of {targets} targets met"
+
+
+def _circumstances() -> str:
+    return (
+        f"Python {platform.python_version()}, pyelftools {elftools.__version__},"
+        f" {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
+    )
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

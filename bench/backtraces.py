@@ -1,0 +1,42 @@
+"""GDB's own `bt` over a deep stack in the modes of the plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.debuggers import Gdb, all_gdbs
+from bench.report import Row, Target, Unavailable, medians, ratios
+from bench.sample import DEPTH, FRAMES, recursion
+
+PART = "bt"
+AT_MOST = Target(1.6)
+"""Mode ``always`` over mode ``off``."""
+ROUNDS = 5
+VARIANTS = ("O2", "O0")
+"""With optimisation GDB works longest at a frame's arguments, without it least: there unwinding weighs most."""
+
+
+def rows() -> Iterator[Row]:
+    """Measure; the targets are for the GDB that comes with this environment."""
+    gdbs = all_gdbs()
+    if not any(gdb.installed for gdb in gdbs):
+        yield Row(PART, "GDB from PyPI", (), "", AT_MOST, "not in this environment")
+    for gdb in gdbs:
+        for variant in VARIANTS:
+            try:
+                yield from _of(gdb, variant)
+            except Unavailable as error:
+                yield Row(PART, f"{gdb.name}, recursion {variant}", (), "", AT_MOST, str(error))
+
+
+def _of(gdb: Gdb, variant: str) -> Iterator[Row]:
+    times = gdb.call(recursion(variant), "backtraces", depth=DEPTH, rounds=ROUNDS, frames=FRAMES)
+    for mode, meaning in (("always", "mode always"), ("least", "the least in Python")):
+        yield Row(
+            PART,
+            f"{gdb.name}, recursion {variant}: {meaning} / off",
+            ratios(times[mode], times["off"]),
+            "x",
+            AT_MOST if mode == "always" and gdb.installed else None,
+            medians("ms", **{mode: times[mode], "off": times["off"]}),
+        )

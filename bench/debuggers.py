@@ -1,0 +1,87 @@
+"""The debuggers to measure, and how to run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.report import BenchError, Unavailable
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PLUGIN = CHECKOUT / "gdb_plugin" / "sframe_gdb.py"
+TIMEOUT = 600
+"""Seconds that one run of a debugger may take."""
+
+_ENVIRONMENT = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8"}
+
+
+class Gdb(NamedTuple):
+    """One GDB."""
+
+    name: str
+    """With its version, as in ``GDB 18.1``."""
+    path: str
+    installed: bool
+    """It comes with this environment; else it is the system's."""
+
+    def run(self, *arguments: str) -> str:
+        """Return what GDB prints, on both streams, when run without anybody's settings."""
+        command = [self.path, "-nx", "-batch", *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                env=_ENVIRONMENT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TIMEOUT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise BenchError(f"{self.name}: no end within {TIMEOUT} s: {' '.join(command)}") from error
+        return done.stdout
+
+    def call(self, program: Path, function: str, **arguments: Any) -> Any:
+        """Return what a function of :mod:`bench.in_gdb` returns when called in this GDB, with the plugin sourced."""
+        with tempfile.TemporaryDirectory() as folder:
+            result = Path(folder) / "result.json"
+            call = f"in_gdb.run({str(result)!r}, {function!r}, {arguments!r})"
+            said = self.run(
+                *("-iex", f"source {PLUGIN}"),
+                *("-ex", f"python import sys; sys.path.append({str(CHECKOUT)!r}); from bench import in_gdb; {call}"),
+                str(program),
+            )
+            if not result.exists():
+                raise BenchError(f"{self.name}: {function}: {' / '.join(said.strip().splitlines()[-3:])}")
+            return json.loads(result.read_text())
+
+
+def all_gdbs() -> list[Gdb]:
+    """Return the one of this environment and the system's, as far as they are there."""
+    scripts = Path(sys.executable).parent
+    others = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(folder) != scripts]
+    found = [(shutil.which("gdb", path=str(scripts)), True), (shutil.which("gdb", path=os.pathsep.join(others)), False)]
+    return [Gdb(f"GDB {_version(path)}", path, installed) for path, installed in found if path]
+
+
+def installed_gdb() -> Gdb:
+    """Return the one of this environment.
+
+    :raises Unavailable: there is none.
+    """
+    for gdb in all_gdbs():
+        if gdb.installed:
+            return gdb
+    raise Unavailable("no GDB from PyPI in this environment")
+
+
+def _version(path: str) -> str:
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    return done.stdout.splitlines()[0].split()[-1] if done.stdout else "unknown"

@@ -1,0 +1,72 @@
+"""Decoding all of a program's SFrame, against pyelftools' decoding all of its DWARF unwind data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from elftools.dwarf.callframe import FDE
+
+from bench import program
+from bench.report import BenchError, Row, Target, Unavailable, medians, ratios
+from bench.timing import alternate
+from sframe_unwind import elf
+from sframe_unwind.rule import Rule
+from sframe_unwind.table import Function
+
+PART = "decode"
+FASTER = Target(15, at_least=True)
+ROUNDS = 3
+
+
+def rows() -> Iterator[Row]:
+    """Measure, from the file to the rules of all rows."""
+    for version in (3, 2):
+        try:
+            yield _faster(version)
+        except Unavailable as error:
+            yield Row(PART, f"version {version}", (), "", FASTER, str(error))
+
+
+def _faster(version: int) -> Row:
+    path = program.build(version)
+    counted = sum(1 for section in elf.load(path) for function in section.functions() for _ in _rules(function))
+    times = alternate(ROUNDS, {"sframe": lambda: decode_sframe(path), "pyelftools": lambda: decode_dwarf(path)})
+    return Row(
+        PART,
+        f"version {version}: {program.FUNCTIONS:,} functions, {counted:,} rows: pyelftools / SFrame",
+        ratios(times["pyelftools"], times["sframe"]),
+        "x",
+        FASTER,
+        medians("ms", **times),
+    )
+
+
+def decode_sframe(path: Path) -> None:
+    """Make a rule of each row of each function."""
+    functions = 0
+    for section in elf.load(path, lazy=False):
+        for function in section.functions():
+            _rules(function)
+            functions += 1
+    _check(path, functions)
+
+
+def decode_dwarf(path: Path) -> None:
+    """Make the table of each FDE in ``.eh_frame``."""
+    functions = 0
+    with elf.opened(path) as file:
+        for entry in file.get_dwarf_info().EH_CFI_entries():
+            if isinstance(entry, FDE):
+                entry.get_decoded()
+                functions += 1
+    _check(path, functions)
+
+
+def _rules(function: Function) -> list[Rule]:
+    return function.table.rows(function)[1]
+
+
+def _check(path: Path, functions: int) -> None:
+    if functions != program.FUNCTIONS:
+        raise BenchError(f"{path}: {functions} functions, expected {program.FUNCTIONS}")

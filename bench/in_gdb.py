@@ -1,0 +1,146 @@
+"""What runs inside GDB; see :meth:`bench.debuggers.Gdb.call`.  It needs nothing but GDB's own Python."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+import struct
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+import gdb
+from gdb.unwinder import Unwinder, register_unwinder
+
+_MODES = {
+    # mode: the plugin's, and the unwinder that takes part besides GDB's own
+    "off": ("off", "sframe"),
+    "always": ("always", "sframe"),
+    "least": ("off", "least"),
+}
+_FRAME = re.compile(r"^#\d+ +(?:0x([0-9a-f]+) in )?(\S+)", re.MULTILINE)
+"""The pc and the function of a frame, which must be the same in all modes.  Arguments can be in other registers."""
+_RBP, _RSP, _RIP = "rbp", "rsp", "rip"
+_TELLS_PC = hasattr(gdb.PendingFrame, "pc")
+_LEARN = 50
+"""How many frames the unwinder for comparison looks at: all kinds that recur are among them."""
+
+
+def run(result: str, function: str, arguments: dict[str, Any]) -> None:
+    """Call a function and leave what it returns in a file."""
+    for setting in ("pagination off", "confirm off", "width 0", "backtrace limit unlimited"):
+        gdb.execute(f"set {setting}")
+    value = _FUNCTIONS[function](**arguments)
+    gdb.execute("kill", to_string=True)
+    Path(result).write_text(json.dumps(value))
+
+
+def snapshot(depth: int, stack: str) -> list[int]:
+    """Write the bytes of the stack to a file; return pc, SP (where they begin) and FP."""
+    _go_deep(depth)
+    registers, memory = _stack()
+    Path(stack).write_bytes(memory)
+    return registers
+
+
+def backtraces(depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
+    """Return how many seconds `bt` takes in each mode, round by round, after one that does not count."""
+    _go_deep(depth)
+    register_unwinder(None, _Least())
+    times: dict[str, list[float]] = {mode: [] for mode in _MODES}
+    for number in range(-1, rounds):
+        shown = set()
+        for mode in reversed(_MODES) if number % 2 else _MODES:
+            seconds, text = _backtrace(mode)
+            outer = tuple(_FRAME.findall(text)[-frames:])
+            shown.add(outer)
+            if len(outer) != frames or len(shown) != 1:
+                raise gdb.error(f"mode {mode}: {len(outer)} frames, or other ones than in another mode")
+            if number >= 0:
+                times[mode].append(seconds)
+    return times
+
+
+def _go_deep(depth: int) -> None:
+    gdb.execute("tbreak sample_stop", to_string=True)
+    gdb.execute(f"run {depth} > /dev/null", to_string=True)
+
+
+def _backtrace(mode: str) -> tuple[float, str]:
+    setting, enabled = _MODES[mode]
+    gdb.execute(f"set sframe mode {setting}")
+    for unwinder in gdb.frame_unwinders:
+        unwinder.enabled = unwinder.name == enabled
+    # As after any stop: nobody may take anything from before for granted.
+    gdb.execute("stepi", to_string=True)
+    gdb.invalidate_cached_frames()
+    gc.collect()
+    started = time.perf_counter()
+    text = gdb.execute("bt", to_string=True)
+    return time.perf_counter() - started, text
+
+
+def _stack() -> tuple[list[int], bytes]:
+    """Return pc, SP and FP of the innermost frame, and the stack from SP on."""
+    frame = gdb.newest_frame()
+    pc, sp, fp = (int(frame.read_register(name)) for name in (_RIP, _RSP, _RBP))
+    inferior = gdb.selected_inferior()
+    (end,) = re.findall(r"-([0-9a-f]+) .*\[stack\]", Path(f"/proc/{inferior.pid}/maps").read_text())
+    return [pc, sp, fp], bytes(inferior.read_memory(sp, int(end, 16) - sp))
+
+
+class _FrameId:
+    __slots__ = ("pc", "sp")
+
+    def __init__(self, sp: gdb.Value, pc: gdb.Value) -> None:
+        self.sp = sp
+        self.pc = pc
+
+
+class _Least(Unwinder):  # type: ignore[misc]  # GDB's classes have no types
+    """For comparison: claims frames by pc alone, with what it learnt from the innermost ones, and checks nothing.
+
+    It has the stack at hand and is right only for the program that it is made in.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("least")
+        (_, self._address, _), self._stack = _stack()
+        registers = gdb.newest_frame().architecture().registers()
+        self._pc, self._sp, self._fp = (registers.find(name) for name in (_RIP, _RSP, _RBP))
+        self._unpack = struct.Struct("<Q").unpack_from
+        self._known: dict[int, tuple[int, int | None]] = {}
+        frame = gdb.newest_frame().older()
+        while frame.level() < _LEARN:
+            self._learn(frame, frame.older())
+            frame = frame.older()
+
+    def _learn(self, frame: gdb.Frame, outer: gdb.Frame) -> None:
+        """Note the size of a frame, and where, from the CFA, it saves the frame pointer if it does."""
+        pc, sp, fp = (int(frame.read_register(register)) for register in (self._pc, self._sp, self._fp))
+        cfa, caller_fp = (int(outer.read_register(register)) for register in (self._sp, self._fp))
+        saved = [offset for offset in range(-16, sp - cfa - 8, -8) if self._word(cfa + offset) == caller_fp]
+        self._known[pc] = cfa - sp, saved[0] if saved and fp != caller_fp else None
+
+    def _word(self, address: int) -> int:
+        word: int = self._unpack(self._stack, address - self._address)[0]
+        return word
+
+    def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
+        read, word = frame.read_register, self._word
+        known = self._known.get(frame.pc() if _TELLS_PC else int(read(self._pc)))
+        if known is None:
+            return None
+        size, fp_offset = known
+        cfa = int(read(self._sp)) + size
+        fp = int(read(self._fp)) if fp_offset is None else word(cfa + fp_offset)
+        info = frame.create_unwind_info(_FrameId(gdb.Value(cfa), gdb.Value(size)))
+        save = info.add_saved_register
+        save(self._pc, gdb.Value(word(cfa - 8)))
+        save(self._sp, gdb.Value(cfa))
+        save(self._fp, gdb.Value(fp))
+        return info
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"snapshot": snapshot, "backtraces": backtraces}

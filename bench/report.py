@@ -1,0 +1,102 @@
+"""What a measurement says, and the table of them all."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Unavailable(Exception):  # noqa: N818 - it names a state of the machine
+    """Something that a measurement needs is not to be had here; the message is one line."""
+
+
+class BenchError(Exception):
+    """A measurement gave a wrong answer, so that its time means nothing; the message is one line."""
+
+
+class Target(NamedTuple):
+    """What a value must not exceed, or must reach."""
+
+    limit: float
+    at_least: bool = False
+
+    def met_by(self, value: float) -> bool:
+        """Whether a value is on the right side."""
+        return value >= self.limit if self.at_least else value <= self.limit
+
+
+class Row(NamedTuple):
+    """One line of the table: a value with its spread, and what it was made from."""
+
+    part: str
+    what: str
+    values: Sequence[float]
+    """One for each round; their median counts. None at all: it was not measured."""
+    unit: str
+    target: Target | None = None
+    """``None``: for reference."""
+    detail: str = ""
+    """The medians that a ratio or difference was made from, or why there are none."""
+
+    @property
+    def value(self) -> float:
+        """What counts."""
+        return statistics.median(self.values)
+
+    @property
+    def verdict(self) -> str:
+        """``pass``, ``over``, ``not measured``, or nothing for a reference."""
+        if not self.values:
+            return "not measured"
+        if self.target is None:
+            return ""
+        return "pass" if self.target.met_by(self.value) else "over"
+
+
+def ratios(values: Iterable[float], peers: Iterable[float]) -> list[float]:
+    """The quotients of what was measured side by side."""
+    return [value / peer for value, peer in zip(values, peers)]
+
+
+def medians(unit: str, **seconds: Sequence[float]) -> str:
+    """The medians of some times, with their names, for a row's detail."""
+    scale = SCALES[unit]
+    return ", ".join(f"{name} {_number(statistics.median(times) * scale)} {unit}" for name, times in seconds.items())
+
+
+SCALES = {"s": 1.0, "ms": 1e3, "µs": 1e6}
+"""Units of time, by their share of a second."""
+
+_HEAD = ("part", "what", "median", "min", "max", "", "target", "", "made of")
+
+
+def table(rows: Sequence[Row]) -> list[str]:
+    """The lines of the table."""
+    cells = [_HEAD, *map(_cells, rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]
+    numbers = {_HEAD.index(name) for name in ("median", "min", "max", "target")}
+    return [
+        "  ".join(
+            cell.rjust(width) if column in numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(line, widths))
+        ).rstrip()
+        for line in cells
+    ]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if not row.values:
+        return (row.part, row.what, "", "", "", "", _limit(row), row.verdict, row.detail)
+    spread = (row.value, min(row.values), max(row.values))
+    return (row.part, row.what, *map(_number, spread), row.unit, _limit(row), row.verdict, row.detail)
+
+
+def _limit(row: Row) -> str:
+    if row.target is None:
+        return "reference"
+    return f"{'>=' if row.target.at_least else '<='} {row.target.limit:g}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}" if abs(value) < 1 else f"{value:.4g}"

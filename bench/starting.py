@@ -1,0 +1,32 @@
+"""What sourcing the plugin adds to GDB's start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.debuggers import PLUGIN, Gdb, all_gdbs
+from bench.report import SCALES, BenchError, Row, Target, medians
+from bench.timing import alternate
+
+PART = "start"
+AT_MOST = Target(60)
+"""Milliseconds."""
+ROUNDS = 15
+
+
+def rows() -> Iterator[Row]:
+    """Measure; the round that does not count leaves the compiled modules behind."""
+    gdbs = all_gdbs()
+    if not any(gdb.installed for gdb in gdbs):
+        yield Row(PART, "GDB from PyPI", (), "", AT_MOST, "not in this environment")
+    yield from map(_added, gdbs)
+
+
+def _added(gdb: Gdb) -> Row:
+    source = ("-iex", f"source {PLUGIN}")
+    said = gdb.run(*source, "-ex", "show sframe mode")
+    if "always" not in said:
+        raise BenchError(f"{gdb.name}: the plugin did not start: {said.strip()}")
+    times = alternate(ROUNDS, {"with": lambda: gdb.run(*source), "without": lambda: gdb.run()})
+    added = [(more - less) * SCALES["ms"] for more, less in zip(times["with"], times["without"])]
+    return Row(PART, f"{gdb.name}: sourcing the plugin", added, "ms", AT_MOST, medians("ms", **times))

@@ -1,0 +1,31 @@
+"""Timing several things fairly on a machine that does other work meanwhile."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Mapping
+from typing import Callable
+
+
+def alternate(rounds: int, actions: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """Return how many seconds each action took in each round, after one round that does not count.
+
+    A round does all of them, so that what disturbs the machine disturbs all; every other round goes backwards, so
+    that none always comes after the same one.
+    """
+    times: dict[str, list[float]] = {name: [] for name in actions}
+    for action in actions.values():
+        action()
+    for number in range(rounds):
+        for name in reversed(list(actions)) if number % 2 else actions:
+            times[name].append(_seconds(actions[name]))
+    return times
+
+
+def _seconds(action: Callable[[], object]) -> float:
+    # Rubbish of earlier rounds is not this one's to collect; its own is, so the collector stays on.
+    gc.collect()
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started

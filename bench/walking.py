@@ -1,0 +1,98 @@
+"""The core's walk over a deep stack, from a snapshot of its memory."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.debuggers import installed_gdb
+from bench.program import CACHE, section_bytes
+from bench.report import SCALES, BenchError, Row, Target, Unavailable, medians
+from bench.sample import DEPTH, FRAMES, recursion
+from bench.timing import alternate
+from sframe_unwind import elf
+from sframe_unwind.abi.amd64 import ABI
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.modules import Module, Modules
+from sframe_unwind.section import Section
+from sframe_unwind.step import ReadWord
+from sframe_unwind.walk import End, Registers, Walk
+
+PART = "walk"
+AT_MOST = Target(5)
+"""Microseconds for each frame."""
+ROUNDS = 15
+
+
+class Snapshot(NamedTuple):
+    """A stopped thread: registers and stack."""
+
+    registers: Registers
+    address: int
+    stack: bytes
+
+
+def rows() -> Iterator[Row]:
+    """Measure, with everything new in each round: the section is opened and each rule looked up again."""
+    for variant in ("O2", "fp"):
+        try:
+            yield _each_frame(variant)
+        except Unavailable as error:
+            yield Row(PART, f"recursion {variant}", (), "", AT_MOST, str(error))
+
+
+def _each_frame(variant: str) -> Row:
+    path = recursion(variant, pie=False)
+    snapshot = take(path)
+    read_word = reader(snapshot)
+    section = elf.load(path)[0]
+    starts, sizes = section.tables[0].extents()
+    code = min(starts), max(start + size for start, size in zip(starts, sizes))
+    data = section_bytes(path)
+
+    def walk() -> int:
+        module = Module("recursion", [code], lambda: Section(data, section.address))
+        steps = Walk(ABI, Modules(ABI, [module]), snapshot.registers, read_word)
+        frames = sum(1 for _ in steps)
+        if frames < FRAMES or steps.end is not End.NO_DATA:
+            raise BenchError(f"the walk ended after {frames} frames: {steps.end} {steps.detail}")
+        return frames
+
+    frames = walk()
+    times = alternate(ROUNDS, {"walk": walk})
+    each = [seconds / frames * SCALES["µs"] for seconds in times["walk"]]
+    return Row(PART, f"recursion {variant}: {frames:,} frames, each", each, "µs", AT_MOST, medians("ms", **times))
+
+
+def reader(snapshot: Snapshot) -> ReadWord:
+    """Return the memory that the snapshot has."""
+    address, stack = snapshot.address, snapshot.stack
+    unpack = struct.Struct("<Q").unpack_from
+    last = len(stack) - 8
+
+    def read_word(at: int) -> int:
+        offset = at - address
+        if not 0 <= offset <= last:
+            raise MemoryReadError(at, 8)
+        word: int = unpack(stack, offset)[0]
+        return word
+
+    return read_word
+
+
+def take(path: Path) -> Snapshot:
+    """Return the snapshot of a program (fixed address) in its innermost function, taken if it is not there yet.
+
+    :raises Unavailable: there is no GDB to take it with.
+    """
+    folder = CACHE / f"snapshot-{path.parent.name}-{DEPTH}"
+    state = folder / "registers.json"
+    if not state.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        taken = installed_gdb().call(path, "snapshot", depth=DEPTH, stack=str(folder / "stack"))
+        state.write_text(json.dumps(taken))
+    saved = json.loads(state.read_text())
+    return Snapshot(Registers(*saved), saved[1], (folder / "stack").read_bytes())
