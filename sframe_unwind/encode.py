@@ -116,6 +116,7 @@ def describe(section: Section) -> SectionSpec:
     """Return the description of a decoded section, from which :func:`encode` makes the same bytes.
 
     What the format does not define (reserved bits, padding) is not described; producers write zeros there.
+    For an object file, these are the addresses that its relocations give, and the bytes have them applied.
 
     :raises FormatError: an entry or row is malformed, or bytes behind the last table are none of a table.
     """

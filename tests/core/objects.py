@@ -1,0 +1,64 @@
+"""Object files from two small sources, by the assembler and linker of a version of SFrame."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.samples.build import toolchain
+from tests.samples.catalogue import ABIS
+from tools.binutils import ToolchainUnavailable
+
+ONE = """
+int use(int *);
+int first(int a) { int b[20] = { a }; use(b); return b[3]; }
+static int __attribute__((noinline)) helper(int *p) { return use(p) + 1; }
+int __attribute__((section(".text.cold"))) second(int a) { int b = a; use(&b); return b + helper(&b); }
+"""
+TWO = """
+int first(int);
+int second(int);
+int use(int *p) { return *p; }
+static int __attribute__((noinline)) helper(int *p) { int b = use(p); return use(&b) * 3; }
+int start(int a) { int b = first(a) + second(a); return helper(&b) + 1; }
+"""
+NAMES = ("first", "second", "use", "start")
+"""The functions with external linkage; each source has its own `helper` besides."""
+
+TIMEOUT = 60
+"""Seconds that one run of a tool may take."""
+
+
+def tools_for(abi: str, version: int) -> Path:
+    """The tools that write a version of SFrame; skips the test where there are none."""
+    try:
+        tools = toolchain(abi, version)
+    except ToolchainUnavailable as error:
+        pytest.skip(str(error))
+    return tools
+
+
+def run(*command: object) -> None:
+    """Run a command; fails the test with what it says if it fails."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
+
+
+def compile_object(tools: Path, abi: str, source: str, result: Path) -> Path:
+    """An object file with SFrame."""
+    file = result.with_suffix(".c")
+    file.write_text(source, encoding="ascii")
+    flags = [flag for flag in ABIS[abi].flags if not flag.startswith("-Wl")]
+    flags += ["-O2", "-ffreestanding", "-fno-pie", "-fno-stack-protector", "-fasynchronous-unwind-tables"]
+    run(ABIS[abi].compiler, *flags, f"-B{tools}/", "-Wa,--gsframe", "-c", file, "-o", result)
+    return result
+
+
+def link(tools: Path, abi: str, result: Path, *inputs: Path, options: tuple[str, ...] = ("-e", "start")) -> Path:
+    """What the linker makes of the inputs: a program, or with `-r` another object file."""
+    order = ["-EB"] if abi == "aarch64_be" else []
+    run(tools / "ld", *order, *options, "-o", result, *inputs)
+    return result
