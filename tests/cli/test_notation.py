@@ -85,8 +85,8 @@ def test_readelf_prints_the_same(
         functions.append(Function(0x7100, 64, [plain], 0x20))
     if version == 3:
         functions += [Function(0x7200, 64, [], 0x80), Function(0x7300, 64, [], 0x80, True)]
-    # Without flags 1 (sorted) and 4 (relative to itself) readelf takes the start fields of a version 2 table, which
-    # no linker has touched then, to count from the section; the assembler's relocations make them count from themselves.
+    # Without flags 1 (sorted) and 4 (relative to itself) no linker has touched a version 2 table.  readelf takes its
+    # start fields to count from the section; the assembler's relocations make them count from themselves.
     for flags in (0, 1, 4, 5) if version == 3 else (1, 3, 4, 5, 6, 7):
         file = elf(tmp_path / "file", abi, section(abi, functions, version, ra, flags=flags), address=0x100000)
         command = [str(tools / "readelf"), "--sframe", str(file)]
