@@ -13,6 +13,7 @@ from gdb_plugin.processes import Processes
 from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import ALWAYS, MODES, SFrameUnwinder
 from sframe_unwind import __version__, compare, explain, stack, status
+from sframe_unwind.step import ADDRESS_MASK
 
 
 def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bool], None]:
@@ -71,6 +72,9 @@ def _threads(every: bool) -> Iterator[gdb.InferiorThread | None]:
     frame = gdb.selected_frame()
     try:
         for thread in sorted(selected.inferior.threads(), key=lambda thread: int(thread.num)):
+            if thread.is_running():  # non-stop: it has no frames
+                gdb.write(f"Thread {thread.num} is running\n")
+                continue
             thread.switch()
             yield thread
     finally:
@@ -199,8 +203,9 @@ class Explain(_Command):
         """Run the command."""
         process = self._stacks.process()
         if argument.strip():
-            pc = int(gdb.parse_and_eval(argument)) & (1 << 64) - 1
-            here = None
+            value = gdb.parse_and_eval(argument)
+            address = value.address if value.type.code == gdb.TYPE_CODE_FUNC else value
+            pc, here = int(address) & ADDRESS_MASK, None
         else:
             pc, here = self._stacks.selected()
         name = gdb.format_address(pc).partition(" ")[2] if hasattr(gdb, "format_address") else ""

@@ -13,6 +13,7 @@ from gdb_plugin.tailcall import may_hide_tail_calls
 from sframe_unwind.abi import BY_NAME, Abi
 from sframe_unwind.errors import StepError
 from sframe_unwind.modules import Modules
+from sframe_unwind.step import ADDRESS_MASK
 from sframe_unwind.words import Words
 
 _ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
@@ -95,4 +96,4 @@ def _to_int(value: gdb.Value) -> int:
     """Return the bits of a register: a floating-point register can have been used to save an address (s390x)."""
     if value.type.code == gdb.TYPE_CODE_FLT:
         return int(value.format_string(format="x"), 16)
-    return int(value) & (1 << 64) - 1
+    return int(value) & ADDRESS_MASK

@@ -17,6 +17,7 @@ from sframe_unwind.compare import Comparison, compare
 from sframe_unwind.explain import Here
 from sframe_unwind.modules import Covered, NoData
 from sframe_unwind.stack import ShownFrame, Stack
+from sframe_unwind.step import ADDRESS_MASK
 
 NATIVE = "gdb"
 _SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
@@ -194,7 +195,7 @@ def _behind_limits(frame: gdb.Frame) -> gdb.Frame | None:
 
 def _register(frame: gdb.Frame, descriptor: Any) -> int | None:
     try:
-        return int(frame.read_register(descriptor)) & (1 << 64) - 1
+        return int(frame.read_register(descriptor)) & ADDRESS_MASK
     except gdb.error:
         return None
 

@@ -55,7 +55,7 @@ def _function(match: Match, module: str) -> list[str]:
         kinds.append("key B")
     row = f"+{match.row_start:#x}" + (" of the block" if fde.pc_type is PcType.MASK else "")
     return [
-        f"FDE:   {function.start:#x} to {function.end:#x} ({fde.size} bytes), {fde.num_rows} rows; {', '.join(kinds)}",
+        f"FDE:   {function.start:#x} to {function.end:#x}, size {fde.size}, rows {fde.num_rows}; {', '.join(kinds)}",
         f"       number {function.number} of the version {function.table.header.version} table in {module}",
         f"row:   from {row}",
     ]

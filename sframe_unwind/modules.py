@@ -142,13 +142,13 @@ class Modules:
         if not self._may_discover or self._discover is None:
             return None
         self._may_discover = False
-        given = {start for module in self._given for start, _ in module.ranges}
+        self._take(self._given)
         found = {(module.name, module.ranges): module for module in self._discover()}
         # One that was there before keeps what it has read.
         self._found = {
             key: self._found.get(key, module)
             for key, module in found.items()
-            if not any(start in given for start, _ in module.ranges)
+            if not any(self.find(start) for start, _ in module.ranges)
         }
         self._take((*self._given, *self._found.values()))
         self.answers.clear()

@@ -91,3 +91,12 @@ def test_discovery_is_asked_once_until_told_to_look_again() -> None:
     present.clear()
     modules.look_again()
     assert isinstance(modules.answers[CODE + 4], NoData)  # unloaded: nothing stale
+
+
+def test_discovered_module_does_not_replace_the_debuggers() -> None:
+    """The debugger tells a module's whole span, the program headers only the code in it."""
+    known = Module("by the debugger", [(CODE - 0x1000, CODE + 0x2000)], lambda: None)
+    modules = Modules(ABI, [known], discover=lambda: [one_function()])
+    assert modules.find(0) is None
+    assert modules.find(CODE) is known
+    assert modules.modules == (known,)
