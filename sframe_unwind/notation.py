@@ -182,6 +182,11 @@ def words(rule: Rule, abi: Abi, key: PauthKey | None = None) -> list[str]:
     return said
 
 
+def place_words(place: Place, abi: Abi) -> str:
+    """Return where one value comes from, in words: ``rsp + 16``, ``in memory at CFA - 8``."""
+    return f"in memory at {_sum(abi, place)}" if place.in_memory else _sum(abi, place)
+
+
 def _where(abi: Abi, place: Place) -> str:
     if place.in_memory:
         return f"in memory at {_sum(abi, place)}"

@@ -15,13 +15,14 @@ from types import ModuleType
 from typing import NoReturn
 
 from sframe_unwind import __version__
-from sframe_unwind.cli import dump, gdb, lldb, lookup
+from sframe_unwind.cli import dump, gdb, lldb, lookup, verify
 from sframe_unwind.cli.status import CANNOT, INTERRUPTED, PIPE_CLOSED, complain
 from sframe_unwind.errors import SFrameError
 
 COMMANDS: dict[str, ModuleType] = {
     "dump": dump,
     "lookup": lookup,
+    "verify": verify,
     "gdb": gdb,
     "lldb": lldb,
 }
