@@ -42,9 +42,14 @@ class _Command(gdb.Command):
     def __init__(self) -> None:
         super().__init__(f"sframe {self.name}", gdb.COMMAND_STACK)
 
-    def complete(self, text: str, word: str) -> list[str] | int:
+    def complete(self, text: str, word: str | None) -> list[str] | int:
         """Offer the options that are not there yet."""
-        return [option for option in self.options if option.startswith(word) and option not in text.split()]
+        if word is None:  # GDB asks first what to break words at
+            return int(gdb.COMPLETE_NONE)
+        *before, typed = text.split(" ")
+        # For GDB a hyphen ends a word, and only what follows it is to be completed.
+        broken = len(typed) - len(word)
+        return [option[broken:] for option in self.options if option.startswith(typed) and option not in before]
 
     def parse(self, argument: str, positional: int = 0) -> tuple[set[str], list[str]]:
         """Return the options and the other words.
@@ -55,7 +60,7 @@ class _Command(gdb.Command):
         options = {word for word in words if word in self.options}
         rest = [word for word in words if word not in options]
         if len(rest) > positional or any(word.startswith("-") for word in rest):
-            raise gdb.GdbError(f"Usage: {(self.__doc__ or '').strip().splitlines()[-1].strip()}")
+            raise gdb.GdbError((self.__doc__ or "").strip().splitlines()[-1].strip())
         return options, rest
 
 
@@ -95,6 +100,8 @@ class SFrame(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         """List the subcommands."""
+        if argument.strip():
+            raise gdb.GdbError(f'Undefined sframe command: "{argument}".  Try "help sframe".')
         gdb.execute("help sframe")
 
 
@@ -194,7 +201,7 @@ class Explain(_Command):
         self._stacks = stacks
         super().__init__()
 
-    def complete(self, text: str, word: str) -> int:
+    def complete(self, text: str, word: str | None) -> int:
         """Complete expressions."""
         return int(gdb.COMPLETE_EXPRESSION)
 

@@ -21,6 +21,8 @@ class Chain:
         self._thread: object = self  # no thread
         self._callers: dict[tuple[int, int], bool] = {}
         self._declined: set[int] = set()
+        self._innermost: tuple[int, int] | None = None
+        self._innermost_level = 0
         for name in _RESUMES:
             getattr(gdb.events, name).connect(self.forget)
 
@@ -33,8 +35,23 @@ class Chain:
         thread = gdb.selected_thread()
         if thread is not self._thread:
             self._thread = thread
-            self._callers.clear()
-            self._declined.clear()
+            self._clear()
+
+    def _clear(self) -> None:
+        self._callers.clear()
+        self._declined.clear()
+        self._innermost = None
+
+    def enter(self, frame: gdb.PendingFrame, pc: int, sp: int) -> None:
+        """Start over where the levels are no longer those of the notes.
+
+        A ``step`` into an inlined function only shows one frame more: all levels change, and nothing has run.
+        """
+        if self._innermost is None:
+            self._innermost, self._innermost_level = (pc, sp), frame.level()
+        elif self._innermost == (pc, sp) and self._innermost_level != frame.level():
+            self._clear()
+            self._innermost, self._innermost_level = (pc, sp), frame.level()
 
     def note_claimed(self, caller_pc: int, caller_sp: int, signal: bool) -> None:
         """Note that a frame was claimed.

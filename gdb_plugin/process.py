@@ -36,6 +36,22 @@ def _big_endian(architecture: gdb.Architecture) -> bool:
     return int(gdb.Value(b"\1" + bytes(7), architecture.integer_type(64, False))) != 1
 
 
+class Registers:
+    """The registers that unwinding needs, in the words of one of GDB's architectures."""
+
+    def __init__(self, architecture: gdb.Architecture, abi: Abi) -> None:
+        # Asking by descriptor spares GDB the search for the name at every read.
+        registers = architecture.registers()
+        self.by_number = {number: registers.find(name) for number, name in abi.register_names.items()}
+        self.pc, self.sp, self.fp = (self.by_number[number] for number in (abi.pc, abi.sp, abi.fp))
+        # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.  Where
+        # there is none, `find` gives an alias of self.pc, and saving that would cost more than all the others.
+        pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
+        self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
+        self.ra = self.by_number[abi.ra] if abi.ra is not None else None
+        self.pac_mask = registers.find("pauth_cmask") if abi.pac_mask else None
+
+
 class Process:
     """What unwinding needs of one inferior between two changes of its modules.
 
@@ -48,23 +64,28 @@ class Process:
         self.modules = Modules(
             abi, list_modules(abi.byteorder), report, partial(discover_modules, abi.byteorder)
         )
-        # Asking by descriptor spares GDB the search for the name at every read.
-        registers = architecture.registers()
-        self._descriptors = {number: registers.find(name) for number, name in abi.register_names.items()}
-        self.pc, self.sp, self.fp = (self._descriptors[number] for number in (abi.pc, abi.sp, abi.fp))
-        # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.  Where
-        # there is none, `find` gives an alias of self.pc, and saving that would cost more than all the others.
-        pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
-        self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
-        self.ra = self._descriptors[abi.ra] if abi.ra is not None else None
+        self._registers: dict[gdb.Architecture, Registers] = {}
         self._tail_calls: dict[tuple[int, int], bool] = {}
-        self._pac_register = registers.find("pauth_cmask") if abi.pac_mask else None
+
+    def registers(self, frame: Any) -> Registers:
+        """Return the registers of a (pending) frame.
+
+        Frames of one process can differ in their architecture: AArch64 with SVE, where the signal handler's frame
+        says that the vectors were of another length.
+        """
+        architecture = frame.architecture()
+        known = self._registers.get(architecture)
+        if known is None:
+            known = self._registers[architecture] = Registers(architecture, self.abi)
+        return known
 
     def reader(self, frame: Any) -> Callable[[int], int]:
         """Return the function that reads a register of a (pending) frame by its DWARF number."""
 
+        descriptors = self.registers(frame).by_number
+
         def read_register(number: int) -> int:
-            descriptor = self._descriptors.get(number)
+            descriptor = descriptors.get(number)
             try:
                 if descriptor is not None:
                     return _to_int(frame.read_register(descriptor))
@@ -76,10 +97,11 @@ class Process:
 
     def pac_mask(self, frame: Any) -> int | None:
         """Return the bits of a signed return address that are no address, ``None`` where the target does not say."""
-        if self._pac_register is None:
+        register = self.registers(frame).pac_mask
+        if register is None:
             return None
         try:
-            return int(frame.read_register(self._pac_register)) or None
+            return int(frame.read_register(register)) or None
         except gdb.error:
             return None
 

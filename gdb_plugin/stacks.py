@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,8 @@ from sframe_unwind.stack import ShownFrame, Stack
 from sframe_unwind.step import ADDRESS_MASK
 
 NATIVE = "gdb"
+_BEYOND = 100
+"""So many frames more than SFrame's are worth showing of GDB's own."""
 _SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
 """Frames that GDB makes up from debug information; nobody unwinds them."""
 
@@ -45,7 +47,9 @@ class Stacks:
 
     def comparison(self) -> Comparison:
         """Return both, compared."""
-        return compare(self.native(), self.by_sframe())
+        sframe = self.by_sframe()
+        # Without unwind data GDB's own unwinder can guess on for ever.
+        return compare(self.native(len(sframe.frames) + _BEYOND), sframe)
 
     def process(self) -> Process:
         """Return the current process.
@@ -72,8 +76,8 @@ class Stacks:
             inner = inner.newer()
         live = inner is None or inner.type() == gdb.SIGTRAMP_FRAME
         here = Here(
-            _register(frame, process.sp) or 0,
-            _register(frame, process.fp) or 0,
+            _register(frame, process.registers(frame).sp) or 0,
+            _register(frame, process.registers(frame).fp) or 0,
             process.read_word,
             process.reader(frame) if live else None,
             process.pac_mask(frame),
@@ -93,39 +97,49 @@ class Stacks:
         finally:
             unwinder.claimed = None
             unwinder.set_mode(before)
-            frame = next(islice(_chain(gdb.newest_frame()), level, None), None)
-            if frame is not None:
-                frame.select()
+            with suppress(gdb.error):  # GDB's own unwinder may not even get to the innermost frame
+                frame = next(islice(_chain(gdb.newest_frame()), level, None), None)
+                if frame is not None:
+                    frame.select()
 
     def _stack(self, mode: str, limit: int | None) -> Stack:
         process = self.process()
         frames: list[ShownFrame] = []
         end = ""
         with self._mode(mode):
-            frame: gdb.Frame | None = _physical(gdb.newest_frame())
+            frame: gdb.Frame | None = None
+            try:
+                frame = _physical(gdb.newest_frame())
+            except gdb.error as error:
+                end = str(error)
             while frame is not None and not end:
                 if len(frames) == limit:
                     end = f"only the innermost {limit} frames were asked for"
                     break
+                outer = behind = None
                 try:
                     outer = _physical(frame.older())
                     behind = outer or _behind_limits(frame)
+                except gdb.error as error:
+                    end = str(error)
+                try:
                     frames.append(self._shown(process, frame, behind, len(frames)))
                 except gdb.error as error:
                     end = str(error)
                     break
                 if outer is None:
-                    end = self._end(process, frame)
+                    end = end or self._end(process, frame)
                 frame = outer
         return _titled(frames, end)
 
     def _shown(self, process: Process, frame: gdb.Frame, outer: gdb.Frame | None, level: int) -> ShownFrame:
         abi = process.abi
         pc = frame.pc()
-        sp = _register(frame, process.sp)
+        registers = process.registers(frame)
+        sp = _register(frame, registers.sp)
         cfa = None
         if outer is not None:
-            outer_sp = _register(outer, process.sp)
+            outer_sp = _register(outer, process.registers(outer).sp)
             cfa = None if outer_sp is None else outer_sp - abi.sp_from_cfa
         claimed = self._unwinder.claimed or set()
         module = process.modules.find(pc)
@@ -133,7 +147,7 @@ class Stacks:
             level,
             pc,
             cfa,
-            _register(frame, process.fp),
+            _register(frame, registers.fp),
             frame.name() or "",
             _place(frame, module.name if module else ""),
             module.name if module else "",
@@ -159,7 +173,7 @@ class Stacks:
             return answer.reason
         if isinstance(answer, Covered) and answer.rule.ra_undefined:
             return "the return address is undefined, this is the outermost frame"
-        return self._unwinder.refused.get((pc, _register(frame, process.sp) or 0), "")
+        return self._unwinder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0), "")
 
 
 def _titled(frames: list[ShownFrame], end: str) -> Stack:

@@ -8,7 +8,7 @@ import gdb
 from gdb.unwinder import Unwinder
 
 from gdb_plugin.liveness import Chain
-from gdb_plugin.process import Process
+from gdb_plugin.process import Process, Registers
 from gdb_plugin.processes import Processes
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.modules import Covered
@@ -80,11 +80,15 @@ class SFrameUnwinder(Unwinder):
 
     def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:
         read = frame.read_register
-        pc = frame.pc() if _TELLS_PC else int(read(process.pc)) & ADDRESS_MASK
-        sp = int(read(process.sp)) & ADDRESS_MASK
+        registers = process.registers(frame)
+        pc = frame.pc() if _TELLS_PC else int(read(registers.pc)) & ADDRESS_MASK
+        sp = int(read(registers.sp)) & ADDRESS_MASK
+        self._chain.enter(frame, pc, sp)
         answers = process.modules.answers
         answer = answers[pc - 1]
         at_pc = answers[pc]
+        if not (isinstance(answer, Covered) or isinstance(at_pc, Covered)):
+            return None
         live = None
         if not (isinstance(answer, Covered) and isinstance(at_pc, Covered) and answer.rule is at_pc.rule):
             # Whether pc is a return address makes a difference here.
@@ -101,7 +105,7 @@ class SFrameUnwinder(Unwinder):
         if needs_registers and live is None:
             live = self._chain.is_live(frame, pc, sp)
         try:
-            fp = int(read(process.fp)) & ADDRESS_MASK
+            fp = int(read(registers.fp)) & ADDRESS_MASK
             reader = process.reader(frame) if live else None
             mask = process.pac_mask(frame) if rule.ra_signed else None
             caller = step(rule, process.abi, sp, fp, process.read_word, reader, mask)
@@ -113,10 +117,14 @@ class SFrameUnwinder(Unwinder):
             return None
         if self.claimed is not None:
             self.claimed.add((pc, sp))
-        elif process.hides_tail_calls(start, caller.pc) and process.modules.has_cfi(pc - 1):
+        elif (
+            not (rule.ra_signed and mask is None)  # GDB needs the target to tell the mask
+            and process.hides_tail_calls(start, caller.pc)
+            and process.modules.has_cfi(pc - 1)
+        ):
             return None  # for the debugger's own display; who asks for SFrame's frames gets them all
         self._chain.note_claimed(caller.pc, caller.sp, signal)
-        return _unwind_info(frame, process, caller, start)
+        return _unwind_info(frame, registers, caller, start)
 
     def _outermost(
         self, frame: gdb.PendingFrame, process: Process, pc: int, sp: int, start: int
@@ -133,8 +141,10 @@ class SFrameUnwinder(Unwinder):
             return None
         info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(start)))
         if not hasattr(frame, "pc"):
-            for register in process.caller_pc:
+            registers = process.registers(frame)
+            for register in registers.caller_pc:
                 info.add_saved_register(register, gdb.Value(0))
+            info.add_saved_register(registers.sp, gdb.Value(sp))
         return info
 
     def _note_refused(self, pc: int, sp: int, why: str) -> None:
@@ -147,16 +157,16 @@ class SFrameUnwinder(Unwinder):
             self._report(line)
 
 
-def _unwind_info(frame: gdb.PendingFrame, process: Process, caller: Caller, start: int) -> gdb.UnwindInfo:
+def _unwind_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, start: int) -> gdb.UnwindInfo:
     cfa = gdb.Value(caller.cfa)
     pc = gdb.Value(caller.pc)
     info = frame.create_unwind_info(FrameId(cfa, gdb.Value(start)))
     save = info.add_saved_register
-    for register in process.caller_pc:
+    for register in registers.caller_pc:
         save(register, pc)
-    save(process.sp, cfa if caller.sp == caller.cfa else gdb.Value(caller.sp))
-    save(process.fp, gdb.Value(caller.fp))
-    if process.ra is not None:
+    save(registers.sp, cfa if caller.sp == caller.cfa else gdb.Value(caller.sp))
+    save(registers.fp, gdb.Value(caller.fp))
+    if registers.ra is not None:
         # After the return the register still holds the address; DWARF's CFI says the same.
-        save(process.ra, pc)
+        save(registers.ra, pc)
     return info
