@@ -21,9 +21,12 @@ from sframe_unwind.image import lazy_memory, read_image
 from sframe_unwind.link_map import loaded_images
 from sframe_unwind.modules import Module
 from sframe_unwind.section import Section
+from sframe_unwind.words import in_chunks
 
 _LINE = re.compile(r"^\t0x([0-9a-f]+) - 0x([0-9a-f]+) is (\S+)(?: in (.*))?$", re.MULTILINE)
 _EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
+_OF_CORE = re.compile(r"load\d+[a-z]?$")
+"""Names of the pieces of memory that a core file has: they are no module's."""
 _CODE = re.compile(r"\.text|\.plt|\.iplt|\.init$|\.fini$")
 _AUXV = re.compile(r"^(\d+)\s.*\s(0x[0-9a-f]+|\d+)$", re.MULTILINE)
 _PAGE_MASK = ~0xFFF
@@ -39,8 +42,8 @@ class SectionPlace(NamedTuple):
 def list_modules(byteorder: str) -> list[Module]:
     """Return the modules of the current program space."""
     text = gdb.execute("info files", to_string=True)
-    executable = _EXECUTABLE.search(text)
-    return [_module(name, places, byteorder) for name, places in _groups(text, executable[1] if executable else "")]
+    files = _EXECUTABLE.findall(text)  # a core file comes before its executable
+    return [_module(name, places, byteorder) for name, places in _groups(text, files[-1] if files else "")]
 
 
 def discover_modules(byteorder: str) -> list[Module]:
@@ -54,7 +57,7 @@ def discover_modules(byteorder: str) -> list[Module]:
     auxv = {int(key): int(value, 0) for key, value in _AUXV.findall(text)}
     return [
         Module(loaded.name, loaded.image.code_ranges(), partial(loaded.image.sframe_section, read))
-        for loaded in loaded_images(read, auxv, byteorder)
+        for loaded in loaded_images(in_chunks(read), auxv, byteorder)
     ]
 
 
@@ -88,6 +91,8 @@ def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, Section
     current = ""
     places: dict[str, SectionPlace] = {}
     for start, end, section, name in dict.fromkeys(_LINE.findall(text)):  # a remote target lists the executable twice
+        if not name and _OF_CORE.match(section):
+            continue
         # The same section again means that the file is loaded a second time (dlmopen).
         if places and (name != current or (section in places and section.startswith((".sframe", ".text", ".dynamic")))):
             yield current or executable, places

@@ -6,14 +6,46 @@ import gdb
 
 from sframe_unwind.errors import MemoryReadError
 
+_BY_VALUE = 16 << 10 if hasattr(gdb.Value, "bytes") else 0
+"""What is no longer than this is read as a value (since GDB 15), the rest by ``read_memory``.
+
+Where a remote connection breaks meanwhile, the latter leaves GDB 18 in the belief that the thread were still selected,
+and the next command ends it with an assertion.
+"""
+
 
 def read(address: int, size: int) -> bytes:
     """Read ``size`` bytes at an address of the current inferior.
 
     :raises MemoryReadError: they cannot all be read.
     """
+    inferior = gdb.selected_inferior()
+    pid = inferior.pid
     try:
-        return bytes(gdb.selected_inferior().read_memory(address, size))
+        return _read(inferior, address, size)
     except (gdb.error, OverflowError) as error:
+        if inferior.pid != pid:
+            raise process_gone() from error
         # OverflowError: the address comes from a damaged stack and is none.
         raise MemoryReadError(address, size) from error
+
+
+def process_gone() -> BaseException:
+    """Tell the user that the connection to the process broke; return what to raise then, in an unwinder as well.
+
+    GDB has dropped its frames, and fails where one of them is used once more, as it does when an unwinder returns.
+    There is one way out that does not: that of Ctrl-C.
+    """
+    gdb.write("sframe: the process is gone, and with it its stack\n", gdb.STDERR)
+    return KeyboardInterrupt()
+
+
+def _read(inferior: gdb.Inferior, address: int, size: int) -> bytes:
+    if 0 < size <= _BY_VALUE:
+        try:
+            array = inferior.architecture().integer_type(8, False).array(size - 1)
+            return bytes(gdb.Value(address).cast(array.pointer()).dereference().bytes)
+        except gdb.error as error:
+            if "max-value-size" not in str(error):  # a setting of the user's
+                raise
+    return bytes(inferior.read_memory(address, size))

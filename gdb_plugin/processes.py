@@ -9,13 +9,10 @@ import gdb
 from gdb_plugin.execute import may_execute
 from gdb_plugin.process import Process, abi_of
 
+_RAN = ("cont", "exited", "inferior_call", "memory_changed")
+"""The inferior ran, or somebody wrote to it."""
 _MAY_HAVE_CHANGED = (
-    # The inferior ran, or somebody wrote to it.
-    "cont",
     "stop",
-    "exited",
-    "inferior_call",
-    "memory_changed",
     # Modules came or went.
     "new_objfile",
     "clear_objfiles",
@@ -36,42 +33,76 @@ class Processes:
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
         self._known: dict[int, tuple[Any, Process | None]] = {}
+        self._runs = 0
+        self._seen: dict[int, int] = {}
         self._fresh: tuple[int, int] | None = None
+        self._asked: tuple[int, int] | None = None
         self._process: Process | None = None
-        for name in _MAY_HAVE_CHANGED:
-            registry = getattr(gdb.events, name, None)
-            if registry is not None:
-                registry.connect(self.forget)
+        self._settled = True
+        self._behind = False
+        for names, handler in (
+            (_RAN, self._ran),
+            (_MAY_HAVE_CHANGED, self.forget),
+            (("stop",), self._stopped),
+            (("before_prompt",), self._settle),
+        ):
+            for name in names:
+                registry = getattr(gdb.events, name, None)
+                if registry is not None:
+                    registry.connect(handler)
 
     def forget(self, event: object = None) -> None:
         """Take nothing for granted any more: what holds still is found out at the next use."""
         self._fresh = None
 
-    def current(self, frame: Any) -> Process | None:
+    def _ran(self, event: object = None) -> None:
+        self._runs += 1
+        self._settled = False
+        self.forget()
+
+    def _stopped(self, event: Any) -> None:
+        if not any(point.commands for point in getattr(event, "breakpoints", ())):
+            self._settle()
+
+    def _settle(self, event: object = None) -> None:
+        """Go on where a GDB command could not be run: there are no breakpoint commands left to be run."""
+        self._settled = True
+        if self._behind:
+            self._behind = False
+            self.forget()
+            gdb.invalidate_cached_frames()
+
+    def current(self, frame: Any, in_command: bool = False) -> Process | None:
         """Return the selected inferior's process, ``None`` where SFrame has no ABI for it.
 
         :param frame: some frame of it, pending or not.
+        :param in_command: it is for a command of ours and not for the unwinder, so that GDB commands can be run: those
+            of a breakpoint have been run before, or are being run and are not begun anew.
         """
         inferior = gdb.selected_inferior()
-        key = inferior.num, inferior.pid
+        key = self._asked = inferior.num, inferior.pid
         if key == self._fresh:
             return self._process
         # The objfile objects themselves are kept, so that none can be mistaken for a later one.
         state = (inferior.pid, gdb.objfiles())
         state_known, process = self._known.get(inferior.num, (None, None))
         if state_known != state:
-            if not may_execute():
-                gdb.post_event(self._catch_up)
+            if not (in_command or self._settled or may_execute()):
+                self._behind = True
                 return None
             abi = abi_of(frame.architecture())
             process = Process(frame.architecture(), abi, self._report) if abi else None
             self._known[inferior.num] = state, process
         elif process:
             process.read_word.forget()
-            process.modules.look_again()
+            # GDB shows where the process stopped, and then asks again for all that the user wants to see there.
+            if self._seen.get(inferior.num) != self._runs or any(t.is_running() for t in inferior.threads()):
+                process.modules.look_again()
+        self._seen[inferior.num] = self._runs
         self._fresh, self._process = key, process
         return process
 
-    def _catch_up(self) -> None:
-        self.forget()
-        gdb.invalidate_cached_frames()
+    def is_gone(self) -> bool:
+        """Return whether the inferior that was current is no more: the connection broke when it was read."""
+        inferior = gdb.selected_inferior()
+        return (inferior.num, inferior.pid) != self._asked

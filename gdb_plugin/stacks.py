@@ -57,7 +57,7 @@ class Stacks:
         :raises gdb.error: there is no stack, or SFrame has no ABI for it.
         """
         frame = gdb.newest_frame()
-        process = self._processes.current(frame)
+        process = self._processes.current(frame, in_command=True)
         if process is None:
             raise gdb.error(f"SFrame has no ABI for architecture {frame.architecture().name()}")
         return process
@@ -71,10 +71,7 @@ class Stacks:
         frame = gdb.selected_frame()
         while frame.type() in _SHARED and frame.older() is not None:
             frame = frame.older()
-        inner = frame.newer()
-        while inner is not None and inner.type() in _SHARED:
-            inner = inner.newer()
-        live = inner is None or inner.type() == gdb.SIGTRAMP_FRAME
+        live = _is_live(frame)
         here = Here(
             _register(frame, process.registers(frame).sp) or 0,
             _register(frame, process.registers(frame).fp) or 0,
@@ -168,12 +165,23 @@ class Stacks:
     def _by_sframe(self, process: Process, frame: gdb.Frame) -> str:
         """Return what SFrame has to say about a frame's having no caller."""
         pc = frame.pc()
-        answer = process.modules.answers[pc - 1]
+        refused = self._unwinder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0))
+        if refused is not None:
+            return refused
+        answer = process.modules.answers[pc if _is_live(frame) else pc - 1]
         if isinstance(answer, NoData):
             return answer.reason
         if isinstance(answer, Covered) and answer.rule.ra_undefined:
             return "the return address is undefined, this is the outermost frame"
-        return self._unwinder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0), "")
+        return ""
+
+
+def _is_live(frame: gdb.Frame) -> bool:
+    """Return whether all registers of a frame are live, so that its pc is no return address."""
+    inner = frame.newer()
+    while inner is not None and inner.type() in _SHARED:
+        inner = inner.newer()
+    return inner is None or bool(inner.type() == gdb.SIGTRAMP_FRAME)
 
 
 def _titled(frames: list[ShownFrame], end: str) -> Stack:

@@ -8,6 +8,7 @@ import gdb
 from gdb.unwinder import Unwinder
 
 from gdb_plugin.liveness import Chain
+from gdb_plugin.memory import process_gone
 from gdb_plugin.process import Process, Registers
 from gdb_plugin.processes import Processes
 from sframe_unwind.errors import SFrameError
@@ -62,15 +63,18 @@ class SFrameUnwinder(Unwinder):
                 return None
             self._chain.follow()
             info = self._unwind(frame, process)
-            if info is None:
-                self._chain.note_declined(frame)
-            return info
         except (SFrameError, gdb.error):
-            self._chain.note_declined(frame)  # no registers, no memory: no frame of ours
-            return None
+            info = None  # no registers, no memory: no frame of ours
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user a backtrace
-            self._report_once(f"internal error, frame left to GDB: {type(error).__name__}: {error}")
-            return None
+            if not self._processes.is_gone():
+                self._report_once(f"internal error, frame left to GDB: {type(error).__name__}: {error}")
+                return None
+            info = None
+        if info is None:
+            if self._processes.is_gone():
+                raise process_gone()
+            self._chain.note_declined(frame)
+        return info
 
     def set_mode(self, mode: str) -> None:
         """Change the mode, for frames that are already unwound too."""
@@ -96,7 +100,8 @@ class SFrameUnwinder(Unwinder):
             answer = at_pc if live else answer
         if not isinstance(answer, Covered):
             return None
-        if self.mode == FALLBACK and process.modules.has_cfi(pc if live else pc - 1):
+        address = pc if live else pc - 1
+        if self.mode == FALLBACK and process.modules.has_cfi(address):
             return None
         rule, signal, match, _, needs_registers = answer
         start = match.function.start
@@ -120,7 +125,7 @@ class SFrameUnwinder(Unwinder):
         elif (
             not (rule.ra_signed and mask is None)  # GDB needs the target to tell the mask
             and process.hides_tail_calls(start, caller.pc)
-            and process.modules.has_cfi(pc - 1)
+            and process.modules.has_cfi(address)
         ):
             return None  # for the debugger's own display; who asks for SFrame's frames gets them all
         self._chain.note_claimed(caller.pc, caller.sp, signal)

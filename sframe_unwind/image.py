@@ -22,6 +22,8 @@ _PF_X = 1
 _HEADER_SIZE = 64
 _SEGMENT_SIZE = 56
 _MAX_SEGMENTS = 512
+_AT_ONCE = 1024
+"""Read together: the header, and the program headers that mostly follow it.  A read can be a remote packet."""
 _PAGE = 0x1000
 
 
@@ -70,7 +72,7 @@ def read_image(read: ReadMemory, address: int) -> Image:
     :raises MemoryReadError: the memory cannot be read.
     """
     try:
-        header = read(address, _HEADER_SIZE)
+        header = read(address, _AT_ONCE)
     except MemoryReadError as error:
         raise FormatError(f"no ELF image at {address:#x}: {error}") from error
     if header[:5] != b"\x7fELF\x02" or header[5] not in (1, 2):
@@ -79,7 +81,9 @@ def read_image(read: ReadMemory, address: int) -> Image:
     offset, size, count = (*struct.unpack_from(mark + "Q", header, 32), *struct.unpack_from(mark + "HH", header, 54))
     if size != _SEGMENT_SIZE or not 0 < count <= _MAX_SEGMENTS:
         raise FormatError(f"ELF image at {address:#x}: {count} program headers of {size} bytes")
-    raw = read(address + offset, size * count)
+    raw = header[offset : offset + size * count]
+    if len(raw) < size * count:
+        raw = read(address + offset, size * count)
     entries = list(struct.iter_unpack(mark + "IIQQQQQQ", raw))
     loads = [(entry[3], entry[2]) for entry in entries if entry[0] == _PT_LOAD]
     if not loads:

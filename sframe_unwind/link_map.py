@@ -22,6 +22,9 @@ _PAGE = 0x1000
 _MAX_ENTRIES = 4096
 """Of a dynamic section, and of the list: a damaged one ends."""
 _MAX_NAME = 4096
+_AT_ONCE = 64
+"""Entries of a dynamic section that are read together; a read can be a remote packet."""
+_NAME_AT_ONCE = 256
 
 
 class Loaded(NamedTuple):
@@ -79,19 +82,21 @@ def _debug_address(read: ReadMemory, executable: Image, pair: struct.Struct) -> 
     """Return where the dynamic linker keeps its ``struct r_debug``, 0 where there is none."""
     for segment in executable.segments:
         if segment.kind == _PT_DYNAMIC:
-            for number in range(min(segment.size // pair.size, _MAX_ENTRIES)):
-                tag, value = pair.unpack(read(segment.address + number * pair.size, pair.size))
-                if tag == _DT_DEBUG:
-                    return int(value)
-                if tag == _DT_NULL:
-                    break
+            entries = min(segment.size // pair.size, _MAX_ENTRIES)
+            for first in range(0, entries, _AT_ONCE):
+                count = min(entries - first, _AT_ONCE)
+                for tag, value in pair.iter_unpack(read(segment.address + first * pair.size, count * pair.size)):
+                    if tag == _DT_DEBUG:
+                        return int(value)
+                    if tag == _DT_NULL:
+                        return 0
     return 0
 
 
 def _string(read: ReadMemory, address: int) -> str:
     raw = b""
     while address and len(raw) < _MAX_NAME:
-        piece, end, _ = read(address, _PAGE - address % _PAGE).partition(b"\0")
+        piece, end, _ = read(address, _NAME_AT_ONCE - address % _NAME_AT_ONCE).partition(b"\0")
         raw += piece
         if end:
             break

@@ -13,6 +13,27 @@ _CHUNK = 1 << _CHUNK_BITS
 """Frames lie close together: what one read of 1 KiB (one packet of a debug stub) brings serves many of them."""
 
 
+def in_chunks(read: ReadMemory) -> ReadMemory:
+    """Return a function that reads bytes as the given one does, but keeps what it read for as long as it lives.
+
+    For many small reads of things that lie close together.
+    """
+    chunks: dict[int, bytes] = {}
+
+    def read_small(address: int, size: int) -> bytes:
+        number, offset = address >> _CHUNK_BITS, address & _CHUNK - 1
+        if offset + size > _CHUNK:
+            return read(address, size)
+        if number not in chunks:
+            try:
+                chunks[number] = read(number << _CHUNK_BITS, _CHUNK)
+            except MemoryReadError:
+                return read(address, size)  # part of the chunk may be readable still
+        return chunks[number][offset : offset + size]
+
+    return read_small
+
+
 class Words:
     """Reads words; what was read must be dropped (:meth:`forget`) whenever the process may have run.
 

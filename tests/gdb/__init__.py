@@ -1,0 +1,1 @@
+"""The GDB plugin in real GDBs, on the samples."""

@@ -1,0 +1,51 @@
+"""Programs of these tests' own, compiled as the samples are."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.samples.build import COMMON_FLAGS, toolchain
+from tools.binutils import ToolchainUnavailable
+
+FOLDER = Path(__file__).resolve().parent
+SECONDS = 60
+
+
+def tools_for(version: int, abi: str = "amd64") -> Path:
+    """The assembler for a version of SFrame; skips the test where it cannot be had."""
+    try:
+        tools = toolchain(abi, version)
+    except ToolchainUnavailable as error:
+        pytest.skip(str(error))
+    return tools
+
+
+def compiled(source: str, folder: Path, *flags: str, version: int = 3, sframe: bool = True) -> Path:
+    """The path of a program made from one source of this folder."""
+    executable = folder / Path(source).stem
+    _run(["gcc", *_flags(version, sframe), *flags, str(FOLDER / source), "-o", str(executable)])
+    return executable
+
+
+def mixed(folder: Path, version: int) -> Path:
+    """The program of `mixed.c`: `with_cfi` calls `without_cfi`, which calls `with_cfi`, and so on, seven deep."""
+    command = ["gcc", *_flags(version, True)]
+    with_cfi = ["-DMIXED=with_cfi", "-DNEXT=without_cfi", "-DMIXED_ROOM=10", "-DMIXED_MAIN"]
+    without = ["-DMIXED=without_cfi", "-DNEXT=with_cfi", "-DMIXED_ROOM=30"]
+    source, assembly, executable = str(FOLDER / "mixed.c"), folder / "without.s", folder / "mixed"
+    _run([*command, *without, "-S", source, "-o", str(assembly)])
+    assembly.write_text(".cfi_sections .sframe\n" + assembly.read_text(encoding="utf-8"), encoding="utf-8")
+    _run([*command, *with_cfi, source, str(assembly), "-o", str(executable)])
+    return executable
+
+
+def _flags(version: int, sframe: bool) -> list[str]:
+    flags = COMMON_FLAGS if sframe else tuple(flag for flag in COMMON_FLAGS if "sframe" not in flag)
+    return [*flags, "-O2", f"-B{tools_for(version)}/"]
+
+
+def _run(command: list[str]) -> None:
+    subprocess.run(command, check=True, timeout=SECONDS)

@@ -1,0 +1,26 @@
+"""The debuggers that the tests run in."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gdb import driver
+from tests.gdb.driver import Debugger
+
+
+@pytest.fixture(params=["pypi", "system"])
+def debugger(request: pytest.FixtureRequest) -> Debugger:
+    """GDB from PyPI (18 and later), and the system's (13 in Debian 12)."""
+    return _debugger(request.param)
+
+
+@pytest.fixture
+def newest() -> Debugger:
+    """The GDB from PyPI, or the system's where there is none."""
+    found = driver.find("pypi") or driver.find("system")
+    return found or pytest.skip(f"no GDB {driver.MINIMUM} or later")
+
+
+def _debugger(name: str) -> Debugger:
+    found = driver.find(name)
+    return found or pytest.skip(f"no GDB {driver.MINIMUM} or later ({name})")

@@ -1,0 +1,193 @@
+"""Runs GDB with the plugin, always under a time limit, and never lets a Python traceback pass."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PLUGIN = CHECKOUT / "gdb_plugin" / "sframe_gdb.py"
+_ENTRY = Path(__file__).resolve().parent / "inside" / "entry.py"
+_INSIDE = "tests.gdb.inside"
+
+SECONDS = 100
+"""How long one run may take."""
+
+SETTINGS = (
+    "set debuginfod enabled off",
+    "set confirm off",
+    "set pagination off",
+    "set width 0",
+    "set style enabled off",
+    "set auto-load no",
+)
+"""What keeps runs the same on every machine."""
+
+WITHOUT_DEBUG_FILES = "set debug-file-directory /nonexistent"
+"""The C library's debug information may be installed or not; reading it is most of the time of a run."""
+
+MINIMUM = 13
+
+_BROKEN = re.compile(
+    r"Python Exception|Traceback \(most recent call last\)|internal-error|internal problem|Error occurred in Python"
+    r"|internal error, frame left to GDB|A fatal error"
+)
+
+
+class Debugger(NamedTuple):
+    """One GDB."""
+
+    name: str
+    path: str
+    version: tuple[int, ...]
+
+
+class GdbFailed(AssertionError):  # noqa: N818 - an assertion that does not hold
+    """GDB did not do as told, or showed what no user must see; the message has its output."""
+
+
+def find(name: str, abi: str = "amd64") -> Debugger | None:
+    """The GDB of the Python environment (``pypi``) or of the system (``system``), if it is there and new enough."""
+    if name == "pypi":
+        path = shutil.which("gdb", path=str(Path(sys.prefix) / "bin"))
+    else:
+        path = _system_gdb("gdb" if abi == "amd64" else "gdb-multiarch")
+    version = _version(path) if path else None
+    return Debugger(name, path, version) if path and version and version[0] >= MINIMUM else None
+
+
+def _system_gdb(command: str) -> str | None:
+    own = str(Path(sys.prefix) / "bin")
+    elsewhere = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder != own]
+    return shutil.which(command, path=os.pathsep.join([*elsewhere, "/usr/bin"]))
+
+
+@functools.cache
+def _version(path: str) -> tuple[int, ...] | None:
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=SECONDS, check=False)
+    found = re.search(r"(\d+)\.(\d+)", done.stdout.partition("\n")[0][::-1])
+    # Read from the end of the line, where the version stands last.
+    return tuple(int(part[::-1]) for part in reversed(found.groups())) if found else None
+
+
+def environment(home: Path | None = None) -> dict[str, str]:
+    """The environment of a GDB: no messages in other languages, no downloads, no init files but those in `home`."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("DEBUGINFOD_URLS", "PYTHONPATH")}
+    return {**kept, "LC_ALL": "C", "TERM": "dumb", "HOME": str(home or "/nonexistent")}
+
+
+def command_line(
+    debugger: Debugger,
+    *arguments: str,
+    plugin: Path | None = PLUGIN,
+    init: bool = False,
+    debug_files: bool = False,
+) -> list[str]:
+    """The command that starts a GDB with the plugin.
+
+    :param plugin: the script to source; ``None``: none.
+    :param init: whether it reads init files.
+    :param debug_files: whether it reads the debug information that Debian installs apart.
+    """
+    command = [debugger.path, "-q", *([] if init else ["-nx"])]
+    for setting in (*SETTINGS, *(() if debug_files else (WITHOUT_DEBUG_FILES,))):
+        command += ["-iex", setting]
+    if plugin:
+        command += ["-ex", f"source {plugin}"]
+    return [*command, *arguments]
+
+
+def check_output(text: str) -> str:
+    """The text, once it is clear that no traceback and no failure of GDB's is in it."""
+    found = _BROKEN.search(text)
+    if found:
+        raise GdbFailed(f"GDB shows {found[0]!r}:\n{text[-6000:]}")
+    return text
+
+
+def run(
+    command: Sequence[str],
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    statuses: tuple[int, ...] = (0,),
+) -> str:
+    """What a GDB prints on both streams; it must end in time, and with one of the given statuses."""
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env=dict(env) if env is not None else environment(),
+        cwd=cwd,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        # The process that it debugs dies with it: GDB asks the kernel for that.
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        raise GdbFailed(f"GDB takes more than {SECONDS} seconds:\n{output[-6000:]}") from None
+    if process.returncode not in statuses:
+        raise GdbFailed(f"GDB ends with status {process.returncode}:\n{output[-6000:]}")
+    return check_output(output)
+
+
+def batch(debugger: Debugger, *commands: str, executable: Path | None = None) -> str:
+    """What GDB prints when it carries out commands one after the other; a command that fails does not end it."""
+    arguments = [part for command in commands for part in ("-ex", command)]
+    command = command_line(debugger, "-batch", *arguments, *([str(executable)] if executable else []))
+    # 1: the last command failed.
+    return run(command, statuses=(0, 1))
+
+
+def call(debugger: Debugger, function: str, debug_files: bool = False, **arguments: Any) -> Any:
+    """Call a function inside GDB, with the plugin loaded, and return what it returns.
+
+    :param function: module below `tests.gdb.inside`, or with its packages, and name in it.
+    :param arguments: as JSON can have them, like the answer.
+    """
+    module, _, name = function.rpartition(".")
+    with tempfile.TemporaryDirectory(prefix="sframe-gdb-") as folder:
+        answer = Path(folder) / "answer.json"
+        job = {
+            "checkout": str(CHECKOUT),
+            "module": module if "." in module else f"{_INSIDE}.{module}",
+            "function": name,
+            "arguments": arguments,
+            "answer": str(answer),
+        }
+        described = Path(folder) / "job.json"
+        described.write_text(json.dumps(job), encoding="utf-8")
+        env = {**environment(), "SFRAME_TEST_JOB": str(described)}
+        output = run(command_line(debugger, "-batch", "-x", str(_ENTRY), debug_files=debug_files), env)
+        if not answer.exists():
+            raise GdbFailed(f"no answer from {function}:\n{output[-6000:]}")
+        text = answer.read_text(encoding="utf-8")
+    value = json.loads(text)
+    _check_strings(value)
+    return value
+
+
+def _check_strings(value: Any) -> None:
+    """Check each captured output in an answer."""
+    if isinstance(value, str):
+        check_output(value)
+    elif isinstance(value, dict):
+        for part in value.values():
+            _check_strings(part)
+    elif isinstance(value, list):
+        for part in value:
+            _check_strings(part)

@@ -1,0 +1,61 @@
+"""Backtraces of stopped programs in both modes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.gdb.inside.frames import frames
+from tests.gdb.inside.program import execute, resume, run_to, stopped
+
+
+def collect(programs: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """For each program, for each time that it reaches its place: what the modes show there."""
+    answers = []
+    for program in programs:
+        with stopped(program):
+            stops = []
+            for hit in range(program["hits"]):
+                if hit:
+                    resume()
+                else:
+                    run_to(program["place"])
+                stops.append(_both(program["executable"]))
+            answers.append(stops)
+    return answers
+
+
+def _both(executable: str) -> dict[str, Any]:
+    always = _shown("always")
+    off = _shown("off", locations=True)
+    execute("set sframe mode always")
+    return {
+        "always": always,
+        "off": off,
+        "again": execute("bt"),
+        "compare": json.loads(execute("sframe compare -all --json")),
+        "verdict": execute("sframe compare").splitlines()[-1],
+        "ranges": _code(executable),
+    }
+
+
+def _shown(mode: str, locations: bool = False) -> dict[str, Any]:
+    execute(f"set sframe mode {mode}")
+    shown: dict[str, Any] = {"bt": execute("bt"), "threads": execute("thread apply all bt")}
+    shown["frames"] = frames(locations)
+    execute("frame 0")
+    execute("set backtrace past-main on")
+    execute("set backtrace past-entry on")
+    shown["past main"] = execute("bt")
+    execute("set backtrace past-main off")
+    execute("set backtrace past-entry off")
+    return shown
+
+
+def _code(executable: str) -> dict[str, int]:
+    """Where the executable's `.text` begins and ends in memory."""
+    for line in execute("info files").splitlines():
+        fields = line.split()
+        if len(fields) == 5 and fields[4] == ".text":
+            return {"start": int(fields[0], 16), "end": int(fields[2], 16)}
+    raise ValueError(f"{executable}: GDB lists no .text")

@@ -1,0 +1,52 @@
+"""Which frames the plugin's unwinder claims in a mode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gdb
+
+from tests.gdb.inside.frames import chain
+from tests.gdb.inside.program import execute, run_to, stopped
+
+_MASK = (1 << 64) - 1
+
+
+class _Spy:
+    """Stands in for the unwinder, and notes what it answers."""
+
+    enabled = True
+
+    def __init__(self, unwinder: Any) -> None:
+        self.name = unwinder.name
+        self.claimed: list[int] = []
+        self._unwinder = unwinder
+
+    def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
+        info = self._unwinder(frame)
+        if info is not None:
+            self.claimed.append(int(frame.read_register("pc")) & _MASK)
+        return info
+
+
+def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
+    """For each program at its place: the pcs of all frames, and of those that were unwound from SFrame in a mode."""
+    place, unwinder = next(
+        (number, unwinder) for number, unwinder in enumerate(gdb.frame_unwinders) if unwinder.name == "sframe"
+    )
+    spy = gdb.frame_unwinders[place] = _Spy(unwinder)
+    answers = []
+    for program in programs:
+        with stopped(program):
+            run_to(program["place"])
+            execute(f"set sframe mode {mode}")
+            spy.claimed.clear()
+            pcs = [frame.pc() for frame in chain()]
+            answers.append({"pcs": pcs, "claimed": sorted(set(spy.claimed)), "text": _text()})
+    return answers
+
+
+def _text() -> int:
+    """Where the executable's `.text` begins in memory."""
+    line = next(line for line in execute("info files").splitlines() if line.endswith(" is .text"))
+    return int(line.split()[0], 16)

@@ -1,0 +1,81 @@
+"""Starting and stopping a sample from inside GDB, as a process of this machine or under an emulator."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gdb
+
+SOCKET_SECONDS = 20
+
+
+def execute(command: str) -> str:
+    """Run a command and return what it prints."""
+    return str(gdb.execute(command, to_string=True))
+
+
+@contextmanager
+def stopped(program: dict[str, Any]) -> Iterator[None]:
+    """Have a program stopped at its place; afterwards it is gone, breakpoints included.
+
+    :param program: as `tests.gdb.programs.program` describes it.
+    """
+    execute(f"file {program['executable']}")
+    for signal in program["signals"]:
+        execute(f"handle {signal} nostop noprint pass")
+    with _started(program["emulator"], program["executable"], program["arguments"]):
+        try:
+            yield
+        finally:
+            execute("delete")
+            if gdb.selected_inferior().pid:
+                execute("kill")
+
+
+@contextmanager
+def _started(emulator: Sequence[str], executable: str, arguments: Sequence[str]) -> Iterator[None]:
+    """Have the process at its very first instruction (under an emulator) or not yet running (`resume` starts it)."""
+    if not emulator:
+        execute(f"set args {' '.join(arguments)} >/dev/null")
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        socket = Path(folder) / "gdb"
+        command = [emulator[0], "-g", str(socket), *emulator[1:], executable, *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            connect(socket)
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
+
+def connect(socket: Path, kind: str = "remote") -> None:
+    """Connect to the stub of an emulator; the socket is there a moment before anybody listens at it."""
+    deadline = time.monotonic() + SOCKET_SECONDS
+    while True:
+        try:
+            execute(f"target {kind} {socket}")
+            return
+        except gdb.error:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def resume() -> None:
+    """Start the program, or let it go on, until it stops next."""
+    execute("continue" if gdb.selected_inferior().pid else "run")
+
+
+def run_to(place: str) -> None:
+    """Start the program with a breakpoint at a place, and go there."""
+    execute(f"break {place}")
+    resume()

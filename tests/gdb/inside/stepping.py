@@ -1,0 +1,121 @@
+"""Steps a program instruction by instruction, and holds both unwinders against what the instructions did.
+
+A third witness keeps its own account of the frames: a call is an instruction after which the word at SP is the address
+behind it; that frame's CFA is the word behind the return address, and it ends when SP gets there.  So where DWARF and
+SFrame differ, it is known which is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import gdb
+
+from tests.gdb.inside.program import execute, run_to, stopped
+
+_MASK = (1 << 64) - 1
+_LONGEST_CALL = 8
+"""Bytes of the longest call instruction that a compiler writes on AMD64."""
+
+
+class Account:
+    """The frames from the innermost to the one that the account began in, as the instructions make them."""
+
+    def __init__(self, pc: int, sp: int) -> None:
+        self.pc, self.sp = pc, sp
+        self._calls = [(0, sp + 8)]
+        """For each frame, from the outermost inward: the return address to its caller, and its CFA."""
+
+    def follow(self, pc: int, sp: int) -> bool:
+        """Take note of one instruction; return whether the outermost frame is still there."""
+        if sp == self.sp - 8 and pc != (back := _word(sp)) and self.pc < back <= self.pc + _LONGEST_CALL:
+            self._calls.append((back, sp + 8))
+        while self._calls and sp >= self._calls[-1][1]:
+            self._calls.pop()
+        self.pc, self.sp = pc, sp
+        return bool(self._calls)
+
+    def frames(self) -> list[tuple[int, int]]:
+        """pc and CFA of each frame from the innermost outward."""
+        inward = reversed(self._calls)
+        frames, pc = [], self.pc
+        for back, cfa in inward:
+            frames.append((pc, cfa))
+            pc = back
+        return frames
+
+
+def walk(program: dict[str, Any], first: str, limit: int) -> dict[str, Any]:
+    """Step from the first instruction of a function to its last.
+
+    :param program: as `tests.gdb.programs.program` describes it; its place does not matter.
+    :param first: the function.
+    :param limit: how many instructions at the most.
+    """
+    with stopped(program):
+        run_to(f"*{first}")
+        execute("delete")
+        account = Account(*_registers())
+        code = _sections()
+        seen: dict[tuple[int, bool], set[str]] = {}
+        differences = []
+        count = 0
+        while count < limit:
+            count += 1
+            thread = json.loads(execute("sframe compare --json"))["threads"][0]
+            for level, frame in enumerate(thread["frames"]):
+                if frame["unwinder"] is not None:  # not the outermost one
+                    seen.setdefault((frame["sframe_pc"], level > 0), set()).add(frame["unwinder"])
+            wrong = _wrong(thread, account.frames())
+            if wrong:
+                differences.append({"where": _where(account.pc, code), "wrong": wrong})
+            execute("stepi")
+            if not gdb.selected_inferior().pid or not account.follow(*_registers()):
+                break
+        return {
+            "count": count,
+            "limited": count >= limit,
+            "differences": differences,
+            "seen": [[pc, caller, sorted(names)] for (pc, caller), names in seen.items()],
+            "code": code,
+        }
+
+
+def _wrong(thread: dict[str, Any], frames: list[tuple[int, int]]) -> list[str]:
+    """Who of the two differs from the account; both where they only differ from each other."""
+    wrong = []
+    for who, keys in (("native", ("pc", "cfa")), ("sframe", ("sframe_pc", "sframe_cfa"))):
+        told = [(frame[keys[0]], frame[keys[1]]) for frame in thread["frames"][: len(frames)]]
+        if told != frames:
+            wrong.append(who)
+    return wrong if wrong or thread["agrees"] else ["frame pointer, or frames further out"]
+
+
+def _where(pc: int, code: list[tuple[str, int, int]]) -> dict[str, Any]:
+    """Function and section of an address, and the instruction there."""
+    section = next((name for name, start, end in code if start <= pc < end), "")
+    symbol = execute(f"info symbol {pc:#x}").strip()
+    instruction = execute(f"x/i {pc:#x}").split(":", 1)[1].strip()
+    return {"pc": pc, "section": section, "symbol": symbol, "instruction": instruction}
+
+
+def _sections() -> list[tuple[str, int, int]]:
+    """The sections of code of the executable."""
+    found = []
+    for line in execute("info files").splitlines():
+        fields = line.split()
+        if len(fields) == 5 and fields[3] == "is" and fields[4].startswith((".text", ".plt", ".init", ".fini")):
+            found.append((fields[4], int(fields[0], 16), int(fields[2], 16)))
+    return found
+
+
+def _registers() -> tuple[int, int]:
+    frame = gdb.newest_frame()
+    return frame.pc(), int(frame.read_register("rsp")) & _MASK
+
+
+def _word(address: int) -> int:
+    (word,) = struct.unpack("<Q", bytes(gdb.selected_inferior().read_memory(address, 8)))
+    return int(word)

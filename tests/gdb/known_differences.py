@@ -1,0 +1,97 @@
+"""Where the unwind data is wrong that the tools wrote: the only differences that stepping may show, with the reason.
+
+Who is right at each was found from the instruction stream (`tests.gdb.inside.stepping` keeps an account of calls and
+returns), and looked up in the disassembly.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+SFRAME, BOTH, NATIVE = ("sframe",), ("native", "sframe"), ("native",)
+
+
+class Known(NamedTuple):
+    """Instructions at which somebody's data is wrong."""
+
+    samples: tuple[str, ...]
+    versions: tuple[int, ...]
+    wrong: tuple[str, ...]
+    symbol: str
+    """A regular expression for what `info symbol` says of the instruction's address."""
+    instruction: str
+    """A regular expression for the instruction."""
+    section: str
+    reason: str
+
+
+KNOWN = (
+    Known(
+        ("plt", "plt_now"),
+        (2, 3),
+        SFRAME,
+        r"shared_twice@plt in",
+        r"jmp +\*",
+        ".plt.got",
+        "GNU ld 2.44 to 2.47 write the row of .plt.got with sp+16; the stub pushes nothing, the CFA is sp+8",
+    ),
+    Known(
+        ("plt_ibt",),
+        (2, 3),
+        SFRAME,
+        r"shared_twice@plt( \+ 4)? in",
+        r"endbr64|(bnd )?jmp +\*",
+        ".plt.got",
+        "GNU ld 2.44 to 2.47 write the row of .plt.got with sp+16; the stub pushes nothing, the CFA is sp+8",
+    ),
+    Known(
+        ("plt_ibt",),
+        (1,),
+        SFRAME,
+        r"strlen@plt( \+ 4)? in",
+        r"endbr64|(bnd )?jmp +\*",
+        ".plt.sec",
+        "GNU ld 2.40 describes .plt.sec with the rows of .plt: sp+16 in a stub that pushes nothing",
+    ),
+    Known(
+        ("plt_ibt",),
+        (1,),
+        SFRAME,
+        r"No symbol matches",
+        r"(bnd )?jmp +0x",
+        ".plt",
+        "GNU ld 2.40 has the row for behind the push begin at byte 11 of a stub, as it is without endbr64; the push"
+        " ends at byte 9",
+    ),
+    Known(
+        ("realign",),
+        (1, 2, 3),
+        BOTH,
+        r"aligned_local \+ \d+ in",
+        r"add +%\w+,%eax|lea +-0x8\(%r10\),%rsp|ret",
+        ".text",
+        "GCC's CFI still says that rbp is saved at (rbp) when it is popped; SFrame and DWARF say the same, and the next"
+        " frame, which has its CFA from rbp, is lost to both",
+    ),
+)
+
+UNREADABLE_FP = ("realign",)
+"""Samples where, for the reason of the last entry, FP is to be read where there is no memory: there, SFrame's
+answer is not used, and GDB's own unwinder, which reads FP only when asked for it, finds the caller."""
+
+
+def explains(sample: str, version: int, difference: dict[str, Any]) -> Known | None:
+    """The known difference that one found by stepping is an instance of."""
+    where = difference["where"]
+    for known in KNOWN:
+        if (
+            sample in known.samples
+            and version in known.versions
+            and tuple(difference["wrong"]) == known.wrong
+            and where["section"] == known.section
+            and re.match(known.symbol, where["symbol"])
+            and re.match(known.instruction, where["instruction"])
+        ):
+            return known
+    return None

@@ -1,0 +1,43 @@
+"""The samples as GDB is told of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.expectations import Stop
+from tests.samples.build import build
+from tests.samples.catalogue import ABIS, SAMPLES
+from tools.binutils import ToolchainUnavailable
+
+
+def built(sample: str, abi: str, version: int, variant: str = "O2", pie: bool = True) -> Path:
+    """A sample's executable; skips the test where there is no toolchain for it."""
+    try:
+        path = build(sample, abi, version, variant, pie)
+    except ToolchainUnavailable as error:
+        pytest.skip(str(error))
+    return path
+
+
+def program(stop: Stop, executable: Path, abi: str) -> dict[str, Any]:
+    """What `tests.gdb.inside.program` starts."""
+    return {
+        "executable": str(executable),
+        "arguments": stop.arguments,
+        "emulator": ABIS[abi].emulator,
+        "place": stop.place,
+        "hits": stop.hits,
+        "signals": stop.signals,
+    }
+
+
+def variants(sample: str, abi: str) -> list[tuple[str, bool]]:
+    """The builds of a sample for one version: each variant, and one at a fixed address."""
+    described = SAMPLES[sample]
+    names = described.variants_for(abi)
+    if described.freestanding:
+        return [(name, False) for name in names]
+    return [*((name, True) for name in names), ("O2", False)]

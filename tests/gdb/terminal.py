@@ -1,0 +1,73 @@
+"""A GDB at a terminal, for what only shows there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pexpect
+
+from tests.gdb.driver import Debugger, check_output, command_line, environment
+
+PROMPT = "(gdb) "
+SECONDS = 30
+
+
+class Terminal:
+    """Types at GDB's prompt and reads what it shows."""
+
+    def __init__(self, child: pexpect.spawn) -> None:
+        self._child = child
+        self.shown = ""
+        """All of it, so far."""
+
+    def wait(self, text: str = PROMPT) -> str:
+        """What is shown up to a text, which must come in time."""
+        self._child.expect_exact(text, timeout=SECONDS)
+        before = str(self._child.before).replace("\r\n", "\n")
+        self.shown += before + text
+        check_output(self.shown)
+        return before
+
+    def run(self, command: str) -> str:
+        """What a command shows."""
+        self.type(command + "\n")
+        return self.wait().partition("\n")[2]
+
+    def type(self, keys: str) -> None:
+        """Press keys."""
+        self._child.send(keys)
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        self._child.sendintr()
+
+    def after_tab(self, typed: str, expected: str) -> str:
+        """The line that typing and a press of TAB lead to; the line is given up then."""
+        self.type(f"{typed}\t")
+        before = self.wait(expected)
+        self.interrupt()
+        self.wait()
+        return before + expected
+
+
+@contextmanager
+def terminal(debugger: Debugger, executable: Path | None = None, *commands: str) -> Iterator[Terminal]:
+    """A GDB with the plugin at its prompt; afterwards it is gone, and so is what it debugged."""
+    arguments = [part for command in commands for part in ("-ex", command)]
+    path, *rest = command_line(debugger, *arguments, *([str(executable)] if executable else []))
+    env = {**environment(), "INPUTRC": "/dev/null", "COLUMNS": "200", "LINES": "50"}
+    child = pexpect.spawn(path, rest, env=env, encoding="utf-8", codec_errors="replace", dimensions=(50, 200))
+    try:
+        session = Terminal(child)
+        session.wait()
+        yield session
+    finally:
+        child.close(force=True)
+
+
+def plain(text: str) -> str:
+    """Text without what moves the cursor or colours."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x07", "", text)

@@ -1,0 +1,218 @@
+"""The commands: help, completion, what they print, and their error lines."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tests.expectations import STOPS, Stop
+from tests.gdb.driver import Debugger, batch, call
+from tests.gdb.programs import built, program
+
+ABI = "amd64"
+COMMANDS = ("status", "backtrace", "compare", "explain")
+MODES = ("always", "fallback", "off")
+LEAF = next(stop for stop in STOPS if stop.sample == "leaf")
+THREADS = next(stop for stop in STOPS if stop.sample == "threads")
+
+
+def session(debugger: Debugger, *commands: str, stop: Stop | None = None, variant: str = "O2") -> list[dict[str, str]]:
+    """What each command prints, or why it fails; with a sample at its place where a stop is given."""
+    described = program(stop, built(stop.sample, ABI, 3, variant), ABI) if stop else None
+    answer: list[dict[str, str]] = call(debugger, "console.session", commands=list(commands), program=described)
+    return answer
+
+
+def outputs(answers: list[dict[str, str]]) -> list[str]:
+    """What they print; each must succeed."""
+    for answer in answers:
+        assert not answer["error"], answer
+    return [answer["output"] for answer in answers]
+
+
+def test_help(debugger: Debugger) -> None:
+    prefix, setting, *texts = outputs(
+        session(debugger, "help sframe", "help set sframe mode", *(f"help sframe {name}" for name in COMMANDS))
+    )
+    for name, text in zip(COMMANDS, texts):
+        assert f"Usage: sframe {name}" in text
+        assert f"sframe {name}" in prefix
+    for mode in MODES:
+        assert re.search(rf"^{mode}\b.*: ", setting, flags=re.MULTILINE)
+
+
+def test_help_of_the_short_name_is_that_of_the_long_one(debugger: Debugger) -> None:
+    assert "Usage: sframe backtrace" in outputs(session(debugger, "help sframe bt"))[0]
+
+
+def test_the_prefix_alone_lists_the_commands(debugger: Debugger) -> None:
+    (text,) = outputs(session(debugger, "sframe"))
+    assert all(f"sframe {name}" in text for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("sframe c", ["sframe compare"]),
+        ("sframe b", ["sframe backtrace", "sframe bt"]),
+        ("set sframe m", ["set sframe mode"]),
+        ("set sframe mode f", ["set sframe mode fallback"]),
+        ("show sframe m", ["show sframe mode"]),
+        ("sframe backtrace -", ["sframe backtrace -all"]),
+        ("sframe compare -", ["sframe compare --json", "sframe compare -all"]),
+        ("sframe compare -all -", ["sframe compare -all --json"]),
+        ("sframe compare --j", ["sframe compare --json"]),
+    ],
+)
+def test_completion(newest: Debugger, typed: str, offered: list[str]) -> None:
+    (text,) = outputs(session(newest, f"complete {typed}"))
+    assert sorted(text.splitlines()) == offered
+
+
+def test_completion_of_expressions(debugger: Debugger) -> None:
+    (text,) = outputs(session(debugger, "complete sframe explain leaf_with", stop=LEAF))
+    assert set(text.splitlines()) == {"sframe explain leaf_with_stack", "sframe explain leaf_without_stack"}
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("sframe status now", "Usage: sframe status"),
+        ("sframe backtrace -al", "Usage: sframe backtrace [N] [-all]"),
+        ("sframe backtrace 1 2", "Usage: sframe backtrace [N] [-all]"),
+        ("sframe bt 0", "sframe backtrace: the number of frames is '0', expected 1 or more"),
+        ("sframe bt x", "sframe backtrace: the number of frames is 'x', expected 1 or more"),
+        ("sframe compare --jsn", "Usage: sframe compare [-all] [--json]"),
+        ("sframe compare 3", "Usage: sframe compare [-all] [--json]"),
+        ("sframe explain no_such_symbol", 'sframe: No symbol "no_such_symbol" in current context.'),
+        ("sframe explain 1 +", "sframe: A syntax error in expression, near the end of `1 +'."),
+        ("sframe explain 'unfinished", "sframe: Unmatched single quote."),
+    ],
+)
+def test_mistakes_cost_one_line(newest: Debugger, command: str, message: str) -> None:
+    answers = session(newest, command, "set sframe mode perhaps", stop=LEAF)
+    assert [answer["error"] for answer in answers] == [message, 'Undefined item: "perhaps".']
+
+
+@pytest.mark.parametrize("command", ["sframe compare 'unfinished", "sframe bt 'unfinished", "sframe nothing"])
+def test_other_mistakes_are_errors_too(debugger: Debugger, command: str) -> None:
+    (answer,) = session(debugger, command, stop=LEAF)
+    assert len(answer["error"].splitlines()) == 1
+
+
+def test_mode(debugger: Debugger) -> None:
+    commands = [part for mode in MODES for part in (f"set sframe mode {mode}", "show sframe mode")]
+    first, *rest = outputs(session(debugger, "show sframe mode", *commands))
+    assert first == "The mode of the SFrame unwinder is 'always'.\n"
+    assert rest[1::2] == [f"The mode of the SFrame unwinder is '{mode}'.\n" for mode in MODES]
+    assert rest[::2] == ["", "", ""]
+
+
+def test_status(debugger: Debugger) -> None:
+    (text,) = outputs(session(debugger, "sframe status", stop=LEAF))
+    lines = text.splitlines()
+    version = ".".join(str(part) for part in debugger.version)
+    assert re.match(rf"sframe-unwind \S+, GDB {version}; ", lines[0])
+    assert "mode always" in lines
+    row = next(line for line in lines if line.startswith("leaf "))
+    assert re.search(r"0x[0-9a-f]+ +3 +amd64 +\d+ +FDE_FUNC_START_PCREL FDE_SORTED +\d+%", row)
+    assert lines[-1].startswith("without SFrame: ")
+    assert "libc.so.6" in lines[-1]
+
+
+def test_backtrace(debugger: Debugger) -> None:
+    commands = ("sframe backtrace", "sframe backtrace 2", "sframe bt")
+    whole, short, short_name = outputs(session(debugger, *commands, stop=LEAF))
+    lines = whole.splitlines()
+    assert [line.split()[2] for line in lines[:-1]] == list(LEAF.functions)
+    assert all(line.split()[0] == f"#{level}" and line.endswith(" sframe") for level, line in enumerate(lines[:-1]))
+    assert lines[-1].startswith("end: main; ")
+    assert short.splitlines()[:2] == whole.splitlines()[:2]
+    assert short.splitlines()[2:] == ["end: only the innermost 2 frames were asked for"]
+    assert short_name == whole
+
+
+def test_backtrace_of_all_threads(debugger: Debugger) -> None:
+    (text,) = outputs(session(debugger, "sframe backtrace -all", stop=THREADS))
+    titles = [line for line in text.splitlines() if line.startswith("Thread ")]
+    assert [title.split()[1] for title in titles] == ["1", "2", "3", "4"]
+    assert len([line for line in text.splitlines() if line.startswith("end: ")]) == 4
+    assert text.count(" worker ") == 3
+
+
+def test_the_selected_frame_and_thread_stay_selected(debugger: Debugger) -> None:
+    commands = ("thread 3", "frame 2", "sframe bt -all", "sframe compare -all", "sframe status", "frame", "thread")
+    answers = outputs(session(debugger, *commands, stop=THREADS))
+    assert answers[-2].startswith("#2 ")
+    assert answers[-1].startswith("[Current thread is 3 ")
+
+
+@pytest.mark.parametrize(("arguments", "count"), [("--json", 1), ("-all --json", 4), ("--json -all", 4)])
+def test_comparison_as_json(debugger: Debugger, arguments: str, count: int) -> None:
+    (text,) = outputs(session(debugger, f"sframe compare {arguments}", stop=THREADS))
+    answer = json.loads(text)
+    assert list(answer) == ["threads"]
+    assert len(answer["threads"]) == count
+    for thread in answer["threads"]:
+        _check_thread(thread)
+
+
+def _check_thread(thread: dict[str, Any]) -> None:
+    assert list(thread) == ["id", "frames", "agrees"]
+    assert isinstance(thread["id"], str)
+    assert thread["agrees"] is True
+    for level, frame in enumerate(thread["frames"]):
+        assert list(frame) == ["level", "pc", "cfa", "sframe_pc", "sframe_cfa", "unwinder", "agrees"]
+        assert frame["level"] == level
+        assert frame["agrees"] is True
+        assert frame["pc"] == frame["sframe_pc"]
+        assert frame["cfa"] == frame["sframe_cfa"]
+        assert all(isinstance(frame[name], (int, type(None))) for name in ("pc", "cfa", "sframe_pc", "sframe_cfa"))
+        assert frame["unwinder"] in ("sframe", "gdb", None)
+
+
+def test_verdicts(debugger: Debugger) -> None:
+    only = Stop("sframe_only", ())
+    (agrees,) = outputs(session(debugger, "sframe compare", stop=LEAF))
+    (differs,) = outputs(session(debugger, "sframe compare", stop=only))
+    assert agrees.splitlines()[-1] == f"{len(LEAF.functions)} frames agree"
+    assert re.match(r"first difference at frame 1: (pc|CFA|FP) 0x[0-9a-f]+ native, 0x", differs.splitlines()[-1])
+    assert "<-- " in differs
+    (every,) = outputs(session(debugger, "sframe compare -all", stop=THREADS))
+    assert len(re.findall(r"^\d+ frames agree$", every, flags=re.MULTILINE)) == 4
+
+
+def test_explanation_of_the_selected_frame(debugger: Debugger) -> None:
+    here, _, there = outputs(session(debugger, "sframe explain", "frame 1", "sframe explain", stop=LEAF))
+    assert "<sample_stop+" in here.splitlines()[0] or "<sample_stop>" in here.splitlines()[0]
+    assert "<inner+" in there.splitlines()[0]
+    for text in (here, there):
+        assert re.search(r"^FDE:   0x[0-9a-f]+ to 0x[0-9a-f]+", text, flags=re.MULTILINE)
+        assert re.search(r"^row:   from \+0x", text, flags=re.MULTILINE)
+        assert re.search(r"^rule:  sp\+\d+ ", text, flags=re.MULTILINE)
+        assert re.search(r"^       CFA = 0x[0-9a-f]+$", text, flags=re.MULTILINE)
+
+
+def test_explanation_of_an_address(debugger: Debugger) -> None:
+    commands = [f"sframe explain {address}" for address in ("main", "16", "puts", "$pc")]
+    of_main, of_none, of_libc, of_register = outputs(session(debugger, *commands, stop=LEAF))
+    assert "<main>" in of_main.splitlines()[0] or "<main+" in of_main.splitlines()[0]
+    assert "here:" not in of_main
+    assert "no data: no module has code there" in of_none
+    assert "no data: the module has no SFrame section" in of_libc
+    assert "<sample_stop+" in of_register or "<sample_stop>" in of_register
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "bt", "compare --json", "backtrace -all", "explain main"])
+def test_without_a_process(debugger: Debugger, command: str) -> None:
+    (plain,) = session(debugger, f"sframe {command}")
+    with_file = batch(debugger, f"sframe {command}", executable=built("leaf", ABI, 3))
+    if command == "status":
+        assert plain["output"].splitlines()[-1] == "no stack to unwind: No registers."
+        assert with_file.splitlines()[-1] == "no stack to unwind: No registers."
+    else:
+        assert plain["error"] == "sframe: No registers."
+        assert with_file.splitlines()[-1] == "sframe: No registers."

@@ -1,0 +1,82 @@
+"""At a terminal: the prompt, completion with TAB, Ctrl-C."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from tests.expectations import STOPS, Stop
+from tests.gdb.driver import Debugger
+from tests.gdb.programs import built
+from tests.gdb.stacks import names_in
+from tests.gdb.terminal import PROMPT, plain, terminal
+
+ABI = "amd64"
+LEAF = next(stop for stop in STOPS if stop.sample == "leaf")
+DEEP = Stop("recursion", (), ("20000",))
+
+
+def test_a_session(debugger: Debugger) -> None:
+    with terminal(debugger, built("leaf", ABI, 3), "break sample_stop") as gdb:
+        assert len(re.findall(r"^sframe-unwind ", gdb.shown, flags=re.MULTILINE)) == 1
+        assert "\nsframe: No registers.\n" in "\n" + plain(gdb.run("sframe compare"))
+        gdb.run("run")
+        assert names_in(gdb.run("bt")) == list(LEAF.functions)
+        assert plain(gdb.run("sframe compare")).splitlines()[-1] == f"{len(LEAF.functions)} frames agree"
+        assert gdb.run("set sframe mode off") == ""
+        assert names_in(gdb.run("bt")) == list(LEAF.functions)
+        assert "is 'off'" in gdb.run("show sframe mode")
+        gdb.run("set sframe mode always")
+        assert gdb.run("up").startswith("#1 ")
+        assert "<inner+" in gdb.run("sframe explain")
+        # An empty line repeats a command.
+        assert plain(gdb.run("sframe bt 1")) == plain(gdb.run(""))
+        gdb.run("kill")
+        assert gdb.run("bt").strip() == "No stack."
+
+
+def test_completion_with_tab(debugger: Debugger) -> None:
+    with terminal(debugger, built("leaf", ABI, 3), "break sample_stop", "run") as gdb:
+        assert gdb.after_tab("sfr", "sframe ")
+        assert gdb.after_tab("sframe comp", "compare ")
+        assert gdb.after_tab("sframe compare --j", "--json")
+        assert gdb.after_tab("sframe backtrace -", "-all")
+        assert gdb.after_tab("set sframe mode fa", "fallback")
+        assert gdb.after_tab("sframe explain leaf_without", "leaf_without_stack")
+        # Several fit: a second press lists them.
+        gdb.type("sframe \t\t")
+        listed = gdb.wait(f"{PROMPT}sframe ")
+        assert set(listed.split()) >= {"backtrace", "bt", "compare", "explain", "status"}
+        gdb.interrupt()
+        gdb.wait()
+        gdb.type("set sframe mode \t\t")
+        listed = gdb.wait(f"{PROMPT}set sframe mode ")
+        assert set(listed.split()) >= {"always", "fallback", "off"}
+        gdb.interrupt()
+        gdb.wait()
+        assert names_in(gdb.run("bt")) == list(LEAF.functions)
+
+
+def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
+    path = built("recursion", ABI, 3)
+    with terminal(debugger, path, "break sample_stop", f"set args {DEEP.arguments[0]}", "run") as gdb:
+        for command, begin in (("bt", "#40 "), ("bt", "#1000 ")):
+            gdb.type(f"{command}\n")
+            gdb.wait(begin)
+            gdb.interrupt()
+            gdb.wait("Quit")
+            gdb.wait()
+        for command in ("sframe bt", "sframe compare", "bt -1"):
+            gdb.type(f"{command}\n")
+            time.sleep(0.15)  # in the middle of a walk that takes longer
+            gdb.interrupt()
+            gdb.wait()
+        # The interrupt is over, and the session goes on as before.
+        gdb.type("\n")
+        gdb.wait()
+        assert names_in(gdb.run("bt 3"))[:2] == ["sample_stop", "descend"]
+        assert "is 'always'" in gdb.run("show sframe mode")
+        gdb.run("set sframe mode off")
+        native = gdb.run("bt 30")
+        gdb.run("set sframe mode always")
+        assert names_in(gdb.run("bt 30")) == names_in(native)
