@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pexpect
 
-from tests.gdb.driver import Debugger, check_output, command_line, environment
+from tests.gdb.driver import Debugger, GdbFailed, check_output, command_line, environment
 
 PROMPT = "(gdb) "
 SECONDS = 30
@@ -25,7 +25,11 @@ class Terminal:
 
     def wait(self, text: str = PROMPT) -> str:
         """What is shown up to a text, which must come in time."""
-        self._child.expect_exact(text, timeout=SECONDS)
+        try:
+            self._child.expect_exact(text, timeout=SECONDS)
+        except (pexpect.TIMEOUT, pexpect.EOF) as error:
+            shown = self.shown + str(self._child.before)
+            raise GdbFailed(f"{type(error).__name__} in the place of {text!r}:\n{shown[-3000:]}") from None
         before = str(self._child.before).replace("\r\n", "\n")
         self.shown += before + text
         check_output(self.shown)

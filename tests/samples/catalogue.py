@@ -183,6 +183,14 @@ SAMPLES = {
             variants=("O2", "Os", *SIGNED_VARIANTS),
             freestanding=True,
         ),
+        # Each frame has the address of its caller's in its first word: a witness that needs no unwind data.
+        Sample(
+            "free_backchain",
+            ("free_walk.c", "free_start.S"),
+            abis=("s390x",),
+            compile_flags=("-mbackchain",),
+            freestanding=True,
+        ),
         # No .eh_frame at all, not even that of start-up files.
         Sample(
             "free_sframe_only",

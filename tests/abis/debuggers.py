@@ -1,0 +1,49 @@
+"""The debuggers, and the samples as they are told of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.expectations import Stop
+from tests.gdb import driver
+from tests.gdb.driver import Debugger
+from tests.gdb.programs import program
+from tests.samples.build import run_command
+from tests.samples.catalogue import ABIS
+from tools.binutils import ToolchainUnavailable
+
+DEBUGGERS = {"pypi": "GDB 18", "system": "GDB 13"}
+"""Names that `tests.gdb.driver.find` knows, and what stands for them in the table."""
+
+
+def debugger(name: str, abi: str) -> Debugger:
+    """A GDB that knows an ABI; skips the test where there is none."""
+    found = driver.find(name, abi)
+    return found or pytest.skip(f"no {DEBUGGERS[name]} for {abi}")
+
+
+def newest(abi: str) -> Debugger:
+    """The newest GDB that is there."""
+    return driver.find("pypi", abi) or debugger("system", abi)
+
+
+def described(stop: Stop, executable: Path, abi: str, debugger: str = "pypi") -> dict[str, Any]:
+    """A stop as the functions inside GDB take it; skips the test where nothing runs its program."""
+    try:
+        run_command(executable, abi)
+    except ToolchainUnavailable as error:
+        pytest.skip(str(error))
+    told = {**program(stop, executable, abi), "libraries": str(executable.parent)}
+    if (abi, debugger, stop.sample) == ("aarch64", "system", "signals"):
+        # GDB 13 gives up where a signal frame's vectors are shorter than those of the emulator's description.
+        told["emulator"] = [f"{part},sve=off" if part == "max" else part for part in told["emulator"]]
+    return told
+
+
+def sysroot(abi: str) -> str:
+    """The folder with the emulated machine's libraries; empty where these are the system's own, or there are none."""
+    emulator = ABIS[abi].emulator
+    return emulator[emulator.index("-L") + 1] if "-L" in emulator else ""

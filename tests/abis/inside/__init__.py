@@ -1,0 +1,1 @@
+"""What these tests run inside GDB; `tests.gdb.driver.call` calls it."""

@@ -1,0 +1,86 @@
+"""What the instructions did to the stack: a witness of calls and returns that needs no unwind data."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import gdb
+
+from tests.abis.inside.chains import SP, register
+
+
+class Machine(NamedTuple):
+    """How calls work."""
+
+    link: str
+    """The register with the return address; empty where the call pushes it."""
+    calls: range
+    """Lengths in bytes of the instructions that call."""
+    cfa: int
+    """What a function's CFA is above SP at its entry."""
+    back: int
+    """What the caller's SP is above that."""
+
+
+MACHINES = {
+    "i386:x86-64": Machine("", range(2, 9), 8, 8),
+    "aarch64": Machine("x30", range(4, 5), 0, 0),
+    "s390:64-bit": Machine("r14", range(2, 7), 160, 0),
+}
+
+
+class Call(NamedTuple):
+    """A frame: its CFA, and where its caller goes on, with what SP."""
+
+    back: int
+    cfa: int
+    sp: int
+
+
+class Account:
+    """The frames from the innermost to the one that the account began in.
+
+    A call is an instruction after which the return address is the address behind it, and pc is another; that frame
+    ends when pc and SP are what the return address and the entry's SP say.
+    """
+
+    def __init__(self) -> None:
+        name = gdb.selected_inferior().architecture().name()
+        self._machine, self._sp_name = MACHINES[name], SP[name]
+        self.pc, self._sp = self._registers()
+        self._calls = [self._call(self._return_address())]
+
+    def follow(self) -> bool:
+        """Take note of one instruction; return whether the outermost frame is still there."""
+        before, sp_before = self.pc, self._sp
+        self.pc, self._sp = self._registers()
+        while self._calls and (self.pc, self._sp) == (self._calls[-1].back, self._calls[-1].sp):
+            self._calls.pop()
+        if self._sp == sp_before - self._machine.back:
+            back = self._return_address()
+            if back - before in self._machine.calls and self.pc != back:
+                self._calls.append(self._call(back))
+        return bool(self._calls)
+
+    def frames(self) -> list[tuple[int, int]]:
+        """pc and CFA of each frame from the innermost outward."""
+        frames, pc = [], self.pc
+        for call in reversed(self._calls):
+            frames.append((pc, call.cfa))
+            pc = call.back
+        return frames
+
+    def _call(self, back: int) -> Call:
+        return Call(back, self._sp + self._machine.cfa, self._sp + self._machine.back)
+
+    def _registers(self) -> tuple[int, int]:
+        frame = gdb.newest_frame()
+        return frame.pc(), register(frame, self._sp_name) or 0
+
+    def _return_address(self) -> int:
+        """Where the function that has just been called would return to."""
+        if self._machine.link:
+            return register(gdb.newest_frame(), self._machine.link) or 0
+        (word,) = struct.unpack("<Q", bytes(gdb.selected_inferior().read_memory(self._sp, 8)))
+        return int(word)

@@ -1,0 +1,64 @@
+"""The physical frames of the selected thread in either mode, as GDB's Python interface gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gdb
+
+from tests.gdb.inside.frames import KINDS, chain
+from tests.gdb.inside.program import execute
+
+MADE_UP = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
+"""Frames without registers of their own."""
+
+FP = {"i386:x86-64": "rbp", "aarch64": "x29", "s390:64-bit": "r11"}
+SP = {"i386:x86-64": "rsp", "aarch64": "sp", "s390:64-bit": "r15"}
+
+
+def in_mode(mode: str) -> list[dict[str, Any]]:
+    """The frames from the innermost outward: function, pc, SP and FP register, kind."""
+    execute(f"set sframe mode {mode}")
+    return frames()
+
+
+def frames() -> list[dict[str, Any]]:
+    """Likewise, in the mode that is set.  The CFA of a frame is where the SP of the next says."""
+    architecture = gdb.selected_inferior().architecture().name()
+    sp, fp = SP[architecture], FP[architecture]
+    return [
+        {
+            "name": frame.name() or "??",
+            "pc": frame.pc(),
+            "sp": register(frame, sp),
+            "fp": register(frame, fp),
+            "kind": KINDS.get(frame.type(), "other"),
+        }
+        for frame in reachable()
+        if frame.type() not in MADE_UP
+    ]
+
+
+def reachable() -> Iterator[gdb.Frame]:
+    """The frames as far as GDB gets: one that it cannot unwind, or give a pc, is an error of GDB 13's."""
+    try:
+        for frame in chain():
+            frame.pc()
+            yield frame
+    except gdb.error:
+        return
+
+
+def register(frame: gdb.Frame, name: str) -> int | None:
+    """A register of a frame; `None` where nobody knows it."""
+    try:
+        return int(frame.read_register(name)) & (1 << 64) - 1
+    except gdb.error:
+        return None
+
+
+def without_limits() -> None:
+    """Let GDB go on beyond main and the program's entry."""
+    execute("set backtrace past-main on")
+    execute("set backtrace past-entry on")

@@ -1,0 +1,84 @@
+"""Whose mask strips a signed return address: no emulator has the registers, so a made-up frame has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import gdb
+
+from gdb_plugin.process import Process
+from sframe_unwind.abi import BY_NAME
+from sframe_unwind.rule import Place, Rule, saved_at_cfa
+from sframe_unwind.step import step
+
+ABI = BY_NAME["aarch64"]
+SIGNED = (0x5A00_0012_3456_7890, 0x3A00_7F12_3456_7890)
+MASK_39 = 0xFF7F_FF80_0000_0000
+RULE = Rule(Place(ABI.sp, 16, False), saved_at_cfa(-8), None, ra_signed=True)
+
+
+class Register:
+    """A register descriptor."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Registers:
+    """Those of an architecture."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._registers = {name: Register(name) for name in names}
+
+    def __iter__(self) -> Iterator[Register]:
+        return iter(self._registers.values())
+
+    def find(self, name: str) -> Register | None:
+        """As GDB's own."""
+        return self._registers.get(name)
+
+
+class Architecture:
+    """One with or without mask registers."""
+
+    def __init__(self, *more: str) -> None:
+        self._registers = Registers([*(f"x{n}" for n in range(31)), "sp", "pc", *more])
+
+    def registers(self) -> Registers:
+        """As GDB's own."""
+        return self._registers
+
+
+class Frame:
+    """A frame whose mask register holds a value, or cannot be read."""
+
+    def __init__(self, architecture: Architecture, mask: int | None) -> None:
+        self._architecture = architecture
+        self._mask = mask
+
+    def architecture(self) -> Architecture:
+        """As GDB's own."""
+        return self._architecture
+
+    def read_register(self, register: Register) -> gdb.Value:
+        """As GDB's own."""
+        if self._mask is None:
+            raise gdb.error(f"{register.name} is not available")
+        return gdb.Value(self._mask)
+
+
+def collect() -> dict[str, list[int]]:
+    """What becomes of two signed return addresses, by what the target tells of the mask."""
+    told, silent = Architecture("pauth_dmask", "pauth_cmask"), Architecture()
+    frames = {
+        "told": Frame(told, MASK_39),
+        "not told": Frame(silent, None),
+        "unreadable": Frame(told, None),
+        "zero": Frame(told, 0),
+    }
+    return {name: [_stripped(frame, signed) for signed in SIGNED] for name, frame in frames.items()}
+
+
+def _stripped(frame: Frame, signed: int) -> int:
+    process = Process(frame.architecture(), ABI, print)
+    return step(RULE, ABI, 0x1000, 0, lambda _: signed, pac_mask=process.pac_mask(frame)).pc

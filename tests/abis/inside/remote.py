@@ -1,0 +1,94 @@
+"""Sessions with a remote target: what they show, and what they cost in packets."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import gdb
+
+from tests.abis.inside.chains import frames
+from tests.gdb.inside.program import connect, execute
+
+WITHOUT_FILES = (
+    "set sysroot /nonexistent",
+    "set remote hostio-open-packet off",
+    "set remote pid-to-exec-file-packet off",
+)
+"""GDB sees the target's memory and registers, and nothing else."""
+
+
+def session(
+    kind: str, emulator: list[str], executable: str, places: list[int], settings: list[str], files: bool
+) -> list[dict[str, Any]]:
+    """Stop at each place in turn; there, what the modes show and cost.
+
+    :param kind: ``remote`` or ``extended-remote``.
+    :param emulator: the command that runs the program; empty for gdbserver.
+    :param settings: commands before GDB connects.
+    :param files: whether GDB is given the program.
+    """
+    for command in (*settings, *([f"file {executable}"] if files else WITHOUT_FILES)):
+        execute(command)
+    with tempfile.TemporaryDirectory() as folder, served(kind, emulator, executable, Path(folder)):
+        stops = []
+        for place in places:
+            execute(f"tbreak *{place:#x}")
+            execute("set sframe mode always")
+            cold = packets("continue", "bt")
+            stop: dict[str, Any] = {"first": cold, "always again": packets("bt"), "bt": execute("bt")}
+            stop["chain"] = frames()
+            stop["files"] = len(gdb.objfiles())
+            stop["compare"] = json.loads(execute("sframe compare --json"))["threads"][0]
+            stop["status"] = execute("sframe status")
+            # The same again at the next two instructions, so that neither mode has anything from before.
+            stop["always"] = packets("stepi", "bt")
+            execute("set sframe mode off")
+            stop["off"] = packets("stepi", "bt")
+            stop["off again"] = packets("bt")
+            stops.append(stop)
+        return stops
+
+
+@contextmanager
+def served(kind: str, emulator: list[str], executable: str, folder: Path) -> Iterator[Any]:
+    """Be connected to the program at its first instruction; yields the emulator's process.
+
+    gdbserver is a child of GDB's, at the other end of a pipe.
+    """
+    if not emulator:
+        execute(f"target {kind} | gdbserver --once - {executable} 2>/dev/null")
+        yield None
+        _end()
+        return
+    socket = folder / "socket"
+    command = [emulator[0], "-g", str(socket), *emulator[1:], executable]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        connect(socket, kind)
+        yield process
+        _end()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _end() -> None:
+    """Make an end of the process, if it is there still."""
+    with suppress(gdb.error):
+        if gdb.selected_inferior().pid:
+            execute("kill")
+
+
+def packets(*commands: str) -> int:
+    """Carry out commands; return the number of packets that GDB sends to the target meanwhile."""
+    execute("set debug remote 1")
+    try:
+        return sum(execute(command).count("Sending packet: ") for command in commands)
+    finally:
+        execute("set debug remote 0")

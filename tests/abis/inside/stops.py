@@ -1,0 +1,70 @@
+"""Both modes at the places where programs stop."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gdb
+
+from tests.abis.inside.chains import in_mode, reachable, without_limits
+from tests.gdb.inside.program import execute, resume, run_to, stopped
+
+
+def collect(programs: list[dict[str, Any]], sysroot: str) -> list[dict[str, Any]]:
+    """For each program what the modes show at its place, or under "error" why that is not known."""
+    if sysroot:
+        execute(f"set sysroot {sysroot}")
+    execute("set backtrace limit 100")  # without unwind data, GDB guesses on for ever at times
+    return [_program(program) for program in programs]
+
+
+def _program(program: dict[str, Any]) -> dict[str, Any]:
+    execute(f"set solib-search-path {program['libraries']}")
+    try:
+        with stopped(program):
+            run_to(program["place"])
+            for _ in range(1, program["hits"]):
+                resume()
+            return _both()
+    except (gdb.error, OSError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _both() -> dict[str, Any]:
+    thread = gdb.selected_thread()
+    shown: dict[str, Any] = {}
+    for mode in ("off", "fallback", "always"):
+        execute("set backtrace past-main off")
+        execute("set backtrace past-entry off")
+        execute(f"set sframe mode {mode}")
+        if mode != "always":
+            _backtrace()  # GDB 13 shows a Python exception, once, where its own unwinder fails at the innermost frame
+        shown[mode] = {"bt": _backtrace(), "frames": [{"name": frame.name() or "??"} for frame in reachable()]}
+        shown[mode]["threads"] = execute("thread apply all -q bt") if len(thread.inferior.threads()) > 1 else ""
+        without_limits()
+        shown[mode]["chain"] = in_mode(mode)
+    execute("set backtrace past-main off")
+    execute("set backtrace past-entry off")
+    shown["compare"] = json.loads(execute("sframe compare -all --json"))
+    shown["verdict"] = execute("sframe compare").splitlines()[-1]
+    shown["status"] = execute("sframe status")
+    shown["text"] = _text()
+    return shown
+
+
+def _backtrace() -> str:
+    """What `bt` prints, its error message included."""
+    try:
+        return execute("bt")
+    except gdb.error as error:
+        return f"error: {error}"
+
+
+def _text() -> dict[str, int]:
+    """Where the executable's `.text` is in memory."""
+    for line in execute("info files").splitlines():
+        fields = line.split()
+        if len(fields) == 5 and fields[4] == ".text":
+            return {"start": int(fields[0], 16), "end": int(fields[2], 16)}
+    raise gdb.error("GDB lists no .text")

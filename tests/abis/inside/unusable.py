@@ -1,0 +1,28 @@
+"""Programs whose SFrame cannot be used: what GDB shows, and what it is told about that."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.gdb.inside.program import execute, run_to, stopped
+
+
+def collect(programs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """For each program: GDB's own backtrace, those in mode `always`, and what `sframe explain` and `status` say."""
+    answers = []
+    for program in programs:
+        execute("set sframe mode off")  # who connects sees a frame at once
+        with stopped(program):
+            run_to(program["place"])
+            native = execute("bt")
+            execute("set sframe mode always")
+            answers.append(
+                {
+                    "native": native,
+                    "always": [execute("bt"), execute("bt")],
+                    "further": execute("stepi") + execute("bt") + execute("up"),
+                    "explain": execute("sframe explain"),
+                    "status": execute("sframe status"),
+                }
+            )
+    return answers

@@ -1,0 +1,51 @@
+"""SFrame of another version than its producer's: no assembler writes version 2 for s390x, so the encoder does."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind import elf
+from sframe_unwind.encode import SectionSpec, TableSpec, encode, usual_table
+from sframe_unwind.encode_rule import function
+from sframe_unwind.section import Section
+from sframe_unwind.table import Table
+
+
+def rewritten_copy(executable: Path, folder: Path, version: int) -> Path:
+    """A copy of a program and its libraries, whose `.sframe` sections say in another version what they said."""
+    for file in [executable, *executable.parent.glob("*.so")]:
+        copy = Path(shutil.copy(file, folder))
+        (section,) = elf.load(copy)
+        overwrite(copy, encode(rewritten(section, version)))
+    return folder / executable.name
+
+
+def rewritten(section: Section, version: int) -> SectionSpec:
+    """A section's functions with the same rules in another version, as GNU ld would lay them out."""
+    return SectionSpec(section.address, tuple(_table(table, version) for table in section.tables))
+
+
+def _table(table: Table, version: int) -> TableSpec:
+    usual = usual_table(version, table.header.abi)
+    functions = []
+    for described in table.functions():
+        spec = function(usual, described.start, described.fde.size, zip(*table.rows(described)))
+        functions.append(
+            spec._replace(pc_type=described.fde.pc_type, repetition_size=described.fde.repetition_size)
+        )
+    return usual._replace(functions=tuple(sorted(functions)))
+
+
+def overwrite(file: Path, content: bytes) -> None:
+    """Put the bytes where the section was; what is left over becomes zeros, which are no table."""
+    with file.open("rb") as stream:
+        section = ELFFile(stream).get_section_by_name(".sframe")
+        offset, size = section["sh_offset"], section["sh_size"]
+    if len(content) > size:
+        raise ValueError(f"{file}: the section has {size} bytes, {len(content)} are wanted")
+    with file.open("r+b") as stream:
+        stream.seek(offset)
+        stream.write(content.ljust(size, b"\0"))

@@ -1,0 +1,126 @@
+"""What is stepped through, instruction by instruction, and where GDB's own unwinder is known to be wrong then.
+
+Who is right was found from the instruction stream: `tests.abis.inside.account`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tests.samples.catalogue import ABIS, PLAIN_VARIANTS, SAMPLES, SIGNED_VARIANTS
+
+LIMIT = 20_000
+"""No walk here takes so many instructions."""
+
+
+class Walk(NamedTuple):
+    """From a function's first instruction to its last, all that it calls included."""
+
+    sample: str
+    abi: str
+    version: int
+    debugger: str
+    variant: str
+
+    @property
+    def first(self) -> str:
+        """The function."""
+        return "free_main" if SAMPLES[self.sample].freestanding else "main"
+
+    @property
+    def least(self) -> int:
+        """Fewer instructions than these mean that something was left out."""
+        return {"stepper": 550, "stepper_lazy": 1500, "free_walk": 120, "free_leaf": 20}[self.sample]
+
+
+class Known(NamedTuple):
+    """Instructions at which GDB's own unwinder is wrong; so is mode `always`, if at all, from a frame of GDB's on."""
+
+    abis: tuple[str, ...]
+    debuggers: tuple[str, ...]
+    samples: tuple[str, ...]
+    variants: tuple[str, ...]
+    symbol: str
+    """A regular expression for function and offset."""
+    wrong: tuple[str, ...]
+    reason: str
+
+
+FURTHER_OUT = "frame pointer, or frames further out"
+"""They differ where the account of the instructions does not reach."""
+
+KNOWN = (
+    Known(
+        ("aarch64", "aarch64_be"),
+        ("pypi", "system"),
+        ("stepper", "free_walk", "free_leaf"),
+        SIGNED_VARIANTS,
+        r"",
+        ("native", FURTHER_OUT),
+        "GDB takes signed return addresses for addresses, as the emulator tells no mask: behind paciasp or pacibsp"
+        " no caller's frame is right",
+    ),
+    Known(
+        ("s390x",),
+        ("system",),
+        ("free_leaf",),
+        PLAIN_VARIANTS,
+        r"busy_(leaf|return_address) \+ ",
+        ("native",),
+        "GDB 13 cannot read a return address saved in a floating-point register: from behind ldgr %f0,%r14 to behind"
+        " lgdr %r14,%f0 it ends with an error",
+    ),
+    Known(
+        ("aarch64",),
+        ("pypi", "system"),
+        ("stepper_lazy",),
+        PLAIN_VARIANTS,
+        r"",
+        ("native", "sframe"),
+        "the first stub of the PLT, which has no SFrame, pushes 16 bytes; neither GDB nor the CFI of glibc's"
+        " _dl_runtime_resolve counts them",
+    ),
+)
+
+
+def walks() -> Iterator[Walk]:
+    """All that is stepped through."""
+    for abi in ABIS:
+        versions = (2, 3) if abi == "s390x" else (1, 2, 3)
+        for version in versions:
+            if abi in ("aarch64", "s390x"):
+                yield from (Walk("stepper", abi, version, "pypi", variant) for variant in PLAIN_VARIANTS)
+            for sample in ("free_walk", "free_leaf"):
+                for variant in ("O0", "O2", *SIGNED_VARIANTS):
+                    if variant in SAMPLES[sample].variants_for(abi):
+                        yield Walk(sample, abi, version, "pypi", variant)
+        if abi != "amd64":
+            yield Walk("free_walk", abi, 3, "system", "O2")
+            yield Walk("free_leaf", abi, 3, "system", "O2")
+    for abi in ("aarch64", "s390x"):
+        yield Walk("stepper", abi, 3, "system", "O2")
+        yield Walk("stepper_lazy", abi, 3, "system", "O2")
+    yield from (Walk("stepper", "aarch64", 3, "pypi", variant) for variant in SIGNED_VARIANTS)
+
+
+def known(walk: Walk) -> list[Known]:
+    """The differences that a walk has to show."""
+    return [
+        entry
+        for entry in KNOWN
+        if walk.abi in entry.abis
+        and walk.debugger in entry.debuggers
+        and walk.sample in entry.samples
+        and walk.variant in entry.variants
+    ]
+
+
+def explains(entry: Known, difference: dict[str, Any]) -> bool:
+    """Whether a difference is an instance of a known one."""
+    return (
+        bool(re.match(entry.symbol, difference["symbol"]))
+        and set(difference["wrong"]) <= set(entry.wrong)
+        and difference["unwinder"] != "sframe"
+    )
