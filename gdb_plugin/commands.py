@@ -126,11 +126,11 @@ class Status(_Command):
         self.parse(argument)
         about = [f"sframe-unwind {__version__}, GDB {gdb.VERSION}; GDB lacks nothing that this needs"]
         try:
-            modules = self._stacks.process().modules.modules
+            process = self._stacks.process()
         except gdb.error as error:
             _show([*about, f"mode {self._unwinder.mode}", f"no stack to unwind: {error}"])
             return
-        _show(status.to_text(modules, self._unwinder.mode, about))
+        _show(status.to_text(process.modules.modules, self._unwinder.mode, about, process.abi))
 
 
 class Backtrace(_Command):

@@ -9,10 +9,13 @@ from pathlib import Path
 
 # Not __file__: where one script sources another, GDB 13 leaves it the first one's.
 _HOME = str(Path(sys._getframe().f_code.co_filename).resolve().parent.parent)
-if _HOME not in sys.path:
-    # Last, so that nothing else that lies there hides a module of GDB's own Python.
+# First while it is imported, so that what lies beside this file is what runs, even where another copy is installed;
+# last afterwards, so that nothing else that lies there hides a module of GDB's own Python.
+sys.path.insert(0, _HOME)
+try:
+    from gdb_plugin import plugin
+finally:
+    sys.path.remove(_HOME)
     sys.path.append(_HOME)
-
-from gdb_plugin import plugin  # noqa: E402
 
 plugin.start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from sframe_unwind.abi import Abi
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.format.constants import Flag
 from sframe_unwind.modules import Module
@@ -13,9 +14,10 @@ from sframe_unwind.section import Section
 _TITLES = ("module", "section at", "version", "ABI", "functions", "flags", "of the code")
 
 
-def to_text(modules: Iterable[Module], mode: str, about: Iterable[str]) -> list[str]:
+def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], abi: Abi | None = None) -> list[str]:
     """Return the lines of ``sframe status``.
 
+    :param abi: of the process: a section for another one is not used.
     :param mode: the unwinder's mode.
     :param about: lines about the debugger.
     """
@@ -28,6 +30,8 @@ def to_text(modules: Iterable[Module], mode: str, about: Iterable[str]) -> list[
             problems.append(f"{module.name}: not used: {module.error}")
         elif section is None:
             without.append(Path(module.name).name)
+        elif abi is not None and section.abi not in (None, abi):
+            problems.append(f"{module.name}: not used: SFrame for {section.abi and section.abi.name}")
         else:
             try:
                 rows.append(_row(module, section))
