@@ -113,19 +113,23 @@ class Stacks:
                 if len(frames) == limit:
                     end = f"only the innermost {limit} frames were asked for"
                     break
-                outer = behind = None
+                outer = None
                 try:
                     outer = _physical(frame.older())
-                    behind = outer or _behind_limits(frame)
                 except gdb.error as error:
                     end = str(error)
                 try:
-                    frames.append(self._shown(process, frame, behind, len(frames)))
+                    shown = self._shown(process, frame, outer, len(frames))
                 except gdb.error as error:
                     end = str(error)
                     break
                 if outer is None:
-                    end = end or self._end(process, frame)
+                    try:
+                        shown = self._shown(process, frame, _behind_limits(frame), len(frames))
+                        end = end or self._end(process, frame)
+                    except gdb.error as error:  # GDB 13 loses some frames when its settings change
+                        end = end or str(error)
+                frames.append(shown)
                 frame = outer
         return _titled(frames, end)
 
