@@ -1,6 +1,6 @@
 # Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint bench clean
+.PHONY: help setup setup-demo demo test test-lldb lint bench clean
 
 PY := .venv/bin/python
 # Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
@@ -18,7 +18,7 @@ setup: ## make .venv and install the Debian packages that the tests use
 setup-demo:
 	@python3 tools/setup.py --for demo
 
-demo: setup-demo ## the main job in one go: GDB on a sample without DWARF CFI
+demo: setup-demo ## the main job in one go: GDB and LLDB on samples with and without DWARF CFI
 	@$(PY) tools/demo.py
 
 lint: setup ## ruff and mypy
@@ -27,6 +27,10 @@ lint: setup ## ruff and mypy
 
 test: lint ## lint, then all tests
 	@$(PY) -m pytest $(PYTEST_FLAGS)
+
+test-lldb: setup ## the tests in LLDB, which is not yet part of `make test`
+	@python3 tools/setup.py --for test --with lldb
+	@$(PY) -m pytest $(PYTEST_FLAGS) tests/lldb
 
 bench: setup ## measure speed
 	@$(PY) -m bench

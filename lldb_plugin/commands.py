@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -55,12 +55,16 @@ class _Command:
         raise NotImplementedError
 
     def _parse(self, command: str) -> tuple[set[str], list[str]]:
-        words = shlex.split(command)
+        words = command.split()
         options = {word for word in words if word in self.options}
         rest = [word for word in words if word not in options]
         if len(rest) > self.positional or any(word.startswith("-") for word in rest):
-            raise SFrameError(self.get_long_help().rstrip().rpartition("\n")[2])
+            raise SFrameError(self.usage())
         return options, rest
+
+    def usage(self) -> str:
+        """Return the line that says what the command takes."""
+        return self.get_long_help().rstrip().rpartition("\n")[2]
 
 
 def _threads(context: lldb.SBExecutionContext, every: bool) -> list[lldb.SBThread]:
@@ -91,7 +95,7 @@ class Mode(_Command):
         """Show or set the mode."""
         if words:
             if words[0] not in MODES:
-                raise SFrameError(f"mode {words[0]!r} is not known, expected one of {', '.join(MODES)}")
+                raise SFrameError(f"mode {words[0]!r} is not known; {self.usage()}")
             plugin.set_mode(words[0])
         return [f"mode {SESSION.mode}"]
 
@@ -137,7 +141,7 @@ class Backtrace(_Command):
         limit = None
         if words:
             if not words[0].isdigit() or not int(words[0]):
-                raise SFrameError(f"the number of frames is {words[0]!r}, expected 1 or more")
+                raise SFrameError(f"the number of frames is {words[0]!r}, expected 1 or more; {self.usage()}")
             limit = int(words[0])
         lines: list[str] = []
         for thread in _threads(context, "-all" in options):
@@ -175,7 +179,10 @@ class Explain(_Command):
     """
 
     name = "explain"
-    positional = 1
+
+    def _parse(self, command: str) -> tuple[set[str], list[str]]:
+        expression = command.strip()
+        return super()._parse(command) if expression.startswith("--") else (set(), [expression] if expression else [])
 
     def run(self, context: lldb.SBExecutionContext, options: set[str], words: list[str]) -> Sequence[str]:
         """Return the explanation."""
@@ -183,20 +190,28 @@ class Explain(_Command):
         taken = stacks.take(thread)
         target = context.GetTarget()
         if words:
-            pc, here = _address(target, words[0]), None
+            pc, here = _address(context, words[0]), None
         else:
             pc, here = stacks.selected(taken)
         return explain.explain(taken.process.modules, pc, stacks.describe(target, pc), here)
 
 
-def _address(target: lldb.SBTarget, text: str) -> int:
+def _address(context: lldb.SBExecutionContext, text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        value = target.EvaluateExpression(text)
+        frame = context.GetFrame()
+        value = (frame if frame.IsValid() else context.GetTarget()).EvaluateExpression(text)
         if not value.IsValid() or not value.GetError().Success():
-            raise SFrameError(f"{text!r} is no address: {value.GetError().GetCString()}") from None
-        return int(value.GetValueAsAddress())
+            raise SFrameError(f"{text!r} is no address: {_reason(value.GetError().GetCString() or '')}") from None
+        # LLDB before 15 cannot take signatures off.
+        return int(value.GetValueAsAddress() if hasattr(value, "GetValueAsAddress") else value.GetValueAsUnsigned())
+
+
+def _reason(complaint: str) -> str:
+    """Return the one line of the compiler's complaint that says what is wrong."""
+    found = re.search(r"error: (?:<.*?>(?::\d+)*: )?(?!.*error: )(.*)", complaint)
+    return found[1] if found else " ".join(complaint.split())
 
 
 COMMANDS = (Mode, Status, Backtrace, Compare, Explain)

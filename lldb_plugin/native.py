@@ -12,7 +12,7 @@ from typing import Callable, NamedTuple
 import lldb
 
 from lldb_plugin.process import Process
-from sframe_unwind.errors import MemoryReadError, StepError
+from sframe_unwind.errors import StepError
 from sframe_unwind.step import ADDRESS_MASK, Caller, ReadRegister
 from sframe_unwind.walk import Handed, Other, Registers
 
@@ -20,10 +20,10 @@ NAME = "lldb"
 
 
 class NativeFrame(NamedTuple):
-    """One frame with registers of its own, and the inlined functions in it."""
+    """One frame with registers of its own, and what LLDB shows just inside it."""
 
     indexes: tuple[int, ...]
-    """LLDB's indexes of the inlined functions' frames, from the inside out, and of the frame itself."""
+    """LLDB's indexes of the frames of tail-called and inlined functions, from the inside out, and of the frame."""
     pc: int
     sp: int
     fp: int
@@ -77,17 +77,10 @@ class NativeStack:
             return None
         frame = self.frames[number]
         caller = self._registers(number + 1)
-        signal = self._is_trampoline(frame.pc)
+        signal = self._process.is_trampoline(frame.pc)
         cfa = caller.sp - self._process.abi.sp_from_cfa
         reader = _Remembered(self._process.register_reader(self._frame(number + 1))) if signal else None
         return Handed(Caller(cfa, caller.pc, caller.sp, caller.fp), signal, reader)
-
-    def _is_trampoline(self, pc: int) -> bool:
-        code = self._process.abi.sigreturn
-        try:
-            return self._process.read(pc, len(code)) == code
-        except MemoryReadError:
-            return False
 
 
 class _Remembered:
@@ -115,19 +108,31 @@ def _iterate(frames: lldb.SBFrameList | lldb.SBThread) -> Iterator[lldb.SBFrame]
 
 def _physical(frames: Iterator[lldb.SBFrame]) -> Iterator[NativeFrame]:
     indexes: list[int] = []
+    inner: lldb.SBFrame | None = None
     pc = 0
     for index, frame in enumerate(frames):
-        if not indexes:
-            pc = frame.GetPC()  # behind an inlined function LLDB gives the place where it was inlined instead
-        indexes.append(index)
-        if frame.IsInlined():
+        if frame.IsArtificial():
+            # A function that ended in a tail call: LLDB knows from the debug information that it was there.
+            if inner is not None:  # LLDB drops the frame that inlined ones are in when it is called so
+                yield _native(indexes, pc, inner)
+                indexes, inner = [], None
+            indexes.append(index)
             continue
-        cfa = frame.GetCFA()
-        yield NativeFrame(
-            tuple(indexes),
-            pc,
-            frame.GetSP() & ADDRESS_MASK,
-            frame.GetFP() & ADDRESS_MASK,
-            None if cfa == lldb.LLDB_INVALID_ADDRESS else cfa,
-        )
-        indexes = []
+        if inner is None:
+            pc = frame.GetPC()  # behind an inlined function LLDB gives the place where it was inlined instead
+        inner = frame
+        indexes.append(index)
+        if not frame.IsInlined():
+            yield _native(indexes, pc, frame)
+            indexes, inner = [], None
+
+
+def _native(indexes: list[int], pc: int, frame: lldb.SBFrame) -> NativeFrame:
+    cfa = frame.GetCFA()
+    return NativeFrame(
+        tuple(indexes),
+        pc,
+        frame.GetSP() & ADDRESS_MASK,
+        frame.GetFP() & ADDRESS_MASK,
+        None if cfa == lldb.LLDB_INVALID_ADDRESS else cfa,
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, Union
 
-from lldb_plugin.native import NativeStack
+from lldb_plugin.native import NAME, NativeStack
 from lldb_plugin.process import Process
 from lldb_plugin.session import FALLBACK
+from sframe_unwind.modules import Covered
 from sframe_unwind.walk import End, Frame, Walk
 from sframe_unwind.words import Words
 
@@ -14,7 +15,10 @@ Answer = Union[int, "dict[str, int]"]
 """LLDB's own frame, by its index; or one with a pc and nothing more.
 
 A frame with registers of its own (``ScriptedFrame``) crashes LLDB 22.1.0 and 23.1.0 as soon as it prints the frame's
-arguments.  With its pc alone LLDB finds function and line.
+arguments, and one without them when it evaluates an expression there.  With its pc alone LLDB finds function and line.
+It looks them up at the pc itself, though a caller's pc is a return address: the line can be the one after the call.
+What it shows of registers and variables there is that of its own frame of the same number, if it has so many.
+None of this can be asked of a running LLDB.
 """
 
 
@@ -45,11 +49,16 @@ def plan(process: Process, native: NativeStack, mode: str) -> Plan:
     answers: list[Answer] = []
     walked: list[Frame | None] = []
     last: int | None = None
+    inner: Frame | None = None
     steps = walk(process, native, mode)
     for frame in steps:
         last = _same(native, frame)
-        own: tuple[Answer, ...] = ({"idx": len(answers), "pc": frame.pc},)
-        shown = own if last is None else native.frames[last].indexes
+        shown: tuple[Answer, ...]
+        if last is None:
+            shown = ({"idx": len(answers), "pc": _shown_pc(process, frame, inner)},)
+        else:
+            shown = native.frames[last].indexes
+        inner = frame
         answers += shown
         walked += [frame] * len(shown)
     if last is not None and steps.end is not End.OUTERMOST:
@@ -59,8 +68,19 @@ def plan(process: Process, native: NativeStack, mode: str) -> Plan:
     return Plan(tuple(answers), tuple(walked))
 
 
+def _shown_pc(process: Process, frame: Frame, inner: Frame | None) -> int:
+    """Return a frame's pc; of a call that is its function's last instruction the address of its last byte.
+
+    The return address after that call is another function's, and LLDB would show that one.
+    """
+    answer = process.modules.answers[frame.pc - 1]
+    if inner is None or not isinstance(answer, Covered) or answer.match.function.end != frame.pc:
+        return frame.pc
+    return frame.pc if process.is_trampoline(inner.pc) else frame.pc - 1
+
+
 def _same(native: NativeStack, frame: Frame) -> int | None:
     number = native.by_registers.get((frame.pc, frame.sp))
-    if number is None or frame.cfa not in (None, native.frames[number].cfa):
+    if number is None or (frame.unwinder != NAME and frame.cfa not in (None, native.frames[number].cfa)):
         return None
     return number

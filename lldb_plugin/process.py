@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Callable
 
 import lldb
@@ -23,8 +24,10 @@ _ARCHITECTURES = {
     "s390x": "s390x",
 }
 BEYOND_LLDB = "LLDB reads the registers of big-endian AArch64 in the wrong byte order: its frames are wrong"
-_NO_MASK = ((1 << 64) - 1, 0)
-"""``LLDB_INVALID_ADDRESS_MASK``, and no mask at all."""
+_NO_MASK = (1 << 64) - 1
+"""``LLDB_INVALID_ADDRESS_MASK``"""
+_TOP_BYTE = 0xFF << 56
+"""All that LLDB ignores where the target does not tell the bits of signatures."""
 
 
 def abi_of(target: lldb.SBTarget) -> Abi | None:
@@ -38,22 +41,41 @@ def _architecture(target: lldb.SBTarget) -> str | None:
 
 
 def is_beyond(target: lldb.SBTarget) -> bool:
-    """Return whether LLDB itself is wrong about every register of the target."""
-    return _architecture(target) == "aarch64" and target.GetByteOrder() == lldb.eByteOrderBig
+    """Return whether LLDB itself is wrong about every register of the target.
+
+    A debug stub may call the target plain AArch64, and LLDB takes its word even for the program's file.
+    """
+    if _architecture(target) != "aarch64":
+        return False
+    return bool(target.GetByteOrder() == lldb.eByteOrderBig) or _is_big_endian(target.GetExecutable().fullpath)
+
+
+def _is_big_endian(file: str | None) -> bool:
+    try:
+        with Path(file or "").open("rb") as opened:
+            header = opened.read(6)
+    except OSError:
+        return False
+    return header[:4] == b"\x7fELF" and header[5:] == b"\x02"
 
 
 class Process:
-    """What unwinding needs of one process while it stands still.
-
-    :param report: shows one line to the user.
-    """
+    """What unwinding needs of one process while it stands still."""
 
     def __init__(self, process: lldb.SBProcess, abi: Abi, modules: Modules) -> None:
         self.abi = abi
         self.modules = modules
         self.read = reader(process)
         mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if abi.pac_mask else 0
-        self.pac_mask = None if mask in _NO_MASK else mask
+        self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask
+
+    def is_trampoline(self, pc: int) -> bool:
+        """Return whether the code at an address returns from a signal handler."""
+        code = self.abi.sigreturn
+        try:
+            return self.read(pc, len(code)) == code
+        except MemoryReadError:
+            return False
 
     def register_reader(self, frame: lldb.SBFrame) -> ReadRegister:
         """Return the function that reads a register of a frame by its DWARF number."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 
 import lldb
 
@@ -28,9 +27,10 @@ class Session:
         self._modules: dict[int, tuple[object, Modules]] = {}
         self._native: dict[tuple[int, int], tuple[int, NativeStack]] = {}
         self._reported: set[str] = set()
-        self._thread = threading.get_ident()
-        self.shown_elsewhere = threading.Event()
-        """Set when another thread than the one that loaded the plugin has been given a frame."""
+        self.making: set[object] = set()
+        """The providers that are at work this moment."""
+        self.activity = 0
+        """How many have been."""
 
     def process(self, process: lldb.SBProcess) -> Process:
         """Return a stopped process in the core's terms.
@@ -52,15 +52,14 @@ class Session:
             del self._modules[oldest]
         return Process(process, abi, known[1])
 
-    def note_shown(self) -> None:
-        """Note that a frame was given to whoever asked."""
-        if threading.get_ident() != self._thread:
-            self.shown_elsewhere.set()
-
     def keep(self, thread: lldb.SBThread, native: NativeStack) -> None:
         """Keep what LLDB's own frames of a thread were: with a provider plugged in there is no other way to them."""
         process = thread.GetProcess()
-        self._native[process.GetUniqueID(), thread.GetThreadID()] = process.GetStopID(), native
+        number, stop = process.GetUniqueID(), process.GetStopID()
+        for key, (earlier, _) in list(self._native.items()):
+            if key[0] == number and earlier != stop:
+                self._native.pop(key, None)
+        self._native[number, thread.GetThreadID()] = stop, native
 
     def native(self, thread: lldb.SBThread) -> NativeStack:
         """Return LLDB's own frames of a stopped thread.

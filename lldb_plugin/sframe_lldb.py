@@ -9,13 +9,17 @@ import sys
 from pathlib import Path
 
 _HOME = str(Path(__file__).resolve().parent.parent)
-if _HOME not in sys.path:
-    # Last, so that nothing else that lies there hides a module of LLDB's own Python.
+# First while it is imported, so that what lies beside this file is what runs, even where another copy is installed;
+# last afterwards, so that nothing else that lies there hides a module of LLDB's own Python.
+sys.path.insert(0, _HOME)
+try:
+    from lldb_plugin import plugin
+    from lldb_plugin.commands import Backtrace, Compare, Explain, Mode, Status  # noqa: F401
+    from lldb_plugin.newcomers import SFrameStopHook  # noqa: F401
+    from lldb_plugin.plugin import SFrameFrameProvider  # noqa: F401
+finally:
+    sys.path.remove(_HOME)
     sys.path.append(_HOME)
-
-from lldb_plugin import plugin  # noqa: E402
-from lldb_plugin.commands import Backtrace, Compare, Explain, Mode, Status  # noqa: E402, F401
-from lldb_plugin.plugin import SFrameFrameProvider, SFrameStopHook  # noqa: E402, F401
 
 
 def __lldb_init_module(debugger, internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it

@@ -106,9 +106,7 @@ def _names(target: lldb.SBTarget, pc: int) -> tuple[str, str, str]:
     return name or "", place, module.fullpath or ""
 
 
-def _shown(
-    taken: Taken, level: int, pc: int, cfa: int | None, fp: int, unwinder: str, live: bool
-) -> ShownFrame:
+def _shown(taken: Taken, level: int, pc: int, cfa: int | None, fp: int, unwinder: str, live: bool) -> ShownFrame:
     name, place, module = _names(taken.thread.GetProcess().GetTarget(), pc if live else pc - 1)
     return ShownFrame(level, pc, cfa, fp, name, place, module, unwinder)
 

@@ -1,0 +1,65 @@
+"""Targets that come to be after the plugin was loaded: LLDB tells nobody of them but who listens to its events."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import lldb
+
+from lldb_plugin.targets import fetch, plug_in
+
+_FOREVER = (1 << 32) - 1
+_NAP = 0.001
+_PATIENCE = 5.0
+
+
+class SFrameStopHook:
+    """Plugs the provider into a target at its first stop, where nothing did so before.
+
+    A stop-hook of the dummy target is copied to each later target: one that a process came with, as by attaching to it.
+    """
+
+    def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
+        pass
+
+    def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
+        """Plug in, and stay stopped."""
+        plug_in(exe_ctx.GetTarget())
+        fetch(exe_ctx.GetThread())
+        return True
+
+
+def watch(debugger: lldb.SBDebugger) -> None:
+    """Plug the provider into each target as soon as it has a program, before it has a process.
+
+    Then nothing is shown twice; see :mod:`lldb_plugin.events`.
+    """
+    listener = lldb.SBListener("sframe-unwind")
+    kind, bit = lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded
+    if listener.StartListeningForEventClass(debugger, kind, bit):
+        threading.Thread(target=_listen, args=(listener,), name="sframe-unwind", daemon=True).start()
+
+
+def _listen(listener: lldb.SBListener) -> None:
+    event = lldb.SBEvent()
+    while True:
+        if listener.WaitForEvent(_FOREVER, event):
+            _plug_in_early(lldb.SBTarget.GetTargetFromEvent(event))
+
+
+def _plug_in_early(target: lldb.SBTarget) -> None:
+    """Plug in while there is no process; a target that has one is the stop-hook's."""
+    mutex = target.GetAPIMutex()
+    until = time.monotonic() + _PATIENCE
+    while target.IsValid() and not target.GetProcess().IsValid() and time.monotonic() < until:
+        if not mutex.try_lock():  # whoever holds it may be starting a process
+            time.sleep(_NAP)
+            continue
+        try:
+            if not target.GetProcess().IsValid():
+                plug_in(target)
+        finally:
+            mutex.unlock()
+        return

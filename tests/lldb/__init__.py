@@ -1,0 +1,1 @@
+"""The LLDB plugin in real LLDBs."""

@@ -1,0 +1,57 @@
+"""The LLDBs to test with."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PLUGIN = CHECKOUT / "lldb_plugin" / "sframe_lldb.py"
+
+_PATHS = {
+    "22.1": CHECKOUT / ".cache" / "lldb-22.1" / "bin" / "lldb",
+    "newest": Path(sys.executable).parent / "lldb",
+}
+PROVIDING = tuple(_PATHS)
+"""Those that take frames from a plugin: the oldest, and the one of this environment."""
+
+
+def path_of(name: str) -> Path:
+    """Where an LLDB is if it is there."""
+    return _PATHS[name]
+
+
+def find(name: str) -> str:
+    """The path of an LLDB; without it the test is skipped."""
+    path = path_of(name)
+    if not path.exists():
+        pytest.skip(f"{path} is not there: LLDB {name} stays untested")
+    return str(path)
+
+
+@functools.cache
+def without_provider() -> str | None:
+    """The path of the system's LLDB, if it is one that takes no frames."""
+    scripts = Path(sys.executable).parent
+    folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(folder) != scripts]
+    path = shutil.which("lldb", path=os.pathsep.join(folders))
+    if path is None:
+        return None
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    words = done.stdout.split()
+    version = next((word for word in words if word[:1].isdigit()), "0")
+    return path if int(version.partition(".")[0]) < 22 else None
+
+
+def find_without_provider() -> str:
+    """The path of an LLDB that takes no frames; without it the test is skipped."""
+    path = without_provider()
+    if not path:
+        pytest.skip("there is no LLDB without frame providers: what the plugin does there stays untested")
+    return str(path)

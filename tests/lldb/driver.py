@@ -1,0 +1,90 @@
+"""Runs an LLDB to its end, with a time limit, and sees to it that nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.lldb.debuggers import CHECKOUT, PLUGIN
+
+ENTRY = Path(__file__).parent / "inside" / "entry.py"
+SECONDS = 110
+"""How long a run may take."""
+
+IMPORT = f'command script import "{PLUGIN}"'
+
+
+def environment(lldb: str, **more: str) -> dict[str, str]:
+    """The environment to run an LLDB in: nobody's settings, nothing from the network."""
+    clean = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1"}
+    # Debian 12's packages do not find their own Python part.
+    own = sorted(Path(lldb).resolve().parents[1].glob("lib/python3.*/dist-packages"))
+    return {**clean, **({"PYTHONPATH": str(own[0])} if own else {}), **more}
+
+
+def batch(
+    lldb: str, *arguments: str, seconds: float = SECONDS, init: bool = False, status: int | None = 0, **more: str
+) -> str:
+    """What LLDB prints on both streams, from a run that must not hang, crash, or show a traceback of Python's.
+
+    `init`: read the settings in the home folder, which `more` names (``HOME=...``).
+    """
+    command = [lldb, *([] if init else ["--no-lldbinit"]), "--batch", *arguments]
+    process = subprocess.Popen(
+        command,
+        env=environment(lldb, **more),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        end(process.pid)
+        said, _ = process.communicate()
+        raise AssertionError(f"LLDB hangs: {' '.join(command)}\n{said[-3000:]}") from None
+    finally:
+        end(process.pid)
+    check(said)
+    assert status is None or process.returncode == status, f"exit status {process.returncode}\n{said[-3000:]}"
+    return said
+
+
+def check(said: str) -> None:
+    """Nothing of Python's insides, no crash."""
+    for word in ("Traceback", "internal error", "submit a bug report", "LLDB was busy"):
+        assert word not in said, said[-4000:]
+
+
+def end(group: int) -> None:
+    """End whatever is left of a run: LLDB's process group, which its debug server and the program share."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def call(lldb: str, module: str, function: str, *, plugin: bool = True, **arguments: Any) -> Any:
+    """What a function of `tests.lldb.inside` returns when called in LLDB, with the plugin loaded before."""
+    with tempfile.TemporaryDirectory() as folder:
+        job, answer = Path(folder) / "job.json", Path(folder) / "answer.json"
+        described = {
+            "checkout": str(CHECKOUT),
+            "module": f"tests.lldb.inside.{module}",
+            "function": function,
+            "arguments": arguments,
+            "answer": str(answer),
+        }
+        job.write_text(json.dumps(described), encoding="utf-8")
+        load: Sequence[str] = ("-o", IMPORT) if plugin else ()
+        said = batch(lldb, *load, "-o", f'command script import "{ENTRY}"', SFRAME_TEST_JOB=str(job))
+        assert answer.exists(), said[-4000:]
+        return json.loads(answer.read_text(encoding="utf-8"))

@@ -1,0 +1,116 @@
+"""Starting and stopping a sample from inside LLDB, as a process of this machine or under an emulator."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import lldb
+
+SECONDS = 20
+
+
+class CommandError(Exception):
+    """A command of LLDB's failed; the message is its own."""
+
+
+class Program:
+    """A program in LLDB, with the commands that work on it."""
+
+    def __init__(self, debugger: lldb.SBDebugger) -> None:
+        self.debugger = debugger
+        debugger.SetAsync(False)
+
+    @property
+    def target(self) -> lldb.SBTarget:
+        """The selected one."""
+        return self.debugger.GetSelectedTarget()
+
+    @property
+    def thread(self) -> lldb.SBThread:
+        """The selected one."""
+        return self.target.GetProcess().GetSelectedThread()
+
+    def attempt(self, command: str) -> tuple[bool, str, str]:
+        """Run a command; whether it succeeded, and what it prints as output and as error."""
+        process = self.target.GetProcess()
+        context = lldb.SBExecutionContext(self.target)
+        if process.IsValid() and process.GetState() == lldb.eStateStopped:
+            context = lldb.SBExecutionContext(self.thread.GetSelectedFrame())
+        result = lldb.SBCommandReturnObject()
+        self.debugger.GetCommandInterpreter().HandleCommand(command, context, result)
+        return bool(result.Succeeded()), result.GetOutput() or "", result.GetError() or ""
+
+    def run(self, command: str) -> str:
+        """Run a command that must succeed, and return what it prints."""
+        succeeded, output, error = self.attempt(command)
+        if not succeeded:
+            raise CommandError(f"{command}: {error}")
+        return output
+
+    @contextmanager
+    def started(self, program: dict[str, Any]) -> Iterator[None]:
+        """Have a program stopped at its place; afterwards it is gone.
+
+        Its target stays: LLDB's event thread crashes over events of a process whose target was deleted at once.
+
+        :param program: as `tests.lldb.programs.program` describes it.
+        """
+        platform = "remote-linux" if program["emulator"] else "host"
+        root = f" --sysroot {program['sysroot']}" if program["sysroot"] else ""
+        self.run(f"platform select{root} {platform}")
+        self.run(f"target create {program['executable']}")
+        self.run(f"breakpoint set -n {program['place']}")
+        for setting in program.get("settings", ()):
+            self.run(f"settings set {setting}")
+        for signal in program["signals"]:
+            self.run(f"process handle {signal} -n false -p true -s false")
+        with self._process(program):
+            yield
+
+    @contextmanager
+    def _process(self, program: dict[str, Any]) -> Iterator[None]:
+        if not program["emulator"]:
+            self.run(f"process launch -o /dev/null -- {' '.join(program['arguments'])}")
+            try:
+                yield
+            finally:
+                self.target.GetProcess().Detach()  # it runs to its end; killing takes LLDB 5 seconds at times
+            return
+        port = _free_port()
+        emulator, *options = program["emulator"]
+        command = [emulator, "-g", str(port), *options, program["executable"], *program["arguments"]]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            _wait_for(port)
+            self.run(f"gdb-remote {port}")
+            if program.get("runs", True):
+                self.run("process continue")
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        port: int = listening.getsockname()[1]
+        return port
+
+
+def _wait_for(port: int) -> None:
+    """Wait until somebody listens; to connect would take the one connection that an emulator accepts."""
+    wanted = f":{port:04X} "
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+            with open(table, encoding="ascii") as lines:  # noqa: PTH123
+                if any(wanted in line and line.split()[3] == "0A" for line in lines):
+                    return
+        time.sleep(0.02)
+    raise CommandError(f"nobody listens at port {port}")

@@ -1,0 +1,39 @@
+"""The samples as the functions inside LLDB want them described."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.expectations import Stop
+from tests.samples.build import build, run_command
+from tests.samples.catalogue import ABIS, SAMPLES, SIGNED_VARIANTS
+
+S390X_WITH_LIBC = "LLDB 22.1 and 23.1 crash on their own while a dynamic s390x program starts"
+
+
+def program(stop: Stop, abi: str = "amd64", version: int = 3, variant: str = "O2") -> dict[str, Any]:
+    """A sample, built, and how it gets to where it is stopped."""
+    executable = build(stop.sample, abi, version, variant)
+    emulator = run_command(executable, abi)[: len(ABIS[abi].emulator)]
+    return {
+        "executable": str(executable),
+        "arguments": list(stop.arguments),
+        "emulator": emulator,
+        "sysroot": emulator[emulator.index("-L") + 1] if "-L" in emulator else "",
+        "place": stop.place,
+        "hits": stop.hits,
+        "signals": list(stop.signals),
+    }
+
+
+def is_built(stop: Stop, abi: str, variant: str) -> bool:
+    """Whether there is such a program, and LLDB can run it at all."""
+    sample = SAMPLES[stop.sample]
+    if abi == "s390x" and not sample.freestanding:
+        return False
+    return abi in sample.abis and variant in sample.variants_for(abi)
+
+
+def is_signed(variant: str) -> bool:
+    """Whether return addresses are signed, which LLDB's own unwinder does not know."""
+    return variant in SIGNED_VARIANTS

@@ -1,0 +1,83 @@
+"""LLDB at a terminal, driven as by somebody who types."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pexpect
+
+from tests.lldb.driver import check, end, environment
+
+SECONDS = 60
+PROMPT = "(lldb) "
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78=>]|\r")
+
+
+class Terminal:
+    """One session; every answer of LLDB's is checked for what must never be in it."""
+
+    def __init__(self, child: pexpect.spawn) -> None:
+        self._child = child
+        self._commands = 0
+
+    def run(self, command: str) -> str:
+        """Type a command and return what is shown until LLDB is ready for the next one."""
+        self.type(command)
+        return self.answer()
+
+    def resume(self, command: str) -> str:
+        """Type a command that lets the process run, and return what is shown until LLDB has shown that it stopped."""
+        self.type(command)
+        self._child.expect("stop reason = .*frame #0: ")
+        return self.answer()
+
+    def type(self, *commands: str) -> None:
+        """Type commands, without a look at what is shown meanwhile."""
+        for command in commands:
+            self._child.sendline(command)
+
+    def answer(self) -> str:
+        """Return what is shown until LLDB has done all that was typed.
+
+        The prompt tells nothing: LLDB draws it again whenever it shows something meanwhile.
+        """
+        self._commands += 1
+        mark = f"done-{self._commands}"
+        self._child.sendline(f"script print('done', {self._commands}, sep='-')")
+        self._child.expect_exact(mark)
+        said = _CONTROL.sub("", self._child.before)
+        check(said)
+        return said
+
+
+@contextmanager
+def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Iterator[Terminal]:
+    """A session that is over afterwards, come what may."""
+    child = pexpect.spawn(
+        lldb,
+        [*([] if init else ["--no-lldbinit"]), "--no-use-colors", *arguments],
+        env=environment(lldb, **more),
+        encoding="utf-8",
+        codec_errors="replace",
+        timeout=SECONDS,
+        dimensions=(60, 300),
+        echo=False,
+    )
+    try:
+        child.expect_exact(PROMPT)
+        session = Terminal(child)
+        # Else what is typed while the process runs is the process's.
+        session.run("settings set target.disable-stdio true")
+        session.run("settings set interpreter.prompt-on-quit false")
+        yield session
+        child.sendline("quit")
+        child.expect(pexpect.EOF)
+        check(child.before)
+        child.close()
+        assert child.signalstatus is None, f"LLDB ended with {signal.Signals(child.signalstatus).name}"
+    finally:
+        end(child.pid)
+        child.close(force=True)

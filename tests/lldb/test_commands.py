@@ -1,0 +1,150 @@
+"""The commands below `sframe`: what they say, and how they fail."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.expectations import STOPS, Stop
+from tests.lldb.debuggers import PLUGIN, PROVIDING, find, find_without_provider
+from tests.lldb.driver import IMPORT, batch, call
+from tests.lldb.programs import program
+from tests.samples.build import build
+
+LEAF = next(stop for stop in STOPS if stop.name == "leaf")
+THREADS = next(stop for stop in STOPS if stop.sample == "threads")
+COMMANDS = ("mode", "status", "backtrace", "bt", "compare", "explain")
+
+WRONG = {
+    "sframe mode sideways": "mode 'sideways' is not known; Usage: sframe mode [always | fallback | off]",
+    "sframe mode off off": "Usage: sframe mode [always | fallback | off]",
+    "sframe status x": "Usage: sframe status",
+    "sframe backtrace -x": "Usage: sframe backtrace [N] [-all]",
+    "sframe backtrace 1 2": "Usage: sframe backtrace [N] [-all]",
+    "sframe backtrace 0": "expected 1 or more; Usage: sframe backtrace [N] [-all]",
+    "sframe bt '": "expected 1 or more; Usage: sframe backtrace [N] [-all]",
+    "sframe compare 3": "Usage: sframe compare [-all] [--json]",
+    "sframe explain --json": "Usage: sframe explain [ADDRESS]",
+    "sframe explain no_such_thing": "'no_such_thing' is no address",
+}
+
+
+@pytest.fixture(params=[*PROVIDING, "without"])
+def lldb(request: pytest.FixtureRequest) -> str:
+    """Each LLDB, also the one that takes no frames."""
+    name: str = request.param
+    return find_without_provider() if name == "without" else find(name)
+
+
+def run(lldb: str, stop: Stop | None, *commands: str) -> list[tuple[bool, str, str]]:
+    """Whether each command succeeded, and what it said."""
+    described: dict[str, Any] | None = program(stop, variant="O0") if stop else None
+    return [tuple(said) for said in call(lldb, "commands", "run", commands=commands, program=described)]
+
+
+def test_answers(lldb: str) -> None:
+    commands = ("status", "backtrace", "bt 2", "compare", "compare --json", "explain", "explain $pc + 0", "mode")
+    said = run(lldb, LEAF, *(f"sframe {command}" for command in commands))
+    assert [error for succeeded, _, error in said if not succeeded] == []
+    status, backtrace, two, compare, as_json, explain, at_pc, mode = (output for _, output, _ in said)
+    assert "leaf" in status
+    assert "amd64" in status
+    lines = backtrace.splitlines()
+    assert [line.split()[2] for line in lines[:4]] == ["sample_stop", "inner", "outer", "main"]
+    assert lines[0].endswith("  sframe")
+    assert lines[-1].startswith("end: ")
+    assert two.splitlines()[-1] == "end: only the innermost 2 frames were asked for"
+    assert len(two.splitlines()) == 3
+    assert compare.splitlines()[-1].endswith(" frames agree")
+    (thread,) = json.loads(as_json)["threads"]
+    assert thread["agrees"]
+    assert set(thread["frames"][0]) == {"level", "pc", "cfa", "sframe_pc", "sframe_cfa", "unwinder", "agrees"}
+    assert "return address = " in explain
+    assert explain.splitlines()[0] == at_pc.splitlines()[0]
+    assert mode == "mode always\n"
+
+
+def test_all_threads(lldb: str) -> None:
+    (_, shown, _), (_, compared, _) = run(lldb, THREADS, "sframe backtrace -all", "sframe compare -all --json")
+    assert sum(line.startswith("Thread ") for line in shown.splitlines()) == 4
+    assert sum("wait_at" in line for line in shown.splitlines()) == 2 + 3 + 4
+    threads = json.loads(compared)["threads"]
+    assert len(threads) == 4
+    assert all(thread["agrees"] for thread in threads)
+
+
+@pytest.mark.parametrize("stop", [None, LEAF], ids=["nothing", "program"])
+def test_wrong_arguments(lldb: str, stop: Stop | None) -> None:
+    for command, (succeeded, output, error) in zip(WRONG, run(lldb, stop, *WRONG)):
+        assert not succeeded, command
+        assert not output.strip(), command
+        if stop or "explain no" not in command:
+            assert WRONG[command] in error, (command, error)
+        assert len(error.strip().splitlines()) == 1, (command, error)
+
+
+def test_nothing_to_work_on(lldb: str) -> None:
+    commands = ("status", "mode", "bt", "compare", "explain")
+    status, mode, *others = run(lldb, None, *(f"sframe {command}" for command in commands))
+    assert status[0]
+    assert "no process" in status[1]
+    assert mode == (True, "mode always\n", "")
+    assert {(succeeded, error) for succeeded, _, error in others} == {(False, "error: sframe: no stopped process\n")}
+
+
+def test_help(lldb: str) -> None:
+    said = run(lldb, None, "help sframe", *(f"help sframe {name}" for name in COMMANDS))
+    assert all(succeeded for succeeded, _, _ in said)
+    for name in COMMANDS:
+        assert f"{name} " in said[0][1]
+    for _, output, _ in said[1:]:
+        assert "Usage: sframe " in output
+
+
+def test_lldb_without_provider_says_what_is_missing() -> None:
+    said = batch(find_without_provider(), "-o", IMPORT, "-o", IMPORT, "-o", "sframe status")
+    lines = [line for line in said.splitlines() if "no scripted frame provider" in line]
+    assert len(lines) == 2  # once loaded, once asked for its status
+    assert lines[0].startswith("sframe-unwind ")
+
+
+@pytest.mark.parametrize("lldb", PROVIDING, indirect=False)
+@pytest.mark.parametrize("variant", ["O0", "O2"])
+def test_frames_are_fully_usable(lldb: str, variant: str) -> None:
+    said = call(find(lldb), "commands", "use", program=program(LEAF, variant=variant))
+    assert "inner(" in said["up"]
+    assert "leaf`sample_stop(value=" in said["bt"]
+    assert "inner(" in said["finished"].splitlines()[1]
+    assert "main" in said["stepped"]
+    assert said["kept"][1] == 2
+    assert "rbp = " in said["registers"]
+    assert "rsp = " in said["registers"]
+    if variant == "O0":
+        assert "(int) " in said["variables"]
+        assert "unavailable" not in said["bt"].partition("main")[0]
+
+
+@pytest.mark.parametrize("lldb", PROVIDING, indirect=False)
+def test_several_targets_and_debuggers(lldb: str) -> None:
+    programs = [program(LEAF), program(next(stop for stop in STOPS if stop.name == "recursion"))]
+    said = call(find(lldb), "commands", "several", programs=programs, plugin_file=str(PLUGIN))
+    names = ["outer" if "outer(" in bt else "descend" for bt, _ in said["stacks"]]
+    assert names == ["outer", "descend", "outer", "outer", "outer"]
+    assert all(verdict.endswith(" agree") for _, verdict in said["stacks"])
+
+
+@pytest.mark.parametrize("lldb", PROVIDING, indirect=False)
+def test_launched_again_and_rebuilt(lldb: str, tmp_path: Any) -> None:
+    described = program(LEAF)
+    copy = tmp_path / "leaf"
+    copy.write_bytes(build("leaf", variant="O2").read_bytes())
+    copy.chmod(0o755)
+    other = build("leaf", variant="fp")
+    first, second, third = call(
+        find(lldb), "commands", "again", program={**described, "executable": str(copy)}, other=str(other)
+    )
+    assert first == second
+    assert first[:4] == third[:4] == ["sample_stop", "inner", "outer", "main"]
+    assert third[-1].endswith(" agree")

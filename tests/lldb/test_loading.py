@@ -1,0 +1,118 @@
+"""Loading the plugin: from where, when, how often, and what it then says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lldb.debuggers import PLUGIN, PROVIDING, find, find_without_provider
+from tests.lldb.driver import IMPORT, batch, check, environment
+from tests.lldb.terminal import terminal
+from tests.samples.build import build
+
+STACK = ("sample_stop", "inner", "outer", "main")
+START = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null")
+
+
+@pytest.fixture(params=PROVIDING)
+def lldb(request: pytest.FixtureRequest) -> str:
+    """Each LLDB that takes frames."""
+    return find(request.param)
+
+
+def assert_plugged(said: str) -> None:
+    """The provider is there, once, and the backtrace is right."""
+    assert said.count("sframe_lldb.SFrameFrameProvider") == 1, said
+    backtrace = said.rpartition("(lldb) bt")[2]
+    for number, name in enumerate(STACK):
+        assert any(f"frame #{number}: " in line and f"`{name}" in line for line in backtrace.splitlines()), said
+
+
+SHOW = ("-o", "target frame-provider list", "-o", "bt")
+
+
+def test_before_and_after_the_target_and_twice(lldb: str) -> None:
+    leaf = str(build("leaf"))
+    for loads in (("-O", IMPORT), ("-o", IMPORT), ("-O", IMPORT, "-o", IMPORT), ("-o", IMPORT, "-o", IMPORT)):
+        said = batch(lldb, *loads, *START, *SHOW, leaf)
+        assert_plugged(said)
+        assert said.count("sframe-unwind ") == 1
+        assert said.count("stop reason = breakpoint") == 2  # the stop, and in the backtrace
+
+
+def test_from_the_settings_file(lldb: str, tmp_path: Path) -> None:
+    (tmp_path / ".lldbinit").write_text(IMPORT + "\n")
+    assert_plugged(batch(lldb, *START, *SHOW, str(build("leaf")), init=True, HOME=str(tmp_path)))
+    with terminal(lldb, init=True, HOME=str(tmp_path)) as session:
+        for _ in range(2):
+            session.run(f"target create {build('leaf')}")
+            session.run("breakpoint set -n sample_stop")
+            session.resume("process launch")
+            shown = session.run("bt")
+            assert all(f"`{name}" in shown for name in STACK), shown
+            assert "sframe_lldb" in session.run("target frame-provider list")
+
+
+def test_on_a_stopped_process_with_threads(lldb: str) -> None:
+    said = batch(lldb, *START, "-o", IMPORT, *SHOW, "-o", "bt all", str(build("threads")))
+    assert said.count("sframe_lldb.SFrameFrameProvider") == 1
+    assert said.rpartition("(lldb) bt all")[2].count("`wait_at(") == 2 + 3 + 4
+
+
+def test_core_file(lldb: str, tmp_path: Path) -> None:
+    leaf, core = str(build("leaf")), str(tmp_path / "core")
+    batch(lldb, *START, "-o", f"process save-core -s full {core}", leaf)
+    for load in ("-O", "-o"):
+        modes = ("-o", "sframe mode off", "-o", "sframe compare", "-o", "sframe mode always")
+        said = batch(lldb, load, IMPORT, *modes, *SHOW, leaf, "-c", core)
+        assert_plugged(said)
+        assert " frames agree" in said
+
+
+@pytest.mark.parametrize("when", ["-O", "-o"])
+def test_attached_to_what_then_runs_another_program(lldb: str, when: str) -> None:
+    process = subprocess.Popen(["sh", "-c", f"sleep 2; exec {build('leaf')}"], stdout=subprocess.DEVNULL)
+    try:
+        commands = (f"process attach -p {process.pid}", "bt", "process continue", "breakpoint set -n sample_stop")
+        attached = [part for command in commands for part in ("-o", command)]
+        said = batch(lldb, when, IMPORT, *attached, "-o", "process continue", *SHOW, "-o", "sframe compare")
+        assert_plugged(said.partition("(lldb) sframe compare")[0])
+        assert " frames agree" in said
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_without_provider_in_the_settings_file(tmp_path: Path) -> None:
+    (tmp_path / ".lldbinit").write_text(IMPORT + "\n" + IMPORT + "\n")
+    said = batch(find_without_provider(), *START, "-o", "sframe bt", str(build("leaf")), init=True, HOME=str(tmp_path))
+    assert said.count("has no scripted frame provider") == 1
+    assert "sample_stop (sample.h:" in said
+
+
+def test_loads_wherever_the_two_folders_lie(lldb: str, tmp_path: Path) -> None:
+    folder = tmp_path / "some where"
+    folder.mkdir()
+    for package in ("lldb_plugin", "sframe_unwind"):
+        (folder / package).symlink_to(PLUGIN.parents[1] / package)
+    load = f'command script import "{folder}/lldb_plugin/sframe_lldb.py"'
+    assert_plugged(batch(lldb, "-O", load, *START, *SHOW, str(build("leaf"))))
+
+
+def test_started_by_the_command_line(lldb: str) -> None:
+    arguments = [*START, *SHOW, str(build("leaf"))]
+    done = subprocess.run(
+        [sys.executable, "-m", "sframe_unwind", "lldb", "--no-lldbinit", "--batch", *arguments],
+        env=environment(lldb, SFRAME_UNWIND_LLDB=lldb),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    check(done.stdout + done.stderr)
+    assert_plugged(done.stdout)

@@ -1,0 +1,16 @@
+"""A few rounds of the soak; `python -m tests.lldb.soak` does many."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lldb.debuggers import PROVIDING, find
+from tests.lldb.soak import WAYS, soak
+
+ROUNDS = 5
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize("way", list(WAYS))
+def test_soak(lldb: str, way: str) -> None:
+    soak(find(lldb), way, ROUNDS)
