@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Union
 
 from elftools.dwarf.callframe import FDE
+from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.abi import Abi
@@ -104,7 +105,7 @@ class Cfi:
         if at < 0 or pc >= self._ranges[at][1]:
             return None
         if at not in self._functions:
-            self._functions[at] = _decode(self._entries[at], self._abi)
+            self._functions[at] = decode(self._entries[at], self._abi)
         return self._functions[at]
 
     def rule(self, row: Row, pc: int) -> Rule:
@@ -112,27 +113,39 @@ class Cfi:
 
         :raises NotAPlaceError: SFrame has no words for it.
         """
-        if isinstance(row.ra, Undefined):
-            return OUTERMOST
-        cfa = row.cfa if isinstance(row.cfa, Place) else self._place(row.cfa, pc, on_cfa=False)
-        ra, fp = (self._source(source, pc) for source in (row.ra, row.fp))
-        return Rule(cfa, ra, fp, row.ra_signed)
+        return to_rule(self._structs, self._abi, row, pc)
 
-    def _source(self, source: Source, pc: int) -> Place | None:
+
+def to_rule(structs: DWARFStructs, abi: Abi, row: Row, pc: int) -> Rule:
+    """Return the rule that a row amounts to at an address.
+
+    :raises NotAPlaceError: SFrame has no words for it.
+    """
+
+    def place(expression: Expression, on_cfa: bool) -> Place:
+        result = evaluate(structs, expression.code, pc, abi.pc, on_cfa)
+        if not expression.read:
+            return result
+        if result.in_memory:
+            raise NotAPlaceError("more than one read from memory")
+        return result._replace(in_memory=True)
+
+    def saved(source: Source) -> Place | None:
         if isinstance(source, Undefined):
             raise NotAPlaceError("a register that cannot be restored")
-        return self._place(source, pc, on_cfa=True) if isinstance(source, Expression) else source
+        return place(source, on_cfa=True) if isinstance(source, Expression) else source
 
-    def _place(self, expression: Expression, pc: int, on_cfa: bool) -> Place:
-        place = evaluate(self._structs, expression.code, pc, self._abi.pc, on_cfa)
-        if not expression.read:
-            return place
-        if place.in_memory:
-            raise NotAPlaceError("more than one read from memory")
-        return place._replace(in_memory=True)
+    if isinstance(row.ra, Undefined):
+        return OUTERMOST
+    cfa = row.cfa if isinstance(row.cfa, Place) else place(row.cfa, on_cfa=False)
+    return Rule(cfa, saved(row.ra), saved(row.fp), row.ra_signed)
 
 
-def _decode(entry: FDE, abi: Abi) -> CfiFunction:
+def decode(entry: FDE, abi: Abi) -> CfiFunction:
+    """Return the rows of an FDE.
+
+    :raises FormatError: an instruction of it is not known.
+    """
     start = entry["initial_location"]
     machine = _Machine(entry.cie, abi, start)
     machine.run(entry.cie.instructions)
