@@ -65,6 +65,10 @@ class SFrameUnwinder(Unwinder):
             info = self._unwind(frame, process)
         except (SFrameError, gdb.error):
             info = None  # no registers, no memory: no frame of ours
+        except KeyboardInterrupt:
+            # GDB has noted by now that the frame has no caller, and would show the stack cut off from here on.
+            gdb.post_event(gdb.invalidate_cached_frames)
+            raise
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user a backtrace
             if not self._processes.is_gone():
                 self._report_once(f"internal error, frame left to GDB: {type(error).__name__}: {error}")

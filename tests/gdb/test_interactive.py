@@ -80,3 +80,23 @@ def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
         native = gdb.run("bt 30")
         gdb.run("set sframe mode always")
         assert names_in(gdb.run("bt 30")) == names_in(native)
+
+
+def test_the_stack_is_whole_after_an_interrupt_within_the_unwinder(debugger: Debugger) -> None:
+    """Where Ctrl-C comes is chance; here it comes while frame 10 is unwound."""
+    interrupting = """python
+import gdb_plugin.unwinder as unwinder
+def interrupted(*args, step=unwinder.step, calls=iter(range(100))):
+    if next(calls, 100) == 10:
+        raise KeyboardInterrupt
+    return step(*args)
+unwinder.step = interrupted
+end"""
+    with terminal(debugger, built("recursion", ABI, 3), "break sample_stop", "set args 30", "run") as gdb:
+        for line in interrupting.splitlines():
+            gdb.type(f"{line}\n")
+        gdb.wait()
+        gdb.type("bt 20\n")
+        gdb.wait("Quit")
+        gdb.wait()
+        assert len(names_in(gdb.run("bt 20"))) == 20
