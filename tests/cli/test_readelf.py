@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.cli import main
-from tests.cli.text import comparable
+from tests.cli.text import as_in_2_40, comparable
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS, PLAIN_VARIANTS, SAMPLES
 from tests.samples.readelf import read_sframe
@@ -113,17 +113,6 @@ def compare(capsys: pytest.CaptureFixture[str], tools: Path, file: Path, abi: st
     assert comparable(as_in_2_40(ours) if version == 1 else ours) == comparable(printed)
     assert main(["dump", "--json", str(file)]) == 0
     compare_json(json.loads(capsys.readouterr().out), tools, file, version)
-
-
-def as_in_2_40(text: str) -> str:
-    """A dump without what the readelf of binutils 2.40 does not know.
-
-    It does not print the fixed offsets of the header, and where the return address is at such an offset, which is
-    everywhere on AMD64, it prints `u` for it as for one in its register.
-    """
-    fixed = "CFA fixed RA offset" in text
-    text = re.sub(r"^    CFA fixed .*\n", "", text, flags=re.MULTILINE)
-    return re.sub(r" f$", " u", text, flags=re.MULTILINE) if fixed else text
 
 
 def compare_json(said: dict[str, object], tools: Path, file: Path, version: int) -> None:

@@ -16,3 +16,14 @@ def comparable(text: str) -> str:
     text = re.sub(r", repetition = \d+ bytes$", "", text, flags=re.MULTILINE)
     text = re.sub(r" +$", "", text, flags=re.MULTILINE)
     return text.strip()
+
+
+def as_in_2_40(text: str) -> str:
+    """A dump without what the readelf of binutils 2.40 does not know.
+
+    It does not print the fixed offsets of the header, and where the return address is at such an offset, which is
+    everywhere on AMD64, it prints `u` for it as for one in its register.
+    """
+    fixed = "CFA fixed RA offset" in text
+    text = re.sub(r"^    CFA fixed .*\n", "", text, flags=re.MULTILINE)
+    return re.sub(r" f(?=(\[s\])?$)", " u", text, flags=re.MULTILINE) if fixed else text

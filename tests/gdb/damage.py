@@ -86,7 +86,7 @@ def damaged(executable: Path, change: Change, folder: Path) -> Path:
     assert len(data) <= size
     content[start : start + size] = data.ljust(size, b"\0")
     at = elf["e_shoff"] + number * elf["e_shentsize"] + _SIZE_FIELD
-    content[at : at + 8] = struct.pack("<Q", len(data))
+    content[at : at + 8] = len(data).to_bytes(8, "little" if elf.little_endian else "big")
     copy = folder / executable.name
     copy.write_bytes(content)
     shutil.copymode(executable, copy)

@@ -1,0 +1,63 @@
+"""The command; see the package."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.fuzz.campaign import Failure, made, prepare, run
+from tests.fuzz.target import exercise
+
+_AT_ONCE = 1000
+_FAILURES = Path(__file__).resolve().parents[2] / ".cache" / "fuzz"
+
+
+def main() -> int:
+    """Run the command; return its exit status: 1 after a failure."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Try damaged SFrame sections.")
+    parser.add_argument("--count", type=int, default=20_000, metavar="N", help="how many inputs (default: 20000)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="the first one's number (default: 0)")
+    parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count(), metavar="N", help="how many processes")
+    parser.add_argument("--number", type=int, metavar="N", help="try one input, without bounds")
+    options = parser.parse_args()
+    if options.number is not None:
+        seen: Counter[str] = Counter()
+        exercise(made(options.number), seen)
+        print(dict(seen))
+        return 0
+    return _campaign(options.first, options.count, options.jobs)
+
+
+def _campaign(first: int, count: int, jobs: int) -> int:
+    started = time.monotonic()
+    seen: Counter[str] = Counter()
+    failures: list[Failure] = []
+    inputs = 0
+    with multiprocessing.get_context("spawn").Pool(jobs, prepare) as pool:
+        for result in pool.imap_unordered(run, _ranges(first, first + count)):
+            inputs += result.inputs
+            seen += result.seen
+            failures += result.failures
+            if sys.stderr.isatty():
+                print(f"\r{inputs:,} inputs, {len(failures)} failures", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    for failure in failures:
+        print(f"input {failure.number} ({failure.seed}): {failure.what}; kept as {failure.keep(_FAILURES).name}")
+    print(f"inputs {first:,} to {first + count - 1:,}: {inputs:,} tried in {time.monotonic() - started:.0f} s")
+    print("; ".join(f"{what}: {number:,}" for what, number in sorted(seen.items())))
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+def _ranges(first: int, end: int) -> Iterator[range]:
+    return (range(start, min(start + _AT_ONCE, end)) for start in range(first, end, _AT_ONCE))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,92 @@
+"""Many inputs, each within its bounds of time and memory; each has a number, and the number makes it again."""
+
+from __future__ import annotations
+
+import functools
+import resource
+import signal
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import NamedTuple
+
+from tests.fuzz.mutations import Mutator
+from tests.fuzz.seeds import Seed, seeds
+from tests.fuzz.target import exercise
+
+SECONDS = 1.0
+"""So long one input may take."""
+MEMORY = 200 << 20
+"""So many bytes all inputs of a process may take beyond what it had before the first."""
+
+
+class Failure(NamedTuple):
+    """An input that was not survived."""
+
+    number: int
+    seed: str
+    what: str
+    data: bytes
+
+    def keep(self, folder: Path) -> Path:
+        """Write the input to a file, and return its path."""
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"input-{self.number}"
+        path.write_bytes(self.data)
+        return path
+
+
+class Result(NamedTuple):
+    """What came of some inputs."""
+
+    inputs: int
+    seen: Counter[str]
+    failures: tuple[Failure, ...]
+
+
+class _TooSlow(BaseException):
+    """Not an Exception: nothing but the campaign is to catch it."""
+
+
+@functools.cache
+def _mutator() -> Mutator:
+    return Mutator(seeds())
+
+
+def made(number: int) -> Seed:
+    """The input of a number."""
+    return _mutator().mutate(Random(number))
+
+
+def prepare() -> None:
+    """Bound this process, for good: an input that takes too much memory or time becomes an exception."""
+    made(0)  # before memory is measured
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limit = pages * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    # Processor time: on a busy machine the clock would blame the input.
+    signal.signal(signal.SIGPROF, _too_slow)
+
+
+def run(numbers: Iterable[int]) -> Result:
+    """Try the inputs of some numbers, in a process that is prepared."""
+    seen: Counter[str] = Counter()
+    failures, inputs = [], 0
+    for number in numbers:
+        section = made(number)
+        inputs += 1
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        try:
+            exercise(section, seen)
+        except (Exception, _TooSlow) as error:  # noqa: BLE001  # that is what is looked for
+            what = f"{type(error).__name__}: {error}"
+            failures.append(Failure(number, section.name, what, section.data))
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    return Result(inputs, seen, tuple(failures))
+
+
+def _too_slow(number: int, frame: FrameType | None) -> None:
+    raise _TooSlow(f"over {SECONDS} s")

@@ -1,0 +1,99 @@
+"""A short campaign, and that a campaign finds what it is there to find."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from sframe_unwind.section import Section
+from tests.fuzz import campaign, target
+from tests.fuzz.fields import fields
+from tests.fuzz.mutations import Mutator
+from tests.fuzz.seeds import Seed, seeds
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+COUNT = 12_000
+
+
+def test_a_short_campaign() -> None:
+    """In processes of its own, whose time and memory are bounded."""
+    command = [sys.executable, "-m", "tests.fuzz", "--count", str(COUNT), "--first", "1000000000", "--jobs", "1"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{COUNT:,} tried" in done.stdout
+    assert done.stdout.endswith("\n0 failures\n")
+
+
+@pytest.mark.parametrize("seed", seeds(), ids=lambda seed: seed.name.replace(" ", "-"))
+def test_an_undamaged_section_is_answered(seed: Seed) -> None:
+    seen: Counter[str] = Counter()
+    target.exercise(seed, seen)
+    assert seen["answered"] == 1
+    assert seen["rows"] > 0
+    assert seen["lookups answered"] > 0
+    assert not seen["functions refused"]
+    assert not seen["lookups refused"]
+
+
+@pytest.mark.parametrize("seed", seeds(), ids=lambda seed: seed.name.replace(" ", "-"))
+def test_the_fields_are_all_there_is(seed: Seed) -> None:
+    """Every byte is a field's, but for the auxiliary header and the gaps between tables."""
+    section = Section(seed.data, seed.address)
+    covered = {at for field in fields(section) for at in range(field.offset, field.offset + field.size)}
+    unknown = len(seed.data) - len(covered)
+    extra = sum(table.header.aux_size for table in section.tables)
+    assert unknown <= extra + 8 * len(section.tables)
+    assert {field.byteorder for field in fields(section)} == {section.tables[0].header.byteorder}
+
+
+def test_the_same_number_makes_the_same_input() -> None:
+    assert campaign.made(7) == campaign.made(7)
+    assert len({campaign.made(number).data for number in range(100)}) > 95
+
+
+def test_the_inputs_are_of_every_seed_and_kind() -> None:
+    seen: Counter[str] = Counter()
+    for number in range(2000):
+        section = campaign.made(number)
+        seen[section.name] += 1
+        target.exercise(section, seen)
+    assert {seed.name for seed in seeds()} <= set(seen)
+    for what in ("answered", "rejected", "functions refused", "lookups refused", "end: corrupt data"):
+        assert seen[what] > 20, what
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("raise KeyError('x')", "KeyError: 'x'"),
+        ("while True: pass", "_TooSlow: over 1.0 s"),
+        ("bytearray(300 << 20)", "MemoryError"),
+    ],
+)
+def test_a_campaign_finds(fault: str, said: str) -> None:
+    """What it promises to find: an undocumented exception, a hang, too much memory; planted where all inputs pass."""
+    program = f"""
+from tests.fuzz import campaign
+def exercise(section, seen):
+    {fault}
+campaign.exercise = exercise
+campaign.prepare()
+print(campaign.run([3]).failures[0].what)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.startswith(said), done.stdout
+
+
+def test_splicing_joins_two_sections() -> None:
+    """One mutation looks at another seed; the others are seen to work by the counts above."""
+    mutator = Mutator(seeds())
+    data = bytearray(seeds()[0].data)
+    mutator.splice(Random(1), data)
+    assert any(bytes(data[-20:]) == seed.data[-20:] for seed in seeds()[1:])
