@@ -204,7 +204,7 @@ class Table:
         # An empty function contains no pc, but can stand between the pc and the function that does.
         for index in range(low - 1, -1, -1):
             start, size = self.extent(index)
-            if pc < start + size:
+            if start <= pc < start + size:  # where the order is a lie, the start can be anywhere
                 return index
             if size:
                 break
