@@ -1,4 +1,4 @@
-"""DWARF CFI of a file, reduced to what SFrame tracks: CFA, return address and frame pointer, as the same rules.
+"""DWARF CFI, reduced to what SFrame tracks: CFA, return address and frame pointer, as the same rules.
 
 pyelftools reads the entries and their instructions.  The rows are made here: its own decoder scales
 ``DW_CFA_def_cfa_sf`` by the wrong factor and skips the state of signed return addresses.
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, Union
 
 from elftools.dwarf.callframe import FDE
 from elftools.dwarf.structs import DWARFStructs
-from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.abi import Abi
 from sframe_unwind.dwarf_expression import NotAPlaceError, evaluate
@@ -69,51 +68,6 @@ class CfiFunction(NamedTuple):
     def row_at(self, pc: int) -> Row:
         """Return the row for an address of the function."""
         return self.rows[max(bisect_right(self.starts, pc) - 1, 0)]
-
-
-class Cfi:
-    """All CFI of a file, ``.eh_frame`` and ``.debug_frame``.
-
-    :raises FormatError: it is malformed, or has an instruction that is not known.
-    """
-
-    def __init__(self, elf: ELFFile, abi: Abi) -> None:
-        self._abi = abi
-        dwarf = elf.get_dwarf_info()
-        self._structs = dwarf.structs
-        found: dict[tuple[int, int], FDE] = {}
-        for present, entries in ((dwarf.has_EH_CFI, dwarf.EH_CFI_entries), (dwarf.has_CFI, dwarf.CFI_entries)):
-            if present():
-                for entry in entries():
-                    if isinstance(entry, FDE) and entry["address_range"]:
-                        start = entry["initial_location"]
-                        found.setdefault((start, start + entry["address_range"]), entry)
-        self._entries = [found[key] for key in sorted(found)]
-        self._ranges = sorted(found)
-        self._functions: dict[int, CfiFunction] = {}
-
-    def ranges(self) -> list[tuple[int, int]]:
-        """Return start and end address of each FDE, in order."""
-        return list(self._ranges)
-
-    def function_at(self, pc: int) -> CfiFunction | None:
-        """Return the rows of the FDE that contains an address.
-
-        :raises FormatError: an instruction of it is not known.
-        """
-        at = bisect_right(self._ranges, (pc, 1 << 64)) - 1
-        if at < 0 or pc >= self._ranges[at][1]:
-            return None
-        if at not in self._functions:
-            self._functions[at] = decode(self._entries[at], self._abi)
-        return self._functions[at]
-
-    def rule(self, row: Row, pc: int) -> Rule:
-        """Return the rule that a row amounts to at an address.
-
-        :raises NotAPlaceError: SFrame has no words for it.
-        """
-        return to_rule(self._structs, self._abi, row, pc)
 
 
 def to_rule(structs: DWARFStructs, abi: Abi, row: Row, pc: int) -> Rule:

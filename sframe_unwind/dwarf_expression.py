@@ -7,6 +7,7 @@ That is what the assemblers write for PLT entries (the CFA depends on the pc, wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Callable, Union
 
 from elftools.dwarf.dwarf_expr import DWARFExprParser
@@ -21,7 +22,7 @@ class NotAPlaceError(Exception):
     """The expression computes something else; the message names the operation."""
 
 
-def evaluate(structs: Any, expression: Sequence[int], pc: int, pc_register: int, on_cfa: bool) -> Place:
+def evaluate(structs: Any, expression: tuple[int, ...], pc: int, pc_register: int, on_cfa: bool) -> Place:
     """Return the place that an expression computes.
 
     :param structs: pyelftools' structures, for byte order and sizes.
@@ -32,7 +33,7 @@ def evaluate(structs: Any, expression: Sequence[int], pc: int, pc_register: int,
     :raises NotAPlaceError: it does not amount to a place.
     """
     stack: list[Value] = [Place(CFA, 0, False)] if on_cfa else []
-    for operation in DWARFExprParser(structs).parse_expr(list(expression)):
+    for operation in _parsed(structs, expression):
         try:
             _apply(stack, operation.op_name, operation.args, pc, pc_register)
         except IndexError:
@@ -40,6 +41,19 @@ def evaluate(structs: Any, expression: Sequence[int], pc: int, pc_register: int,
     if not stack or not isinstance(stack[-1], Place):
         raise NotAPlaceError("a constant")
     return stack[-1]
+
+
+def reads(structs: Any, expression: tuple[int, ...], register: int) -> bool:
+    """Return whether an expression adds to the value of a register.
+
+    :param register: its DWARF number.
+    """
+    return any(operation.op_name == f"DW_OP_breg{register}" for operation in _parsed(structs, expression))
+
+
+@lru_cache(maxsize=256)
+def _parsed(structs: Any, expression: tuple[int, ...]) -> list[Any]:
+    return list(DWARFExprParser(structs).parse_expr(list(expression)))
 
 
 def _apply(stack: list[Value], name: str, args: Sequence[int], pc: int, pc_register: int) -> None:

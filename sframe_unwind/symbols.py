@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from typing import NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.elf import PathLike, opened
+from sframe_unwind.layout import Layout
+from sframe_unwind.relocation import SYMBOL, records, symbol_values
 
 _LOCAL = 0
 _KINDS = (0, 2, 10)
 """Symbol types: none (assembly sources forget to give one), function, indirect function."""
-_SIZE = 24
 
 
 class Symbol(NamedTuple):
@@ -34,15 +34,31 @@ class Symbols:
         self._starts = [symbol.address for symbol in self._symbols]
 
     def name(self, address: int) -> str | None:
-        """Return ``symbol`` or ``symbol+0x10`` for an address; ``None`` where no symbol is at or before it."""
-        at = bisect_right(self._starts, address) - 1
-        if at < 0:
+        """Return ``symbol`` or ``symbol+0x10`` for an address; ``None`` where no symbol covers it."""
+        found = self.find(address)
+        if found is None:
             return None
-        symbol = self._symbols[at]
-        offset = address - symbol.address
-        if offset >= max(symbol.size, 1):
-            return None
+        symbol, offset = found
         return f"{symbol.name}+{offset:#x}" if offset else symbol.name
+
+    def find(self, address: int) -> tuple[Symbol, int] | None:
+        """Return the symbol that covers an address, and how many bytes into it that is.
+
+        One without a size, as assembly sources forget to give it, reaches to the next.
+        """
+        following = bisect_right(self._starts, address)
+        if not following:
+            return None
+        symbol = self._symbols[following - 1]
+        end = symbol.address + symbol.size
+        if not symbol.size:
+            # It may be a label in a function.
+            sized = next((other for other in reversed(self._symbols[:following]) if other.size), symbol)
+            if address < sized.address + sized.size:
+                symbol, end = sized, sized.address + sized.size
+            elif following < len(self._starts):
+                end = self._starts[following]
+        return (symbol, address - symbol.address) if address < max(end, symbol.address + 1) else None
 
     def addresses(self, name: str) -> list[int]:
         """Return the addresses of all functions with a name, in ascending order."""
@@ -57,20 +73,25 @@ def read_symbols(path: PathLike) -> Symbols:
     :raises FileError: the file cannot be read.
     """
     with opened(path) as elf:
-        if elf["e_type"] == "ET_REL":
-            return Symbols([])
-        for kind in ("SHT_SYMTAB", "SHT_DYNSYM"):
-            for section in elf.iter_sections():
-                if section["sh_type"] == kind:
-                    return Symbols(_decode(elf, section.data(), elf.get_section(section["sh_link"]).data()))
+        return Symbols([]) if elf["e_type"] == "ET_REL" else symbols_of(elf)
+
+
+def symbols_of(elf: ELFFile, layout: Layout | None = None) -> Symbols:
+    """Read the symbols of an ELF file that is open.
+
+    :param layout: where the sections of an object file lie.
+    """
+    for kind in ("SHT_SYMTAB", "SHT_DYNSYM"):
+        for number, section in enumerate(elf.iter_sections()):
+            if section["sh_type"] == kind:
+                addresses = symbol_values(elf, number, layout.addresses if layout and layout.relocatable else ())
+                return Symbols(_decode(elf, section.data(), addresses, elf.get_section(section["sh_link"]).data()))
     return Symbols([])
 
 
-def _decode(elf: ELFFile, entries: bytes, names: bytes) -> list[Symbol]:
-    # pyelftools makes an object of each, which takes seconds for what this does in a tenth of one.
-    layout = struct.Struct(("<" if elf.little_endian else ">") + "IBBHQQ")
+def _decode(elf: ELFFile, entries: bytes, addresses: list[int], names: bytes) -> list[Symbol]:
     symbols = []
-    for at, info, _, section, address, size in layout.iter_unpack(entries[: len(entries) // _SIZE * _SIZE]):
+    for address, (at, info, _, section, _, size) in zip(addresses, records(elf, SYMBOL, entries)):
         if section and info & 0xF in _KINDS and (end := names.find(b"\0", at)) > at and names[at] != ord("$"):
             name = names[at:end].decode("utf-8", "backslashreplace")
             symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name))

@@ -1,4 +1,4 @@
-"""Packages of any Debian release, unpacked into a folder and never installed.
+"""Packages of any Debian release, binaries and sources, fetched into a folder and never installed.
 
 apt does the fetching, as it does for the system: it checks the release's signature, the index against the
 release, and every package against the index. It runs on folders of its own, so that the system's sources,
@@ -78,28 +78,45 @@ def unpack(suite: str, packages: Sequence[str], folder: Path) -> None:
     `folder` must exist and have no `root` yet; the downloads are removed from it at the end.
     Raises FetchError when a package cannot be had or fails a check.
     """
-    mirror = system_mirror()
     base = folder / "apt"
-    for part in ("etc/preferences.d", "etc/sources.list.d", "state/lists/partial", "cache/archives/partial"):
-        (base / part).mkdir(parents=True)
-    # With nothing installed, apt resolves every dependency down to the C library.
-    (base / "state/status").touch()
-    (base / "etc/sources.list").write_text(f"deb [signed-by={mirror.keyring}] {mirror.uri} {suite} main\n")
-    configuration = base / "apt.conf"
-    configuration.write_text(CONFIGURATION.format(base=base))
-    apt = ["apt-get", "-c", str(configuration), "-qq", "--yes"]
-    _run([*apt, "update"])
+    apt = _private_apt("deb", suite, base)
     _run([*apt, "install", "--download-only", *packages])
     for package in sorted((base / "cache/archives").glob("*.deb")):
         _run(["dpkg-deb", "--extract", str(package), str(folder / "root")])
     shutil.rmtree(base)
 
 
-def _run(command: Sequence[str]) -> str:
+def fetch_sources(suite: str, packages: Sequence[str], folder: Path) -> None:
+    """Fetch the files of which the source packages of the release `suite` are made into `folder`, which must exist.
+
+    Raises FetchError when a package cannot be had or fails a check.
+    """
+    base = folder / "apt"
+    apt = _private_apt("deb-src", suite, base)
+    _run([*apt, "source", "--download-only", *packages], folder)
+    shutil.rmtree(base)
+
+
+def _private_apt(kind: str, suite: str, base: Path) -> list[str]:
+    """The words that begin a command for an apt that has its folders in `base` and knows one release."""
+    mirror = system_mirror()
+    for part in ("etc/preferences.d", "etc/sources.list.d", "state/lists/partial", "cache/archives/partial"):
+        (base / part).mkdir(parents=True)
+    # With nothing installed, apt resolves every dependency down to the C library.
+    (base / "state/status").touch()
+    (base / "etc/sources.list").write_text(f"{kind} [signed-by={mirror.keyring}] {mirror.uri} {suite} main\n")
+    configuration = base / "apt.conf"
+    configuration.write_text(CONFIGURATION.format(base=base))
+    apt = ["apt-get", "-c", str(configuration), "-qq", "--yes"]
+    _run([*apt, "update"])
+    return apt
+
+
+def _run(command: Sequence[str], folder: Path | None = None) -> str:
     """Standard output of a command; FetchError with its first line of complaint when it fails."""
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment, cwd=folder)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise FetchError(f"{command[0]}: {error}") from error
     if done.returncode != 0:

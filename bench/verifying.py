@@ -1,0 +1,57 @@
+"""Comparing all of a program's SFrame with its DWARF unwind data, against pyelftools' decoding the latter alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench import program
+from bench.decoding import decode_dwarf
+from bench.report import BenchError, Row, Target, Unavailable, medians, ratios
+from bench.timing import alternate
+from sframe_unwind.verify import verify
+
+PART = "verify"
+SLOWER = Target(3)
+MEMORY = Target(400)
+ROUNDS = 3
+
+_PEAK = """
+import resource, sys
+from sframe_unwind.verify import verify
+verify(sys.argv[1])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+_TIMEOUT = 300
+
+
+def rows() -> Iterator[Row]:
+    """Measure from the file to the verdict, and the memory of a process that does nothing else."""
+    what = f"{program.FUNCTIONS:,} functions"
+    try:
+        path = program.build(3)
+    except Unavailable as error:
+        yield Row(PART, what, (), "", SLOWER, str(error))
+        return
+    times = alternate(ROUNDS, {"verify": lambda: _verify(path), "pyelftools": lambda: decode_dwarf(path)})
+    slower = ratios(times["verify"], times["pyelftools"])
+    yield Row(PART, f"{what}: verify / pyelftools", slower, "x", SLOWER, medians("s", **times))
+    yield Row(PART, f"{what}: peak memory", [_peak(path)], "MB", MEMORY)
+
+
+def _verify(path: Path) -> None:
+    verdict = verify(path)
+    if verdict.both != program.FUNCTIONS or verdict.disagreements:
+        found = f"{verdict.both} functions and {len(verdict.disagreements)} disagreements"
+        raise BenchError(f"{path}: {found}, expected {program.FUNCTIONS} and none")
+
+
+def _peak(path: Path) -> float:
+    """Return the peak memory in units of a million bytes."""
+    command = [sys.executable, "-c", _PEAK, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    if done.returncode:
+        raise BenchError(f"verify: exit status {done.returncode}: {done.stderr.strip()[-200:]}")
+    return int(done.stdout) * 1024 / 1e6

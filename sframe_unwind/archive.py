@@ -1,0 +1,105 @@
+"""Members of ``ar`` archives: GNU's and BSD's forms, and thin archives, whose members are files of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from sframe_unwind.errors import FileError
+
+MAGIC, THIN_MAGIC = b"!<arch>\n", b"!<thin>\n"
+
+_HEADER_SIZE = 60
+_NAME, _SIZE, _END = slice(0, 16), slice(48, 58), slice(58, 60)
+_HEADER_END = b"`\n"
+_LONG_NAMES = b"//"
+_SYMBOL_TABLES = (b"/", b"/SYM64/", b"__.SYMDEF", b"__.SYMDEF SORTED", b"__.SYMDEF_64")
+_BSD_LONG_NAME = b"#1/"
+
+
+class Member(NamedTuple):
+    """One file in an archive."""
+
+    name: str
+    file: Path
+    """Where its contents stand: the archive, or what a thin archive refers to."""
+    offset: int
+    size: int | None
+    """In bytes; ``None``: to the end of the file, which can have changed since a thin archive was made."""
+
+
+def is_archive(start: bytes) -> bool:
+    """Return whether a file that begins with these (at least 8) bytes is an archive."""
+    return start.startswith((MAGIC, THIN_MAGIC))
+
+
+def members(path: Path) -> Iterator[Member]:
+    """Yield the members of an archive in order.
+
+    :raises FileError: it cannot be read, is truncated or malformed.
+    """
+    try:
+        with path.open("rb") as stream:
+            yield from _members(path, stream)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}") from error
+
+
+def _members(path: Path, stream: BinaryIO) -> Iterator[Member]:
+    thin = stream.read(len(MAGIC)) == THIN_MAGIC
+    long_names = b""
+    for name, content, size in _headers(path, stream, thin):
+        length = 0
+        if name == _LONG_NAMES:
+            long_names = stream.read(size)
+            continue
+        if number := _number(name, _BSD_LONG_NAME):
+            length = number
+            name = stream.read(length).rstrip(b"\0")
+        elif _number(name, b"/") is not None:
+            name = _long_name(path, long_names, name)
+        if name in _SYMBOL_TABLES:
+            continue
+        text = name.rstrip(b"/").decode("utf-8", "surrogateescape")
+        if thin:
+            yield Member(text, path.parent / text, 0, None)
+        else:
+            yield Member(text, path, content + length, max(size - length, 0))
+
+
+def _headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, int, int]]:
+    """Yield name, offset of the contents and their size; the stream then stands at the contents.
+
+    A thin archive contains its tables alone.
+    """
+    available = path.stat().st_size
+    offset = len(MAGIC)
+    while offset < available:
+        stream.seek(offset)
+        header = stream.read(_HEADER_SIZE)
+        if header[_END] != _HEADER_END or not header[_SIZE].strip().isdigit():
+            raise FileError(f"{path}: malformed archive: expected the header of a member at {offset:#x}")
+        name, content, size = header[_NAME].rstrip(b" "), offset + _HEADER_SIZE, int(header[_SIZE])
+        end = content if thin and name not in (_LONG_NAMES, *_SYMBOL_TABLES) else content + size
+        if end > available:
+            raise FileError(f"{path}: truncated archive: a member ends at {end:#x}, the file at {available:#x}")
+        yield name, content, size
+        offset = end + end % 2
+
+
+def _number(name: bytes, prefix: bytes) -> int | None:
+    """Return the number with which a name goes on behind a prefix, ``None`` where it does not."""
+    digits = name[len(prefix) :].partition(b":")[0]
+    return int(digits) if name.startswith(prefix) and digits.isdigit() else None
+
+
+def _long_name(path: Path, names: bytes, reference: bytes) -> bytes:
+    """Return the name that a header refers to, as ``/OFFSET`` in the table of long names."""
+    if b":" in reference:
+        raise FileError(f"{path}: a thin archive that refers to the members of another archive: name that one instead")
+    start = _number(reference, b"/") or 0
+    end = names.find(b"\n", start)
+    if end < 0:
+        raise FileError(f"{path}: malformed archive: no long name at {start}")
+    return names[start:end]

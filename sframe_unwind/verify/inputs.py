@@ -1,0 +1,136 @@
+"""What there is to verify behind the names that a user gives: files, members of archives, all below a directory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import NamedTuple
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind import archive, elf
+from sframe_unwind.errors import FileError, SFrameError
+from sframe_unwind.verify import verify, verify_elf
+from sframe_unwind.verify.verdict import Verdict
+
+_ELF64_MAGIC = b"\x7fELF\x02"
+_MAGIC_SIZE = 8
+
+
+class Input(NamedTuple):
+    """One ELF file."""
+
+    name: str
+    """As the user is told: a path, or ``lib.a(member.o)``."""
+    member: archive.Member | None
+    """``None``: the name is the path of a file by itself."""
+
+
+class Failure(NamedTuple):
+    """What cannot be looked at, and why."""
+
+    name: str
+    error: str
+
+    def __str__(self) -> str:
+        return self.error if self.error.startswith(f"{self.name}: ") else f"{self.name}: {self.error}"
+
+
+def inputs(names: list[str]) -> Iterator[Input | Failure]:
+    """Yield what names stand for: an archive for its members with SFrame, a directory for all such files below it."""
+    for name in names:
+        found = False
+        for item in _directory(Path(name)) if Path(name).is_dir() else _file(Path(name)):
+            found = True
+            yield item
+        if not found:
+            yield Failure(name, f"nothing with a {elf.SECTION_NAME} section in it")
+
+
+def answer(item: Input | Failure) -> Verdict | Failure:
+    """Verify one file."""
+    if isinstance(item, Failure):
+        return item
+    try:
+        if item.member is None:
+            return verify(item.name)
+        stream = BytesIO(_contents(item.member))
+        with elf.parsed(stream, item.name) as file:
+            return verify_elf(file, item.name)
+    except SFrameError as error:
+        return Failure(item.name, str(error))
+
+
+def _file(path: Path) -> Iterator[Input | Failure]:
+    try:
+        start = _start(path)
+        if archive.is_archive(start):
+            yield from _archive(path)
+        else:
+            yield Input(str(path), None)
+    except FileError as error:
+        yield Failure(str(path), str(error))
+
+
+def _directory(folder: Path) -> Iterator[Input | Failure]:
+    failures: list[OSError] = []
+    for base, folders, files in os.walk(folder, onerror=failures.append):
+        folders.sort()
+        for path in (Path(base, name) for name in sorted(files)):
+            if path.is_symlink() or not path.is_file():
+                continue
+            try:
+                start = _start(path)
+                if archive.is_archive(start):
+                    yield from _archive(path)
+                elif start.startswith(_ELF64_MAGIC):
+                    with elf.opened(path) as file:
+                        worth = _has_sframe(file)
+                    if worth:
+                        yield Input(str(path), None)
+            except FileError as error:
+                yield Failure(str(path), str(error))
+    for failure in failures:
+        yield Failure(str(failure.filename), failure.strerror or str(failure))
+
+
+def _archive(path: Path) -> Iterator[Input | Failure]:
+    """Yield the members with SFrame; others (no ELF file, assembled without) are not asked for."""
+    for member in archive.members(path):
+        name = f"{path}({member.name})"
+        try:
+            contents = _contents(member)
+            if contents.startswith(_ELF64_MAGIC):
+                with elf.parsed(BytesIO(contents), name) as file:
+                    worth = _has_sframe(file)
+                if worth:
+                    yield Input(name, member)
+        except FileError as error:
+            yield Failure(name, str(error))
+
+
+def _has_sframe(file: ELFFile) -> bool:
+    return bool(elf.sframe_sections(file)) or any(
+        segment["p_type"] in elf.PT_GNU_SFRAME and segment["p_filesz"] for segment in file.iter_segments()
+    )
+
+
+def _start(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            return stream.read(_MAGIC_SIZE)
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}") from error
+
+
+def _contents(member: archive.Member) -> bytes:
+    if member.file.exists() and not member.file.is_file():  # a thin archive can name anything
+        raise FileError(f"{member.file}: not a regular file")
+    try:
+        with member.file.open("rb") as stream:
+            stream.seek(member.offset)
+            return stream.read(member.size)
+    except OSError as error:
+        raise FileError(f"{member.file}: {error.strerror or error}") from error

@@ -1,0 +1,156 @@
+"""What comparing one file's SFrame with its DWARF CFI found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, NamedTuple
+
+from sframe_unwind.layout import Spot
+
+
+class Outcome(str, Enum):
+    """How a function came out."""
+
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+    SFRAME_ONLY = "SFrame only"
+    DWARF_ONLY = "DWARF only"
+    NOT_EXPRESSIBLE = "not expressible"
+    """DWARF only, and its CFI says why: SFrame has no words for it."""
+
+
+class Words(NamedTuple):
+    """A rule in words."""
+
+    cfa: str
+    ra: str
+    fp: str
+
+
+class Line(NamedTuple):
+    """What both say at one address."""
+
+    spot: Spot
+    sframe: Words
+    dwarf: Words
+    differs: tuple[str, ...]
+    """In which of ``cfa``, ``ra``, ``fp``; none where they agree."""
+
+
+class Disagreement(NamedTuple):
+    """One value on which the two differ at one address."""
+
+    spot: Spot
+    function: str
+    """Name, and offset from it; empty where no symbol says."""
+    what: str
+    """``cfa``, ``ra`` or ``fp``."""
+    sframe: str
+    dwarf: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``verify --json`` has it."""
+        return {
+            "address": self.spot.address,
+            "section": self.spot.section,
+            "function": self.function,
+            "what": self.what,
+            "sframe": self.sframe,
+            "dwarf": self.dwarf,
+        }
+
+
+class Function(NamedTuple):
+    """A function that at least one of the two describes."""
+
+    spot: Spot
+    size: int
+    """In bytes."""
+    name: str
+    """Empty where no symbol says."""
+    outcome: Outcome
+    reason: str
+    """Why only one describes it, where that can be told."""
+    lines: tuple[Line, ...]
+    """All that was compared, where they disagree."""
+
+
+class Sizes(NamedTuple):
+    """Lengths in bytes of a file's sections."""
+
+    sframe: int
+    eh_frame: int
+    eh_frame_hdr: int
+    debug_frame: int
+    code: int
+    """All sections with instructions."""
+    not_described: int
+    """Of the code, what neither SFrame nor DWARF CFI describes; padding between functions is part of it."""
+
+
+class Verdict(NamedTuple):
+    """What the comparison of one file found."""
+
+    file: str
+    functions: tuple[Function, ...]
+    addresses_compared: int
+    disagreements: tuple[Disagreement, ...]
+    sizes: Sizes
+
+    def count(self, *outcomes: Outcome) -> int:
+        """Return how many functions came out so."""
+        return sum(function.outcome in outcomes for function in self.functions)
+
+    @property
+    def both(self) -> int:
+        """How many functions both describe."""
+        return self.count(Outcome.AGREES, Outcome.DISAGREES)
+
+    @property
+    def sframe_only(self) -> int:
+        """How many functions SFrame alone describes."""
+        return self.count(Outcome.SFRAME_ONLY)
+
+    @property
+    def dwarf_only(self) -> int:
+        """How many functions DWARF alone describes, whether or not it is known why."""
+        return self.count(Outcome.DWARF_ONLY, Outcome.NOT_EXPRESSIBLE)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the file as ``verify --json`` has it."""
+        return {
+            "file": self.file,
+            "functions": {"both": self.both, "sframe_only": self.sframe_only, "dwarf_only": self.dwarf_only},
+            "addresses_compared": self.addresses_compared,
+            "disagreements": [disagreement.to_json() for disagreement in self.disagreements],
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Yield the file as ``verify`` prints it."""
+        count = len(self.disagreements)
+        yield (
+            f"{self.file}: {self.both} functions in both, {self.sframe_only} in SFrame only,"
+            f" {self.dwarf_only} in DWARF only; {self.addresses_compared} addresses compared,"
+            f" {count or 'no'} disagreement{'' if count == 1 else 's'}"
+        )
+        for difference in self.disagreements:
+            place = named(difference.spot, difference.function)
+            yield f"  {place}: {difference.what}: SFrame {difference.sframe}; DWARF {difference.dwarf}"
+        for function in self.functions:
+            if function.outcome is Outcome.SFRAME_ONLY:
+                yield _one_sided("SFrame only", function)
+        for function in self.functions:
+            if function.outcome in (Outcome.DWARF_ONLY, Outcome.NOT_EXPRESSIBLE):
+                yield _one_sided("DWARF only", function)
+
+
+def _one_sided(title: str, function: Function) -> str:
+    reason = f" ({function.reason})" if function.reason else ""
+    return f"  {title}: {named(function.spot, function.name)}{reason}"
+
+
+def named(spot: Spot, name: str) -> str:
+    """Return an address with the name of the function; where it has none, the section can tell what it is."""
+    name = name or (f"({spot.section})" if spot.section and not spot.relative else "")
+    return f"{spot} {name}".rstrip()

@@ -1,0 +1,88 @@
+"""Pages in a real browser: Debian's Chromium, without a window."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+TIMEOUT = 60
+"""Seconds that the browser may take."""
+
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1200,900"),
+)
+DARK = "--blink-settings=preferredColorScheme=0"
+
+_WITHOUT_END = ("meta", "input", "br", "img", "link")
+
+
+class Element:
+    """An element of a page that was rendered."""
+
+    def __init__(self, tag: str, attributes: dict[str, str]) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.children: list[Element | str] = []
+
+    @property
+    def text(self) -> str:
+        """All the text in it."""
+        return "".join(child if isinstance(child, str) else child.text for child in self.children)
+
+    def all(self, tag: str) -> list[Element]:
+        """All elements of a kind in it."""
+        inside = [child for child in self.children if isinstance(child, Element)]
+        return [found for child in inside for found in ([child] if child.tag == tag else []) + child.all(tag)]
+
+    def by_id(self, name: str) -> Element:
+        """The element in it with an id."""
+        return next(found for found in self._everything() if found.attributes.get("id") == name)
+
+    def _everything(self) -> list[Element]:
+        inside = [child for child in self.children if isinstance(child, Element)]
+        return [found for child in inside for found in (child, *child._everything())]
+
+
+class _Parser(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.root = Element("", {})
+        self._open = [self.root]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        element = Element(tag, {name: value or "" for name, value in attrs})
+        self._open[-1].children.append(element)
+        if tag not in _WITHOUT_END:
+            self._open.append(element)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop().tag == tag
+
+    def handle_data(self, data: str) -> None:
+        self._open[-1].children.append(data)
+
+
+def render(page: Path, *flags: str, script: str = "") -> Element:
+    """What a page is after its scripts have run; skips the test where there is no browser.
+
+    :param script: runs behind the page's own; what it returns stands in the element `result`.
+    """
+    chromium = shutil.which("chromium") or ""
+    if not chromium:
+        pytest.skip("chromium is not installed: the page that verify writes stays untested")
+    if script:
+        body = f'document.body.append(make("pre", {{ id: "result" }}, String((() => {{ {script} }})())));'
+        page = Path(shutil.copy(page, page.with_suffix(".scripted.html")))
+        page.write_text(page.read_text(encoding="utf-8").replace("</body>", f"<script>{body}</script></body>"), "utf-8")
+    with tempfile.TemporaryDirectory() as profile:
+        command = [chromium, *FLAGS, *flags, f"--user-data-dir={profile}", "--dump-dom", page.as_uri()]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    parser = _Parser()
+    parser.feed(done.stdout)
+    return parser.root

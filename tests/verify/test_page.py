@@ -1,0 +1,182 @@
+"""The page that `verify --html` writes, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.cli import main
+from sframe_unwind.layout import Spot
+from sframe_unwind.verify import verify
+from sframe_unwind.verify.page import page
+from sframe_unwind.verify.verdict import Function, Outcome, Sizes, Verdict
+from tests.core.objects import run, tools_for
+from tests.samples.build import build
+from tests.verify.browser import DARK, Element, render
+
+NASTY = "</script><img src=x onerror=alert(1)>&amp;<!--"
+"""A name, of a function or of a file, that would be part of the page if it were not escaped."""
+
+FUNCTIONS = 20_000
+
+PIXELS = """
+    const map = byId("map"), counts = {};
+    const pixels = map.getContext("2d").getImageData(0, 0, map.width, map.height).data;
+    for (let at = 0; at < pixels.length; at += 4) {
+        const key = pixels.slice(at, at + 3).join();
+        counts[key] = (counts[key] || 0) + 1;
+    }
+    const style = getComputedStyle(document.documentElement);
+    const parts = (name) => style.getPropertyValue(name).match(/[0-9a-f]{2}/g);
+    const colour = (name) => parts(name).map((part) => parseInt(part, 16)).join();
+    const back = getComputedStyle(document.body).backgroundColor;
+    return JSON.stringify({ all: pixels.length / 4, found: COLOURS.map((name) => counts[colour(name)] || 0), back });
+"""
+
+
+def written(tmp_path: Path, *files: object, status: int = 1) -> Path:
+    """The page for some files."""
+    result = tmp_path / "page.html"
+    assert main(["verify", "--html", str(result), *map(str, files)]) == status
+    return result
+
+
+def rows(table: Element) -> list[list[str]]:
+    """The cells of a table's rows, without the heads."""
+    return [[cell.text.strip() for cell in row.all("td")] for row in table.all("tr") if row.all("td")]
+
+
+def test_what_the_page_says_is_what_verify_says(tmp_path: Path) -> None:
+    files = [build("plt"), build("realign", version=2), build("leaf", "aarch64")]
+    verdicts = [verify(path) for path in files]
+    missing = tmp_path / "missing"
+    shown = render(written(tmp_path, *files, missing, status=2))
+    functions = [function for verdict in verdicts for function in verdict.functions]
+    wrong = [function for function in functions if function.outcome is Outcome.DISAGREES]
+    compared = sum(verdict.addresses_compared for verdict in verdicts)
+    differences = [entry for verdict in verdicts for entry in verdict.disagreements]
+    assert shown.by_id("verdict").text == (
+        f"3 files, {sum(verdict.both for verdict in verdicts)} functions in both, {compared} addresses compared:"
+        f" {len(differences)} disagreements in {len(wrong)} functions"
+    )
+    assert f"{missing}: No such file or directory" in shown.by_id("failures").text
+    assert int(shown.by_id("map").attributes["data-cells"]) == len(functions) + len(files)
+    (kind,) = rows(shown.by_id("kinds"))
+    assert kind == ["cfa", "rsp + 16", "rsp + 8", str(len(differences)), str(len(wrong))]
+    listed = rows(shown.by_id("functions"))
+    assert [row[0] for row in listed] == [function.name or f"({function.spot.section})" for function in functions]
+    for row, function in zip(listed, functions):
+        assert row[1].startswith(function.outcome.value)
+        assert function.reason in row[1]
+        assert row[2] == str(function.size)
+        assert row[3].endswith(f" {function.spot}")
+    sizes = {row[0]: row[1:5] for row in rows(shown.by_id("sizes"))}
+    for verdict in verdicts:
+        label = next(name for name in sizes if verdict.file.endswith(name))
+        found = [int(number.replace(",", "")) for number in sizes[label]]
+        assert found == [verdict.sizes.code, *verdict.sizes[:3]]
+
+
+def test_both_tables_side_by_side(tmp_path: Path) -> None:
+    program = build("plt_ibt", version=1)
+    lines = [line for function in verify(program).functions for line in function.lines]
+    shown = render(written(tmp_path, program)).by_id("disagreements")
+    found = rows(shown)
+    assert [row[1:] for row in found] == [[*line.sframe, *line.dwarf] for line in lines]
+    marked = [cell.text for cell in shown.all("td") if "wrong" in cell.attributes.get("class", "")]
+    assert marked == [text for line in lines for text in (line.sframe.cfa, line.dwarf.cfa) if line.differs]
+
+
+@pytest.mark.parametrize(("flags", "back"), [((), "rgb(255, 255, 255)"), ((DARK,), "rgb(20, 23, 28)")])
+def test_areas_are_code_sizes(tmp_path: Path, flags: tuple[str, ...], back: str) -> None:
+    """Counted in pixels, in the light and the dark colours; labels and gaps between cells take some."""
+    program = build("realign", version=2)
+    verdict = verify(program)
+    outcomes = list(Outcome)
+    areas = [sum(each.size for each in verdict.functions if each.outcome is outcome) for outcome in outcomes]
+    areas.append(verdict.sizes.not_described)
+    shown = render(written(tmp_path, program), *flags, script=PIXELS)
+    pixels = json.loads(shown.by_id("result").text)
+    assert pixels["back"] == back
+    assert sum(pixels["found"]) > 0.9 * pixels["all"]
+    for found, area in zip(pixels["found"], areas):
+        assert found / sum(pixels["found"]) == pytest.approx(area / sum(areas), abs=0.02)
+        assert (found > 0) == (area > 0)
+
+
+def test_search_filter_and_choice(tmp_path: Path) -> None:
+    script = """
+        const cells = () => Number(byId("map").dataset.cells);
+        const all = cells();
+        const pick = (cell) => drawn.find((entry) => entry[4] === cell);
+        const wrong = functions.find((cell) => cell.outcome === DISAGREES), [x, y, w, h] = pick(wrong);
+        const box = byId("map").getBoundingClientRect();
+        const middle = { clientX: box.left + x + w / 2, clientY: box.top + y + h / 2 };
+        byId("map").dispatchEvent(new MouseEvent("click", middle));
+        const chosen = byId("chosen").textContent;
+        byId("search").value = "Aligned_";
+        byId("search").dispatchEvent(new Event("input"));
+        const found = [cells(), byId("functions").textContent];
+        byId("search").value = "";
+        byId("search").dispatchEvent(new Event("input"));
+        byId("legend").firstChild.click();
+        const fewer = cells();
+        return JSON.stringify({ all, chosen, found, fewer });
+    """
+    program = build("realign", version=2)
+    verdict = verify(program)
+    result = json.loads(render(written(tmp_path, program), script=script).by_id("result").text)
+    assert result["all"] == len(verdict.functions) + 1
+    assert "(.plt.got)" in result["chosen"]
+    assert "rsp + 16" in result["chosen"]
+    assert result["found"][0] == sum("aligned_" in function.name for function in verdict.functions) == 2
+    assert "CFA r10, for which version 2 has no words" in result["found"][1]
+    assert result["fewer"] == result["all"] - verdict.count(Outcome.AGREES)
+
+
+def test_names_are_text(tmp_path: Path) -> None:
+    source, file = tmp_path / "names.s", tmp_path / "<img src=x onerror=alert(2)>&.o"
+    quoted = NASTY.replace('"', '\\"')
+    source.write_text(
+        f'"{quoted}": .cfi_startproc\nnop\n.cfi_endproc\n.type "{quoted}", @function\n.size "{quoted}", 1\n',
+        encoding="ascii",
+    )
+    run(tools_for("amd64", 3) / "as", "--gsframe", "-o", file, source)
+    result = written(tmp_path, file, status=0)
+    shown = render(result)
+    assert [row[0] for row in rows(shown.by_id("functions"))] == [NASTY]
+    assert file.name in shown.by_id("sizes").text
+    assert shown.all("img") == []
+    assert len(shown.all("script")) == 2
+
+
+def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
+    text = written(tmp_path, build("plt")).read_text(encoding="utf-8")
+    assert "default-src 'none'" in text
+    assert not re.search(r"https?:|\bsrc=|href=|@import|url\(", text)
+
+
+def test_many_functions(tmp_path: Path) -> None:
+    """20,000 functions are drawn at once, and listed page by page."""
+    functions = tuple(
+        Function(Spot(".text", 16 * n, False), 1 + n % 97, f"function_{n}", list(Outcome)[n % 5], "", ())
+        for n in range(FUNCTIONS)
+    )
+    verdict = Verdict("many", functions, FUNCTIONS, (), Sizes(1, 2, 3, 0, 16 * FUNCTIONS, 0))
+    result = tmp_path / "page.html"
+    result.write_text(page([verdict], []), encoding="utf-8")
+    assert result.stat().st_size < 60 * FUNCTIONS
+    script = "const before = performance.now(); redraw(); return performance.now() - before"
+    shown = render(result, script=script)
+    assert int(shown.by_id("map").attributes["data-cells"]) == FUNCTIONS
+    assert len(rows(shown.by_id("functions"))) == 101
+    assert float(shown.by_id("result").text) < 2000  # milliseconds; some 60 on a machine that does nothing else
+
+
+def test_a_page_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    target = tmp_path / "missing" / "page.html"
+    assert main(["verify", "--html", str(target), str(build("free_walk"))]) == 2
+    assert capsys.readouterr().err == f"sframe-unwind: {target}: cannot be written: No such file or directory\n"

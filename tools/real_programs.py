@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Verify programs that nobody here wrote: Debian's sources, built with SFrame for several ABIs.
+
+    python3 tools/real_programs.py [--abi ABI ...] [NAME ...]
+
+What is fetched and built lies in the checkout's `.cache/real-programs`. The table that is printed is the one in
+`docs/verify.md`; behind it stands each disagreement, with whose it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+if str(CHECKOUT) not in sys.path:  # when run as a script
+    sys.path.insert(0, str(CHECKOUT))
+
+from sframe_unwind.verify.inputs import Failure, answer, inputs  # noqa: E402
+from sframe_unwind.verify.verdict import Disagreement, Outcome, Verdict  # noqa: E402
+from tests.verify.producers import explained  # noqa: E402
+from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, describe, provide  # noqa: E402
+from tools.debian import FetchError, fetch_sources  # noqa: E402
+
+CACHE = CHECKOUT / ".cache" / "real-programs"
+SUITE = "bookworm"
+BINUTILS = "2.47"
+VERSION = SFRAME_VERSIONS[BINUTILS]
+VERSION_FILE = "DEBIAN-VERSION"
+"""Where the version of the source package is noted, beside the sources."""
+TIMEOUT = 600
+"""Seconds that one run of a compiler or of a program's own build may take."""
+
+COMPILERS = {
+    "amd64": ("gcc", "x86_64"),
+    "aarch64": ("aarch64-linux-gnu-gcc", "aarch64"),
+    "s390x": ("s390x-linux-gnu-gcc", "s390x"),
+}
+"""The compiler, and the target in the words of binutils."""
+FLAGS = ("-O2", "-w", "-fPIE", "-fasynchronous-unwind-tables", "-Wa,--gsframe", "-fno-use-linker-plugin")
+
+
+class Program(NamedTuple):
+    """How a program is built without its own build system, which would have to be taught another assembler."""
+
+    name: str
+    package: str
+    """Debian's name of the source package."""
+    sources: tuple[str, ...]
+    """Patterns."""
+    left_out: tuple[str, ...] = ()
+    """Names of files."""
+    flags: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    generate: tuple[tuple[str, ...], ...] = ()
+    """Commands that make sources."""
+    needs: str = ""
+    """A program that those commands run."""
+
+
+PROGRAMS = {
+    program.name: program
+    for program in (
+        Program("lua", "lua5.4", ("src/*.c",), ("luac.c",), ("-DLUA_USE_LINUX",), ("-lm", "-ldl")),
+        Program("minigzip", "zlib", ("*.c", "test/minigzip.c"), flags=("-DHAVE_UNISTD_H", "-I.")),
+        Program(
+            "sqlite3",
+            "sqlite3",
+            ("sqlite3.c", "shell.c"),
+            flags=("-DSQLITE_ENABLE_FTS5",),
+            libraries=("-lpthread", "-ldl", "-lm"),
+            generate=(("./configure", "--disable-tcl", "--disable-readline"), ("make", "sqlite3.c", "shell.c")),
+            needs="tclsh",
+        ),
+        Program(
+            "zstd",
+            "libzstd",
+            ("lib/common/*.c", "lib/compress/*.c", "lib/decompress/*.[cS]", "lib/dictBuilder/*.c", "programs/*.c"),
+            flags=("-DZSTD_MULTITHREAD", "-Ilib", "-Ilib/common"),
+            libraries=("-lpthread",),
+        ),
+    )
+}
+
+
+class ProgramError(Exception):
+    """A program cannot be had or built; the message is one line."""
+
+
+def sources(program: Program) -> Path:
+    """The folder with a program's sources, fetched and made if it is not there yet."""
+    folder = CACHE / "sources" / program.name
+    if folder.exists():
+        return folder
+    if program.needs and shutil.which(program.needs) is None:
+        raise ProgramError(f"{program.name}: {program.needs} is not installed")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as temporary:
+        base = Path(temporary)
+        fetch_sources(SUITE, [program.package], base)
+        tarballs = [path for path in base.glob("*.orig.tar.*") if path.suffix != ".asc"]
+        if len(tarballs) != 1:
+            raise ProgramError(f"{program.package}: expected one original tarball, found {len(tarballs)}")
+        (base / "unpacked").mkdir()
+        with tarfile.open(tarballs[0]) as tarball:
+            tarball.extractall(base / "unpacked")  # apt has checked it
+        (unpacked,) = (base / "unpacked").iterdir()
+        for command in program.generate:
+            run(command, unpacked)
+        (unpacked / VERSION_FILE).write_text(next(base.glob("*.dsc")).stem.partition("_")[2])
+        unpacked.rename(folder)
+    return folder
+
+
+class Built(NamedTuple):
+    """The forms of one program for one ABI."""
+
+    objects: Path
+    """A folder."""
+    combined: Path
+    """What ``ld -r`` makes of the objects."""
+    executable: Path
+
+
+def tools_for(abi: str) -> Path:
+    """The folder with the assembler and linker for an ABI."""
+    return provide(BINUTILS, COMPILERS[abi][1])
+
+
+def build(program: Program, abi: str) -> Built:
+    """Build a program, all its object files anew."""
+    folder, source = CACHE / "built" / f"{program.name}-{abi}", sources(program)
+    shutil.rmtree(folder, ignore_errors=True)
+    compiler, tools = COMPILERS[abi][0], tools_for(abi)
+    found = [path for pattern in program.sources for path in sorted(source.glob(pattern))]
+    kept = [path for path in found if path.name not in program.left_out]
+    (folder / "objects").mkdir(parents=True)
+    objects = [folder / "objects" / f"{path.stem}.o" for path in kept]
+    command = [compiler, f"-B{tools}/", *FLAGS, *program.flags]
+
+    def compile_one(pair: tuple[Path, Path]) -> None:
+        run([*command, "-c", str(pair[0]), "-o", str(pair[1])], source)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(compile_one, zip(kept, objects)))
+    names = [str(path) for path in objects]
+    executable, combined = folder / program.name, folder / f"{program.name}-combined.o"
+    run([*command, "-pie", *names, *program.libraries, "-o", str(executable)], source)
+    run([str(tools / "ld"), "-r", *names, "-o", str(combined)], source)
+    return Built(folder / "objects", combined, executable)
+
+
+def run(command: tuple[str, ...] | list[str], folder: Path) -> None:
+    """Run a tool; ProgramError with the end of what it says if it fails."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise ProgramError(f"{' '.join(command)}: {lines[-1]}")
+
+
+def verified(path: Path) -> list[Verdict]:
+    """What comes of a file, or of each in a folder; ProgramError if one cannot be verified."""
+    verdicts = []
+    for found in map(answer, inputs([str(path)])):
+        if isinstance(found, Failure):
+            raise ProgramError(str(found))
+        verdicts.append(found)
+    return verdicts
+
+
+class Sum(NamedTuple):
+    """What one form of a program comes to."""
+
+    both: int
+    sframe_only: int
+    dwarf_only: int
+    not_expressible: int
+    addresses: int
+    disagreements: int
+    sframe: int
+    eh_frame: int
+
+
+def total(verdicts: list[Verdict]) -> Sum:
+    """The sum over the files of a form."""
+    return Sum(
+        sum(verdict.both for verdict in verdicts),
+        sum(verdict.sframe_only for verdict in verdicts),
+        sum(verdict.count(Outcome.DWARF_ONLY) for verdict in verdicts),
+        sum(verdict.count(Outcome.NOT_EXPRESSIBLE) for verdict in verdicts),
+        sum(verdict.addresses_compared for verdict in verdicts),
+        sum(len(verdict.disagreements) for verdict in verdicts),
+        sum(verdict.sizes.sframe for verdict in verdicts),
+        sum(verdict.sizes.eh_frame + verdict.sizes.eh_frame_hdr for verdict in verdicts),
+    )
+
+
+def table(rows: list[tuple[str, str, str, Sum]]) -> Iterator[str]:
+    """The lines of the table, in markdown."""
+    head = ["program", "ABI", "form", "in both", "SFrame only", "DWARF only", "not expressible"]
+    head += ["addresses", "disagreements", "`.sframe`", "`.eh_frame` + hdr"]
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * 3}{'--:|' * (len(head) - 3)}"
+    for name, abi, form, found in rows:
+        yield f"| {' | '.join((name, abi, form, *(f'{number:,}' for number in found)))} |"
+
+
+def main() -> int:
+    """Print the table; exit status 1 when there is a disagreement that is not known, 2 when something cannot be had."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PROGRAMS)}; default: all")
+    parser.add_argument("--abi", action="append", choices=list(COMPILERS), help="default: all")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(PROGRAMS):
+        parser.error(f"no such program: {', '.join(sorted(unknown))}")
+    rows: list[tuple[str, str, str, Sum]] = []
+    found: list[str] = []
+    unexplained = 0
+    try:
+        for program in (PROGRAMS[name] for name in options.names or PROGRAMS):
+            version = (sources(program) / VERSION_FILE).read_text()
+            for abi in options.abi or COMPILERS:
+                print(f"building {program.name} {version} for {abi}", file=sys.stderr, flush=True)
+                built = build(program, abi)
+                for form, path in zip(("objects", "`ld -r`", "linked"), built):
+                    verdicts = verified(path)
+                    rows.append((f"{program.name} {version}", abi, form, total(verdicts)))
+                    for verdict in verdicts:
+                        for entry in verdict.disagreements:
+                            reason = explained(tools_for(abi), Path(verdict.file), abi, VERSION, entry)
+                            unexplained += not reason
+                            found.append(f"{program.name} {abi} {form}: {words(entry)}: {reason or 'NOT EXPLAINED'}")
+    except (ProgramError, FetchError, ToolchainUnavailable, subprocess.SubprocessError, OSError) as error:
+        print(f"real-programs: {error}", file=sys.stderr)
+        return 2
+    print("\n".join([*table(rows), "", *found]))
+    for abi in options.abi or COMPILERS:
+        compiler = subprocess.run([COMPILERS[abi][0], "--version"], capture_output=True, text=True, check=True)
+        print(f"{abi}: {compiler.stdout.splitlines()[0]}; {describe(tools_for(abi))}")
+    return 1 if unexplained else 0
+
+
+def words(entry: Disagreement) -> str:
+    """A disagreement in one line."""
+    return f"{entry.spot} {entry.spot.section}: {entry.what}: SFrame {entry.sframe}; DWARF {entry.dwarf}"
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
