@@ -14,6 +14,7 @@ from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import ALWAYS, MODES, SFrameUnwinder
 from sframe_unwind import __version__, compare, explain, stack, status
 from sframe_unwind.step import ADDRESS_MASK
+from sframe_unwind.terminal import printable
 
 
 def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bool], None]:
@@ -65,7 +66,7 @@ class _Command(gdb.Command):
 
 
 def _show(lines: Sequence[str]) -> None:
-    gdb.write("".join(f"{line}\n" for line in lines))
+    gdb.write("".join(f"{printable(line)}\n" for line in lines))
 
 
 def _threads(every: bool) -> Iterator[gdb.InferiorThread | None]:
@@ -130,7 +131,12 @@ class Status(_Command):
         except gdb.error as error:
             _show([*about, f"mode {self._unwinder.mode}", f"no stack to unwind: {error}"])
             return
-        _show(status.to_text(process.modules.modules, self._unwinder.mode, about, process.abi))
+        lines = status.to_text(process.modules.modules, self._unwinder.mode, about, process.abi)
+        if process.run_time is not None:
+            from sframe_unwind.runtime_code import listed
+
+            lines += listed.to_text(process.run_time)
+        _show(lines)
 
 
 class Backtrace(_Command):
@@ -216,6 +222,7 @@ class Explain(_Command):
         else:
             pc, here = self._stacks.selected()
         name = gdb.format_address(pc).partition(" ")[2] if hasattr(gdb, "format_address") else ""
+        name = name or process.run_time_name(pc)
         _show(explain.explain(process.modules, pc, name, here))
 
 

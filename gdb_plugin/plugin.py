@@ -6,17 +6,19 @@ import gdb
 from gdb.unwinder import register_unwinder
 
 from gdb_plugin import commands
+from gdb_plugin.names import FrameNames
 from gdb_plugin.processes import Processes
 from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind import __version__
+from sframe_unwind.terminal import printable
 
 _started = False
 
 
 def report(line: str) -> None:
     """Show one line to the user, between whatever GDB prints."""
-    gdb.write(f"sframe: {line}\n", gdb.STDERR)
+    gdb.write(f"sframe: {printable(line)}\n", gdb.STDERR)
 
 
 def start() -> None:
@@ -27,8 +29,9 @@ def start() -> None:
     if not hasattr(gdb, "PendingFrame") or not hasattr(gdb.PendingFrame, "level"):
         report(f"needs GDB 13 or later, this is GDB {gdb.VERSION}")
         return
-    processes = Processes(report)
-    unwinder = SFrameUnwinder(processes, report)
+    names = FrameNames(gdb.frame_filters)
+    processes = Processes(report, names)
+    unwinder = SFrameUnwinder(processes, names, report)
     register_unwinder(None, unwinder, replace=True)
     commands.register(unwinder, processes, Stacks(unwinder, processes))
     gdb.invalidate_cached_frames()

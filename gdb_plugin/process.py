@@ -9,10 +9,12 @@ import gdb
 
 from gdb_plugin.files import discover_modules, list_modules
 from gdb_plugin.memory import read
+from gdb_plugin.symbols import Symbols
 from gdb_plugin.tailcall import may_hide_tail_calls
 from sframe_unwind.abi import BY_NAME, Abi
 from sframe_unwind.errors import StepError
 from sframe_unwind.modules import Modules
+from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.step import ADDRESS_MASK
 from sframe_unwind.words import Words
 
@@ -55,17 +57,25 @@ class Registers:
 class Process:
     """What unwinding needs of one inferior between two changes of its modules.
 
+    :param symbols: finds what the process has registered at run time.
     :param report: shows one line to the user.
     """
 
-    def __init__(self, architecture: gdb.Architecture, abi: Abi, report: Callable[[str], None]) -> None:
+    def __init__(
+        self, architecture: gdb.Architecture, abi: Abi, symbols: Symbols, report: Callable[[str], None]
+    ) -> None:
         self.abi = abi
         self.read_word = Words(read, abi.byteorder)
+        self.run_time = open_run_time_code(abi, read, symbols.addresses, report)
         self.modules = Modules(
-            abi, list_modules(abi.byteorder), report, partial(discover_modules, abi.byteorder)
+            abi, list_modules(abi.byteorder), report, partial(discover_modules, abi.byteorder), self.run_time
         )
         self._registers: dict[gdb.Architecture, Registers] = {}
         self._tail_calls: dict[tuple[int, int], bool] = {}
+
+    def run_time_name(self, pc: int) -> str:
+        """Return what the code at an address was registered as at run time; empty for any other code."""
+        return self.run_time.name(pc) if self.run_time is not None else ""
 
     def registers(self, frame: Any) -> Registers:
         """Return the registers of a (pending) frame.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Callable
 
 import gdb
 
 from gdb_plugin.execute import may_execute
+from gdb_plugin.names import FrameNames
 from gdb_plugin.process import Process, abi_of
+from gdb_plugin.symbols import Symbols
 
 _RAN = ("cont", "exited", "inferior_call", "memory_changed")
 """The inferior ran, or somebody wrote to it."""
@@ -28,10 +31,13 @@ class Processes:
     """Keeps one process per inferior for as long as neither it nor its modules change.
 
     :param report: shows one line to the user.
+    :param frame_names: is told which process is current.
     """
 
-    def __init__(self, report: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None], frame_names: FrameNames) -> None:
         self._report = report
+        self._frame_names = frame_names
+        self._symbols = Symbols()
         self._known: dict[int, tuple[Any, Process | None]] = {}
         self._runs = 0
         self._seen: dict[int, int] = {}
@@ -44,6 +50,8 @@ class Processes:
             (_RAN, self._ran),
             (_MAY_HAVE_CHANGED, self.forget),
             (("stop",), self._stopped),
+            (("stop",), partial(self._look_up, True)),
+            (("before_prompt",), partial(self._look_up, False)),
             (("before_prompt",), self._settle),
         ):
             for name in names:
@@ -64,6 +72,13 @@ class Processes:
         if not any(point.commands for point in getattr(event, "breakpoints", ())):
             self._settle()
 
+    def _look_up(self, at_stop: bool, event: object = None) -> None:
+        """Begin anew where the symbols of run-time code are found only now."""
+        if self._symbols.look_up(at_stop):
+            self._known.pop(gdb.selected_inferior().num, None)
+            self.forget()
+            gdb.invalidate_cached_frames()
+
     def _settle(self, event: object = None) -> None:
         """Go on where a GDB command could not be run: there are no breakpoint commands left to be run."""
         self._settled = True
@@ -79,6 +94,8 @@ class Processes:
         :param in_command: it is for a command of ours and not for the unwinder, so that GDB commands can be run: those
             of a breakpoint have been run before, or are being run and are not begun anew.
         """
+        if in_command:
+            self._look_up(False)
         inferior = gdb.selected_inferior()
         key = self._asked = inferior.num, inferior.pid
         if key == self._fresh:
@@ -91,7 +108,7 @@ class Processes:
                 self._behind = True
                 return None
             abi = abi_of(frame.architecture())
-            process = Process(frame.architecture(), abi, self._report) if abi else None
+            process = Process(frame.architecture(), abi, self._symbols, self._report) if abi else None
             self._known[inferior.num] = state, process
         elif process:
             process.read_word.forget()
@@ -100,6 +117,7 @@ class Processes:
                 process.modules.look_again()
         self._seen[inferior.num] = self._runs
         self._fresh, self._process = key, process
+        self._frame_names.follow(process)
         return process
 
     def is_gone(self) -> bool:

@@ -149,7 +149,7 @@ class Stacks:
             pc,
             cfa,
             _register(frame, registers.fp),
-            frame.name() or "",
+            frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1),
             _place(frame, module.name if module else ""),
             module.name if module else "",
             "sframe" if (pc, sp) in claimed else NATIVE if outer is not None else "",

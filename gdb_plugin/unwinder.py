@@ -9,11 +9,13 @@ from gdb.unwinder import Unwinder
 
 from gdb_plugin.liveness import Chain
 from gdb_plugin.memory import process_gone
+from gdb_plugin.names import FrameNames
 from gdb_plugin.process import Process, Registers
 from gdb_plugin.processes import Processes
+from sframe_unwind.abi import Abi
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.modules import Covered
-from sframe_unwind.step import ADDRESS_MASK, Caller, check_outward, step
+from sframe_unwind.step import ADDRESS_MASK, WORD, Caller, check_outward, other_registers, step
 
 ALWAYS, FALLBACK, OFF = "always", "fallback", "off"
 MODES = (ALWAYS, FALLBACK, OFF)
@@ -35,10 +37,11 @@ class FrameId:
 class SFrameUnwinder(Unwinder):
     """Claims the frames that SFrame covers, as the mode says.
 
+    :param names: shows its names in all modes but ``off``.
     :param report: shows one line to the user.
     """
 
-    def __init__(self, processes: Processes, report: Callable[[str], None]) -> None:
+    def __init__(self, processes: Processes, names: FrameNames, report: Callable[[str], None]) -> None:
         super().__init__("sframe")
         self.mode = ALWAYS
         self.claimed: set[tuple[int, int]] | None = None
@@ -46,6 +49,7 @@ class SFrameUnwinder(Unwinder):
         self.refused: dict[tuple[int, int], str] = {}
         """Likewise: why SFrame's answer for a frame was not used."""
         self._processes = processes
+        self._names = names
         self._report = report
         self._chain = Chain()
         self._failures: set[str] = set()
@@ -83,6 +87,7 @@ class SFrameUnwinder(Unwinder):
     def set_mode(self, mode: str) -> None:
         """Change the mode, for frames that are already unwound too."""
         self.mode = mode
+        self._names.enabled = mode != OFF
         self._chain.forget()
         gdb.invalidate_cached_frames()
 
@@ -115,7 +120,8 @@ class SFrameUnwinder(Unwinder):
             live = self._chain.is_live(frame, pc, sp)
         try:
             fp = int(read(registers.fp)) & ADDRESS_MASK
-            reader = process.reader(frame) if live else None
+            # GDB may still know the callee-saved registers of other frames than the innermost one.
+            reader = process.reader(frame) if live or rule.others is not None else None
             mask = process.pac_mask(frame) if rule.ra_signed else None
             caller = step(rule, process.abi, sp, fp, process.read_word, reader, mask)
             if caller.sp <= sp and not signal:
@@ -133,7 +139,11 @@ class SFrameUnwinder(Unwinder):
         ):
             return None  # for the debugger's own display; who asks for SFrame's frames gets them all
         self._chain.note_claimed(caller.pc, caller.sp, signal)
-        return _unwind_info(frame, registers, caller, start)
+        info = _unwind_info(frame, registers, caller, start)
+        if rule.others is not None:
+            values = other_registers(rule, process.abi, caller.cfa, sp, fp, process.read_word, process.reader(frame))
+            _save_others(info, frame, registers, process.abi, values)
+        return info
 
     def _outermost(
         self, frame: gdb.PendingFrame, process: Process, pc: int, sp: int, start: int
@@ -179,3 +189,23 @@ def _unwind_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, 
         # After the return the register still holds the address; DWARF's CFI says the same.
         save(registers.ra, pc)
     return info
+
+
+def _save_others(
+    info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers, abi: Abi, values: dict[int, int]
+) -> None:
+    """Give the caller its callee-saved registers: those with a value, and the others as they are in this frame."""
+    big = abi.byteorder == "big"
+    for number in dict.fromkeys((*abi.preserved, *values)):
+        register = registers.by_number.get(number)
+        if register is None:
+            continue
+        try:
+            value = frame.read_register(register)
+            if number in values:
+                value = gdb.Value(values[number].to_bytes(WORD, "big" if big else "little"), value.type)
+            elif value.is_optimized_out:
+                continue  # a frame further in does not tell
+            info.add_saved_register(register, value)
+        except (gdb.error, ValueError):
+            pass  # not known in this frame, or of another size

@@ -40,7 +40,7 @@ class EhFrame:
         self._frames = frames
         self._mark = "<" if byteorder == "little" else ">"
         self._index = index if index is not None and index.data[:4][3:] == bytes([_TABLE_ENCODING]) else None
-        self._ranges: list[tuple[int, int]] | None = None
+        self._ranges: list[tuple[int, int, int]] | None = None
         self._pointer_formats: dict[int, int] = {}
 
     def covers(self, pc: int) -> bool:
@@ -49,41 +49,40 @@ class EhFrame:
         :raises FormatError: the CFI is malformed where it was looked at.
         :raises MemoryReadError: it cannot be read.
         """
+        return self.record(pc) is not None
+
+    def record(self, pc: int) -> int | None:
+        """Return the address of the FDE that contains an address, ``None`` where none does.
+
+        :raises FormatError: the CFI is malformed where it was looked at.
+        :raises MemoryReadError: it cannot be read.
+        """
         if self._index is not None:
-            offset = self._search(self._index, pc)
-            return offset is not None and pc < self._range(offset)[1]
+            record = self._search(self._index, pc)
+            if record is None or pc >= self._range(record - self._frames.address)[1]:
+                return None
+            return record
         if self._ranges is None:
             self._ranges = sorted(self._scan())
         at = bisect_right(self._ranges, (pc, 1 << 64)) - 1
-        return at >= 0 and pc < self._ranges[at][1]
+        return self._ranges[at][2] if at >= 0 and pc < self._ranges[at][1] else None
 
     def _search(self, index: Piece, pc: int) -> int | None:
-        """Return the offset in ``.eh_frame`` of the last FDE that starts at or before the address."""
+        """Return the address of the last FDE that starts at or before the address."""
         head = index.data[:12]
         if len(head) < 12 or head[2] != 0x03 or head[1] == _OMITTED:
             raise FormatError(f".eh_frame_hdr begins with {head[:4].hex()}, expected a table of 4-byte pairs")
         (count,) = struct.unpack(self._mark + "I", head[8:12])
-        low, high = 0, min(count, (len(index.data) - 12) // 8)
-        pair = struct.Struct(self._mark + "ii")
-        found = None
-        while low < high:
-            middle = (low + high) // 2
-            start, entry = pair.unpack(take(index.data, 12 + middle * 8, 8, "entry of .eh_frame_hdr"))
-            if index.address + start <= pc:
-                found = index.address + entry - self._frames.address
-                low = middle + 1
-            else:
-                high = middle
-        return found
+        return search_table(index.data, 12, count, index.address, self._mark, pc)
 
-    def _scan(self) -> list[tuple[int, int]]:
+    def _scan(self) -> list[tuple[int, int, int]]:
         ranges, offset = [], 0
         while offset + 4 <= len(self._frames.data):
             length, body = self._length(offset)
             if length == 0:
                 break
             if struct.unpack(self._mark + "I", take(self._frames.data, body, 4, "CFI entry"))[0]:
-                ranges.append(self._range(offset))
+                ranges.append((*self._range(offset), self._frames.address + offset))
             offset = body + length
         return ranges
 
@@ -118,24 +117,62 @@ class EhFrame:
         """Return how the CIE at an offset says that its FDEs' addresses are written."""
         length, body = self._length(offset)
         entry = take(self._frames.data, body, min(length, 256), "CIE")
-        augmentation, _, rest = entry[5:].partition(b"\0")
-        if not augmentation.startswith(b"z"):
-            return 0
-        for _ in range(2):  # code and data alignment
-            rest = _skip_leb128(rest)
-        rest = rest[1:] if entry[4] == 1 else _skip_leb128(rest)  # return address register
-        rest = _skip_leb128(rest)  # length of what follows
-        for letter in augmentation[1:].decode("latin-1"):
-            if letter == "R":
-                return take(rest, 0, 1, "augmentation of a CIE")[0]
-            if letter == "L":
-                rest = rest[1:]
-            elif letter == "P":
-                size = struct.calcsize("<" + _FORMATS.get(rest[0] & 0x0F, "Q")) if rest else 0
-                rest = rest[1 + size :]
-            elif letter not in "SBG":
-                raise FormatError(f"CIE with unknown augmentation {augmentation.decode('latin-1')!r}", offset)
-        return 0
+        try:
+            at = augmentation_fields(entry).get("R")
+        except FormatError as error:
+            raise error.at(offset) from error
+        return entry[at] if at is not None else 0
+
+
+def search_table(table: Data, offset: int, count: int, base: int, mark: str, pc: int) -> int | None:
+    """Return the address of the last FDE that starts at or before an address.
+
+    :param table: data with pairs of 4-byte numbers at ``offset``, sorted: where code starts, where its FDE is.
+    :param base: what both count from.
+    :param mark: byte order, as :mod:`struct` has it.
+    :raises FormatError: the table ends before it should.
+    """
+    pair = struct.Struct(mark + "ii")
+    low, high = 0, min(count, (len(table) - offset) // pair.size)
+    found = None
+    while low < high:
+        middle = (low + high) // 2
+        start, entry = pair.unpack(take(table, offset + middle * pair.size, pair.size, "entry of a table of FDEs"))
+        if base + start <= pc:
+            found = base + entry
+            low = middle + 1
+        else:
+            high = middle
+    return found
+
+
+def augmentation_fields(entry: bytes) -> dict[str, int]:
+    """Return where in a CIE the data of each letter of its augmentation begins; empty where there is no such data.
+
+    :param entry: the CIE without its length.
+    :raises FormatError: a letter is not known, or the CIE ends before.
+    """
+    augmentation, _, rest = entry[5:].partition(b"\0")
+    if not augmentation.startswith(b"z"):
+        return {}
+    for _ in range(2):  # code and data alignment
+        rest = _skip_leb128(rest)
+    rest = rest[1:] if entry[4] == 1 else _skip_leb128(rest)  # return address register
+    rest = _skip_leb128(rest)  # length of what follows
+    fields = {}
+    for letter in augmentation[1:].decode("latin-1"):
+        fields[letter] = len(entry) - len(rest)
+        if letter in "RL":
+            size = 1
+        elif letter == "P":
+            size = 1 + struct.calcsize("<" + _FORMATS.get(take(rest, 0, 1, "augmentation of a CIE")[0] & 0x0F, "Q"))
+        elif letter in "SBG":
+            size = 0
+        else:
+            raise FormatError(f"CIE with unknown augmentation {augmentation.decode('latin-1')!r}")
+        take(rest, 0, size, "augmentation of a CIE")
+        rest = rest[size:]
+    return fields
 
 
 def _skip_leb128(data: bytes) -> bytes:

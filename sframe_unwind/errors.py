@@ -40,6 +40,10 @@ class FileError(SFrameError):
     """A file cannot be read as what it should be; the message names the file."""
 
 
+class ProcessError(SFrameError):
+    """A process cannot be looked into: it is not there, it is somebody else's, or it is of another kind."""
+
+
 class EncodeError(SFrameError):
     """A value does not fit the field that the format has for it."""
 

@@ -8,8 +8,9 @@ from sframe_unwind.abi import Abi
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.format.constants import FdeType, PauthKey, PcType
 from sframe_unwind.modules import Covered, Modules, NoData
-from sframe_unwind.notation import cells_of, words
+from sframe_unwind.notation import cells_of, place_words, words
 from sframe_unwind.rule import CFA, Place, Rule
+from sframe_unwind.runtime_code.match import RunTimeMatch
 from sframe_unwind.step import ADDRESS_MASK, ReadRegister, ReadWord, step
 from sframe_unwind.table import Match
 
@@ -37,10 +38,33 @@ def explain(modules: Modules, pc: int, name: str, here: Here | None) -> list[str
         return [*lines, f"no data: {answer.reason}" + (f" ({answer.module.name})" if answer.module else "")]
     if not isinstance(answer, Covered):
         return [*lines, f"not usable: {answer.error} ({answer.module.name})"]
-    lines += _function(answer.match, answer.module.name)
-    said = words(answer.rule, modules.abi, answer.match.function.fde.pauth_key)
-    lines += [f"rule:  {cells_of(answer.match)}", *(f"       {sentence}" for sentence in said)]
-    return lines + (_values(answer.rule, modules.abi, here) if here else [])
+    match, abi = answer.match, modules.abi
+    if isinstance(match, RunTimeMatch):
+        lines += _procedure(match)
+        said = [*words(answer.rule, abi), *_others(answer.rule, abi)]
+        lines += [f"{head:<7}{sentence}" for head, sentence in zip(("rule:", *[""] * len(said)), said)]
+    else:
+        lines += _function(match, answer.module.name)
+        said = words(answer.rule, abi, match.function.fde.pauth_key)
+        lines += [f"rule:  {cells_of(match)}", *(f"       {sentence}" for sentence in said)]
+    return lines + (_values(answer.rule, abi, here) if here else [])
+
+
+def _procedure(match: RunTimeMatch) -> list[str]:
+    procedure = match.function
+    return [
+        f"code:  {procedure.name or 'without a name'}, {procedure.start:#x} to {procedure.end:#x}",
+        f"       {procedure.described}",
+        f"row:   from +{match.row_start:#x}",
+    ]
+
+
+def _others(rule: Rule, abi: Abi) -> list[str]:
+    """Return what a rule says of further registers; SFrame says nothing of them."""
+    if rule.others is None:
+        return []
+    said = [f"{abi.register_name(number)} {place_words(place, abi)}" for number, place in rule.others]
+    return [*said, "other callee-saved registers unchanged"]
 
 
 def _function(match: Match, module: str) -> list[str]:

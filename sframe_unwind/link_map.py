@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image import Image, ReadMemory, read_image
@@ -32,34 +32,53 @@ class Loaded(NamedTuple):
 
     name: str
     image: Image
+    address: int
+    """Of its first byte."""
 
 
-def loaded_images(read: ReadMemory, auxv: Mapping[int, int], byteorder: str) -> list[Loaded]:
+EXECUTABLE = "executable"
+"""What the image is called whose name the process does not know."""
+
+
+def loaded_images(
+    read: ReadMemory,
+    auxv: Mapping[int, int],
+    byteorder: str,
+    provide: Callable[[str, int], bool] | None = None,
+) -> list[Loaded]:
     """Return the images that the process has loaded, as far as they can be found.
 
     :param auxv: the auxiliary vector.
     :param byteorder: ``"little"`` or ``"big"``.
+    :param provide: called with name and address of an image that cannot be read; returns whether it can be now.
     """
     found: dict[int, Loaded] = {}
 
     def add(name: str, address: int) -> Image | None:
         if not address or address in found:
             return None
-        try:
-            image = read_image(read, address)
-        except (FormatError, MemoryReadError):
-            return None
-        found[address] = Loaded(name, image)
+        image = _image(read, address)
+        if image is None and provide is not None and provide(name, address):
+            image = _image(read, address)
+        if image is not None:
+            found[address] = Loaded(name, image, address)
         return image
 
     headers = auxv.get(AT_PHDR, 0)
-    executable = add("executable", headers - _ELF_HEADER_SIZE) or add("executable", headers & ~(_PAGE - 1))
+    executable = add(EXECUTABLE, headers - _ELF_HEADER_SIZE) or add(EXECUTABLE, headers & ~(_PAGE - 1))
     add("vDSO", auxv.get(AT_SYSINFO_EHDR, 0))
     if executable is not None:
         for name, address in _link_map(read, executable, "<" if byteorder == "little" else ">"):
             add(name, address)
     add("dynamic linker", auxv.get(AT_BASE, 0))
     return list(found.values())
+
+
+def _image(read: ReadMemory, address: int) -> Image | None:
+    try:
+        return read_image(read, address)
+    except (FormatError, MemoryReadError):
+        return None
 
 
 def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[str, int]]:
@@ -72,7 +91,7 @@ def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[
         while address and address not in seen and len(seen) < _MAX_ENTRIES:
             seen.add(address)
             load_address, name, _, following = entry.unpack(read(address, entry.size))
-            yield _string(read, name), load_address
+            yield read_string(read, name), load_address
             address = following
     except MemoryReadError:
         return  # what was found until here is good
@@ -93,7 +112,11 @@ def _debug_address(read: ReadMemory, executable: Image, pair: struct.Struct) -> 
     return 0
 
 
-def _string(read: ReadMemory, address: int) -> str:
+def read_string(read: ReadMemory, address: int) -> str:
+    """Return the text at an address, which ends with a zero byte.
+
+    :raises MemoryReadError: it cannot be read.
+    """
     raw = b""
     while address and len(raw) < _MAX_NAME:
         piece, end, _ = read(address, _NAME_AT_ONCE - address % _NAME_AT_ONCE).partition(b"\0")

@@ -5,15 +5,19 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Callable, NamedTuple, Union
+from typing import TYPE_CHECKING, Callable, NamedTuple, Union
 
 from sframe_unwind.abi import Abi
 from sframe_unwind.cfi_ranges import EhFrame
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.rule import Rule
+from sframe_unwind.runtime_code.match import RunTimeMatch
 from sframe_unwind.section import Section
 from sframe_unwind.step import needs_registers
 from sframe_unwind.table import Match
+
+if TYPE_CHECKING:
+    from sframe_unwind.runtime_code.source import RunTimeCode
 
 _CACHE_LIMIT = 200_000
 """Distinct pcs to remember; who single-steps through a program for hours must not fill the memory."""
@@ -29,6 +33,9 @@ class Module:
     :param load_cfi: opens its ``.eh_frame``, likewise.
     :param code_size: length of its code in bytes, where that is not the length of the ranges.
     """
+
+    kind = "SFrame data"
+    """What messages call its unwind data."""
 
     def __init__(
         self,
@@ -61,19 +68,51 @@ class Module:
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether ``.eh_frame`` describes the address; CFI that cannot be read does not."""
+        return self.cfi_record(pc) is not None
+
+    def cfi_record(self, pc: int) -> int | None:
+        """Return the address of the FDE in ``.eh_frame`` that contains an address, ``None`` where none can be found."""
         try:
-            return self._eh_frame is not None and self._eh_frame.covers(pc)
+            return None if self._eh_frame is None else self._eh_frame.record(pc)
         except SFrameError:
-            return False
+            return None
+
+    def run_time_name(self, pc: int) -> str:
+        """Return what code at an address was registered as at run time; empty where it has a file, or no name."""
+        return ""
+
+    def look_up(self, pc: int, modules: Modules) -> Answer:
+        """Return what the unwind data says of an address.
+
+        :param modules: those of the process.
+        :raises SFrameError: it is unusable, or cannot be read.
+        """
+        section, abi = self.section, modules.abi
+        if self.error:
+            raise self.error
+        if section is None:
+            return NoData("the module has no SFrame section", self)
+        if section.abi not in (None, abi):
+            raise FormatError(f"SFrame for {section.abi and section.abi.name} in a process of {abi.name}")
+        match = section.lookup(pc)
+        if match is not None:
+            return Covered(match.rule, match.function.fde.signal, match, self, needs_registers(match.rule, abi))
+        function = section.find(pc)
+        if function is None:
+            return NoData("no SFrame function contains the address", self)
+        if not function.fde.num_rows:
+            kind = "signal trampoline" if function.fde.signal else "function"
+            return NoData(f"SFrame lists the {kind} at {function.start:#x} without rows", self)
+        return NoData(f"the address lies before the first row of the function at {function.start:#x}", self)
 
 
 class Covered(NamedTuple):
-    """SFrame has a row for the pc."""
+    """SFrame has a row for the pc, or run-time unwind info says the like."""
 
     rule: Rule
     signal: bool
     """The function is a signal trampoline: its caller was interrupted, not left by a call."""
-    match: Match
+    match: Match | RunTimeMatch
     module: Module
     needs_registers: bool
     """The rule wants more than SP and FP: see :func:`sframe_unwind.step.needs_registers`."""
@@ -104,6 +143,8 @@ class Modules:
     :param report: called once for each module whose data turns out unusable, with one line for the user.
     :param discover: looks for modules that are not among ``modules`` when an address lies in none; see
         :meth:`look_again`.
+    :param run_time: code that the process registered itself.  It goes before what has a file: that may be a buffer in
+        a module's data.
     """
 
     def __init__(
@@ -112,12 +153,16 @@ class Modules:
         modules: Iterable[Module],
         report: Callable[[str], None] | None = None,
         discover: Callable[[], Iterable[Module]] | None = None,
+        run_time: RunTimeCode | None = None,
     ) -> None:
         self.abi = abi
+        self.run_time = run_time
+        if run_time is not None:
+            run_time.refresh()
         self.answers = _Answers(self._answer)
         """Lookup address to answer, filled as it is asked: ``answers[pc]``."""
         self._report = report
-        self._reported: set[Module] = set()
+        self._reported: set[Module | str] = set()
         self._discover = discover
         self._given = tuple(modules)
         self._found: dict[object, Module] = {}
@@ -134,6 +179,9 @@ class Modules:
 
     def find(self, pc: int) -> Module | None:
         """Return the module whose code contains the address."""
+        module = self.run_time.find(pc) if self.run_time is not None else None
+        if module is not None:
+            return module
         at = bisect_right(self._starts, pc) - 1
         if at >= 0:
             _, end, module = self._ranges[at]
@@ -155,7 +203,9 @@ class Modules:
         return self.find(pc)
 
     def look_again(self) -> None:
-        """Let modules be discovered once more: the process has run, and may have loaded or unloaded some."""
+        """Look once more for modules that came or went: the process has run."""
+        if self.run_time is not None and self.run_time.refresh():
+            self.answers.clear()
         if self._discover is not None and not self._may_discover:
             self._may_discover = True
             self._take(self._given)
@@ -171,33 +221,13 @@ class Modules:
         if module is None:
             return NoData("no module has code there", None)
         try:
-            return self._look_up(module, pc)
+            return module.look_up(pc, self)
         except SFrameError as error:
-            if module not in self._reported and self._report:
-                self._reported.add(module)
-                self._report(f"{module.name}: SFrame data not used: {error}")
+            line = f"{module.name}: {module.kind} not used: {error}"
+            if self._report and not {module, line} & self._reported:  # a module can come again
+                self._reported |= {module, line}
+                self._report(line)
             return Unusable(error, module)
-
-    def _look_up(self, module: Module, pc: int) -> Answer:
-        section = module.section
-        if module.error:
-            raise module.error
-        if section is None:
-            return NoData("the module has no SFrame section", module)
-        if section.abi not in (None, self.abi):
-            raise FormatError(f"SFrame for {section.abi and section.abi.name} in a process of {self.abi.name}")
-        match = section.lookup(pc)
-        if match is not None:
-            return Covered(
-                match.rule, match.function.fde.signal, match, module, needs_registers(match.rule, self.abi)
-            )
-        function = section.find(pc)
-        if function is None:
-            return NoData("no SFrame function contains the address", module)
-        if not function.fde.num_rows:
-            kind = "signal trampoline" if function.fde.signal else "function"
-            return NoData(f"SFrame lists the {kind} at {function.start:#x} without rows", module)
-        return NoData(f"the address lies before the first row of the function at {function.start:#x}", module)
 
 
 class _Answers(dict[int, Answer]):

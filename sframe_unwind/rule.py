@@ -33,6 +33,8 @@ class Rule(NamedTuple):
     """``None``: unchanged."""
     ra_signed: bool = False
     """The return address carries a pointer authentication code (AArch64)."""
+    others: tuple[tuple[int, Place], ...] | None = None
+    """DWARF numbers and places of all other registers that are not unchanged; ``None``: those are not tracked."""
 
     @property
     def ra_undefined(self) -> bool:

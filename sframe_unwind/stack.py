@@ -25,6 +25,8 @@ class ShownFrame(NamedTuple):
     module: str
     unwinder: str
     """Who found this frame's caller: ``sframe``, or the other unwinder's name."""
+    offset: int = 0
+    """How many bytes into the function the pc is, where nothing better than the symbols tells the place."""
 
 
 class Stack(NamedTuple):
@@ -68,4 +70,6 @@ def to_text(stack: Stack) -> list[str]:
 
 def _label(frame: ShownFrame) -> str:
     name = frame.function or "??"
+    if frame.offset:
+        name = f"{name}+{frame.offset:#x}"
     return f"{name} ({frame.place})" if frame.place else name

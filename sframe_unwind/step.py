@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Callable, NamedTuple
 
 from sframe_unwind.abi import Abi
-from sframe_unwind.errors import StepError
+from sframe_unwind.errors import MemoryReadError, StepError
 from sframe_unwind.rule import CFA, Place, Rule
 
 ReadWord = Callable[[int], int]
@@ -68,7 +69,7 @@ def step(
     elif place.base == CFA and place.in_memory:
         pc = read_word(cfa + place.offset & ADDRESS_MASK)
     else:
-        pc = _value(place, abi, cfa, sp, fp, read_word, read_register)
+        pc = value_of(place, abi, cfa, sp, fp, read_word, read_register)
     if rule.ra_signed:
         pc = abi.strip(pc, abi.pac_mask if pac_mask is None else pac_mask)
     place = rule.fp
@@ -76,7 +77,7 @@ def step(
         if place.base == CFA and place.in_memory:
             fp = read_word(cfa + place.offset & ADDRESS_MASK)
         else:
-            fp = _value(place, abi, cfa, sp, fp, read_word, read_register)
+            fp = value_of(place, abi, cfa, sp, fp, read_word, read_register)
     return Caller(cfa, pc, cfa + abi.sp_from_cfa & ADDRESS_MASK, fp)
 
 
@@ -86,6 +87,17 @@ def needs_registers(rule: Rule, abi: Abi) -> bool:
         return False
     places = [place for place in rule[:3] if place is not None]
     return rule.ra is None or any(place.base not in (CFA, abi.sp, abi.fp) for place in places)
+
+
+def other_registers(
+    rule: Rule, abi: Abi, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister
+) -> dict[int, int]:
+    """Return the caller's values of the further registers that a rule locates, as far as they can be read."""
+    values: dict[int, int] = {}
+    for number, place in rule.others or ():
+        with suppress(MemoryReadError, StepError):
+            values[number] = value_of(place, abi, cfa, sp, fp, read_word, read_register)
+    return values
 
 
 def check_outward(sp: int, cfa: int, caller_sp: int, innermost: bool) -> None:
@@ -115,9 +127,14 @@ def _return_register(abi: Abi, read_register: ReadRegister | None) -> int:
     return _register(abi, abi.ra, read_register)
 
 
-def _value(
+def value_of(
     place: Place, abi: Abi, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister | None
 ) -> int:
+    """Return what a place holds, or is; the parameters are those of :func:`step`.
+
+    :raises StepError: it is a register that is not known.
+    :raises MemoryReadError: it cannot be read.
+    """
     if place.base == CFA:
         value = cfa
     elif place.base == abi.sp:

@@ -45,16 +45,21 @@ class Frame(NamedTuple):
     """``None`` where the walk ends with this frame."""
     unwinder: str
     """Who found this frame's caller: ``"sframe"``, or the name of the other unwinder; ``""`` where nobody did."""
+    live: bool
+    """pc is where the frame goes on, not a return address."""
 
 
 class Handed(NamedTuple):
     """What another unwinder says of a frame."""
 
-    caller: Caller
+    caller: Caller | None
+    """``None``: the frame is the outermost one."""
     signal: bool
     """The frame is a signal frame: its caller was interrupted, not left by a call."""
     read_register: ReadRegister | None
     """The caller's other registers, where they are known: behind a signal frame, mostly."""
+    unwinder: str = ""
+    """Who says so, where the other unwinder is several."""
 
 
 class Other(NamedTuple):
@@ -126,7 +131,7 @@ class Walk:
                 rule, signal = answer.rule, answer.signal
                 if rule.cfa is None:
                     self.end = End.OUTERMOST
-                    yield Frame(level, pc, sp, fp, None, "sframe")
+                    yield Frame(level, pc, sp, fp, None, "sframe", live)
                     return
                 try:
                     caller = step(rule, abi, sp, fp, read_word, read_register, pac_mask)
@@ -138,12 +143,16 @@ class Walk:
             if caller is None:
                 handed = self._hand_over(Registers(pc, sp, fp), live, read_register, answer)
                 if handed is None:
-                    yield Frame(level, pc, sp, fp, None, "")
+                    yield Frame(level, pc, sp, fp, None, "", live)
                     return
-                caller, signal, read_register = handed
-                unwinder = self._other_name
+                caller, signal, read_register, name = handed
+                unwinder = name or self._other_name
+                if caller is None:
+                    self.end = End.OUTERMOST
+                    yield Frame(level, pc, sp, fp, None, unwinder, live)
+                    return
             cfa, caller_pc, caller_sp, caller_fp = caller
-            yield Frame(level, pc, sp, fp, cfa, unwinder)
+            yield Frame(level, pc, sp, fp, cfa, unwinder, live)
             pc, sp, fp, live = caller_pc, caller_sp, caller_fp, signal
         self.end, self.detail = End.LIMIT, f"{self._limit} frames"
 
@@ -155,7 +164,7 @@ class Walk:
             handed = self._other.unwind(registers, live, read_register) if self._other else None
             if handed is not None:
                 caller = handed.caller
-                if caller.sp <= registers.sp and not handed.signal:
+                if caller is not None and caller.sp <= registers.sp and not handed.signal:
                     check_outward(registers.sp, caller.cfa, caller.sp, live and caller.pc != registers.pc)
                 return handed
         except SFrameError as error:

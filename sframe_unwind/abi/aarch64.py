@@ -50,6 +50,7 @@ def _abi(name: str, byteorder: str) -> Abi:
         sp_from_cfa=0,
         default_row=default_row,
         register_names=_NAMES,
+        preserved=tuple(range(19, 29)),
         call_size=4,
         call_target=call_target,
         sigreturn=b"\x68\x11\x80\xd2\x01\x00\x00\xd4",  # mov x8,#139; svc #0

@@ -42,6 +42,7 @@ ABI = Abi(
     sp_from_cfa=0,
     default_row=default_row,
     register_names=dict(enumerate(_NAMES)),
+    preserved=(3, *range(12, 16)),
     call_size=5,
     call_target=call_target,
     sigreturn=b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05",  # mov $15,%rax; syscall

@@ -31,6 +31,8 @@ class Abi(NamedTuple):
     default_row: DefaultRow
     register_names: Mapping[int, str]
     """DWARF register number to the name that the debuggers use."""
+    preserved: tuple[int, ...]
+    """What a function leaves unchanged, besides SP and FP and what lies in wider registers."""
     call_size: int
     """Length in bytes of the direct call instruction."""
     call_target: Callable[[bytes, int], int | None]

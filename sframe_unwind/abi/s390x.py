@@ -68,6 +68,7 @@ ABI = Abi(
         64: "pswm",
         PC: "pswa",
     },
+    preserved=(*range(6, 11), 12, 13, *range(24, 32)),
     call_size=6,
     call_target=call_target,
     sigreturn=b"\x0a\xad",  # svc 173

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from sframe_unwind import __version__
-from sframe_unwind.cli import dump, gdb, lldb, lookup, verify
+from sframe_unwind.cli import backtrace, dump, gdb, lldb, lookup, plugin, verify
 from sframe_unwind.cli.status import CANNOT, INTERRUPTED, PIPE_CLOSED, complain
 from sframe_unwind.errors import SFrameError
 
@@ -23,8 +23,10 @@ COMMANDS: dict[str, ModuleType] = {
     "dump": dump,
     "lookup": lookup,
     "verify": verify,
+    "backtrace": backtrace,
     "gdb": gdb,
     "lldb": lldb,
+    "plugin": plugin,
 }
 
 DEBUGGERS = ("gdb", "lldb")
@@ -81,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="sframe-unwind COMMAND --help says more of each.  Exit status 2 means that it cannot be done.",
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"sframe-unwind {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"sframe-unwind {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
         summary, _, rest = (module.__doc__ or "").partition("\n")

@@ -1,4 +1,4 @@
-"""Starting a debugger with its plugin loaded, in the place of this process."""
+"""The debuggers, and starting one with its plugin loaded, in the place of this process."""
 
 from __future__ import annotations
 
@@ -7,38 +7,69 @@ import shutil
 import signal
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from sframe_unwind.cli.status import CANNOT, complain
+from sframe_unwind.errors import FileError
 
 
-def start(name: str, variable: str, plugin: str, load: list[str], arguments: list[str]) -> int:
+class Debugger(NamedTuple):
+    """A debugger that there is a plugin for."""
+
+    name: str
+    """Its command."""
+    variable: str
+    """Environment variable that names another one."""
+    plugin: str
+    """Path of the script, from the folder that this package lies in."""
+    option: str
+    """What carries out a line before the program is loaded."""
+    line: str
+    """The debugger's command that loads the script, with ``{}`` for its path."""
+
+    def load_line(self) -> str:
+        """Return the command that loads the plugin, as the init file takes it.
+
+        :raises FileError: the plugin is not installed.
+        """
+        script = Path(__file__).resolve().parents[2] / self.plugin
+        if not script.is_file():
+            raise FileError(f"{script}: the plugin is not installed")
+        return self.line.replace("{}", str(script))
+
+
+GDB = Debugger("gdb", "SFRAME_UNWIND_GDB", "gdb_plugin/sframe_gdb.py", "-iex", "source {}")
+LLDB = Debugger(
+    "lldb",
+    "SFRAME_UNWIND_LLDB",
+    "lldb_plugin/sframe_lldb.py",
+    "--one-line-before-file",
+    'command script import "{}"',
+)
+
+
+def start(debugger: Debugger, arguments: list[str]) -> int:
     """Become a debugger; return an exit status only where that cannot be.
 
-    :param name: the debugger's command.
-    :param variable: environment variable that names another one.
-    :param plugin: path of the script, from the folder that this package lies in.
-    :param load: arguments that load the script, with ``{}`` for its path.
-    :param arguments: the user's own, which follow.
+    :param arguments: the user's own, which follow those that load the plugin.
+    :raises FileError: the plugin is not installed.
     """
-    script = Path(__file__).resolve().parents[2] / plugin
-    if not script.is_file():
-        complain(f"{script}: the plugin is not installed")
-        return CANNOT
+    name, variable = debugger.name, debugger.variable
+    load = [debugger.option, debugger.load_line()]
     wanted = os.environ.get(variable)
-    debugger = _find(wanted or name)
-    if debugger is None:
+    program = _find(wanted or name)
+    if program is None:
         remedy = f"{variable} names it" if wanted else f"pip install 'sframe-unwind[{name}]' brings one"
         complain(f"{wanted or name}: no such debugger ({remedy})")
         return CANNOT
-    command = [debugger, *(part.replace("{}", str(script)) for part in load), *arguments]
     sys.stdout.flush()
     # Python ignores these, and what is ignored stays so in the debugger and in the programs that it starts.
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     try:
-        os.execv(debugger, command)
+        os.execv(program, [program, *load, *arguments])
     except OSError as error:
-        complain(f"{debugger}: cannot start: {error.strerror or error}")
+        complain(f"{program}: cannot start: {error.strerror or error}")
     return CANNOT
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from sframe_unwind.cli.debugger import start
+from sframe_unwind.cli.debugger import GDB, start
 
 EXAMPLES = """\
   sframe-unwind gdb --args ./program argument
@@ -25,4 +25,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Become GDB."""
     # After the init files, before the program: a script of the user's own may already ask for the commands.
-    return start("gdb", "SFRAME_UNWIND_GDB", "gdb_plugin/sframe_gdb.py", ["-iex", "source {}"], options.arguments)
+    return start(GDB, options.arguments)

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import argparse
 
-from sframe_unwind.cli.debugger import start
+from sframe_unwind.cli.debugger import LLDB, start
 
 EXAMPLES = """\
   sframe-unwind lldb -- ./program argument
   sframe-unwind lldb ./program -c core
   sframe-unwind lldb -p 1234 --batch -o 'sframe compare -all'
 """
-
-_LOAD = ["--one-line-before-file", 'command script import "{}"']
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,4 +24,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Become LLDB."""
-    return start("lldb", "SFRAME_UNWIND_LLDB", "lldb_plugin/sframe_lldb.py", _LOAD, options.arguments)
+    return start(LLDB, options.arguments)

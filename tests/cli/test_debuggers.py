@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.cli import debugger
+from sframe_unwind.errors import FileError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TIMEOUT = 60
@@ -43,12 +44,6 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def needs_plugin(name: str) -> None:
-    """Skip where there is no such plugin to load."""
-    if not (CHECKOUT / f"{name}_plugin" / f"sframe_{name}.py").exists():
-        pytest.skip(f"there is no {name} plugin")
-
-
 @pytest.fixture
 def fake(tmp_path: Path) -> Path:
     """A debugger that prints its arguments and the signals that it ignores, and ends with status 7."""
@@ -63,7 +58,6 @@ def fake(tmp_path: Path) -> Path:
     "arguments", [[], ["--args", "program", "-x", "two words"], ["-h", "x"], ["--", "program"], ["--version"]]
 )
 def test_arguments_and_status_are_the_debuggers(fake: Path, name: str, arguments: list[str]) -> None:
-    needs_plugin(name)
     done = run(name, *arguments, **{f"SFRAME_UNWIND_{name.upper()}": str(fake)})
     *said, ignored = done.stdout.splitlines()
     assert said == [*LOADED[name], *(f"<{argument}>" for argument in arguments)]
@@ -74,7 +68,6 @@ def test_arguments_and_status_are_the_debuggers(fake: Path, name: str, arguments
 
 @pytest.mark.parametrize("name", ["gdb", "lldb"])
 def test_debugger_that_is_not_there(name: str, tmp_path: Path) -> None:
-    needs_plugin(name)
     variable = f"SFRAME_UNWIND_{name.upper()}"
     done = run(name, **{variable: "/nonexistent/debugger"})
     assert (done.returncode, done.stdout) == (2, "")
@@ -82,7 +75,6 @@ def test_debugger_that_is_not_there(name: str, tmp_path: Path) -> None:
 
 
 def test_debugger_that_cannot_start(fake: Path) -> None:
-    needs_plugin("gdb")
     fake.write_text("#!/nonexistent/interpreter\n")
     done = run("gdb", SFRAME_UNWIND_GDB=str(fake))
     assert done.returncode == 2
@@ -92,15 +84,22 @@ def test_debugger_that_cannot_start(fake: Path) -> None:
 def test_no_debugger_at_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     monkeypatch.delenv("SFRAME_UNWIND_GDB", raising=False)
-    assert debugger.start("gdb", "SFRAME_UNWIND_GDB", "pyproject.toml", [], []) == 2
+    assert debugger.start(debugger.GDB, []) == 2
     assert capsys.readouterr().err == (
         "sframe-unwind: gdb: no such debugger (pip install 'sframe-unwind[gdb]' brings one)\n"
     )
 
 
-def test_plugin_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert debugger.start("gdb", "SFRAME_UNWIND_GDB", "gdb_plugin/absent.py", [], []) == 2
-    assert capsys.readouterr().err.endswith("gdb_plugin/absent.py: the plugin is not installed\n")
+def test_plugin_that_is_not_there() -> None:
+    with pytest.raises(FileError, match=r"gdb_plugin/absent\.py: the plugin is not installed"):
+        debugger.start(debugger.GDB._replace(plugin="gdb_plugin/absent.py"), [])
+
+
+@pytest.mark.parametrize("name", ["gdb", "lldb"])
+def test_line_for_the_init_file(name: str) -> None:
+    done = run("plugin", name)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"<{done.stdout.strip()}>" == LOADED[name][1]
 
 
 def test_debugger_of_this_environment_comes_first(
@@ -117,13 +116,13 @@ def test_debugger_of_this_environment_comes_first(
     for prefix, expected in (("environment", "environment/bin/gdb"), ("elsewhere", "path/gdb")):
         monkeypatch.setattr(sys, "prefix", str(tmp_path / prefix))
         monkeypatch.setattr(sys, "base_prefix", "/usr")
-        debugger.start("gdb", "SFRAME_UNWIND_GDB", "pyproject.toml", ["-iex", "source {}"], ["x"])
+        debugger.start(debugger.GDB, ["x"])
         path = str(tmp_path / expected)
-        assert started.pop() == (path, [path, "-iex", f"source {CHECKOUT}/pyproject.toml", "x"])
+        line = f"source {CHECKOUT}/gdb_plugin/sframe_gdb.py"
+        assert started.pop() == (path, [path, "-iex", line, "x"])
 
 
 def test_real_gdb() -> None:
-    needs_plugin("gdb")
     if shutil.which("gdb", path=str(Path(sys.prefix) / "bin")) is None and shutil.which("gdb") is None:
         pytest.skip("there is no gdb: that it takes these arguments stays untested")
     done = run("gdb", "-nx", "-batch", "-ex", "show args", "-ex", "help sframe", "--args", sys.executable, "-x", "y z")

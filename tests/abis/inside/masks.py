@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import gdb
 
 from gdb_plugin.process import Process
+from gdb_plugin.symbols import Symbols
 from sframe_unwind.abi import BY_NAME
 from sframe_unwind.rule import Place, Rule, saved_at_cfa
 from sframe_unwind.step import step
@@ -80,5 +81,5 @@ def collect() -> dict[str, list[int]]:
 
 
 def _stripped(frame: Frame, signed: int) -> int:
-    process = Process(frame.architecture(), ABI, print)
+    process = Process(frame.architecture(), ABI, Symbols(), print)
     return step(RULE, ABI, 0x1000, 0, lambda _: signed, pac_mask=process.pac_mask(frame)).pc

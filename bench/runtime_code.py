@@ -1,0 +1,80 @@
+"""A list of 10,000 procedures that a process registered with libunwind, in GDB and in the core."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from bench.debuggers import all_gdbs
+from bench.report import SCALES, BenchError, Row, Target, medians
+from bench.timing import alternate
+from sframe_unwind.abi.amd64 import ABI
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.modules import Covered, Modules
+from sframe_unwind.runtime_code.source import RunTimeCode
+from tests.runtime_code.programs import LIBUNWIND, build_generated
+from tools.binutils import ToolchainUnavailable
+
+PART = "run-time"
+PROCEDURES = 10_000
+FIRST, AFTER = Target(50), Target(1)
+"""Milliseconds."""
+ROUNDS = 15
+_TITLES = {"first": "first backtrace", "after": "at later stops"}
+_BASE, _CODE, _SIZE = 0x10000, 0x7F00_0000_0000, 64
+
+
+def rows() -> Iterator[Row]:
+    """Measure what the list adds: to a process that is new, and at each stop of it that finds the list as it was."""
+    yield from _core()
+    try:
+        program = build_generated("amd64", LIBUNWIND)
+    except ToolchainUnavailable as error:
+        yield Row(PART, "in GDB", (), "", FIRST, str(error))
+        return
+    for gdb in all_gdbs():
+        times = gdb.call(program, "run_time_code", procedures=PROCEDURES, rounds=ROUNDS)
+        for what, target in (("first", FIRST), ("after", AFTER)):
+            added = [(more - less) * SCALES["ms"] for more, less in zip(times[f"{what} many"], times[f"{what} few"])]
+            made_of = medians("ms", **{f"{few}_procedures": times[f"{what} {few}"] for few in ("many", "few")})
+            yield Row(PART, f"{gdb.name}: {PROCEDURES:,} procedures, {_TITLES[what]}", added, "ms", target, made_of)
+
+
+def _core() -> Iterator[Row]:
+    memory = _memory()
+
+    def read(address: int, size: int) -> bytes:
+        piece = memory[address - _BASE : address - _BASE + size]
+        if address < _BASE or len(piece) != size:
+            raise MemoryReadError(address, size)
+        return piece
+
+    def find(name: str) -> list[int]:
+        return [_BASE] if name == "_U_dyn_info_list" else []
+
+    def process() -> Modules:
+        return Modules(ABI, [], run_time=RunTimeCode(ABI, read, find, print))
+
+    def first() -> None:
+        if not isinstance(process().answers[_CODE + _SIZE * PROCEDURES // 2], Covered):
+            raise BenchError("a registered procedure was not found")
+
+    known = process()
+    times = alternate(ROUNDS, {"first": first, "after": known.look_again})
+    for what, target in (("first", FIRST), ("after", AFTER)):
+        values = [seconds * SCALES["ms"] for seconds in times[what]]
+        yield Row(PART, f"core: {PROCEDURES:,} procedures, {_TITLES[what]}", values, "ms", target)
+
+
+def _memory() -> bytes:
+    """Return a list of procedures that share one list of regions."""
+    entry = struct.Struct("<QQQQ8xi4xQQ16xQ")
+    first = _BASE + 16
+    regions = first + PROCEDURES * entry.size
+    pieces = [struct.pack("<IIQ", 0, PROCEDURES, first)]
+    for number in range(PROCEDURES):
+        at, start = first + number * entry.size, _CODE + number * _SIZE
+        following = at + entry.size if number < PROCEDURES - 1 else 0
+        pieces.append(entry.pack(following, at - entry.size if number else 0, start, start + _SIZE, 0, 0, 0, regions))
+    pieces.append(struct.pack("<QiI", 0, _SIZE, 0))
+    return b"".join(pieces)

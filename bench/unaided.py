@@ -1,0 +1,72 @@
+"""The command ``backtrace``: the stacks of a core file and of a process with many threads, from start to end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.debuggers import all_gdbs
+from bench.report import BenchError, Row, Target, Unavailable
+from bench.timing import alternate
+from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, provide
+
+PART = "backtrace"
+WHOLE = Target(2)
+ROUNDS = 5
+THREADS, FRAMES = 100, 50
+_BELOW = 4
+"""Frames that are not the recursion's: the wait, ``work``, and two of the C library."""
+_SOURCE = Path(__file__).with_name("threads.c")
+_TIMEOUT = 120
+
+
+def rows() -> Iterator[Row]:
+    """Measure whole processes, with the files in the page cache after a first round."""
+    what = f"{THREADS} threads of {FRAMES} frames"
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            program = _build(Path(folder))
+            gdb = next(iter(all_gdbs()), None)
+            if gdb is None:
+                raise Unavailable("no GDB to write a core file")
+        except Unavailable as error:
+            yield Row(PART, what, (), "s", WHOLE, str(error))
+            return
+        core = Path(folder) / "core"
+        command = [str(program), str(THREADS), str(FRAMES - _BELOW)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            try:
+                if process.stdout is None or process.stdout.readline() != b"ready\n":
+                    raise BenchError(f"{program}: it ends before its threads wait")
+                gdb.run("-p", str(process.pid), "-ex", f"generate-core-file {core}")
+                live = ["--pid", str(process.pid)]
+                times = alternate(
+                    ROUNDS, {"core": lambda: _backtrace("--core", str(core)), "process": lambda: _backtrace(*live)}
+                )
+            finally:
+                process.kill()
+    for name, found in times.items():
+        yield Row(PART, f"{what}: a {name}", found, "s", WHOLE)
+
+
+def _build(folder: Path) -> Path:
+    program = folder / "threads"
+    release = next(name for name, version in SFRAME_VERSIONS.items() if version == 3)
+    try:
+        tools = provide(release, "x86_64")
+        flags = ["-O2", "-pthread", "-fno-use-linker-plugin", "-Wa,--gsframe", f"-B{tools}/"]
+        subprocess.run(["gcc", *flags, str(_SOURCE), "-o", str(program)], check=True, timeout=_TIMEOUT)
+    except (ToolchainUnavailable, OSError, subprocess.SubprocessError) as error:
+        raise Unavailable(str(error)) from error
+    return program
+
+
+def _backtrace(*arguments: str) -> None:
+    command = [sys.executable, "-m", "sframe_unwind", "backtrace", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    frames = sum(line.startswith("#") for line in done.stdout.splitlines())
+    if done.returncode or frames < THREADS * FRAMES:
+        raise BenchError(f"{' '.join(command)}: exit status {done.returncode}, {frames} frames: {done.stderr[-200:]}")

@@ -1,0 +1,63 @@
+"""Names in ``bt`` for code that the process registered with libunwind, which no symbol names.
+
+GDB takes names of frames from a frame filter.  Filters make it slower, so there is one only while there is such code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gdb
+from gdb.FrameDecorator import FrameDecorator
+
+from gdb_plugin.process import Process
+
+
+class _NamedFrame(FrameDecorator):
+    """A frame with the name that its code was registered with."""
+
+    def __init__(self, decorated: Any, name: str) -> None:
+        super().__init__(decorated)
+        self._name = name
+
+    def function(self) -> str:
+        """Return the name."""
+        return self._name
+
+
+class FrameNames:
+    """The frame filter.
+
+    :param filters: where GDB looks for filters.
+    """
+
+    def __init__(self, filters: dict[str, Any]) -> None:
+        self.name = "sframe"
+        self.enabled = True
+        self.priority = 100
+        self._filters = filters
+        self._process: Process | None = None
+
+    def follow(self, process: Process | None) -> None:
+        """Name the frames of a process from now on; ``None``: of none."""
+        run_time = process.run_time if process is not None else None
+        self._process = process if run_time is not None and run_time.has_registered() else None
+        if self._process is None:
+            self._filters.pop(self.name, None)
+        else:
+            self._filters[self.name] = self
+
+    def filter(self, frames: Iterator[Any]) -> Iterator[Any]:
+        """Return the frames, those of registered code with their names."""
+        return map(self._named, frames)
+
+    def _named(self, decorated: Any) -> Any:
+        frame = decorated.inferior_frame()
+        if self._process is None or frame.type() != gdb.NORMAL_FRAME or frame.name() is not None:
+            return decorated
+        # A return address can lie behind the last byte of a procedure.
+        pc = frame.pc()
+        name = self._process.run_time_name(pc) or self._process.run_time_name(pc - 1)
+        # Where a filter leaves it to GDB, GDB has three question marks in place of two.
+        return _NamedFrame(decorated, name or "??")

@@ -1,0 +1,59 @@
+"""Addresses of symbols, with or without debug information.
+
+An expression is evaluated in the selected frame, which cannot be asked for in the middle of unwinding.  Since GDB 14
+that can be helped; before, symbols are looked up at each stop and prompt.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gdb
+
+from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL
+
+_AT_ANY_TIME = int(gdb.VERSION.partition(".")[0]) >= 14
+_NAMES = (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL)
+
+
+class Symbols:
+    """The symbols of the current program space."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Any, dict[str, list[int]]]] = {}
+
+    def addresses(self, name: str) -> list[int]:
+        """Return the addresses of a function or variable, mostly none."""
+        if _AT_ANY_TIME:
+            return _evaluate(name, global_context=True)
+        _, found = self._known.get(gdb.selected_inferior().num, (None, {}))
+        return found.get(name, [])
+
+    def look_up(self, at_stop: bool) -> bool:
+        """Look all names up if there are other files than before; return whether that gave other addresses.
+
+        :param at_stop: GDB is about to show where the process has stopped.
+        """
+        inferior = gdb.selected_inferior()
+        if _AT_ANY_TIME or (at_stop and _may_break(inferior)):
+            return False
+        state = inferior.pid, gdb.objfiles()
+        before, known = self._known.get(inferior.num, (None, {}))
+        if before == state:
+            return False
+        found = {name: addresses for name in _NAMES if (addresses := _evaluate(name))}
+        self._known[inferior.num] = state, found
+        return found != known
+
+
+def _may_break(inferior: gdb.Inferior) -> bool:
+    """Return whether the connection to a process can break: a stop that finds it broken while we look ends GDB 13."""
+    connection = inferior.connection
+    return connection is None or connection.type not in ("native", "core")
+
+
+def _evaluate(name: str, **how: bool) -> list[int]:
+    try:
+        return [int(gdb.parse_and_eval(f"&{name}", **how))]
+    except gdb.error:
+        return []

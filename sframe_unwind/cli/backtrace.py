@@ -1,0 +1,107 @@
+"""Show the stacks of all threads of a core file or a running process, without a debugger.
+
+Frames are unwound from SFrame; where there is none, from DWARF CFI; where there is none either, by
+frame pointers, which is marked as a guess.  Functions are named by the symbol tables.
+A running process is stopped while its registers and stacks are copied.
+
+The exit status is 0, or 2 when the core file or the process cannot be read, or not all of it:
+a core file that is truncated, or whose executable is not found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from sframe_unwind.cli.status import CANNOT, DONE, complain
+from sframe_unwind.stack import Stack, to_text
+from sframe_unwind.target.base import Thread
+from sframe_unwind.target.core_file import open_core
+from sframe_unwind.target.files import DEBUG_FOLDER, Files
+from sframe_unwind.target.live import Live, Taken
+from sframe_unwind.target.loading import Loader
+from sframe_unwind.target.objects import Objects
+from sframe_unwind.target.stacks import Walked, named, walk
+from sframe_unwind.terminal import printable
+
+EXAMPLES = """\
+  sframe-unwind backtrace --core core
+  sframe-unwind backtrace --core core --exe ./program --sysroot /srv/device
+  sframe-unwind backtrace --pid 1234 --json
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    target = parser.add_mutually_exclusive_group(required=True)
+    target.add_argument("--core", metavar="CORE", help="a core file")
+    target.add_argument("--pid", metavar="PID", type=int, help="a running process")
+    parser.add_argument("--exe", metavar="FILE", help="the executable, where it is not where it was")
+    parser.add_argument("--sysroot", metavar="FOLDER", help="look for files below this folder first")
+    parser.add_argument(
+        "--debug-dir",
+        metavar="FOLDER",
+        action="append",
+        help=f"look for debug files by build ID below this folder; may be repeated (default: {DEBUG_FOLDER})",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the stacks."""
+    status, stacks = _of_core(options) if options.core is not None else _of_process(options)
+    if options.json:
+        json.dump({"threads": [stack.to_json() for stack in stacks]}, sys.stdout)
+        print()
+    else:
+        print("\n\n".join(_text(stack) for stack in stacks))
+    return status
+
+
+def _text(stack: Stack) -> str:
+    return "\n".join(printable(line) for line in (stack.title, *to_text(stack)))
+
+
+def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack]]:
+    core = open_core(options.core)
+    roots = [options.sysroot, ""] if options.sysroot else [""]
+    files = Files(roots, _debug_folders(options), (core.abi.elf_machine, core.abi.byteorder), complain)
+    given = files.given(options.exe) if options.exe else None
+    loader = Loader(core.abi, core.auxv, core.memory, files, given)
+    objects = Objects(core.abi, loader.objects(core.mappings), core.memory.read, complain)
+    status = DONE
+    if core.truncated:
+        complain(f"{core.path}: {core.truncated}: stacks end where memory is missing")
+        status = CANNOT
+    if loader.executable is None or loader.executable.file is None:
+        name = loader.executable.path if loader.executable else "unknown"
+        complain(f"{core.path}: executable not found: {name} (--exe FILE names it)")
+        status = CANNOT
+    return status, [named(walk(thread, core.abi, objects, core.memory.read), objects) for thread in core.threads]
+
+
+def _of_process(options: argparse.Namespace) -> tuple[int, list[Stack]]:
+    live = Live(options.pid)
+    roots = [options.sysroot] if options.sysroot else [f"/proc/{live.id}/root", ""]
+    files = Files(roots, _debug_folders(options), (live.abi.elf_machine, live.abi.byteorder), complain)
+    given = files.given(options.exe or f"/proc/{live.id}/exe")  # the path may lead to a newer file by now
+    taken = live.take()
+    loader = Loader(live.abi, live.auxv, live.memory, files, given)
+    objects = Objects(live.abi, loader.objects(taken.mappings.files()), live.memory.read, complain)
+    return DONE, [named(_walk_copy(live, taken, thread, objects), objects) for thread in taken.threads]
+
+
+def _walk_copy(live: Live, taken: Taken, thread: Thread, objects: Objects) -> Walked:
+    """Walk the copy of a thread's stack; if that led elsewhere, as from a signal stack, stop the thread and walk it."""
+    taken.snapshot.missed = False
+    walked = walk(thread, live.abi, objects, taken.snapshot.read)
+    if taken.snapshot.missed:
+        with live.stopped(thread.id) as again:
+            if again is not None:
+                return walk(again, live.abi, objects, live.memory.read)
+    return walked
+
+
+def _debug_folders(options: argparse.Namespace) -> list[str]:
+    return options.debug_dir or [DEBUG_FOLDER]

@@ -1,0 +1,32 @@
+"""Print the line that loads the plugin, for a debugger's init file.
+
+It names the script where this package is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from sframe_unwind.cli.debugger import GDB, LLDB
+from sframe_unwind.cli.status import DONE
+
+EXAMPLES = """\
+  sframe-unwind plugin gdb >> ~/.gdbinit
+  sframe-unwind plugin lldb >> ~/.lldbinit
+"""
+
+_DEBUGGERS = {debugger.name: debugger for debugger in (GDB, LLDB)}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    parser.add_argument("debugger", choices=_DEBUGGERS, help="the debugger to load the plugin in")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the line.
+
+    :raises FileError: the plugin is not installed.
+    """
+    print(_DEBUGGERS[options.debugger].load_line())
+    return DONE

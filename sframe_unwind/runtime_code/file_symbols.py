@@ -1,0 +1,50 @@
+"""Symbols of ELF files by their names, functions and variables alike: for whoever has no debugger to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind.elf import PathLike, opened
+from sframe_unwind.errors import FileError
+from sframe_unwind.relocation import SYMBOL, records
+from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL, FindSymbol
+
+_NAMES = (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL)
+
+
+def finder(files: Iterable[tuple[PathLike, int]]) -> FindSymbol:
+    """Return the function that :class:`sframe_unwind.runtime_code.source.RunTimeCode` finds a process's lists with.
+
+    :param files: the executable and the shared libraries, each with what to add to an address in the file to get the
+        one in the process.  One that cannot be read has no symbols.
+    """
+    found: dict[str, list[int]] = {}
+    for path, bias in files:
+        with suppress(FileError):
+            for name, address in file_symbols(path).items():
+                found.setdefault(name, []).append(address + bias)
+    return lambda name: found.get(name, [])
+
+
+def file_symbols(path: PathLike) -> dict[str, int]:
+    """Return the addresses, in the terms of the file, of what leads to run-time code, as far as it defines any.
+
+    :raises FileError: the file cannot be read.
+    """
+    with opened(path) as elf:
+        return {name: address for name in _NAMES for address in _addresses(elf, name)}
+
+
+def _addresses(elf: ELFFile, name: str) -> Iterator[int]:
+    wanted = name.encode() + b"\0"
+    for kind in ("SHT_DYNSYM", "SHT_SYMTAB"):
+        for section in elf.iter_sections(kind):
+            strings = elf.get_section(section["sh_link"]).data()
+            if wanted not in strings:  # mostly: then the symbols need not be looked at
+                continue
+            for at, _, _, number, value, _ in records(elf, SYMBOL, section.data()):
+                if number and strings[at : at + len(wanted)] == wanted:
+                    yield value

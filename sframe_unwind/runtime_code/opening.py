@@ -1,0 +1,26 @@
+"""Opening the lists of a process, if it has any; most have none, and pay for nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Callable
+
+from sframe_unwind.abi import Abi
+from sframe_unwind.image import ReadMemory
+from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL, FindSymbol
+
+if TYPE_CHECKING:
+    from sframe_unwind.runtime_code.source import RunTimeCode
+
+
+def open_run_time_code(
+    abi: Abi, read: ReadMemory, find: FindSymbol, report: Callable[[str], None]
+) -> RunTimeCode | None:
+    """Return what a process may register code with; ``None`` where nothing in it is for that.
+
+    The parameters are those of :class:`sframe_unwind.runtime_code.source.RunTimeCode`.
+    """
+    if not any(list(find(name)) for name in (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL)):
+        return None
+    from sframe_unwind.runtime_code.source import RunTimeCode
+
+    return RunTimeCode(abi, read, find, report)

@@ -1,0 +1,69 @@
+"""All code that a process has registered at run time, in all of its lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Callable
+
+from sframe_unwind.abi import Abi
+from sframe_unwind.image import ReadMemory
+from sframe_unwind.modules import Module
+from sframe_unwind.runtime_code.head import JIT_SYMBOL, FindSymbol, find_lists
+from sframe_unwind.runtime_code.jit import JitList
+from sframe_unwind.runtime_code.jit_image import JitImage
+from sframe_unwind.runtime_code.libunwind import UnwindList
+from sframe_unwind.runtime_code.registered import Registered
+
+
+class RunTimeCode:
+    """The lists of one process.
+
+    :param read: reads the memory of the process as it is now; what a cache has from before is of no use.
+    :param find: finds symbols.
+    :param report: takes one line about damage, each once.
+    """
+
+    def __init__(self, abi: Abi, read: ReadMemory, find: FindSymbol, report: Callable[[str], None]) -> None:
+        self._told: set[str] = set()
+        self._report = report
+        lists = find_lists(find, read, abi)
+        self._libunwind = [UnwindList(read, address, abi.byteorder, self._report_once) for address in lists]
+        self._jit = [JitList(read, address, abi.byteorder, self._report_once) for address in find(JIT_SYMBOL)]
+        self._lists: Sequence[UnwindList | JitList] = (*self._libunwind, *self._jit)
+
+    def refresh(self) -> bool:
+        """Notice what the process has registered and cancelled; return whether there was anything."""
+        changed = [one.refresh() for one in self._lists]
+        return any(changed)
+
+    def find(self, pc: int) -> Module | None:
+        """Return the module with the code at an address."""
+        found = (one.find(pc) for one in self._lists)
+        return next((module for module in found if module is not None), None)
+
+    def name(self, pc: int) -> str:
+        """Return what the code at an address is called; empty where it is no run-time code, or has no name."""
+        module = self.find(pc)
+        return "" if module is None else module.run_time_name(pc)
+
+    def registered(self, limit: int) -> tuple[list[Registered], int]:
+        """Return the first registrations with libunwind, and how many there are."""
+        modules = [module for one in self._libunwind for module in one.modules(limit)]
+        return modules[:limit], sum(map(len, self._libunwind))
+
+    def images(self) -> list[JitImage]:
+        """Return the JIT images."""
+        return [image for one in self._jit for image in one.modules()]
+
+    def is_used(self) -> bool:
+        """Return whether there is any run-time code."""
+        return self.has_registered() or any(one.modules() for one in self._jit)
+
+    def has_registered(self) -> bool:
+        """Return whether anything is registered with libunwind, so that no symbol names it."""
+        return any(map(len, self._libunwind))
+
+    def _report_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._report(line)

@@ -1,0 +1,154 @@
+"""Stopping the threads of a process, and their registers: ``ptrace`` through the C library.
+
+A thread is seized and interrupted (Linux 3.4), which sends it no signal.  Whatever becomes of us, the kernel lets go of
+the threads when we end, and they go on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import time
+from pathlib import Path
+
+from sframe_unwind.errors import ProcessError
+
+NT_PRSTATUS, NT_FPREGSET = 1, 2
+"""Register sets, as in core files."""
+
+_DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
+_EVENT_STOP = 128
+_WALL = 0x40000000
+_LARGEST_SET = 4096
+_PATIENCE = 2.0
+"""Seconds to wait for a thread: one in an uninterruptible system call does not stop."""
+
+
+class _Vector(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+class Stopped:
+    """Threads of one process that stand still; they go on at the end of the ``with`` block, however it ends.
+
+    :param process: the process's id.
+    :param thread: stop this one alone.
+    """
+
+    def __init__(self, process: int, thread: int | None = None) -> None:
+        self._process = process
+        self._only = thread
+        self._signals: dict[int, int] = {}
+        """What to deliver to each seized thread when it goes on: a signal may have come just before it stopped."""
+        self.threads: list[int] = []
+        """Ids of those that stopped."""
+
+    def __enter__(self) -> Stopped:
+        """Stop all threads.
+
+        :raises ProcessError: that is not permitted, or the process is gone.
+        """
+        tried: set[int] = set()
+        try:
+            while new := [thread for thread in self._thread_ids() if thread not in tried]:
+                tried.update(new)
+                seized = [thread for thread in new if self._seize(thread)]
+                self.threads += [thread for thread in seized if self._wait(thread)]
+        except BaseException:
+            self._release()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._release()
+
+    def register_set(self, thread: int, kind: int) -> bytes:
+        """Return registers of a stopped thread as the kernel writes them.
+
+        :param kind: one of the ``NT_`` constants.
+        :raises ProcessError: they cannot be read.
+        """
+        buffer = ctypes.create_string_buffer(_LARGEST_SET)
+        vector = _Vector(ctypes.addressof(buffer), _LARGEST_SET)
+        error = _ptrace(_GETREGSET, thread, kind, ctypes.addressof(vector))
+        if error:
+            raise ProcessError(f"thread {thread}: registers cannot be read: {os.strerror(error)}")
+        return buffer.raw[: vector.length]
+
+    def _thread_ids(self) -> list[int]:
+        if self._only is not None:
+            return [self._only]
+        try:
+            return sorted(int(name) for name in os.listdir(f"/proc/{self._process}/task"))  # noqa: PTH208  # fast
+        except OSError:
+            return []  # it has ended
+
+    def _seize(self, thread: int) -> bool:
+        """Return whether a thread was asked to stop; one that has ended cannot be.
+
+        :raises ProcessError: it is not permitted.
+        """
+        self._signals[thread] = 0
+        error = _ptrace(_SEIZE, thread, 0, 0)
+        if not error:
+            return not _ptrace(_INTERRUPT, thread, 0, 0)
+        del self._signals[thread]
+        if error == errno.ESRCH or has_ended(self._process, thread):
+            return False
+        raise ProcessError(f"process {self._process}: cannot be stopped: {_why(self._process, error)}")
+
+    def _wait(self, thread: int) -> bool:
+        """Return whether a thread stops in time."""
+        deadline = time.monotonic() + _PATIENCE
+        pause = 0.00002
+        while time.monotonic() < deadline:
+            try:
+                found, status = os.waitpid(thread, os.WNOHANG | _WALL)
+            except ChildProcessError:
+                return False
+            if found:
+                if os.WIFSTOPPED(status) and status >> 16 != _EVENT_STOP:
+                    self._signals[thread] = os.WSTOPSIG(status)
+                return os.WIFSTOPPED(status)
+            time.sleep(pause)
+            pause = min(pause * 2, 0.01)
+        return False
+
+    def _release(self) -> None:
+        while self._signals:
+            thread, number = self._signals.popitem()
+            _ptrace(_DETACH, thread, 0, number)
+
+
+def has_ended(process: int, thread: int) -> bool:
+    """Return whether a thread has ended, even if its parent has not yet asked how."""
+    return status(process, thread).get("State", "X")[:1] in "XZ"
+
+
+def status(process: int, thread: int) -> dict[str, str]:
+    """Return what the kernel says of a thread, by its keys; nothing where there is no such thread."""
+    try:
+        text = Path(f"/proc/{process}/task/{thread}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return {}
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+
+
+def _why(process: int, error: int) -> str:
+    if error == errno.EPERM:
+        tracer = status(process, process).get("TracerPid", "0")
+        if tracer != "0":
+            return f"process {tracer} is debugging it"
+        return "not permitted"
+    return os.strerror(error)
+
+
+def _ptrace(request: int, thread: int, address: int, data: int) -> int:
+    """Return 0, or the error number."""
+    return 0 if _libc_ptrace(request, thread, address, data) != -1 else ctypes.get_errno()
+
+
+_libc_ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+_libc_ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+_libc_ptrace.restype = ctypes.c_long

@@ -1,0 +1,73 @@
+"""The command as a user runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sframe_unwind.cli import main
+
+NOWHERE = ("--debug-dir", "/nonexistent")
+"""The C library's debug files may be installed or not."""
+GDB, KERNEL, EMULATOR = "gdb", "kernel", "emulator"
+"""Who writes a core file."""
+
+
+class Done(NamedTuple):
+    """What came of it."""
+
+    status: int
+    output: str
+    errors: str
+
+    @property
+    def threads(self) -> dict[str, list[dict[str, Any]]]:
+        """The frames of each thread, by its id."""
+        return {thread["id"]: thread["frames"] for thread in json.loads(self.output)["threads"]}
+
+
+def backtrace(*arguments: str | Path) -> Done:
+    """Run `sframe-unwind backtrace` in this process; an error that nobody expected is a failure."""
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        try:
+            status = main(["backtrace", *map(str, arguments)])
+        except SystemExit as ended:  # wrong usage
+            status = int(ended.code or 0)
+    assert "internal error" not in errors.getvalue(), errors.getvalue()
+    return Done(status, output.getvalue(), errors.getvalue())
+
+
+def unprivileged(*arguments: str | Path) -> Done:
+    """What the command says to a user who may do no more than others."""
+    if os.getuid() != 0:
+        return backtrace(*arguments)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setresuid(65534, 65534, 65534)
+            os.write(writing, json.dumps(backtrace(*arguments)).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        answer = stream.read()
+    os.waitpid(child, 0)
+    return Done(*json.loads(answer))
+
+
+def only_line(text: str) -> str:
+    """The one line of a text."""
+    lines = text.splitlines()
+    assert len(lines) == 1, text
+    return lines[0]
+
+
+def functions(frames: list[dict[str, Any]]) -> list[str]:
+    """The functions of a stack, from the innermost outward."""
+    return [frame["function"] or "??" for frame in frames]
