@@ -1,6 +1,6 @@
 # Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test test-lldb lint bench clean
+.PHONY: help setup setup-demo demo test lint bench real-programs clean
 
 PY := .venv/bin/python
 # Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
@@ -28,12 +28,11 @@ lint: setup ## ruff and mypy
 test: lint ## lint, then all tests
 	@$(PY) -m pytest $(PYTEST_FLAGS)
 
-test-lldb: setup ## the tests in LLDB, which is not yet part of `make test`
-	@python3 tools/setup.py --for test --with lldb
-	@$(PY) -m pytest $(PYTEST_FLAGS) tests/lldb
-
 bench: setup ## measure speed
 	@$(PY) -m bench
+
+real-programs: setup ## build lua, sqlite, zlib and zstd with SFrame for three ABIs and verify them
+	@$(PY) tools/real_programs.py
 
 clean: ## remove what the other targets made
 	@rm -rf .venv .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

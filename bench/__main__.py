@@ -11,11 +11,30 @@ from collections.abc import Sequence
 
 import elftools
 
-from bench import backtraces, decoding, opening, starting, walking
+from bench import (
+    backtraces,
+    decoding,
+    lldb_backtraces,
+    lldb_starting,
+    opening,
+    runtime_code,
+    starting,
+    unaided,
+    verifying,
+    walking,
+)
 from bench.report import BenchError, Row, table
 
-PARTS = {module.PART: module for module in (starting, opening, decoding, walking, backtraces)}
-GROUPS = {"core": ("open", "decode", "walk"), "gdb": ("start", "bt")}
+_MODULES = (
+    *(starting, opening, decoding, verifying, walking, unaided, backtraces, runtime_code),
+    *(lldb_starting, lldb_backtraces),
+)
+PARTS = {module.PART: module for module in _MODULES}
+GROUPS = {
+    "core": ("open", "decode", "verify", "walk", "backtrace"),
+    "gdb": ("start", "bt", "run-time"),
+    "lldb": ("lldb-start", "lldb-bt"),
+}
 
 _EPILOG = """\
 parts:
@@ -59,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parts = "\n".join(f"  {name:8}{(module.__doc__ or '').splitlines()[0]}" for name, module in PARTS.items())
+    parts = "\n".join(f"  {name:12}{(module.__doc__ or '').splitlines()[0]}" for name, module in PARTS.items())
     groups = ", ".join(f"{name} ({' '.join(members)})" for name, members in GROUPS.items())
     parser = argparse.ArgumentParser(
         prog="python -m bench",

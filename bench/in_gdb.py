@@ -62,6 +62,30 @@ def backtraces(depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
     return times
 
 
+def run_time_code(procedures: int, rounds: int) -> dict[str, list[float]]:
+    """Return how many seconds `bt` takes, the first one of a process and one at a later stop, with few and with many
+    registered procedures, after a round that does not count."""
+    programs = {"few": "spills", "many": f"--many {procedures}"}
+    times: dict[str, list[float]] = {f"{when} {what}": [] for when in ("first", "after") for what in programs}
+    for number in range(-1, rounds):
+        for what, arguments in programs.items():
+            gdb.execute("set sframe mode off")  # nothing is read before the first backtrace
+            gdb.execute("tbreak sample_stop", to_string=True)
+            gdb.execute(f"run {arguments} > /dev/null", to_string=True)
+            gdb.execute("set sframe mode always")
+            for when in ("first", "after"):
+                gc.collect()
+                started = time.perf_counter()
+                text = gdb.execute("bt", to_string=True)
+                seconds = time.perf_counter() - started
+                if "in spills ()" not in text or "in main" not in text:
+                    raise gdb.error(f"{what} procedures: the backtrace is not complete: {text}")
+                if number >= 0:
+                    times[f"{when} {what}"].append(seconds)
+                gdb.execute("stepi", to_string=True)
+    return times
+
+
 def _go_deep(depth: int) -> None:
     gdb.execute("tbreak sample_stop", to_string=True)
     gdb.execute(f"run {depth} > /dev/null", to_string=True)
@@ -143,4 +167,8 @@ class _Least(Unwinder):  # type: ignore[misc]  # GDB's classes have no types
         return info
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"snapshot": snapshot, "backtraces": backtraces}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "snapshot": snapshot,
+    "backtraces": backtraces,
+    "run_time_code": run_time_code,
+}

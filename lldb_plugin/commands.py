@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import lldb
@@ -13,6 +13,9 @@ from lldb_plugin import plugin, stacks
 from lldb_plugin.session import MODES, SESSION
 from sframe_unwind import __version__, compare, explain, stack, status
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.terminal import printable
+
+_STANDING = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
 
 
 class _Command:
@@ -43,7 +46,7 @@ class _Command:
         """Run the command; whatever it meets becomes one line, and the command has failed."""
         try:
             lines = self.run(context, *self._parse(command))
-            result.AppendMessage("\n".join(lines))
+            result.AppendMessage("\n".join(map(printable, lines)))
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
         except SFrameError as error:
             result.SetError(f"sframe: {error}")
@@ -67,11 +70,15 @@ class _Command:
         return self.get_long_help().rstrip().rpartition("\n")[2]
 
 
-def _threads(context: lldb.SBExecutionContext, every: bool) -> list[lldb.SBThread]:
+def _stopped(context: lldb.SBExecutionContext) -> lldb.SBProcess:
     process = context.GetProcess()
-    stopped = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
-    if not process.IsValid() or process.GetState() not in stopped:
+    if not process.IsValid() or process.GetState() not in _STANDING:
         raise SFrameError("no stopped process")
+    return process
+
+
+def _threads(context: lldb.SBExecutionContext, every: bool) -> list[lldb.SBThread]:
+    process = _stopped(context)
     if every:
         return list(process)
     thread = context.GetThread() if context.GetThread().IsValid() else process.GetSelectedThread()
@@ -114,14 +121,16 @@ class Status(_Command):
         """Return the table."""
         version = lldb.SBDebugger.GetVersionString().splitlines()[0]
         about = [f"sframe-unwind {__version__}, {version}; {plugin.lacks()}"]
-        process = context.GetProcess()
-        if not process.IsValid():
-            return [*about, f"mode {SESSION.mode}", "no process"]
         try:
-            modules: Iterable[Any] = SESSION.process(process).modules.modules
+            process = SESSION.process(_stopped(context))
         except SFrameError as error:
             return [*about, f"mode {SESSION.mode}", str(error)]
-        return status.to_text(modules, SESSION.mode, about)
+        lines = status.to_text(process.modules.modules, SESSION.mode, about, process.abi)
+        if process.modules.run_time is not None:
+            from sframe_unwind.runtime_code import listed
+
+            lines += listed.to_text(process.modules.run_time)
+        return lines
 
 
 class Backtrace(_Command):
@@ -188,12 +197,11 @@ class Explain(_Command):
         """Return the explanation."""
         (thread,) = _threads(context, every=False)
         taken = stacks.take(thread)
-        target = context.GetTarget()
         if words:
             pc, here = _address(context, words[0]), None
         else:
             pc, here = stacks.selected(taken)
-        return explain.explain(taken.process.modules, pc, stacks.describe(target, pc), here)
+        return explain.explain(taken.process.modules, pc, stacks.describe(taken, pc), here)
 
 
 def _address(context: lldb.SBExecutionContext, text: str) -> int:
@@ -201,7 +209,7 @@ def _address(context: lldb.SBExecutionContext, text: str) -> int:
         return int(text, 0)
     except ValueError:
         frame = context.GetFrame()
-        value = (frame if frame.IsValid() else context.GetTarget()).EvaluateExpression(text)
+        value = (frame if frame.IsValid() else context.GetTarget()).EvaluateExpression(f"(unsigned long)({text})")
         if not value.IsValid() or not value.GetError().Success():
             raise SFrameError(f"{text!r} is no address: {_reason(value.GetError().GetCString() or '')}") from None
         # LLDB before 15 cannot take signatures off.

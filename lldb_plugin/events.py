@@ -1,12 +1,13 @@
-"""LLDB's event thread, which shows a stopped thread again whenever a frame provider is registered.
+"""LLDB's event thread, which shows a stopped thread again when a frame provider is registered.
 
-What it does then is no user's doing and must not meet a command: LLDB 22.1.0 fetches frames without a lock, so that two
-threads at it get them in disorder, and in every version a command that waits for the process can wait for the event
-thread, which waits for the command.
+What it does then must not meet a command: LLDB 22.1.0 fetches frames without a lock, so that two threads at it get them
+in disorder, and in every version a command that waits for the process can wait for the event thread, which waits for
+the command.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -17,45 +18,52 @@ from lldb_plugin.session import SESSION
 
 _EVENT_THREAD = "dbg.evt-handler"
 """What LLDB calls the thread."""
-_PATIENCE = 0.5
-"""Seconds without a sign of life after which there is no event thread: a script that made its own debugger has none."""
+_PATIENCE = 2.0
+"""Seconds to wait for the event thread.  Another debugger of this LLDB can be the one that it belongs to."""
 _NAP = 0.001
-_LIMIT = 60.0
-
-
-def on_event_thread() -> bool:
-    """Return whether it is LLDB's event thread that runs this."""
-    try:
-        name = Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return name.strip() == _EVENT_THREAD
 
 
 def settle(debugger: lldb.SBDebugger) -> None:
-    """Return when the event thread has nothing left to do of what it has been told until now.
+    """Return when the event thread has nothing left to do of what it has been told until now."""
+    threads = _event_threads()
+    if threading.get_native_id() in threads:
+        _drop_stack_changes(debugger.GetListener())
+    elif threads:
+        _await(debugger.GetListener())
+
+
+def _event_threads() -> set[int]:
+    """Return the system's ids of the event threads: a script that made its own debugger has none."""
+    found = set()
+    for name in Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            if name.read_text(encoding="utf-8").strip() == _EVENT_THREAD:
+                found.add(int(name.parent.name))
+    return found
+
+
+def _await(listener: lldb.SBListener) -> None:
+    """Wait for the event thread from another one.
 
     Events are taken one after the other: when it has taken a mark of ours, it is done with all before.
     """
-    listener, broadcaster, event = debugger.GetListener(), lldb.SBBroadcaster("sframe-unwind"), lldb.SBEvent()
+    broadcaster, event = lldb.SBBroadcaster("sframe-unwind"), lldb.SBEvent()
     listener.StartListeningForEvents(broadcaster, 1)
     broadcaster.BroadcastEventByType(1, False)
-    started = quiet_since = time.monotonic()
-    seen = SESSION.activity
+    until = time.monotonic() + _PATIENCE
     while listener.PeekAtNextEventForBroadcaster(broadcaster, event):
-        now = time.monotonic()
-        if SESSION.activity != seen or SESSION.making:
-            seen, quiet_since = SESSION.activity, now
-        if now - quiet_since > _PATIENCE or now - started > _LIMIT:
+        if SESSION.planning:
+            until = time.monotonic() + _PATIENCE
+        elif time.monotonic() > until:
             listener.GetNextEventForBroadcaster(broadcaster, event)
             break
         time.sleep(_NAP)
     listener.StopListeningForEvents(broadcaster, 1)
 
 
-def drop_own(debugger: lldb.SBDebugger) -> None:
-    """Take back, on the event thread itself, what a registration just told it."""
-    listener, event = debugger.GetListener(), lldb.SBEvent()
+def _drop_stack_changes(listener: lldb.SBListener) -> None:
+    """On the event thread itself: take back what a registration just told it."""
+    event = lldb.SBEvent()
     while listener.PeekAtNextEvent(event) and _is_stack_change(event) and listener.GetNextEvent(event):
         pass
 

@@ -13,7 +13,7 @@ import lldb
 
 from lldb_plugin.process import Process
 from sframe_unwind.errors import StepError
-from sframe_unwind.step import ADDRESS_MASK, Caller, ReadRegister
+from sframe_unwind.step import Caller, ReadRegister
 from sframe_unwind.walk import Handed, Other, Registers
 
 NAME = "lldb"
@@ -25,9 +25,10 @@ class NativeFrame(NamedTuple):
     indexes: tuple[int, ...]
     """LLDB's indexes of the frames of tail-called and inlined functions, from the inside out, and of the frame."""
     pc: int
-    sp: int
-    fp: int
+    sp: int | None
+    fp: int | None
     cfa: int | None
+    """``None`` where LLDB does not know it."""
 
 
 class NativeStack:
@@ -40,9 +41,12 @@ class NativeStack:
         self._process = process
         self._frames = frames
         self.frames = tuple(_physical(_iterate(frames)))
-        self.by_registers = {(frame.pc, frame.sp): number for number, frame in enumerate(self.frames)}
+        self.by_registers: dict[tuple[int, int | None], int] = {
+            (frame.pc, frame.sp): number for number, frame in enumerate(self.frames)
+        }
         self._handed: dict[int, Handed | None] = {}
-        self.innermost = self._registers(0)
+        inner = self.frames[0]
+        self.innermost = Registers(inner.pc, inner.sp or 0, inner.fp or 0)
         self.read_register = _Remembered(process.register_reader(self._frame(0)))
 
     def other(self) -> Other:
@@ -60,10 +64,6 @@ class NativeStack:
     def _frame(self, number: int) -> lldb.SBFrame:
         return self._frames.GetFrameAtIndex(self.frames[number].indexes[-1])
 
-    def _registers(self, number: int) -> Registers:
-        frame = self.frames[number]
-        return Registers(frame.pc, frame.sp, frame.fp)
-
     def _unwind(self, registers: Registers, live: bool, read_register: ReadRegister | None) -> Handed | None:
         number = self.by_registers.get((registers.pc, registers.sp))
         if number is None or number + 1 >= len(self.frames):
@@ -73,14 +73,15 @@ class NativeStack:
         return self._handed[number]
 
     def _hand(self, number: int) -> Handed | None:
-        if self._frames is None:
+        caller = self.frames[number + 1]
+        if caller.sp is None:
             return None
-        frame = self.frames[number]
-        caller = self._registers(number + 1)
-        signal = self._process.is_trampoline(frame.pc)
+        signal = self._process.is_trampoline(self.frames[number].pc)
         cfa = caller.sp - self._process.abi.sp_from_cfa
-        reader = _Remembered(self._process.register_reader(self._frame(number + 1))) if signal else None
-        return Handed(Caller(cfa, caller.pc, caller.sp, caller.fp), signal, reader)
+        reader = None
+        if signal and self._frames is not None:
+            reader = _Remembered(self._process.register_reader(self._frame(number + 1)))
+        return Handed(Caller(cfa, caller.pc, caller.sp, caller.fp or 0), signal, reader)
 
 
 class _Remembered:
@@ -128,11 +129,8 @@ def _physical(frames: Iterator[lldb.SBFrame]) -> Iterator[NativeFrame]:
 
 
 def _native(indexes: list[int], pc: int, frame: lldb.SBFrame) -> NativeFrame:
-    cfa = frame.GetCFA()
-    return NativeFrame(
-        tuple(indexes),
-        pc,
-        frame.GetSP() & ADDRESS_MASK,
-        frame.GetFP() & ADDRESS_MASK,
-        None if cfa == lldb.LLDB_INVALID_ADDRESS else cfa,
-    )
+    return NativeFrame(tuple(indexes), pc, _known(frame.GetSP()), _known(frame.GetFP()), _known(frame.GetCFA()))
+
+
+def _known(address: int) -> int | None:
+    return None if address == lldb.LLDB_INVALID_ADDRESS else address

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import lldb
 
+from lldb_plugin.locking import acquire
 from lldb_plugin.targets import fetch, plug_in
 
 _FOREVER = (1 << 32) - 1
-_NAP = 0.001
 _PATIENCE = 5.0
+"""Seconds to wait for LLDB's lock on a target; whoever holds it may be starting a process."""
 
 
 class SFrameStopHook:
@@ -26,7 +26,7 @@ class SFrameStopHook:
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
         """Plug in, and stay stopped."""
-        plug_in(exe_ctx.GetTarget())
+        plug_in(exe_ctx.GetTarget(), has_frames=True)
         fetch(exe_ctx.GetThread())
         return True
 
@@ -52,14 +52,10 @@ def _listen(listener: lldb.SBListener) -> None:
 def _plug_in_early(target: lldb.SBTarget) -> None:
     """Plug in while there is no process; a target that has one is the stop-hook's."""
     mutex = target.GetAPIMutex()
-    until = time.monotonic() + _PATIENCE
-    while target.IsValid() and not target.GetProcess().IsValid() and time.monotonic() < until:
-        if not mutex.try_lock():  # whoever holds it may be starting a process
-            time.sleep(_NAP)
-            continue
-        try:
-            if not target.GetProcess().IsValid():
-                plug_in(target)
-        finally:
-            mutex.unlock()
+    if target.GetProcess().IsValid() or not acquire(mutex, _PATIENCE):
         return
+    try:
+        if not target.GetProcess().IsValid():
+            plug_in(target, has_frames=False)  # nobody may be waited for with the lock held
+    finally:
+        mutex.unlock()

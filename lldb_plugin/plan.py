@@ -6,6 +6,7 @@ from typing import NamedTuple, Union
 
 from lldb_plugin.native import NAME, NativeStack
 from lldb_plugin.process import Process
+from lldb_plugin.runtime_code import beyond
 from lldb_plugin.session import FALLBACK
 from sframe_unwind.modules import Covered
 from sframe_unwind.walk import End, Frame, Walk
@@ -32,13 +33,14 @@ class Plan(NamedTuple):
 
 def walk(process: Process, native: NativeStack, mode: str) -> Walk:
     """Return the walk over a thread's stack, LLDB's frames where SFrame has none."""
+    read_word = Words(process.read, process.abi.byteorder)
     return Walk(
         process.abi,
         process.modules,
         native.innermost,
-        Words(process.read, process.abi.byteorder),
+        read_word,
         native.read_register,
-        native.other(),
+        beyond(process, native.other(), read_word),
         process.pac_mask,
         leave=process.modules.has_cfi if mode == FALLBACK else None,
     )
@@ -61,7 +63,7 @@ def plan(process: Process, native: NativeStack, mode: str) -> Plan:
         inner = frame
         answers += shown
         walked += [frame] * len(shown)
-    if last is not None and steps.end is not End.OUTERMOST:
+    if last is not None and steps.end not in (End.OUTERMOST, End.PC_ZERO):
         for behind in native.frames[last + 1 :]:  # the walk ended where LLDB goes on
             answers += behind.indexes
             walked += [None] * len(behind.indexes)

@@ -47,7 +47,8 @@ def start(debugger: lldb.SBDebugger) -> None:
         _run(debugger, f"command script add -o -c {_MODULE}.{kind} sframe {name}")
     if SFrameFrameProvider is not None:
         for index in range(debugger.GetNumTargets()):
-            targets.plug_in(debugger.GetTargetAtIndex(index))
+            target = debugger.GetTargetAtIndex(index)
+            targets.plug_in(target, has_frames=target.GetProcess().IsValid())
         _run(debugger, f"target stop-hook add -P {_MODULE}.SFrameStopHook", debugger.GetDummyTarget())
         newcomers.watch(debugger)
         line = "stack frames are unwound from SFrame; see 'help sframe'"

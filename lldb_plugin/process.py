@@ -8,9 +8,10 @@ from typing import Any, Callable
 import lldb
 
 from lldb_plugin.memory import reader
+from lldb_plugin.runtime_code import run_time_code
 from sframe_unwind.abi import BY_NAME, Abi
 from sframe_unwind.cfi_ranges import EhFrame, Piece
-from sframe_unwind.errors import FormatError, MemoryReadError, StepError
+from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError, StepError
 from sframe_unwind.image import ReadMemory, lazy_memory, read_image
 from sframe_unwind.modules import Module, Modules
 from sframe_unwind.section import Section
@@ -23,31 +24,27 @@ _ARCHITECTURES = {
     "arm64": "aarch64",
     "s390x": "s390x",
 }
-BEYOND_LLDB = "LLDB reads the registers of big-endian AArch64 in the wrong byte order: its frames are wrong"
 _NO_MASK = (1 << 64) - 1
 """``LLDB_INVALID_ADDRESS_MASK``"""
 _TOP_BYTE = 0xFF << 56
 """All that LLDB ignores where the target does not tell the bits of signatures."""
 
 
-def abi_of(target: lldb.SBTarget) -> Abi | None:
-    """Return the SFrame ABI of a target, ``None`` where SFrame has none for it or LLDB cannot debug it."""
-    name = _architecture(target)
-    return None if name is None else BY_NAME[name]
+def abi_of(target: lldb.SBTarget) -> Abi:
+    """Return the SFrame ABI of a target.
 
-
-def _architecture(target: lldb.SBTarget) -> str | None:
-    return _ARCHITECTURES.get((target.GetTriple() or "").partition("-")[0])
-
-
-def is_beyond(target: lldb.SBTarget) -> bool:
-    """Return whether LLDB itself is wrong about every register of the target.
-
-    A debug stub may call the target plain AArch64, and LLDB takes its word even for the program's file.
+    :raises SFrameError: SFrame has none for it, or LLDB itself is wrong about its registers.
     """
-    if _architecture(target) != "aarch64":
-        return False
-    return bool(target.GetByteOrder() == lldb.eByteOrderBig) or _is_big_endian(target.GetExecutable().fullpath)
+    triple = target.GetTriple() or "this target"
+    name = _ARCHITECTURES.get(triple.partition("-")[0])
+    if name is None:
+        raise SFrameError(f"SFrame has no ABI for {triple}")
+    # A debug stub may call the target plain AArch64, and LLDB takes its word even for the program's file.
+    if name == "aarch64" and (
+        target.GetByteOrder() == lldb.eByteOrderBig or _is_big_endian(target.GetExecutable().fullpath)
+    ):
+        raise SFrameError("LLDB reads big-endian AArch64 registers in the wrong byte order: its frames are wrong")
+    return BY_NAME[name]
 
 
 def _is_big_endian(file: str | None) -> bool:
@@ -65,6 +62,7 @@ class Process:
     def __init__(self, process: lldb.SBProcess, abi: Abi, modules: Modules) -> None:
         self.abi = abi
         self.modules = modules
+        modules.look_again()
         self.read = reader(process)
         mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if abi.pac_mask else 0
         self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask
@@ -96,7 +94,8 @@ class Process:
 def list_modules(target: lldb.SBTarget, read: ReadMemory, abi: Abi, report: Callable[[str], None]) -> Modules:
     """Return the modules that a target has loaded."""
     modules = (_module(target, module, read, abi.byteorder) for module in target.module_iter())
-    return Modules(abi, [module for module in modules if module is not None], report)
+    found = [module for module in modules if module is not None]
+    return Modules(abi, found, report, run_time=run_time_code(target, read, abi, report))
 
 
 def signature(target: lldb.SBTarget) -> tuple[Any, ...]:

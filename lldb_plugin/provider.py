@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
-
 import lldb
 from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
+from lldb_plugin.locking import acquire
 from lldb_plugin.native import NativeStack
 from lldb_plugin.plan import Answer, plan
 from lldb_plugin.session import OFF, SESSION
 from lldb_plugin.targets import plugged_target
 from sframe_unwind.errors import SFrameError
 
-_PATIENCE = 0.1
+_PATIENCE = 1.0
 """Seconds to wait for LLDB's lock on the target."""
 
 
@@ -22,7 +21,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
 
     All of it happens in the constructor.  While frames are asked for, LLDB holds locks that its own interface wants:
     touching a frame deadlocks LLDB 23.1.0 always, reading memory or resolving an address 23.1.4 at times.  The
-    constructor must not wait either, as whoever holds the target's lock may be waiting for these frames.
+    constructor must not wait there either, as whoever holds the target's lock may be waiting for these frames.
     """
 
     def __init__(self, input_frames: lldb.SBFrameList, args: lldb.SBStructuredData) -> None:
@@ -32,10 +31,10 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         mutex = target.GetAPIMutex() if target else None
         if mutex is None:
             return
-        if not _acquire(mutex):
+        if not acquire(mutex, _PATIENCE):
             SESSION.report("LLDB was busy, frames of a stop were left to it; 'sframe mode always' asks anew")
             return
-        SESSION.making.add(self)
+        SESSION.planning = True
         try:
             self._plan(input_frames)
         except SFrameError as error:
@@ -43,9 +42,8 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user the backtrace
             SESSION.report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
         finally:
+            SESSION.planning = False
             mutex.unlock()
-            SESSION.making.discard(self)
-            SESSION.activity += 1
 
     def _plan(self, input_frames: lldb.SBFrameList) -> None:
         if input_frames.GetSize():
@@ -71,12 +69,3 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         if self._answers is None:
             return index
         return self._answers[index] if index < len(self._answers) else None
-
-
-def _acquire(mutex: lldb.SBMutex) -> bool:
-    until = time.monotonic() + _PATIENCE
-    while not mutex.try_lock():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.001)
-    return True

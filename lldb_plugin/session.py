@@ -8,9 +8,10 @@ import lldb
 
 from lldb_plugin.memory import reader
 from lldb_plugin.native import NativeStack
-from lldb_plugin.process import BEYOND_LLDB, Process, abi_of, is_beyond, list_modules, signature
+from lldb_plugin.process import Process, abi_of, list_modules, signature
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.modules import Modules
+from sframe_unwind.terminal import printable
 
 ALWAYS, FALLBACK, OFF = "always", "fallback", "off"
 MODES = (ALWAYS, FALLBACK, OFF)
@@ -27,22 +28,16 @@ class Session:
         self._modules: dict[int, tuple[object, Modules]] = {}
         self._native: dict[tuple[int, int], tuple[int, NativeStack]] = {}
         self._reported: set[str] = set()
-        self.making: set[object] = set()
-        """The providers that are at work this moment."""
-        self.activity = 0
-        """How many have been."""
+        self.planning = False
+        """Whether a provider is at work this moment."""
 
     def process(self, process: lldb.SBProcess) -> Process:
         """Return a stopped process in the core's terms.
 
-        :raises SFrameError: SFrame has no ABI for it.
+        :raises SFrameError: see :func:`lldb_plugin.process.abi_of`.
         """
         target = process.GetTarget()
-        if is_beyond(target):
-            raise SFrameError(BEYOND_LLDB)
         abi = abi_of(target)
-        if abi is None:
-            raise SFrameError(f"SFrame has no ABI for {target.GetTriple() or 'this target'}")
         number, state = process.GetUniqueID(), signature(target)
         known = self._modules.pop(number, None)
         if known is None or known[0] != state:
@@ -64,7 +59,7 @@ class Session:
     def native(self, thread: lldb.SBThread) -> NativeStack:
         """Return LLDB's own frames of a stopped thread.
 
-        :raises SFrameError: SFrame has no ABI for the process, or the thread has no frames.
+        :raises SFrameError: the thread has no frames, or see :meth:`process`.
         """
         process = thread.GetProcess()
         if not thread.GetNumFrames():  # makes the provider, where there is one
@@ -78,7 +73,7 @@ class Session:
         """Show one line to the user, once."""
         if line not in self._reported:
             self._reported.add(line)
-            print(f"sframe: {line}", file=sys.stderr)
+            print(f"sframe: {printable(line)}", file=sys.stderr)
 
 
 SESSION = Session()

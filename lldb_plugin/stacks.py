@@ -87,15 +87,15 @@ def selected(taken: Taken) -> tuple[int, Here]:
     return frame.pc if live else frame.pc - 1, here
 
 
-def describe(target: lldb.SBTarget, pc: int) -> str:
-    """Return what LLDB calls an address: function and line, as far as known."""
-    name, place, _ = _names(target, pc)
+def describe(taken: Taken, pc: int) -> str:
+    """Return what an address is called: function and line, as far as known."""
+    name, place, _ = _names(taken, pc)
     return f"{name} ({place})" if place else name
 
 
-def _names(target: lldb.SBTarget, pc: int) -> tuple[str, str, str]:
+def _names(taken: Taken, pc: int) -> tuple[str, str, str]:
     """Return function, source line or module, and the module's path of an address."""
-    address = target.ResolveLoadAddress(pc)
+    address = taken.thread.GetProcess().GetTarget().ResolveLoadAddress(pc)
     module = address.GetModule().GetFileSpec()
     function, symbol = address.GetFunction(), address.GetSymbol()
     name = function.GetName() if function.IsValid() else symbol.GetName() if symbol.IsValid() else ""
@@ -103,11 +103,14 @@ def _names(target: lldb.SBTarget, pc: int) -> tuple[str, str, str]:
     place = module.GetFilename() or ""
     if line.IsValid() and line.GetLine():
         place = f"{line.GetFileSpec().GetFilename()}:{line.GetLine()}"
+    found = taken.process.modules.find(pc)
+    if not name and found is not None and found.run_time_name(pc):
+        return found.run_time_name(pc), found.name, found.name
     return name or "", place, module.fullpath or ""
 
 
-def _shown(taken: Taken, level: int, pc: int, cfa: int | None, fp: int, unwinder: str, live: bool) -> ShownFrame:
-    name, place, module = _names(taken.thread.GetProcess().GetTarget(), pc if live else pc - 1)
+def _shown(taken: Taken, level: int, pc: int, cfa: int | None, fp: int | None, unwinder: str, live: bool) -> ShownFrame:
+    name, place, module = _names(taken, pc if live else pc - 1)
     return ShownFrame(level, pc, cfa, fp, name, place, module, unwinder)
 
 

@@ -1,10 +1,11 @@
-"""The main job in one go: a program compiled with SFrame, stopped in GDB, its stack by SFrame and against DWARF.
+"""The main job in one go: a program compiled with SFrame, stopped in GDB and in LLDB, its stack by SFrame and by DWARF.
 
 Then the same program with SFrame as its only unwind data, which is where nothing else gets through.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -17,30 +18,47 @@ from tests.samples.build import BuildError, build  # noqa: E402
 from tools.binutils import ToolchainUnavailable  # noqa: E402
 
 TIMEOUT = 120
-"""Seconds that one session of the debugger may take."""
+"""Seconds that one session of a debugger may take."""
 
 _WITH_DWARF = ("bt", "sframe bt", "sframe compare", "up", "sframe explain", "sframe status")
-_WITHOUT_DWARF = ("set sframe mode off", "bt", "set sframe mode always", "bt", "sframe compare")
+_GDB_ALONE = ("set sframe mode off", "bt", "set sframe mode always", "bt", "sframe compare")
+_LLDB_ALONE = ("sframe mode off", "bt", "sframe mode always", "bt", "sframe compare")
 
 
 def main() -> int:
     """Run the demonstration; return the exit status."""
-    gdb = shutil.which("gdb", path=str(Path(sys.prefix) / "bin")) or shutil.which("gdb")
-    if gdb is None:
-        print("demo: no gdb here; the set-up installs one: python3 tools/setup.py --for demo", file=sys.stderr)
+    gdb, lldb = _find("gdb"), _find("lldb")
+    if gdb is None or lldb is None:
+        missing = "gdb" if gdb is None else "lldb"
+        print(f"demo: no {missing} here; the set-up installs one: python3 tools/setup.py --for demo", file=sys.stderr)
         return 2
     try:
-        sample, bare = build("callback", variant="O0"), build("sframe_only")
+        sample, bare, stripped = build("callback", variant="O0"), build("sframe_only"), build("sframe_only_stripped")
     except (BuildError, ToolchainUnavailable) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2
-    print("# A program with SFrame and DWARF: qsort of the C library, which has no SFrame, calls back into it")
-    status = _session(gdb, sample, _WITH_DWARF)
-    print("\n# A program whose only unwind data is SFrame: GDB alone, then with SFrame")
-    return status or _session(gdb, bare, _WITHOUT_DWARF)
+    sessions = (
+        (
+            "A program with SFrame and DWARF in GDB: qsort of the C library, which has no SFrame, calls back into it",
+            _gdb(gdb, sample, _WITH_DWARF),
+        ),
+        ("The same in LLDB", _lldb(lldb, sample, _WITH_DWARF)),
+        ("A program whose only unwind data is SFrame: GDB alone, then with SFrame", _gdb(gdb, bare, _GDB_ALONE)),
+        ("The same, stripped: LLDB alone, then with SFrame", _lldb(lldb, stripped, _LLDB_ALONE)),
+    )
+    for number, (title, command) in enumerate(sessions):
+        print(f"\n# {title}" if number else f"# {title}", flush=True)
+        status = _run(command)
+        if status:
+            return status
+    return 0
 
 
-def _session(gdb: str, program: Path, commands: tuple[str, ...]) -> int:
+def _find(debugger: str) -> str | None:
+    return shutil.which(debugger, path=str(Path(sys.prefix) / "bin")) or shutil.which(debugger)
+
+
+def _gdb(gdb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
     """Stop the program in its innermost function and run the commands, each shown before its output."""
     arguments = [gdb, "-nx", "-q", "-batch"]
     setup = (
@@ -57,10 +75,24 @@ def _session(gdb: str, program: Path, commands: tuple[str, ...]) -> int:
         arguments += ["-ex", command]
     for command in commands:
         arguments += ["-ex", f"echo \\n(gdb) {command}\\n", "-ex", command]
+    return [*arguments, str(program)]
+
+
+def _lldb(lldb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
+    """Likewise; LLDB shows the commands itself."""
+    arguments = [lldb, "--no-lldbinit", "--no-use-colors", "--batch"]
+    arguments += ["-O", f'command script import "{CHECKOUT / "lldb_plugin" / "sframe_lldb.py"}"']
+    for command in ("breakpoint set -n sample_stop", "process launch -o /dev/null", *commands):
+        arguments += ["-o", command]
+    return [*arguments, str(program)]
+
+
+def _run(command: list[str]) -> int:
     try:
-        return subprocess.run([*arguments, str(program)], timeout=TIMEOUT, check=False).returncode
+        environment = {**os.environ, "DEBUGINFOD_URLS": ""}
+        return subprocess.run(command, env=environment, timeout=TIMEOUT, check=False).returncode
     except subprocess.TimeoutExpired:
-        print(f"demo: GDB did not finish within {TIMEOUT} seconds", file=sys.stderr)
+        print(f"demo: {Path(command[0]).name} did not finish within {TIMEOUT} seconds", file=sys.stderr)
         return 1
 
 

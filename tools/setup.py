@@ -22,6 +22,10 @@ VENV = ROOT / ".venv"
 CACHE = ROOT / ".cache"
 STAMP = CACHE / "setup.json"
 
+OLDEST_LLDB = CACHE / "lldb-22.1"
+"""An environment of its own: two versions of LLDB do not fit into one."""
+OLDEST_LLDB_REQUIREMENT = "lldb-for-pwndbg==22.1.*"
+
 APT_SECONDS = 1200
 PIP_SECONDS = 900
 
@@ -48,15 +52,18 @@ TEST_PACKAGES = (
     Package("make", "make", "the Makefile"),
     Package("gdb", "gdb", "the system's own GDB"),
     Package("gdbserver", "gdbserver", "remote targets"),
+    Package("lldb", "lldb", "an LLDB that takes no frames from a plugin"),
     Package("gdb-multiarch", "gdb-multiarch", "AArch64 and s390x in the system's GDB"),
     Package("qemu-user", "qemu-aarch64", "AArch64 and s390x"),
     Package("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc", "AArch64"),
     Package("libc6-dev-arm64-cross", None, "AArch64"),
     Package("gcc-s390x-linux-gnu", "s390x-linux-gnu-gcc", "s390x"),
     Package("libc6-dev-s390x-cross", None, "s390x"),
+    Package("libunwind-dev", None, "code registered at run time"),
     Package("xz-utils", "xz", "binaries from Debian's archive"),
     Package("gpgv", "gpgv", "binaries from Debian's archive"),
     Package("debian-archive-keyring", None, "binaries from Debian's archive"),
+    Package("chromium", "chromium", "the page that verify writes"),
 )
 
 
@@ -239,6 +246,7 @@ def installed_extras() -> set[str]:
 
 
 def make_environment(extras: set[str]) -> None:
+    """Make `.venv` with these extras and those that it has."""
     present = installed_extras()
     if extras <= present:
         return
@@ -248,43 +256,64 @@ def make_environment(extras: set[str]) -> None:
     if run([str(python), "-m", "pip", "--version"]).returncode:
         interpreter = choose_interpreter()
         say("making .venv with {} ({}.{})".format(interpreter.path, *interpreter.version))
-        made = run([interpreter.path, "-m", "venv", "--clear", str(VENV)], 120)
-        if made.returncode:
-            raise SetupError("could not make .venv:\n" + tail(made.stdout))
+        make_venv(interpreter.path, VENV)
     wanted = ",".join(sorted(extras))
     say(f"installing sframe-unwind[{wanted}] into .venv")
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
-    installed = run([*pip, "--editable", f"{ROOT}[{wanted}]"], PIP_SECONDS)
-    if installed.returncode:
-        raise SetupError("pip could not install it:\n" + tail(installed.stdout))
-    check_debuggers(extras)
+    pip_install(python, "--editable", f"{ROOT}[{wanted}]")
+    for debugger in sorted(extras & {"gdb", "lldb"}):
+        check_debugger(VENV / "bin" / debugger)
     # Last, so that an interrupted set-up is done again.
     STAMP.write_text(json.dumps({"made_from": fingerprint(), "extras": sorted(extras)}))
 
 
-def check_debuggers(extras: set[str]) -> None:
-    """Start each once: the first start links libpython into `.venv`, which two at a time would fight over."""
-    for debugger in sorted(extras & {"gdb", "lldb"}):
-        started = run([str(VENV / "bin" / debugger), "--version"])
-        if started.returncode:
-            raise SetupError(f".venv/bin/{debugger} does not start:\n" + tail(started.stdout))
-        say(f".venv/bin/{debugger} is {started.stdout.splitlines()[0]}")
+def make_oldest_lldb() -> None:
+    """Install the oldest LLDB that takes frames from a plugin."""
+    made_from = f"{ROOT}\n{OLDEST_LLDB_REQUIREMENT}\n"
+    stamp, python = OLDEST_LLDB / "made-from", OLDEST_LLDB / "bin" / "python"
+    if python.exists() and stamp.exists() and stamp.read_text() == made_from:
+        return
+    say(f"installing {OLDEST_LLDB_REQUIREMENT} into {OLDEST_LLDB.relative_to(ROOT)}")
+    make_venv(str(VENV / "bin" / "python"), OLDEST_LLDB)
+    pip_install(python, OLDEST_LLDB_REQUIREMENT)
+    check_debugger(OLDEST_LLDB / "bin" / "lldb")
+    stamp.write_text(made_from)  # last, so that an interrupted set-up is done again
+
+
+def make_venv(python: str, folder: Path) -> None:
+    """Make an empty environment, in place of what is there."""
+    made = run([python, "-m", "venv", "--clear", str(folder)], 120)
+    if made.returncode:
+        raise SetupError(f"could not make {folder.relative_to(ROOT)}:\n" + tail(made.stdout))
+
+
+def pip_install(python: Path, *what: str) -> None:
+    """Install into the environment of a Python."""
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]
+    installed = run([*pip, *what], PIP_SECONDS)
+    if installed.returncode:
+        raise SetupError("pip could not install it:\n" + tail(installed.stdout))
+
+
+def check_debugger(path: Path) -> None:
+    """Start it once: the first start links libpython into the environment, which two at a time would fight over."""
+    started = run([str(path), "--version"])
+    if started.returncode:
+        raise SetupError(f"{path.relative_to(ROOT)} does not start:\n" + tail(started.stdout))
+    say(f"{path.relative_to(ROOT)} is {started.stdout.splitlines()[0]}")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--for", dest="purpose", choices=("demo", "test"), default="test")
-    parser.add_argument("--with", dest="extras", choices=("lldb",), action="append", default=[])
-    options = parser.parse_args()
-    packages, extras = (
-        (DEMO_PACKAGES, {"gdb"}) if options.purpose == "demo" else (TEST_PACKAGES, {"gdb", "test"})
-    )
+    for_test = parser.parse_args().purpose == "test"
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once would both write .venv
         try:
-            install_packages(list(packages))
-            make_environment(extras | set(options.extras))
+            install_packages(list(TEST_PACKAGES if for_test else DEMO_PACKAGES))
+            make_environment({"gdb", "lldb", "test"} if for_test else {"gdb", "lldb"})
+            if for_test:
+                make_oldest_lldb()
         except SetupError as error:
             say(str(error))
             return 1

@@ -72,7 +72,9 @@ def end(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def call(lldb: str, module: str, function: str, *, plugin: bool = True, **arguments: Any) -> Any:
+def call(
+    lldb: str, module: str, function: str, *, plugin: bool = True, seconds: float = SECONDS, **arguments: Any
+) -> Any:
     """What a function of `tests.lldb.inside` returns when called in LLDB, with the plugin loaded before."""
     with tempfile.TemporaryDirectory() as folder:
         job, answer = Path(folder) / "job.json", Path(folder) / "answer.json"
@@ -85,6 +87,7 @@ def call(lldb: str, module: str, function: str, *, plugin: bool = True, **argume
         }
         job.write_text(json.dumps(described), encoding="utf-8")
         load: Sequence[str] = ("-o", IMPORT) if plugin else ()
-        said = batch(lldb, *load, "-o", f'command script import "{ENTRY}"', SFRAME_TEST_JOB=str(job))
+        entry = f'command script import "{ENTRY}"'
+        said = batch(lldb, *load, "-o", entry, seconds=seconds, SFRAME_TEST_JOB=str(job))
         assert answer.exists(), said[-4000:]
         return json.loads(answer.read_text(encoding="utf-8"))

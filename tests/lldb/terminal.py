@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -32,6 +33,15 @@ class Terminal:
         """Type a command that lets the process run, and return what is shown until LLDB has shown that it stopped."""
         self.type(command)
         self._child.expect("stop reason = .*frame #0: ")
+        return self.answer()
+
+    def interrupted(self, command: str, seen: str) -> str:
+        """Type a command, press Ctrl-C once something is shown, and return what is shown until LLDB is ready."""
+        self.type(command)
+        if seen:
+            self._child.expect_exact(seen)
+        self._child.sendintr()
+        time.sleep(0.5)  # it takes with it what is typed but not yet read
         return self.answer()
 
     def type(self, *commands: str) -> None:

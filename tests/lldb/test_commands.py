@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.expectations import STOPS, Stop
-from tests.lldb.debuggers import PLUGIN, PROVIDING, find, find_without_provider
+from tests.lldb.debuggers import PROVIDING, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, call
 from tests.lldb.programs import program
-from tests.samples.build import build
+from tests.lldb.terminal import terminal
 
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
 THREADS = next(stop for stop in STOPS if stop.sample == "threads")
@@ -28,6 +28,7 @@ WRONG = {
     "sframe compare 3": "Usage: sframe compare [-all] [--json]",
     "sframe explain --json": "Usage: sframe explain [ADDRESS]",
     "sframe explain no_such_thing": "'no_such_thing' is no address",
+    "sframe explain *": "'*' is no address",
 }
 
 
@@ -80,7 +81,7 @@ def test_wrong_arguments(lldb: str, stop: Stop | None) -> None:
     for command, (succeeded, output, error) in zip(WRONG, run(lldb, stop, *WRONG)):
         assert not succeeded, command
         assert not output.strip(), command
-        if stop or "explain no" not in command:
+        if stop or "is no address" not in WRONG[command]:
             assert WRONG[command] in error, (command, error)
         assert len(error.strip().splitlines()) == 1, (command, error)
 
@@ -89,7 +90,7 @@ def test_nothing_to_work_on(lldb: str) -> None:
     commands = ("status", "mode", "bt", "compare", "explain")
     status, mode, *others = run(lldb, None, *(f"sframe {command}" for command in commands))
     assert status[0]
-    assert "no process" in status[1]
+    assert "no stopped process" in status[1]
     assert mode == (True, "mode always\n", "")
     assert {(succeeded, error) for succeeded, _, error in others} == {(False, "error: sframe: no stopped process\n")}
 
@@ -110,41 +111,21 @@ def test_lldb_without_provider_says_what_is_missing() -> None:
     assert lines[0].startswith("sframe-unwind ")
 
 
-@pytest.mark.parametrize("lldb", PROVIDING, indirect=False)
-@pytest.mark.parametrize("variant", ["O0", "O2"])
-def test_frames_are_fully_usable(lldb: str, variant: str) -> None:
-    said = call(find(lldb), "commands", "use", program=program(LEAF, variant=variant))
-    assert "inner(" in said["up"]
-    assert "leaf`sample_stop(value=" in said["bt"]
-    assert "inner(" in said["finished"].splitlines()[1]
-    assert "main" in said["stepped"]
-    assert said["kept"][1] == 2
-    assert "rbp = " in said["registers"]
-    assert "rsp = " in said["registers"]
-    if variant == "O0":
-        assert "(int) " in said["variables"]
-        assert "unavailable" not in said["bt"].partition("main")[0]
+def test_completion(lldb: str) -> None:
+    for typed, offered in call(lldb, "commands", "complete", typed=["sframe ", "sframe ba", "sframe s"]).items():
+        assert offered == sorted(name for name in COMMANDS if f"sframe {name}".startswith(typed)), typed
 
 
-@pytest.mark.parametrize("lldb", PROVIDING, indirect=False)
-def test_several_targets_and_debuggers(lldb: str) -> None:
-    programs = [program(LEAF), program(next(stop for stop in STOPS if stop.name == "recursion"))]
-    said = call(find(lldb), "commands", "several", programs=programs, plugin_file=str(PLUGIN))
-    names = ["outer" if "outer(" in bt else "descend" for bt, _ in said["stacks"]]
-    assert names == ["outer", "descend", "outer", "outer", "outer"]
-    assert all(verdict.endswith(" agree") for _, verdict in said["stacks"])
-
-
-@pytest.mark.parametrize("lldb", PROVIDING, indirect=False)
-def test_launched_again_and_rebuilt(lldb: str, tmp_path: Any) -> None:
-    described = program(LEAF)
-    copy = tmp_path / "leaf"
-    copy.write_bytes(build("leaf", variant="O2").read_bytes())
-    copy.chmod(0o755)
-    other = build("leaf", variant="fp")
-    first, second, third = call(
-        find(lldb), "commands", "again", program={**described, "executable": str(copy)}, other=str(other)
-    )
-    assert first == second
-    assert first[:4] == third[:4] == ["sample_stop", "inner", "outer", "main"]
-    assert third[-1].endswith(" agree")
+@pytest.mark.parametrize("name", PROVIDING)
+def test_running_process(name: str) -> None:
+    with terminal(find(name)) as session:
+        session.run(IMPORT)
+        session.run("target create /bin/sleep")
+        session.run("process launch -- 60")
+        assert "no stopped process" in session.run("sframe status")
+        assert "error: sframe: no stopped process" in session.run("sframe bt")
+        session.resume("process interrupt")
+        assert "without SFrame: sleep" in session.run("sframe status")
+        assert " agree" in session.run("sframe compare")
+        session.run("process kill")
+        assert "no stopped process" in session.run("sframe status")

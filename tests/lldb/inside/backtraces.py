@@ -57,7 +57,8 @@ def _modes(inside: Program) -> dict[str, Any]:
         **shown,
         "compare": json.loads(inside.run("sframe compare -all --json")),
         "verdict": inside.run("sframe compare").splitlines()[-1],
-        "sframe bt": inside.run("sframe bt"),
+        "status": inside.run("sframe status"),
+        "explain": inside.attempt("sframe explain"),
     }
 
 

@@ -1,0 +1,65 @@
+"""The LLDBs to measure, and how to run them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.debuggers import CHECKOUT, TIMEOUT
+from bench.report import BenchError
+
+IMPORT = f'command script import "{CHECKOUT / "lldb_plugin" / "sframe_lldb.py"}"'
+_PATHS = (Path(sys.executable).parent / "lldb", CHECKOUT / ".cache" / "lldb-22.1" / "bin" / "lldb")
+_ENVIRONMENT = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8"}
+
+
+class Lldb(NamedTuple):
+    """One LLDB."""
+
+    name: str
+    """With its version, as in ``LLDB 23.1.0``."""
+    path: Path
+
+    def run(self, *arguments: str, **environment: str) -> str:
+        """Return what LLDB prints, on both streams, when run without anybody's settings."""
+        command = [str(self.path), "--no-lldbinit", "--batch", *arguments]
+        try:
+            done = subprocess.run(
+                command,
+                env={**_ENVIRONMENT, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=TIMEOUT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise BenchError(f"{self.name}: no end within {TIMEOUT} s: {' '.join(command)}") from error
+        return done.stdout
+
+    def call(self, program: Path, **arguments: Any) -> Any:
+        """Return what :func:`bench.in_lldb.backtraces` returns when called in this LLDB, with the plugin loaded."""
+        with tempfile.TemporaryDirectory() as folder:
+            result = Path(folder) / "result.json"
+            job = json.dumps({"result": str(result), "arguments": arguments})
+            script = f'command script import "{CHECKOUT / "bench" / "in_lldb.py"}"'
+            said = self.run("-O", IMPORT, "-o", script, str(program), BENCH_JOB=job)
+            if not result.exists():
+                raise BenchError(f"{self.name}: {' / '.join(said.strip().splitlines()[-3:])}")
+            return json.loads(result.read_text())
+
+
+def all_lldbs() -> list[Lldb]:
+    """Return those that take frames from a plugin: the one of this environment, and the oldest."""
+    return [Lldb(f"LLDB {_version(path)}", path) for path in _PATHS if path.exists()]
+
+
+def _version(path: Path) -> str:
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    return done.stdout.split()[2] if done.stdout else "unknown"

@@ -1,0 +1,25 @@
+"""The stack below code that a program registers at run time, at each of its stops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lldb
+
+from tests.lldb.inside.program import Program
+
+
+def stops(debugger: lldb.SBDebugger, program: dict[str, Any], commands: list[str]) -> list[dict[str, Any]]:
+    """What LLDB shows in the modes, and what commands print, at each stop of a program at its place."""
+    inside = Program(debugger)
+    shown = []
+    with inside.started(program):
+        while inside.target.GetProcess().GetState() == lldb.eStateStopped:
+            stop: dict[str, Any] = {}
+            for mode in ("off", "always"):
+                inside.run(f"sframe mode {mode}")
+                stop[mode] = [(frame.GetPC(), frame.GetFunctionName() or "") for frame in inside.thread]
+            stop["commands"] = [inside.run(command) for command in commands]
+            shown.append(stop)
+            inside.run("process continue")
+    return shown

@@ -1,0 +1,41 @@
+"""Several targets and debuggers in one LLDB, and a target whose program is started again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.expectations import STOPS
+from tests.lldb.debuggers import PLUGIN, PROVIDING, find
+from tests.lldb.driver import call
+from tests.lldb.programs import program
+from tests.samples.build import build
+
+BY_NAME = {stop.name: stop for stop in STOPS}
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_several_targets_and_debuggers(lldb: str) -> None:
+    programs = [program(BY_NAME["leaf"]), program(BY_NAME["recursion"])]
+    said = call(find(lldb), "targets", "several", programs=programs, plugin_file=str(PLUGIN))
+    calls_outer = ["`outer(" in backtrace for backtrace, _ in said]
+    assert calls_outer == [True, False, True, True, True]
+    assert "`descend(" in said[1][0]
+    assert all(verdict.endswith(" agree") for _, verdict in said)
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_launched_again_and_rebuilt(lldb: str, tmp_path: Path) -> None:
+    described = program(BY_NAME["leaf"])
+    copy = tmp_path / "leaf"
+    shutil.copy(described["executable"], copy)
+    other = build("leaf", variant="fp")
+    answer = call(
+        find(lldb), "targets", "again", program={**described, "executable": str(copy)}, other=str(other)
+    )
+    first, second, third = answer
+    assert first == second
+    assert first[:4] == third[:4] == ["sample_stop", "inner", "outer", "main"]
+    assert all(verdict.endswith(" agree") for *_, verdict in answer)
