@@ -1,0 +1,15 @@
+"""The program that goes wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.faults.program import hostile
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The path of the compiled `hostile.c`."""
+    return hostile(tmp_path_factory.mktemp("hostile"))

@@ -1,0 +1,77 @@
+"""Stacks that lead nowhere, memory that vanishes, unwind data that is overwritten, another program in the process.
+
+Each is tried in every debugger, and held against the same debugger without the plugin.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.faults.sessions import DEBUGGERS, show
+
+
+class Fault(NamedTuple):
+    """What goes wrong, and what SFrame's walk then says."""
+
+    argument: str
+    functions: tuple[str, ...]
+    """The innermost functions, which can be had all the same."""
+    end: str
+    """Pattern: why the walk ends."""
+    before: tuple[str, ...] = ()
+    """Commands before the fault is there."""
+    first: tuple[str, ...] = ()
+    """Commands before the program starts."""
+    complaint: str = ""
+    """Pattern: the one line that the plugin shows by itself, if it does."""
+
+
+TRIED = ("bt", "sframe bt", "sframe compare", "sframe explain", "sframe status", "mode off", "bt", "mode always", "bt")
+_COMPLETE = r"  main \("
+
+FAULTS = {
+    "frames in a cycle": Fault("cycle", ("sample_stop", "damaged", "outer"), "does not lie outward"),
+    "frames that lead inward": Fault("inward", ("sample_stop", "damaged", "outer"), "does not lie outward"),
+    "memory that vanishes between two stops": Fault(
+        "vanish", ("sample_stop", *("deep",) * 10), "cannot read|[Cc]annot access", ("bt", "sframe bt", "continue")
+    ),
+    "unwind data overwritten before it is read": Fault(
+        "overwritten", ("sample_stop", "run", "main"), _COMPLETE, complaint="SFrame data not used"
+    ),
+    "unwind data overwritten after it was read": Fault(
+        "overwrite", ("sample_stop", "run", "main"), _COMPLETE, ("bt", "continue")
+    ),
+    "another program in the process": Fault(
+        "exec", ("sample_stop", "run", "main"), _COMPLETE, ("bt", "continue")
+    ),
+    "the process's child": Fault("fork", ("sample_stop", "run", "main"), _COMPLETE, first=("children",)),
+}
+
+
+@pytest.mark.parametrize("debugger", DEBUGGERS)
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=list(FAULTS))
+def test_item_26_the_session_goes_on(program: Path, debugger: str, fault: Fault) -> None:
+    shown = show(debugger, program, fault.argument, *fault.before, *TRIED, first=fault.first)
+    first, ours, compared, explained, status, _, off, _, again = shown[-len(TRIED) :]
+    before = tuple(command for command in fault.before if not command.startswith("sframe"))
+    native = show(debugger, program, fault.argument, *before, "bt", first=fault.first, plugin=False)[-1]
+    assert off == native
+    complaints = re.findall(r"sframe: .*$", "\n".join(shown), re.MULTILINE)
+    assert len(complaints) == bool(fault.complaint), complaints
+    assert all(re.search(fault.complaint, line) for line in complaints)
+    for backtrace in (first, again, off):
+        assert functions(backtrace)[: len(fault.functions)] == list(fault.functions), backtrace
+    assert functions(again) == functions(first)
+    assert re.search(fault.end, ours, re.MULTILINE), ours
+    assert re.search(r"frames agree$|^first difference", compared, re.MULTILINE), compared
+    assert explained
+    assert ("amd64" in status) != bool(fault.complaint)
+
+
+def functions(shown: str) -> list[str]:
+    """The functions of a backtrace, whoever printed it."""
+    return re.findall(r"^ *\*? *(?:frame )?#\d+:? +(?:0x\w+ )?(?:in |[\w.]+`)?(\w+)", shown, re.MULTILINE)

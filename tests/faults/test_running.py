@@ -1,0 +1,97 @@
+"""Stacks that are long, threads and processes that do not stand still, names that are no text."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.faults.sessions import DEBUGGERS, show
+from tests.samples.build import COMMON_FLAGS, build, toolchain
+
+DEEP = 100_000
+ESCAPE = "\x1b[2J"
+
+
+@pytest.mark.parametrize("debugger", DEBUGGERS)
+def test_item_27_a_stack_of_100000_frames(debugger: str) -> None:
+    """Seen from its other end, which takes all of it."""
+    outer = "bt -1" if debugger.startswith("GDB") else f"thread backtrace --start {DEEP} --count {DEEP}"
+    *_, shown, ours = show(debugger, build("recursion"), str(DEEP), outer, "sframe bt 3")
+    number = re.search(r"#(\d+):? .*\bmain\b", shown)
+    assert number is not None, shown[-500:]
+    assert int(number[1]) > DEEP
+    assert ours.endswith("end: only the innermost 3 frames were asked for")
+
+
+@pytest.mark.parametrize("debugger", [name for name in DEBUGGERS if name.startswith("GDB")])
+def test_a_thread_that_runs_on(debugger: str, program: Path) -> None:
+    """The others stand still meanwhile; LLDB stops all threads or none."""
+    tried = ("thread apply all -s bt 3", "sframe compare -all", "thread 2", "sframe bt", "bt", "thread 1")
+    shown = show(debugger, program, "spin", *tried, "sframe compare", first=("set non-stop on",))
+    every, compared, _, running, native, _, again = shown[1:]
+    assert "sample_stop" in every
+    assert "sample_stop" in compared
+    assert "running" in compared
+    assert "running" in native
+    assert running == "sframe: Selected thread is running."
+    assert re.search(r"frames agree$", again), again
+
+
+@pytest.mark.parametrize("debugger", [name for name in DEBUGGERS if name.startswith("LLDB")])
+def test_a_process_that_runs(debugger: str, program: Path) -> None:
+    """Commands are refused in a line while it runs, and work again once it stands still."""
+    running = ("script lldb.debugger.SetAsync(True)", "continue", "sframe bt", "sframe compare", "sframe explain")
+    stopped = ("process interrupt", "script import time; time.sleep(1)", "sframe compare -all")
+    *_, ours, compared, explained, _, _, again = show(debugger, program, "on", *running, *stopped)
+    for shown in (ours, compared, explained):
+        assert shown == "error: sframe: no stopped process"
+    assert re.search(r"frames agree$|^first difference", again, re.MULTILINE), again
+
+
+@pytest.mark.parametrize("debugger", DEBUGGERS)
+def test_a_process_that_is_killed(debugger: str, program: Path) -> None:
+    """By somebody else, between two commands."""
+    kill = "import os, signal, time; os.kill({}, signal.SIGKILL); time.sleep(0.5)"
+    inside = "python " + kill.format("gdb.selected_inferior().pid")
+    if debugger.startswith("LLDB"):
+        inside = "script " + kill.format("lldb.debugger.GetSelectedTarget().GetProcess().GetProcessID()")
+    tried = ("sframe bt", "bt", "sframe compare", "sframe explain", "sframe status", "mode off", "bt")
+    shown = show(debugger, program, "stop", "sframe bt", inside, *tried)
+    assert "  main (" in shown[1]
+    for said in shown[3:7]:
+        assert len([line for line in said.splitlines() if line.startswith(("sframe: ", "error: "))]) <= 1, said
+
+
+@pytest.mark.parametrize("debugger", DEBUGGERS)
+def test_control_characters_in_names(debugger: str, tmp_path: Path) -> None:
+    """A function's name clears the screen; what the plugin shows does not."""
+    tried = ("sframe bt", "sframe compare", "up", "sframe explain", "sframe status")
+    _, ours, compared, _, explained, status = show(debugger, named_to_clear_the_screen(tmp_path), "", *tried)
+    for shown in (ours, compared, explained):
+        assert r"\x1b[2J" in shown, shown
+        assert ESCAPE not in shown
+    assert ESCAPE not in status
+
+
+def named_to_clear_the_screen(folder: Path) -> Path:
+    """A program without debug information, one function of which has a name that is no text."""
+    source, plain, named = folder / "named.c", folder / "plain.o", folder / "named.o"
+    source.write_text(
+        f'#include "{Path(__file__).parents[1] / "samples" / "sample.h"}"\n'
+        "KEEP int evil(int value) { sample_stop(value); OPAQUE(value); return value; }\n"
+        "int main(void) { int value = evil(1); OPAQUE(value); return value; }\n",
+        encoding="utf-8",
+    )
+    tools = f"-B{toolchain('amd64', 3)}/"
+    flags = [flag for flag in COMMON_FLAGS if flag != "-g"]
+    program = folder / "named"
+    for command in (
+        ["gcc", *flags, "-O2", tools, "-c", source, "-o", plain],
+        ["objcopy", "--redefine-sym", f"evil={ESCAPE}evil", plain, named],
+        ["gcc", tools, named, "-o", program],
+    ):
+        subprocess.run([str(part) for part in command], check=True, timeout=60)
+    return program
