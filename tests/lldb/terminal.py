@@ -36,10 +36,15 @@ class Terminal:
         return self.answer()
 
     def interrupted(self, command: str, seen: str) -> str:
-        """Type a command, press Ctrl-C once something is shown, and return what is shown until LLDB is ready."""
+        """Type a command, press Ctrl-C in its middle, and return what is shown until LLDB is ready.
+
+        :param seen: what is shown by then; empty: nothing is shown before the end.
+        """
         self.type(command)
         if seen:
             self._child.expect_exact(seen)
+        else:
+            time.sleep(0.3)  # pressed at the prompt it can cost LLDB 23.1 its keyboard, with and without the plugin
         self._child.sendintr()
         time.sleep(0.5)  # it takes with it what is typed but not yet read
         return self.answer()
