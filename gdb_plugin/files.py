@@ -18,7 +18,7 @@ from gdb_plugin.memory import read
 from sframe_unwind.cfi_ranges import EhFrame, Piece
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image import lazy_memory, read_image
-from sframe_unwind.link_map import loaded_images
+from sframe_unwind.link_map import EXECUTABLE, loaded_images
 from sframe_unwind.modules import Module
 from sframe_unwind.section import Section
 from sframe_unwind.words import in_chunks
@@ -55,9 +55,10 @@ def discover_modules(byteorder: str) -> list[Module]:
     except gdb.error:
         return []
     auxv = {int(key): int(value, 0) for key, value in _AUXV.findall(text)}
+    names = {EXECUTABLE: gdb.current_progspace().filename or EXECUTABLE}
     return [
-        Module(loaded.name, loaded.image.code_ranges(), partial(loaded.image.sframe_section, read))
-        for loaded in loaded_images(in_chunks(read), auxv, byteorder)
+        Module(names.get(name, name), image.code_ranges(), partial(image.sframe_section, read))
+        for name, image, _ in loaded_images(in_chunks(read), auxv, byteorder)
     ]
 
 

@@ -53,6 +53,10 @@ class NativeStack:
         """Return the stack as the unwinder that SFrame's walk hands over to."""
         return Other(NAME, self._unwind)
 
+    def has(self, registers: Registers) -> bool:
+        """Return whether a frame is one of LLDB's."""
+        return (registers.pc, registers.sp) in self.by_registers
+
     def release(self) -> None:
         """Let go of LLDB's objects; what has been asked for so far can be asked for again."""
         self._frames = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Union
 
+from lldb_plugin.beyond import beyond
 from lldb_plugin.native import NAME, NativeStack
 from lldb_plugin.process import Process
-from lldb_plugin.runtime_code import beyond
 from lldb_plugin.session import FALLBACK
 from sframe_unwind.modules import Covered
 from sframe_unwind.walk import End, Frame, Walk
@@ -40,7 +40,7 @@ def walk(process: Process, native: NativeStack, mode: str) -> Walk:
         native.innermost,
         read_word,
         native.read_register,
-        beyond(process, native.other(), read_word),
+        beyond(process, native, read_word),
         process.pac_mask,
         leave=process.modules.has_cfi if mode == FALLBACK else None,
     )

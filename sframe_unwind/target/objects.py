@@ -14,7 +14,7 @@ from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image import Image, ReadMemory, lazy_memory
 from sframe_unwind.modules import Module, Modules
 from sframe_unwind.runtime_code.file_symbols import finder
-from sframe_unwind.runtime_code.source import RunTimeCode
+from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.section import Section
 from sframe_unwind.symbols import Symbols
 from sframe_unwind.target.build_id import find_build_id
@@ -123,7 +123,7 @@ class Objects:
         self, abi: Abi, objects: Sequence[LoadedObject], read: ReadMemory, report: Callable[[str], None]
     ) -> None:
         symbols = finder((found.file.path, found.bias) for found in objects if found.file is not None)
-        self._run_time = RunTimeCode(abi, read, symbols, report)
+        self._run_time = open_run_time_code(abi, read, symbols, report)
         self.modules = Modules(abi, [found.module for found in objects], report, run_time=self._run_time)
         self._by_module = {found.module: found for found in objects}
 
@@ -134,7 +134,7 @@ class Objects:
 
     def run_time_name(self, pc: int) -> str:
         """Return what the code at an address was registered as; empty where it has a file, or no name."""
-        return self._run_time.name(pc)
+        return self._run_time.name(pc) if self._run_time is not None else ""
 
     def is_code(self, pc: int) -> bool:
         """Return whether an address lies in the code of some object."""

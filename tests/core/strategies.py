@@ -25,6 +25,8 @@ SECTION_ADDRESS = 0x5000_0000
 
 _OFFSETS = st.integers(-(1 << 31), (1 << 31) - 1)
 _SMALL = st.integers(-128, 127)
+OTHERS = st.none()
+"""SFrame does not track other registers."""
 
 
 @dataclass(frozen=True)
@@ -84,17 +86,17 @@ def default_rules(version: int, abi: AbiNumber) -> Any:
     unsigned = st.just(False)
     if abi is AMD64:
         cfa = st.builds(Place, base, words, st.just(False))
-        return st.builds(Rule, cfa, st.just(saved_at_cfa(-8)), st.one_of(st.none(), saved), unsigned)
+        return st.builds(Rule, cfa, st.just(saved_at_cfa(-8)), st.one_of(st.none(), saved), unsigned, OTHERS)
     if abi is S390X:
         cfa = st.builds(Place, base, words.map(lambda word: word * 8 + 160), st.just(False))
         place = nonzero(words.map(lambda word: word & ~1)).map(saved_at_cfa)
         if version == 2:
             place = st.one_of(place, st.integers(0, 31).map(lambda number: Place(number, 0, False)))
-        return st.builds(Rule, cfa, st.one_of(st.none(), place), st.one_of(st.none(), place), unsigned)
+        return st.builds(Rule, cfa, st.one_of(st.none(), place), st.one_of(st.none(), place), unsigned, OTHERS)
     cfa = st.builds(Place, base, words, st.just(False))
     return st.one_of(
-        st.builds(Rule, cfa, st.none(), st.none(), st.booleans()),
-        st.builds(Rule, cfa, saved, st.one_of(st.none(), saved), st.booleans()),
+        st.builds(Rule, cfa, st.none(), st.none(), st.booleans(), OTHERS),
+        st.builds(Rule, cfa, saved, st.one_of(st.none(), saved), st.booleans(), OTHERS),
     )
 
 
@@ -110,7 +112,7 @@ def flexible_rules(abi: AbiNumber) -> Any:
     )
     ra = st.one_of(st.just(saved_at_cfa(-8)) if abi is AMD64 else st.none(), place)
     signed = st.booleans() if abi in AARCH64 else st.just(False)
-    return st.builds(Rule, cfa, ra, st.one_of(st.none(), place), signed)
+    return st.builds(Rule, cfa, ra, st.one_of(st.none(), place), signed, OTHERS)
 
 
 @st.composite

@@ -7,7 +7,7 @@ import pytest
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.soak import WAYS, soak
 
-ROUNDS = 5
+ROUNDS = 2
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)

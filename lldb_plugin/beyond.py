@@ -1,0 +1,50 @@
+"""Frames that neither SFrame nor LLDB has: by the registers that the kernel saved for a signal, or by DWARF CFI.
+
+LLDB's own stack can end long before SFrame's: at the first frame of run-time code, at a signed return address, at a
+signal trampoline without CFI.  Where SFrame has then led to code without SFrame, LLDB has no frame to go on with.
+"""
+
+from __future__ import annotations
+
+from lldb_plugin.native import NativeStack
+from lldb_plugin.process import Process
+from sframe_unwind.step import ReadRegister, ReadWord, step
+from sframe_unwind.target import signal_frame
+from sframe_unwind.walk import Handed, Other, Registers
+
+DWARF = "dwarf"
+
+
+def beyond(process: Process, native: NativeStack, read_word: ReadWord) -> Other:
+    """Return LLDB's unwinder, and behind it what can be had for the frames that LLDB does not get beyond."""
+    other = native.other()
+
+    def unwind(registers: Registers, live: bool, read_register: ReadRegister | None) -> Handed | None:
+        handed = other.unwind(registers, live, read_register)
+        handed = handed or signal_frame.unwind(process.abi, process.read, read_word, registers)
+        if handed is not None or native.has(registers):  # there LLDB's stack ends for a reason
+            return handed
+        return _by_cfi(process, registers, live, read_word)
+
+    return Other(other.name, unwind)
+
+
+def _by_cfi(process: Process, registers: Registers, live: bool, read_word: ReadWord) -> Handed | None:
+    pc, sp, fp = registers
+    lookup = pc if live else pc - 1
+    module = process.modules.find(lookup)
+    record = module.cfi_record(lookup) if module is not None else None
+    if record is None:
+        return None
+    try:
+        from sframe_unwind.dwarf_memory import FdeReader  # pyelftools may not be there
+    except ImportError:
+        return None
+    reader = FdeReader(process.read, process.abi)
+    function = reader.function_at_record(record)
+    rule = reader.rule(function.row_at(lookup), lookup)
+    if rule.ra_undefined:
+        return Handed(None, False, None, DWARF)
+    if rule.ra is None and not live:
+        return None
+    return Handed(step(rule, process.abi, sp, fp, read_word, None, process.pac_mask), function.signal, None, DWARF)

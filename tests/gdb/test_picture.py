@@ -1,0 +1,21 @@
+"""The README's picture shows what GDB and the plugin show today."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from tests.gdb.terminal import plain
+from tools.screen import PICTURE, session
+
+
+def bare(text: str) -> str:
+    """A text without blanks, and with every number of many digits the same: addresses are each machine's own."""
+    return re.sub(r"\s", "", re.sub(r"0x[0-9a-f]{5,}", "ADDRESS", text))
+
+
+def test_the_picture_is_of_today() -> None:
+    drawn = PICTURE.read_text(encoding="utf-8")
+    texts = re.findall(r"<text [^>]*>([^<]*)</text>", drawn)
+    shown = "".join(html.unescape(text) for text in texts)
+    assert bare(plain(session())) in bare(shown)
