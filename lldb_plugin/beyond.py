@@ -18,18 +18,23 @@ DWARF = "dwarf"
 def beyond(process: Process, native: NativeStack, read_word: ReadWord) -> Other:
     """Return LLDB's unwinder, and behind it what can be had for the frames that LLDB does not get beyond."""
     other = native.other()
+    run_time = process.modules.run_time
+    # LLDB's last frame is mostly the stack's; not so where its caller is code that LLDB does not know.
+    ends_early = run_time is not None and run_time.is_used()
 
     def unwind(registers: Registers, live: bool, read_register: ReadRegister | None) -> Handed | None:
         handed = other.unwind(registers, live, read_register)
         handed = handed or signal_frame.unwind(process.abi, process.read, read_word, registers)
-        if handed is not None or native.has(registers):  # there LLDB's stack ends for a reason
+        if handed is not None or (native.has(registers) and not ends_early):
             return handed
-        return _by_cfi(process, registers, live, read_word)
+        return _by_cfi(process, registers, live, read_word, read_register if live else None)
 
     return Other(other.name, unwind)
 
 
-def _by_cfi(process: Process, registers: Registers, live: bool, read_word: ReadWord) -> Handed | None:
+def _by_cfi(
+    process: Process, registers: Registers, live: bool, read_word: ReadWord, read_register: ReadRegister | None
+) -> Handed | None:
     pc, sp, fp = registers
     lookup = pc if live else pc - 1
     module = process.modules.find(lookup)
@@ -47,4 +52,5 @@ def _by_cfi(process: Process, registers: Registers, live: bool, read_word: ReadW
         return Handed(None, False, None, DWARF)
     if rule.ra is None and not live:
         return None
-    return Handed(step(rule, process.abi, sp, fp, read_word, None, process.pac_mask), function.signal, None, DWARF)
+    caller = step(rule, process.abi, sp, fp, read_word, read_register, process.pac_mask)
+    return Handed(caller, function.signal, None, DWARF)

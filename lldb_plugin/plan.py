@@ -51,16 +51,14 @@ def plan(process: Process, native: NativeStack, mode: str) -> Plan:
     answers: list[Answer] = []
     walked: list[Frame | None] = []
     last: int | None = None
-    inner: Frame | None = None
     steps = walk(process, native, mode)
     for frame in steps:
         last = _same(native, frame)
         shown: tuple[Answer, ...]
         if last is None:
-            shown = ({"idx": len(answers), "pc": _shown_pc(process, frame, inner)},)
+            shown = ({"idx": len(answers), "pc": _shown_pc(process, frame)},)
         else:
             shown = native.frames[last].indexes
-        inner = frame
         answers += shown
         walked += [frame] * len(shown)
     if last is not None and steps.end not in (End.OUTERMOST, End.PC_ZERO):
@@ -70,15 +68,15 @@ def plan(process: Process, native: NativeStack, mode: str) -> Plan:
     return Plan(tuple(answers), tuple(walked))
 
 
-def _shown_pc(process: Process, frame: Frame, inner: Frame | None) -> int:
+def _shown_pc(process: Process, frame: Frame) -> int:
     """Return a frame's pc; of a call that is its function's last instruction the address of its last byte.
 
     The return address after that call is another function's, and LLDB would show that one.
     """
     answer = process.modules.answers[frame.pc - 1]
-    if inner is None or not isinstance(answer, Covered) or answer.match.function.end != frame.pc:
+    if frame.live or not isinstance(answer, Covered) or answer.match.function.end != frame.pc:
         return frame.pc
-    return frame.pc if process.is_trampoline(inner.pc) else frame.pc - 1
+    return frame.pc - 1
 
 
 def _same(native: NativeStack, frame: Frame) -> int | None:

@@ -42,13 +42,11 @@ def by_sframe(taken: Taken, limit: int | None = None) -> Stack:
     steps = walk(taken.process, taken.native, ALWAYS)
     frames: list[ShownFrame] = []
     end = ""
-    live = True
     for frame in steps:
         if len(frames) == limit:
             end = f"only the innermost {limit} frames were asked for"
             break
-        frames.append(_shown(taken, frame.level, frame.pc, frame.cfa, frame.fp, frame.unwinder, live))
-        live = False
+        frames.append(_shown(taken, frame.level, frame.pc, frame.cfa, frame.fp, frame.unwinder, frame.live))
     if not end:
         end = steps.end.value if steps.end else ""
         if steps.end is not End.OUTERMOST and steps.detail:
@@ -80,11 +78,10 @@ def selected(taken: Taken) -> tuple[int, Here]:
     frame = walked[index] if index < len(walked) else None
     if frame is None:
         raise SFrameError(f"SFrame's walk does not reach frame {index}")
-    live = frame.level == 0
-    reader = taken.process.register_reader(taken.thread.GetFrameAtIndex(0)) if live else None
+    reader = taken.process.register_reader(taken.thread.GetFrameAtIndex(0)) if frame.level == 0 else None
     read_word = Words(taken.process.read, taken.process.abi.byteorder)
     here = Here(frame.sp, frame.fp, read_word, reader, taken.process.pac_mask)
-    return frame.pc if live else frame.pc - 1, here
+    return frame.pc if frame.live else frame.pc - 1, here
 
 
 def describe(taken: Taken, pc: int) -> str:

@@ -24,7 +24,7 @@ STAMP = CACHE / "setup.json"
 
 OLDEST_LLDB = CACHE / "lldb-22.1"
 """An environment of its own: two versions of LLDB do not fit into one."""
-OLDEST_LLDB_REQUIREMENT = "lldb-for-pwndbg==22.1.*"
+OLDEST_LLDB_REQUIREMENTS = ("lldb-for-pwndbg==22.1.*", "pyelftools>=0.31")
 
 APT_SECONDS = 1200
 PIP_SECONDS = 900
@@ -268,13 +268,14 @@ def make_environment(extras: set[str]) -> None:
 
 def make_oldest_lldb() -> None:
     """Install the oldest LLDB that takes frames from a plugin."""
-    made_from = f"{ROOT}\n{OLDEST_LLDB_REQUIREMENT}\n"
+    wanted = " ".join(OLDEST_LLDB_REQUIREMENTS)
+    made_from = f"{ROOT}\n{wanted}\n"
     stamp, python = OLDEST_LLDB / "made-from", OLDEST_LLDB / "bin" / "python"
     if python.exists() and stamp.exists() and stamp.read_text() == made_from:
         return
-    say(f"installing {OLDEST_LLDB_REQUIREMENT} into {OLDEST_LLDB.relative_to(ROOT)}")
+    say(f"installing {wanted} into {OLDEST_LLDB.relative_to(ROOT)}")
     make_venv(str(VENV / "bin" / "python"), OLDEST_LLDB)
-    pip_install(python, OLDEST_LLDB_REQUIREMENT)
+    pip_install(python, *OLDEST_LLDB_REQUIREMENTS)
     check_debugger(OLDEST_LLDB / "bin" / "lldb")
     stamp.write_text(made_from)  # last, so that an interrupted set-up is done again
 

@@ -16,22 +16,22 @@ COMMANDS = ["sframe backtrace", "sframe status"]
 S390X = "LLDB 22.1 and 23.1 crash on their own, without the plugin, when s390x code that has no module is on the stack"
 """Why that ABI is not among these; the core and GDB are tested with it."""
 CASES = [(LIBUNWIND, "amd64"), (OWN, "aarch64")]
+NEWEST = PROVIDING[-1]
 
 
-WITHOUT_ELFTOOLS, NEWEST = PROVIDING
-"""Some LLDBs that take frames from a plugin; only the last one's Python has pyelftools."""
-
-
-def _stops(lldb: str, described: dict[str, Any]) -> list[dict[str, Any]]:
+def _stops(lldb: str, described: dict[str, Any], elftools: bool = True) -> list[dict[str, Any]]:
+    started = {**described, "sysroot": ""}
     shown: list[dict[str, Any]] = call(
-        lldb, "run_time_code", "stops", program={**described, "sysroot": ""}, commands=COMMANDS
+        lldb, "run_time_code", "stops", program=started, commands=COMMANDS, elftools=elftools
     )
     return shown
 
 
+@pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize(("registry", "abi"), CASES)
-def test_directives_need_no_pyelftools(registry: str, abi: str) -> None:
-    _check(WITHOUT_ELFTOOLS, abi, registry, True, (*FUNCTIONS, "alias"))
+def test_directives_need_no_pyelftools(registry: str, abi: str, lldb: str) -> None:
+    """A Python without it will do, as long as the program has SFrame."""
+    _check(lldb, abi, registry, True, (*FUNCTIONS, "alias"), elftools=False)
 
 
 @pytest.mark.parametrize("sframe", [True, False], ids=["sframe", "dwarf"])
@@ -40,12 +40,14 @@ def test_every_kind_of_unwind_info(registry: str, abi: str, sframe: bool) -> Non
     _check(NEWEST, abi, registry, sframe, ON_AMD64 if abi == "amd64" else EVERYWHERE)
 
 
-def _check(lldb: str, abi: str, registry: str, sframe: bool, functions: tuple[str, ...]) -> None:
+def _check(
+    lldb: str, abi: str, registry: str, sframe: bool, functions: tuple[str, ...], elftools: bool = True
+) -> None:
     """The stack is complete and the code named; LLDB alone does not get beyond the code.
 
     The C code of the program has SFrame and CFI, or CFI alone.
     """
-    shown = _stops(find(lldb), program(abi, generated(abi, registry, sframe), *functions))
+    shown = _stops(find(lldb), program(abi, generated(abi, registry, sframe), *functions), elftools)
     named: list[str] = []
     unaided = 0
     for stop in shown:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import lldb
@@ -9,8 +10,15 @@ import lldb
 from tests.lldb.inside.program import Program
 
 
-def stops(debugger: lldb.SBDebugger, program: dict[str, Any], commands: list[str]) -> list[dict[str, Any]]:
-    """What LLDB shows in the modes, and what commands print, at each stop of a program at its place."""
+def stops(
+    debugger: lldb.SBDebugger, program: dict[str, Any], commands: list[str], elftools: bool = True
+) -> list[dict[str, Any]]:
+    """What LLDB shows in the modes, and what commands print, at each stop of a program at its place.
+
+    :param elftools: whether the plugin can import pyelftools.
+    """
+    if not elftools:
+        sys.modules["elftools"] = None  # type: ignore[assignment]  # the interpreter's way to refuse a module
     inside = Program(debugger)
     shown = []
     with inside.started(program):
