@@ -21,6 +21,27 @@ TIMEOUT = 600
 _ENVIRONMENT = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8"}
 
 
+def run(name: str, command: list[str], **environment: str) -> str:
+    """Return what a debugger prints, on both streams.
+
+    :raises BenchError: it does not end.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            env={**_ENVIRONMENT, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BenchError(f"{name}: no end within {TIMEOUT} s: {' '.join(command)}") from error
+    return done.stdout
+
+
 class Gdb(NamedTuple):
     """One GDB."""
 
@@ -32,21 +53,7 @@ class Gdb(NamedTuple):
 
     def run(self, *arguments: str) -> str:
         """Return what GDB prints, on both streams, when run without anybody's settings."""
-        command = [self.path, "-nx", "-batch", *arguments]
-        try:
-            done = subprocess.run(
-                command,
-                env=_ENVIRONMENT,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=TIMEOUT,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise BenchError(f"{self.name}: no end within {TIMEOUT} s: {' '.join(command)}") from error
-        return done.stdout
+        return run(self.name, [self.path, "-nx", "-batch", *arguments])
 
     def call(self, program: Path, function: str, **arguments: Any) -> Any:
         """Return what a function of :mod:`bench.in_gdb` returns when called in this GDB, with the plugin sourced."""

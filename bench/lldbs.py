@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.debuggers import CHECKOUT, TIMEOUT
+from bench.debuggers import CHECKOUT, TIMEOUT, run
 from bench.report import BenchError
 
 IMPORT = f'command script import "{CHECKOUT / "lldb_plugin" / "sframe_lldb.py"}"'
 _PATHS = (Path(sys.executable).parent / "lldb", CHECKOUT / ".cache" / "lldb-22.1" / "bin" / "lldb")
-_ENVIRONMENT = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8"}
 
 
 class Lldb(NamedTuple):
@@ -27,21 +25,7 @@ class Lldb(NamedTuple):
 
     def run(self, *arguments: str, **environment: str) -> str:
         """Return what LLDB prints, on both streams, when run without anybody's settings."""
-        command = [str(self.path), "--no-lldbinit", "--batch", *arguments]
-        try:
-            done = subprocess.run(
-                command,
-                env={**_ENVIRONMENT, **environment},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                timeout=TIMEOUT,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise BenchError(f"{self.name}: no end within {TIMEOUT} s: {' '.join(command)}") from error
-        return done.stdout
+        return run(self.name, [str(self.path), "--no-lldbinit", "--batch", *arguments], **environment)
 
     def call(self, program: Path, **arguments: Any) -> Any:
         """Return what :func:`bench.in_lldb.backtraces` returns when called in this LLDB, with the plugin loaded."""
