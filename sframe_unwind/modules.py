@@ -196,11 +196,19 @@ class Modules:
         self._found = {
             key: self._found.get(key, module)
             for key, module in found.items()
-            if not any(self.find(start) for start, _ in module.ranges)
+            if not self._overlaps(module)
         }
         self._take((*self._given, *self._found.values()))
         self.answers.clear()
         return self.find(pc)
+
+    def _overlaps(self, module: Module) -> bool:
+        """Return whether a module lies where a known one does: it is the same one, which may begin a little earlier."""
+        return any(
+            start < known_end and known_start < end
+            for start, end in module.ranges
+            for known_start, known_end, _ in self._ranges
+        )
 
     def look_again(self) -> None:
         """Look once more for modules that came or went: the process has run."""
