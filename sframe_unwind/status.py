@@ -62,5 +62,13 @@ def _row(module: Module, section: Section) -> tuple[str, ...]:
         section.abi.name if section.abi else "-",
         str(sum(len(table) for table in section.tables)),
         " ".join(flags) or "-",
-        f"{100 * section.covered() / module.code_size:.0f}%" if module.code_size else "-",
+        _share(section.covered(), module.code_size),
     )
+
+
+def _share(covered: int, code_size: int) -> str:
+    """Return how much of the code is covered; sizes that cannot be true, of a damaged section, are no percentage."""
+    if not code_size:
+        return "-"
+    share = round(100 * covered / code_size)
+    return f"{share}%" if share <= 100 else ">100%"
