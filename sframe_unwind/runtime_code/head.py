@@ -13,7 +13,8 @@ from typing import Callable
 from sframe_unwind.abi import Abi
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.image import ReadMemory
-from sframe_unwind.step import ADDRESS_MASK, WORD
+from sframe_unwind.step import ADDRESS_MASK
+from sframe_unwind.words import Words
 
 LIST_SYMBOL, LIST_FUNCTION = "_U_dyn_info_list", "_U_dyn_info_list_addr"
 JIT_SYMBOL = "__jit_debug_descriptor"
@@ -49,7 +50,7 @@ def returned_address(code: bytes, address: int, read: ReadMemory, abi: Abi) -> i
         return None
     place, is_slot = found
     place &= ADDRESS_MASK
-    return int.from_bytes(read(place, WORD), "little" if abi.byteorder == "little" else "big") if is_slot else place
+    return Words(read, abi.byteorder)(place) if is_slot else place
 
 
 def _amd64(code: bytes, address: int) -> tuple[int, bool] | None:
