@@ -12,9 +12,10 @@ import gdb
 from gdb_plugin.processes import Processes
 from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import ALWAYS, MODES, SFrameUnwinder
-from sframe_unwind import __version__, compare, explain, stack, status
-from sframe_unwind.step import ADDRESS_MASK
-from sframe_unwind.terminal import printable
+from sframe_unwind import __version__
+from sframe_unwind.report import compare, explain, stack, status
+from sframe_unwind.report.terminal import printable
+from sframe_unwind.unwind.step import ADDRESS_MASK
 
 
 def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bool], None]:
@@ -133,9 +134,9 @@ class Status(_Command):
             return
         lines = status.to_text(process.modules.modules, self._unwinder.mode, about, process.abi)
         if process.run_time is not None:
-            from sframe_unwind.runtime_code import listed
+            from sframe_unwind.runtime_code import status_text
 
-            lines += listed.to_text(process.run_time)
+            lines += status_text.to_text(process.run_time)
         _show(lines)
 
 

@@ -15,12 +15,12 @@ import gdb
 
 from gdb_plugin.execute import may_execute
 from gdb_plugin.memory import read
-from sframe_unwind.cfi_ranges import EhFrame, Piece
 from sframe_unwind.errors import FormatError, MemoryReadError
-from sframe_unwind.image import lazy_memory, read_image
-from sframe_unwind.link_map import EXECUTABLE, loaded_images
-from sframe_unwind.modules import Module
-from sframe_unwind.section import Section
+from sframe_unwind.image.eh_frame import EhFrame, SectionData
+from sframe_unwind.image.elf_image import lazy_memory, read_image
+from sframe_unwind.image.link_map import EXECUTABLE, loaded_images
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind.modules import Module
 from sframe_unwind.words import in_chunks
 
 _LINE = re.compile(r"^\t0x([0-9a-f]+) - 0x([0-9a-f]+) is (\S+)(?: in (.*))?$", re.MULTILINE)
@@ -84,8 +84,8 @@ def _module(name: str, places: dict[str, SectionPlace], byteorder: str) -> Modul
     return Module(name, [span], load, load_cfi, code_size)
 
 
-def _piece(place: SectionPlace) -> Piece:
-    return Piece(place.start, lazy_memory(read, place.start, place.end - place.start))
+def _piece(place: SectionPlace) -> SectionData:
+    return SectionData(place.start, lazy_memory(read, place.start, place.end - place.start))
 
 
 def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, SectionPlace]]]:

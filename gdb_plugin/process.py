@@ -11,11 +11,11 @@ from gdb_plugin.files import discover_modules, list_modules
 from gdb_plugin.memory import read
 from gdb_plugin.symbols import Symbols
 from gdb_plugin.tailcall import may_hide_tail_calls
-from sframe_unwind.abi import BY_NAME, Abi
+from sframe_unwind.arch import BY_NAME, Abi
 from sframe_unwind.errors import StepError
-from sframe_unwind.modules import Modules
 from sframe_unwind.runtime_code.opening import open_run_time_code
-from sframe_unwind.step import ADDRESS_MASK
+from sframe_unwind.unwind.modules import Modules
+from sframe_unwind.unwind.step import ADDRESS_MASK
 from sframe_unwind.words import Words
 
 _ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gdb
 
 from gdb_plugin.memory import read
-from sframe_unwind.abi import Abi
+from sframe_unwind.arch import Abi
 from sframe_unwind.errors import MemoryReadError
 
 

@@ -9,13 +9,13 @@ import lldb
 
 from lldb_plugin.memory import reader
 from lldb_plugin.runtime_code import run_time_code
-from sframe_unwind.abi import BY_NAME, Abi
-from sframe_unwind.cfi_ranges import EhFrame, Piece
+from sframe_unwind.arch import BY_NAME, Abi
 from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError, StepError
-from sframe_unwind.image import ReadMemory, lazy_memory, read_image
-from sframe_unwind.modules import Module, Modules
-from sframe_unwind.section import Section
-from sframe_unwind.step import ReadRegister
+from sframe_unwind.image.eh_frame import EhFrame, SectionData
+from sframe_unwind.image.elf_image import ReadMemory, lazy_memory, read_image
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind.modules import Module, Modules
+from sframe_unwind.unwind.step import ReadRegister
 
 _ARCHITECTURES = {
     "x86_64": "amd64",
@@ -141,8 +141,8 @@ def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, byte
             return None
         return image.sframe_section(read)
 
-    def piece(found: tuple[int, int]) -> Piece:
-        return Piece(found[0], lazy_memory(read, found[0], found[1]))
+    def piece(found: tuple[int, int]) -> SectionData:
+        return SectionData(found[0], lazy_memory(read, found[0], found[1]))
 
     def load_cfi() -> EhFrame | None:
         return EhFrame(piece(frames), piece(index) if index else None, byteorder) if frames else None

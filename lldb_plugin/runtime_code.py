@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Callable
 
 import lldb
 
-from sframe_unwind.abi import Abi
-from sframe_unwind.image import ReadMemory
+from sframe_unwind.arch import Abi
+from sframe_unwind.image.elf_image import ReadMemory
 from sframe_unwind.runtime_code.opening import open_run_time_code
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from lldb_plugin.memory import reader
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process, abi_of, list_modules, signature
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.modules import Modules
-from sframe_unwind.terminal import printable
+from sframe_unwind.report.terminal import printable
+from sframe_unwind.unwind.modules import Modules
 
 ALWAYS, FALLBACK, OFF = "always", "fallback", "off"
 MODES = (ALWAYS, FALLBACK, OFF)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.image import ReadMemory
-from sframe_unwind.step import WORD
+from sframe_unwind.image.elf_image import ReadMemory
+from sframe_unwind.unwind.step import WORD
 
 _CHUNK_BITS = 10
 _CHUNK = 1 << _CHUNK_BITS

@@ -15,15 +15,15 @@ import json
 import sys
 
 from sframe_unwind.cli.status import CANNOT, DONE, complain
-from sframe_unwind.stack import Stack, to_text
-from sframe_unwind.target.base import Thread
-from sframe_unwind.target.core_file import open_core
-from sframe_unwind.target.files import DEBUG_FOLDER, Files
-from sframe_unwind.target.live import Live, Taken
-from sframe_unwind.target.loading import Loader
-from sframe_unwind.target.objects import Objects
-from sframe_unwind.target.stacks import Walked, named, walk
-from sframe_unwind.terminal import printable
+from sframe_unwind.process.base import Thread
+from sframe_unwind.process.core_file import open_core
+from sframe_unwind.process.files import DEBUG_FOLDER, Files
+from sframe_unwind.process.live import Live, Snapshot
+from sframe_unwind.process.loader import Loader
+from sframe_unwind.process.objects import Objects
+from sframe_unwind.process.stacks import UnwoundThread, named, walk
+from sframe_unwind.report.stack import Stack, to_text
+from sframe_unwind.report.terminal import printable
 
 EXAMPLES = """\
   sframe-unwind backtrace --core core
@@ -92,7 +92,7 @@ def _of_process(options: argparse.Namespace) -> tuple[int, list[Stack]]:
     return DONE, [named(_walk_copy(live, taken, thread, objects), objects) for thread in taken.threads]
 
 
-def _walk_copy(live: Live, taken: Taken, thread: Thread, objects: Objects) -> Walked:
+def _walk_copy(live: Live, taken: Snapshot, thread: Thread, objects: Objects) -> UnwoundThread:
     """Walk the copy of a thread's stack; if that led elsewhere, as from a signal stack, stop the thread and walk it."""
     taken.snapshot.missed = False
     walked = walk(thread, live.abi, objects, taken.snapshot.read)

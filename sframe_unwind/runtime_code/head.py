@@ -10,10 +10,10 @@ import struct
 from collections.abc import Iterable
 from typing import Callable
 
-from sframe_unwind.abi import Abi
+from sframe_unwind.arch import Abi
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.image import ReadMemory
-from sframe_unwind.step import ADDRESS_MASK
+from sframe_unwind.image.elf_image import ReadMemory
+from sframe_unwind.unwind.step import ADDRESS_MASK
 from sframe_unwind.words import Words
 
 LIST_SYMBOL, LIST_FUNCTION = "_U_dyn_info_list", "_U_dyn_info_list_addr"

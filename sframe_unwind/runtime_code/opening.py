@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable
 
-from sframe_unwind.abi import Abi
-from sframe_unwind.image import ReadMemory
+from sframe_unwind.arch import Abi
+from sframe_unwind.image.elf_image import ReadMemory
 from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL, FindSymbol
 
 if TYPE_CHECKING:

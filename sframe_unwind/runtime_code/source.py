@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Callable
 
-from sframe_unwind.abi import Abi
-from sframe_unwind.image import ReadMemory
-from sframe_unwind.modules import Module
+from sframe_unwind.arch import Abi
+from sframe_unwind.image.elf_image import ReadMemory
 from sframe_unwind.runtime_code.head import JIT_SYMBOL, FindSymbol, find_lists
-from sframe_unwind.runtime_code.jit import JitList
-from sframe_unwind.runtime_code.jit_image import JitImage
-from sframe_unwind.runtime_code.libunwind import UnwindList
-from sframe_unwind.runtime_code.registered import Registered
+from sframe_unwind.runtime_code.jit.image import JitImage
+from sframe_unwind.runtime_code.jit.image_list import JitList
+from sframe_unwind.runtime_code.libunwind.registered import Registered
+from sframe_unwind.runtime_code.libunwind.registrations import UnwindList
+from sframe_unwind.unwind.modules import Module
 
 
 class RunTimeCode:

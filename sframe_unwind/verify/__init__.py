@@ -5,11 +5,11 @@ from __future__ import annotations
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
-from sframe_unwind.dwarf_file import DEBUG_FRAME, EH_FRAME, Cfi
-from sframe_unwind.elf import SECTION_NAME, PathLike, translated
+from sframe_unwind.dwarf.file import DEBUG_FRAME, EH_FRAME, Cfi
+from sframe_unwind.elf.file import SECTION_NAME, PathLike, translated
+from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.errors import FileError
-from sframe_unwind.layout import Layout
-from sframe_unwind.symbols import symbols_of
 from sframe_unwind.verify.comparison import Comparison
 from sframe_unwind.verify.verdict import Sizes, Verdict
 

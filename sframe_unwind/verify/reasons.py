@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sframe_unwind.abi import Abi
-from sframe_unwind.dwarf import CfiFunction
-from sframe_unwind.dwarf_expression import NotAPlaceError
-from sframe_unwind.dwarf_file import Cfi
-from sframe_unwind.notation import place_words
-from sframe_unwind.rule import CFA
+from sframe_unwind.arch import Abi
+from sframe_unwind.dwarf.cfi import CfiFunction
+from sframe_unwind.dwarf.expression import UnsupportedExpressionError
+from sframe_unwind.dwarf.file import Cfi
+from sframe_unwind.report.notation import place_words
+from sframe_unwind.unwind_rule import CFA
 
 
 def reason(cfi: Cfi, described: CfiFunction, abi: Abi, version: int) -> str:
@@ -20,7 +20,7 @@ def reason(cfi: Cfi, described: CfiFunction, abi: Abi, version: int) -> str:
     for pc, row in zip(described.starts, described.rows):
         try:
             rule = cfi.rule(row, pc)
-        except NotAPlaceError as error:
+        except UnsupportedExpressionError as error:
             return f"computed: {error}"
         cfa = rule.cfa
         if cfa is None or version >= 3:

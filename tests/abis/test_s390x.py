@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind import elf
-from sframe_unwind.abi.s390x import ABI, CFA_ADJUSTMENT, SP_FROM_CFA
-from sframe_unwind.section import Section
+from sframe_unwind.arch.s390x import ABI, CFA_ADJUSTMENT, SP_FROM_CFA
+from sframe_unwind.sframe.section import Section
 from tests.abis.debuggers import DEBUGGERS, debugger, described
 from tests.abis.rewrite import rewritten_copy
 from tests.expectations import STOPS

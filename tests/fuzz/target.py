@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from itertools import islice
 
-from sframe_unwind import dump
-from sframe_unwind.abi import Abi
+from sframe_unwind.arch import Abi
 from sframe_unwind.errors import FormatError, MemoryReadError, StepError
-from sframe_unwind.format.constants import PcType
-from sframe_unwind.modules import Module, Modules
-from sframe_unwind.section import Section
-from sframe_unwind.table import Function
-from sframe_unwind.walk import MAX_FRAMES, Registers, Walk
+from sframe_unwind.report import dump
+from sframe_unwind.sframe.constants import PcType
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Function
+from sframe_unwind.unwind.modules import Module, Modules
+from sframe_unwind.unwind.walk import MAX_FRAMES, Registers, Walk
 from tests.fuzz.seeds import Seed
 
 _LOOKUPS = 6

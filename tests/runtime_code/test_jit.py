@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.abi.amd64 import ABI
+from sframe_unwind.arch.amd64 import ABI
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.modules import Covered, Modules
-from sframe_unwind.rule import Place
 from sframe_unwind.runtime_code.source import RunTimeCode
+from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind_rule import RegisterRule
 from tests.runtime_code.programs import jit
 
 DESCRIPTOR, ENTRY, IMAGE, CODE = 0x1000, 0x1100, 0x2000, 0x700000
@@ -67,10 +67,10 @@ def images() -> tuple[bytes, bytes]:
 def frame_size(process: Modules) -> int | None:
     """The distance of the CFA from SP in the body of the function."""
     answer = process.answers[CODE + 16]
-    if not isinstance(answer, Covered):
+    if not isinstance(answer, Found):
         return None
     assert answer.rule.cfa is not None
-    assert answer.rule.cfa == Place(7, answer.rule.cfa.offset, False)
+    assert answer.rule.cfa == RegisterRule(7, answer.rule.cfa.offset, False)
     return answer.rule.cfa.offset
 
 

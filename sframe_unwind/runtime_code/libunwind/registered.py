@@ -1,0 +1,159 @@
+"""One registration in libunwind's list as a module: what it is called, and what it says of a pc."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from sframe_unwind.errors import FileError, FormatError
+from sframe_unwind.image.eh_frame import search_table
+from sframe_unwind.image.elf_image import ReadMemory, lazy_memory
+from sframe_unwind.runtime_code.libunwind.layout import Entry, Format, Structures
+from sframe_unwind.runtime_code.libunwind.match import Procedure, RunTimeMatch
+from sframe_unwind.runtime_code.libunwind.regions import read_regions
+from sframe_unwind.runtime_code.libunwind.rows import Alias, Row, build_rows
+from sframe_unwind.runtime_code.libunwind.strings import read_string
+from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData
+from sframe_unwind.unwind.step import ADDRESS_MASK, WORD, needs_registers
+from sframe_unwind.unwind_rule import UnwindRule
+
+MAX_TABLE = 1 << 28
+"""Bytes; a table that is longer is taken for damaged."""
+_MAX_DEPTH = 8
+"""Of code that is an alias of code that is an alias, and so on."""
+_TABLE_ENTRY = 8
+
+
+class Registered(Module):
+    """What the formats have in common.
+
+    :param read: reads the memory of the process.
+    """
+
+    what = "libunwind"
+    """The unwind info in words."""
+
+    def __init__(self, entry: Entry, read: ReadMemory, structures: Structures) -> None:
+        self.entry = entry
+        self._read = read
+        self._structures = structures
+        self.registered_name = read_string(read, structures.table.unpack(entry.union)[0])
+        """Empty where it has none."""
+        self.kind = f"unwind info of {self.registered_name or hex(entry.start)}"
+        super().__init__("run-time code", [(entry.start, entry.end)], lambda: None)
+
+    def run_time_name(self, pc: int) -> str:
+        """Return the name."""
+        return self.registered_name
+
+    def covered(
+        self, start: int, row_start: int, end: int, rule: UnwindRule, signal: bool, modules: Modules
+    ) -> Found:
+        """Return the answer for a pc that a rule was found for."""
+        procedure = Procedure(start, end, self.registered_name, f"{self.what} at {self.entry.address:#x}")
+        match = RunTimeMatch(procedure, row_start, rule)
+        return Found(rule, signal, match, self, needs_registers(rule, modules.abi))
+
+
+class UnknownFormat(Registered):
+    """A registration that cannot be understood."""
+
+    def look_up(self, pc: int, modules: Modules) -> LookupResult:
+        """Fail."""
+        raise FormatError(
+            f"the entry at {self.entry.address:#x} has the unwind info format {self.entry.format},"
+            f" expected {Format.DYNAMIC.value} to {Format.REMOTE_TABLE.value}"
+        )
+
+
+class RegisteredProcedure(Registered):
+    """``UNW_INFO_FORMAT_DYNAMIC``: one procedure, described by regions."""
+
+    what = "libunwind proc-info"
+
+    def __init__(self, entry: Entry, read: ReadMemory, structures: Structures) -> None:
+        super().__init__(entry, read, structures)
+        self._known: tuple[list[int], list[Row]] | None = None
+        self._depth = 0
+
+    def look_up(self, pc: int, modules: Modules) -> LookupResult:
+        """Return what the directives say of an address.
+
+        :raises SFrameError: they are damaged, or cannot be read.
+        """
+        if self._depth == _MAX_DEPTH:
+            raise FormatError(f"ALIAS goes in a circle, at {pc:#x}")
+        self._depth += 1
+        try:
+            starts, rows = self._rows(modules)
+            start, end = self.ranges[0]
+            offset, rule = rows[bisect_right(starts, pc - start) - 1]
+            if isinstance(rule, Alias):
+                rule = rule.rule(pc - start, lambda address: _resolve(address, modules))
+            return self.covered(start, offset, end, rule, False, modules)
+        finally:
+            self._depth -= 1
+
+    def _rows(self, modules: Modules) -> tuple[list[int], list[Row]]:
+        if self._known is None:
+            *_, first = self._structures.procedure.unpack_from(self.entry.union)
+            regions = read_regions(self._read, self._structures, first)
+            start, end = self.ranges[0]
+            rows = build_rows(modules.abi, regions, end - start, lambda address: _resolve(address, modules))
+            self._known = [offset for offset, _ in rows], rows
+        return self._known
+
+
+def _resolve(address: int, modules: Modules) -> UnwindRule:
+    answer = modules.answers[address]
+    if isinstance(answer, Found):
+        return answer.rule
+    reason = answer.reason if isinstance(answer, NoData) else str(answer.error)
+    raise FormatError(f"ALIAS of {address:#x}: {reason}")
+
+
+class RegisteredTable(Registered):
+    """``UNW_INFO_FORMAT_TABLE`` and ``_REMOTE_TABLE``: a search table over DWARF FDEs, as ``.eh_frame_hdr`` has it."""
+
+    what = "libunwind table of DWARF FDEs"
+
+    def look_up(self, pc: int, modules: Modules) -> LookupResult:
+        """Return what the FDE for an address says.
+
+        :raises SFrameError: table or FDE are damaged, or cannot be read, or pyelftools is not there.
+        """
+        try:
+            # Only now: GDB's Python may lack pyelftools, which nothing else here needs.
+            from sframe_unwind.dwarf.fde_reader import FdeReader
+        except ImportError as error:
+            raise FileError("reading DWARF FDEs needs pyelftools, which this Python lacks") from error
+        _, base, length, data = self._structures.table.unpack(self.entry.union)
+        size = length * WORD
+        if size > MAX_TABLE:
+            raise FormatError(f"the table at {data:#x} has {size:,} bytes, expected at most {MAX_TABLE:,}")
+        at = pc - self.entry.load_offset & ADDRESS_MASK
+        mark = "<" if modules.abi.byteorder == "little" else ">"
+        record = search_table(lazy_memory(self._read, data, size), 0, size // _TABLE_ENTRY, base, mark, at)
+        if record is not None:
+            reader = FdeReader(self._read, modules.abi, base)
+            function = reader.function_at_record(record)
+            if function.start <= at < function.end:
+                bias = pc - at
+                row = bisect_right(function.starts, at) - 1
+                rule = reader.rule(function.rows[row], at)
+                offset = function.starts[row] - function.start
+                return self.covered(
+                    function.start + bias, offset, function.end + bias, rule, function.signal, modules
+                )
+        return NoData("no FDE of the table contains the address", self)
+
+
+_KINDS: dict[int, type[Registered]] = {
+    Format.DYNAMIC: RegisteredProcedure,
+    Format.TABLE: RegisteredTable,
+    Format.REMOTE_TABLE: RegisteredTable,
+}
+
+
+def registered(entry: Entry, read: ReadMemory, structures: Structures) -> Registered:
+    """Return the module for an entry of the list."""
+    return _KINDS.get(entry.format, UnknownFormat)(entry, read, structures)

@@ -1,0 +1,147 @@
+"""Layer 3: one rule, the registers of a frame and its memory give the registers of the caller."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Callable, NamedTuple
+
+from sframe_unwind.arch import Abi
+from sframe_unwind.errors import MemoryReadError, StepError
+from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
+
+ReadWord = Callable[[int], int]
+"""Reads the 8 bytes at an address in the target's byte order; raises :class:`MemoryReadError`."""
+
+ReadRegister = Callable[[int], int]
+"""Reads a register by its DWARF number; raises :class:`StepError` where the frame does not know it."""
+
+ADDRESS_MASK = (1 << 64) - 1
+WORD = 8
+"""Length in bytes of a word on every ABI of the format."""
+
+
+class Caller(NamedTuple):
+    """What unwinding one frame yields: its CFA, and the registers of its caller."""
+
+    cfa: int
+    pc: int
+    sp: int
+    fp: int
+
+
+def step(
+    rule: UnwindRule,
+    abi: Abi,
+    sp: int,
+    fp: int,
+    read_word: ReadWord,
+    read_register: ReadRegister | None = None,
+    pac_mask: int | None = None,
+) -> Caller:
+    """Carry out a rule (specification, appendix A).
+
+    :param sp: stack pointer of the frame.
+    :param fp: frame pointer register of the frame.
+    :param read_register: the other registers.  Give it for the innermost frame and the one that a signal
+        interrupted; in any other frame their values are gone, and a rule that wants one is an error.
+    :param pac_mask: the authentication bits of a signed return address; ``None``: the ABI's usual ones.
+    :raises StepError: the rule cannot hold in this frame, or its CFA is not aligned.
+    :raises MemoryReadError: the stack cannot be read.
+    """
+    place = rule.cfa
+    if place is None:
+        raise StepError("the return address is undefined: this is the outermost frame")
+    base, offset, in_memory = place
+    if base == abi.sp:
+        cfa = sp + offset
+    elif base == abi.fp:
+        cfa = fp + offset
+    else:
+        cfa = _register(abi, base, read_register) + offset
+    if in_memory:
+        cfa = read_word(cfa & ADDRESS_MASK)
+    cfa &= ADDRESS_MASK
+    if cfa & 7:
+        raise StepError(f"CFA {cfa:#x} is not a multiple of 8")
+    place = rule.ra
+    if place is None:
+        pc = _return_register(abi, read_register)
+    elif place.base == CFA and place.in_memory:
+        pc = read_word(cfa + place.offset & ADDRESS_MASK)
+    else:
+        pc = value_of(place, abi, cfa, sp, fp, read_word, read_register)
+    if rule.ra_signed:
+        pc = abi.strip(pc, abi.pac_mask if pac_mask is None else pac_mask)
+    place = rule.fp
+    if place is not None:
+        if place.base == CFA and place.in_memory:
+            fp = read_word(cfa + place.offset & ADDRESS_MASK)
+        else:
+            fp = value_of(place, abi, cfa, sp, fp, read_word, read_register)
+    return Caller(cfa, pc, cfa + abi.sp_from_cfa & ADDRESS_MASK, fp)
+
+
+def needs_registers(rule: UnwindRule, abi: Abi) -> bool:
+    """Return whether a rule can be carried out only where registers besides SP and FP are known."""
+    if rule.cfa is None:
+        return False
+    places = [place for place in rule[:3] if place is not None]
+    return rule.ra is None or any(place.base not in (CFA, abi.sp, abi.fp) for place in places)
+
+
+def other_registers(
+    rule: UnwindRule, abi: Abi, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister
+) -> dict[int, int]:
+    """Return the caller's values of the further registers that a rule locates, as far as they can be read."""
+    values: dict[int, int] = {}
+    for number, place in rule.others or ():
+        with suppress(MemoryReadError, StepError):
+            values[number] = value_of(place, abi, cfa, sp, fp, read_word, read_register)
+    return values
+
+
+def check_outward(sp: int, cfa: int, caller_sp: int, innermost: bool) -> None:
+    """Check that the caller's frame lies further out, without which a walk need not end.
+
+    Only a frame whose registers are all live can have the same SP as its caller: a leaf function that has
+    not touched the stack (AArch64, s390x).
+
+    :raises StepError: it does not.
+    """
+    if caller_sp < sp or (caller_sp == sp and not innermost):
+        raise StepError(f"CFA {cfa:#x} does not lie outward of SP {sp:#x}")
+
+
+def _register(abi: Abi, number: int, read_register: ReadRegister | None) -> int:
+    if read_register is None:
+        raise StepError(
+            f"{abi.register_name(number)} is wanted, whose value is known only in the innermost frame"
+            " and behind a signal frame"
+        )
+    return read_register(number)
+
+
+def _return_register(abi: Abi, read_register: ReadRegister | None) -> int:
+    if abi.ra is None:
+        raise StepError(f"no place for the return address, which {abi.name} always has in memory")
+    return _register(abi, abi.ra, read_register)
+
+
+def value_of(
+    place: RegisterRule, abi: Abi, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister | None
+) -> int:
+    """Return what a place holds, or is; the parameters are those of :func:`step`.
+
+    :raises StepError: it is a register that is not known.
+    :raises MemoryReadError: it cannot be read.
+    """
+    if place.base == CFA:
+        value = cfa
+    elif place.base == abi.sp:
+        value = sp
+    elif place.base == abi.fp:
+        value = fp
+    else:
+        value = _register(abi, place.base, read_register)
+    value = value + place.offset & ADDRESS_MASK
+    return read_word(value) if place.in_memory else value
