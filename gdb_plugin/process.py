@@ -68,7 +68,7 @@ class Process:
         self.read_word = Words(read, abi.byteorder)
         self.run_time = open_run_time_code(abi, read, symbols.addresses, report)
         self.modules = Modules(
-            abi, list_modules(abi.byteorder), report, partial(discover_modules, abi.byteorder), self.run_time
+            abi, list_modules(abi), report, partial(discover_modules, abi), self.run_time
         )
         self._registers: dict[gdb.Architecture, Registers] = {}
         self._tail_calls: dict[tuple[int, int], bool] = {}

@@ -13,6 +13,7 @@ from sframe_unwind.process.objects import Objects
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import ShownFrame, Stack
+from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
 from sframe_unwind.words import Words
 
@@ -44,7 +45,7 @@ def walk(thread: Thread, abi: Abi, objects: Objects, read: ReadMemory) -> Unwoun
     fallback = unwinder.Fallback(abi, objects, read, read_word, trail)
     innermost = Registers(*(thread.registers[number] for number in (abi.pc, abi.sp, abi.fp)))
     steps = Walk(
-        abi, objects.modules, innermost, read_word, read_register, FallbackUnwinder(unwinder.NAME, fallback.unwind)
+        abi, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)
     )
     for frame in steps:
         trail.add(frame)

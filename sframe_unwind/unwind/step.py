@@ -113,6 +113,8 @@ def check_outward(sp: int, cfa: int, caller_sp: int, innermost: bool) -> None:
 
 
 def _register(abi: Abi, number: int, read_register: ReadRegister | None) -> int:
+    if number < CFA:
+        raise StepError("a register's value cannot be restored")
     if read_register is None:
         raise StepError(
             f"{abi.register_name(number)} is wanted, whose value is known only in the innermost frame"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Callable, NamedTuple
 
+from sframe_unwind.arch import Abi
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.image.elf_image import ReadMemory
 from sframe_unwind.runtime_code.index import RangeIndex
@@ -30,15 +31,15 @@ class JitList:
 
     :param read: reads the memory of the process, as it is now.
     :param address: of the descriptor.
-    :param byteorder: ``"little"`` or ``"big"``.
+    :param abi: of the process.
     :param report: takes one line about damage.
     """
 
-    def __init__(self, read: ReadMemory, address: int, byteorder: str, report: Callable[[str], None]) -> None:
-        mark = "<" if byteorder == "little" else ">"
+    def __init__(self, read: ReadMemory, address: int, abi: Abi, report: Callable[[str], None]) -> None:
+        mark = "<" if abi.byteorder == "little" else ">"
         self._read = read
         self._address = address
-        self._byteorder = byteorder
+        self._abi = abi
         self._report = report
         self._descriptor = struct.Struct(mark + "I12xQ")
         """version, first_entry"""
@@ -96,7 +97,7 @@ class JitList:
         try:
             if not 0 < code.size <= MAX_SIZE:
                 raise FormatError(f"it has {code.size:,} bytes, expected 1 to {MAX_SIZE:,}")
-            return open_image(self._read, code.address, code.size, self._byteorder)
+            return open_image(self._read, code.address, code.size, self._abi)
         except SFrameError as error:
             self._report(f"the JIT image at {code.address:#x} is not used: {error}")
             return None
