@@ -17,11 +17,11 @@ from gdb_plugin.execute import may_execute
 from gdb_plugin.memory import read
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.eh_frame import EhFrame, SectionData
-from sframe_unwind.image.elf_image import lazy_memory, read_image
+from sframe_unwind.image.elf_image import read_image
 from sframe_unwind.image.link_map import EXECUTABLE, loaded_images
+from sframe_unwind.memory import ChunkCache, lazy_memory
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
-from sframe_unwind.words import in_chunks
 
 _LINE = re.compile(r"^\t0x([0-9a-f]+) - 0x([0-9a-f]+) is (\S+)(?: in (.*))?$", re.MULTILINE)
 _EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
@@ -58,7 +58,7 @@ def discover_modules(byteorder: str) -> list[Module]:
     names = {EXECUTABLE: gdb.current_progspace().filename or EXECUTABLE}
     return [
         Module(names.get(name, name), image.code_ranges(), partial(image.sframe_section, read))
-        for name, image, _ in loaded_images(in_chunks(read), auxv, byteorder)
+        for name, image, _ in loaded_images(ChunkCache(read).read, auxv, byteorder)
     ]
 
 

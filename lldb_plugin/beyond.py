@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process
+from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind import signal_frame
-from sframe_unwind.unwind.step import ReadRegister, ReadWord, step
+from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
 
 DWARF = "dwarf"
@@ -24,7 +25,7 @@ def beyond(process: Process, native: NativeStack, read_word: ReadWord) -> Fallba
 
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
         handed = other.unwind(registers, interrupted, read_register)
-        handed = handed or signal_frame.unwind(process.abi, process.read, read_word, registers)
+        handed = handed or signal_frame.unwind(process.arch, process.read, read_word, registers)
         if handed is not None or (native.has(registers) and not ends_early):
             return handed
         return _by_cfi(process, registers, interrupted, read_word, read_register if interrupted else None)
@@ -45,12 +46,12 @@ def _by_cfi(
         from sframe_unwind.dwarf.fde_reader import FdeReader  # pyelftools may not be there
     except ImportError:
         return None
-    reader = FdeReader(process.read, process.abi)
+    reader = FdeReader(process.read, process.arch)
     function = reader.function_at_record(record)
     rule = reader.rule(function.row_at(lookup), lookup)
     if rule.ra_undefined:
         return UnwindResult(None, False, None, DWARF)
     if rule.ra is None and not interrupted:
         return None
-    caller = step(rule, process.abi, sp, fp, read_word, read_register, process.pac_mask)
+    caller = step(rule, process.arch, sp, fp, read_word, read_register, process.pac_mask)
     return UnwindResult(caller, function.signal, None, DWARF)

@@ -12,13 +12,13 @@ from io import BytesIO
 from elftools.dwarf.callframe import FDE, CallFrameInfo
 from elftools.dwarf.structs import DWARFStructs
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import Arch
 from sframe_unwind.dwarf.cfi import CfiFunction, Row, decode, to_rule
 from sframe_unwind.dwarf.expression import UnsupportedExpressionError
 from sframe_unwind.errors import FormatError, SFrameError, UnsupportedError
 from sframe_unwind.image.eh_frame import augmentation_fields
-from sframe_unwind.image.elf_image import ReadMemory
-from sframe_unwind.unwind.step import ADDRESS_MASK
+from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
 from sframe_unwind.unwind_rule import UnwindRule
 
 _MAX_RECORD = 1 << 18
@@ -34,16 +34,16 @@ class FdeReader:
     """Decodes FDEs in the form that ``.eh_frame`` has them.
 
     :param read: reads the memory that they are in.
-    :param abi: of the code that they describe.
+    :param arch: of the code that they describe.
     :param data_base: what addresses relative to "data" (``DW_EH_PE_datarel``) count from.
     """
 
-    def __init__(self, read: ReadMemory, abi: Abi, data_base: int = 0) -> None:
+    def __init__(self, read: ReadMemory, arch: Arch, data_base: int = 0) -> None:
         self._read = read
-        self._abi = abi
+        self._arch = arch
         self._data_base = data_base
-        self._mark = "<" if abi.byteorder == "little" else ">"
-        self._structs = DWARFStructs(little_endian=abi.byteorder == "little", dwarf_format=32, address_size=8)
+        self._mark = STRUCT_MARKS[arch.byteorder]
+        self._structs = DWARFStructs(little_endian=arch.byteorder == "little", dwarf_format=32, address_size=8)
         self._cies: dict[int, tuple[bytes, int]] = {}
 
     def function_at_record(self, address: int) -> CfiFunction:
@@ -67,7 +67,7 @@ class FdeReader:
             if relative_to == _DATAREL:
                 entry.header["initial_location"] += self._data_base
             entry.header["initial_location"] &= ADDRESS_MASK
-            return decode(entry, self._abi)
+            return decode(entry, self._arch)
         except SFrameError as error:
             raise FormatError(f"FDE at {address:#x}: {error}") from error
         except Exception as error:
@@ -81,7 +81,7 @@ class FdeReader:
         :raises FormatError: the expression is malformed.
         """
         try:
-            return to_rule(self._structs, self._abi, row, pc)
+            return to_rule(self._structs, self._arch, row, pc)
         except UnsupportedExpressionError as error:
             raise UnsupportedError(f"the DWARF rule at {pc:#x} is more than a place: {error}") from error
         except Exception as error:  # see function_at_record

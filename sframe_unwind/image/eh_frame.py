@@ -12,7 +12,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from sframe_unwind.errors import FormatError
-from sframe_unwind.memory import Data, take
+from sframe_unwind.memory import STRUCT_MARKS, Data, take
 
 _TABLE_ENCODING = 0x3B
 """DW_EH_PE_datarel | DW_EH_PE_sdata4: the one encoding of the search table that linkers write."""
@@ -38,7 +38,7 @@ class EhFrame:
 
     def __init__(self, frames: SectionData, index: SectionData | None, byteorder: str) -> None:
         self._frames = frames
-        self._mark = "<" if byteorder == "little" else ">"
+        self._mark = STRUCT_MARKS[byteorder]
         self._index = index if index is not None and index.data[:4][3:] == bytes([_TABLE_ENCODING]) else None
         self._ranges: list[tuple[int, int, int]] | None = None
         self._pointer_formats: dict[int, int] = {}

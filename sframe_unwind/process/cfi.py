@@ -10,12 +10,13 @@ from typing import Callable, NamedTuple
 
 from elftools.dwarf.callframe import FDE
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import Arch
 from sframe_unwind.dwarf.cfi import CfiFunction, decode
 from sframe_unwind.dwarf.fde_reader import FdeReader
 from sframe_unwind.image.eh_frame import EhFrame, SectionData
-from sframe_unwind.image.elf_image import Image, ReadMemory, lazy_memory
-from sframe_unwind.unwind.step import ADDRESS_MASK
+from sframe_unwind.image.elf_image import Image
+from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, lazy_memory
 from sframe_unwind.unwind_rule import UnwindRule
 
 _PT_LOAD, _PT_GNU_EH_FRAME = 1, 0x6474E550
@@ -41,13 +42,13 @@ class ObjectCfi:
 
     def __init__(
         self,
-        abi: Abi,
+        arch: Arch,
         read: ReadMemory,
         eh_frame: Callable[[], EhFrame | None],
         debug_frame: Callable[[], Mapping[tuple[int, int], FDE]],
         bias: int,
     ) -> None:
-        self._abi = abi
+        self._arch = arch
         self._read = read
         self._open_eh_frame = eh_frame
         self._open_debug_frame = debug_frame
@@ -62,7 +63,7 @@ class ObjectCfi:
         :param register: ask for the caller's value of this DWARF register in place of the frame pointer's.
         :raises SFrameError: the CFI is malformed, cannot be read, or is more than a rule can express.
         """
-        key = pc, self._abi.fp if register is None else register
+        key = pc, self._arch.fp if register is None else register
         if key not in self._known:
             self._known[key] = self._find(*key)
         return self._known[key]
@@ -80,7 +81,7 @@ class ObjectCfi:
         record = self._eh_frame.record(pc) if self._eh_frame else None
         reader = self._readers.get(register)
         if reader is None:
-            reader = self._readers[register] = FdeReader(self._read, self._abi._replace(fp=register))
+            reader = self._readers[register] = FdeReader(self._read, self._arch._replace(fp=register))
         if record is not None:
             function = self._functions.get((record, register))
             if function is None:
@@ -91,7 +92,7 @@ class ObjectCfi:
         at = bisect_right(ranges, (address, _BEYOND)) - 1
         if at < 0 or address >= ranges[at][1]:
             return None
-        function = decode(entries[ranges[at]], self._abi._replace(fp=register))
+        function = decode(entries[ranges[at]], self._arch._replace(fp=register))
         return Cfi(reader.rule(function.row_at(address), address), function.signal)
 
 
@@ -105,7 +106,7 @@ def eh_frame_in(image: Image, read: ReadMemory, byteorder: str) -> EhFrame | Non
             head = read(segment.address, 8)
             if head[0] != 1 or head[1] != _PCREL_SDATA4:
                 return None
-            (distance,) = struct.unpack("<i" if byteorder == "little" else ">i", head[4:])
+            (distance,) = struct.unpack(STRUCT_MARKS[byteorder] + "i", head[4:])
             start = segment.address + 4 + distance
             ends = [s.address + s.size for s in image.segments if s.kind == _PT_LOAD and s.address <= start]
             frames = SectionData(start, lazy_memory(read, start, max(max(ends, default=start) - start, 0)))

@@ -9,12 +9,12 @@ import pytest
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.arch import BY_NAME, Abi
+from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.dwarf.cfi import Expression, Row, decode, to_rule
 from sframe_unwind.dwarf.fde_reader import FdeReader
 from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError
 from sframe_unwind.image.eh_frame import EhFrame, SectionData
-from sframe_unwind.image.elf_image import ReadMemory
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 from tests.image.test_elf_image import libraries
 from tests.samples.build import build
@@ -36,7 +36,7 @@ def memory(start: int, data: bytes) -> ReadMemory:
     return read
 
 
-def files() -> list[tuple[Path, Abi]]:
+def files() -> list[tuple[Path, Arch]]:
     """Return files of several producers and byte orders."""
     library = next(Path(name) for name in libraries() if "libm" in name)
     samples = [("aarch64", "pac"), ("aarch64_be", "pac"), ("s390x", "O0")]

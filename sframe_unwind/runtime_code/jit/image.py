@@ -10,7 +10,7 @@ from typing import Any
 
 from sframe_unwind.errors import FileError, NoSFrameError, SFrameError
 from sframe_unwind.image.eh_frame import EhFrame, SectionData
-from sframe_unwind.image.elf_image import ReadMemory
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.jit.stream import MemoryStream
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module

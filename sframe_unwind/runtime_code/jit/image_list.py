@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from typing import Callable, NamedTuple
 
+from sframe_unwind.address import RangeMap
 from sframe_unwind.errors import FormatError, SFrameError
-from sframe_unwind.image.elf_image import ReadMemory
-from sframe_unwind.runtime_code.index import RangeIndex
+from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
 from sframe_unwind.runtime_code.jit.image import JitImage, open_image
 
 _VERSION = 1
@@ -35,7 +35,7 @@ class JitList:
     """
 
     def __init__(self, read: ReadMemory, address: int, byteorder: str, report: Callable[[str], None]) -> None:
-        mark = "<" if byteorder == "little" else ">"
+        mark = STRUCT_MARKS[byteorder]
         self._read = read
         self._address = address
         self._byteorder = byteorder
@@ -45,7 +45,7 @@ class JitList:
         self._entry = struct.Struct(mark + "Q8xQQ")
         """next_entry, symfile_addr, symfile_size"""
         self._images: dict[_Code, JitImage | None] = {}
-        self._index: RangeIndex[JitImage] = RangeIndex(())
+        self._index: RangeMap[JitImage] = RangeMap(())
 
     def refresh(self) -> bool:
         """Open the images that are new and drop those that are gone or replaced; return whether there were any.
@@ -60,7 +60,7 @@ class JitList:
         if images == self._images:
             return False
         self._images = images
-        self._index = RangeIndex(
+        self._index = RangeMap(
             (start, end, image) for image in images.values() if image for start, end in image.ranges
         )
         return True
