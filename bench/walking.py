@@ -14,11 +14,11 @@ from bench.report import SCALES, BenchError, Row, Target, Unavailable, medians
 from bench.sample import DEPTH, FRAMES, recursion
 from bench.timing import alternate
 from sframe_unwind import elf
-from sframe_unwind.arch.amd64 import ABI
+from sframe_unwind.arch.amd64 import ARCH
 from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.memory import ReadWord
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module, Modules
-from sframe_unwind.unwind.step import ReadWord
 from sframe_unwind.unwind.walk import End, Registers, Walk
 
 PART = "walk"
@@ -55,7 +55,7 @@ def _each_frame(variant: str) -> Row:
 
     def walk() -> int:
         module = Module("recursion", [code], lambda: Section(data, section.address))
-        steps = Walk(ABI, Modules(ABI, [module]), snapshot.registers, read_word)
+        steps = Walk(ARCH, Modules(ARCH, [module]), snapshot.registers, read_word)
         frames = sum(1 for _ in steps)
         if frames < FRAMES or steps.end is not End.NO_DATA:
             raise BenchError(f"the walk ended after {frames} frames: {steps.end} {steps.detail}")

@@ -13,11 +13,11 @@ import gdb
 from gdb_plugin.process import Process
 from gdb_plugin.processes import Processes
 from gdb_plugin.unwinder import ALWAYS, OFF, SFrameUnwinder
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack
 from sframe_unwind.unwind.modules import Found, NoData
-from sframe_unwind.unwind.step import ADDRESS_MASK
 
 NATIVE = "gdb"
 _BEYOND = 100
@@ -134,14 +134,14 @@ class Stacks:
         return _titled(frames, end)
 
     def _shown(self, process: Process, frame: gdb.Frame, outer: gdb.Frame | None, level: int) -> ShownFrame:
-        abi = process.abi
+        arch = process.arch
         pc = frame.pc()
         registers = process.registers(frame)
         sp = _register(frame, registers.sp)
         cfa = None
         if outer is not None:
             outer_sp = _register(outer, process.registers(outer).sp)
-            cfa = None if outer_sp is None else outer_sp - abi.sp_from_cfa
+            cfa = None if outer_sp is None else outer_sp - arch.sp_from_cfa
         claimed = self._unwinder.claimed or set()
         module = process.modules.find(pc)
         return ShownFrame(

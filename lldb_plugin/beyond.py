@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process
+from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.cfi_fallback import CfiFallback
-from sframe_unwind.unwind.step import ReadRegister, ReadWord
 from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
 
 
@@ -21,11 +21,11 @@ def beyond(process: Process, native: NativeStack, read_word: ReadWord) -> Fallba
     # LLDB's last frame is mostly the stack's; not so where its caller is code that LLDB does not know.
     ends_early = run_time is not None and run_time.is_used()
 
-    cfi = CfiFallback(process.abi, process.modules.cfi_match, read_word, process.pac_mask)
+    cfi = CfiFallback(process.arch, process.modules.cfi_match, read_word, process.pac_mask)
 
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
         handed = other.unwind(registers, interrupted, read_register)
-        handed = handed or signal_frame.unwind(process.abi, process.read, read_word, registers)
+        handed = handed or signal_frame.unwind(process.arch, process.read, read_word, registers)
         if handed is not None or (native.has(registers) and not ends_early):
             return handed
         return cfi.unwind(registers, interrupted, read_register if interrupted else None)

@@ -126,7 +126,7 @@ class Status(_Command):
             process = SESSION.process(_stopped(context))
         except SFrameError as error:
             return [*about, f"mode {SESSION.mode}", str(error)]
-        lines = status.to_text(process.modules.modules, SESSION.mode, about, process.abi)
+        lines = status.to_text(process.modules.modules, SESSION.mode, about, process.arch)
         if process.modules.run_time is not None:
             from sframe_unwind.runtime_code import status_text
 

@@ -13,7 +13,8 @@ import lldb
 
 from lldb_plugin.process import Process
 from sframe_unwind.errors import StepError
-from sframe_unwind.unwind.step import Caller, ReadRegister
+from sframe_unwind.memory import ReadRegister
+from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
 
 NAME = "lldb"
@@ -83,7 +84,7 @@ class NativeStack:
         if caller.sp is None:
             return None
         signal = self._process.is_trampoline(self.frames[number].pc)
-        cfa = caller.sp - self._process.abi.sp_from_cfa
+        cfa = caller.sp - self._process.arch.sp_from_cfa
         reader = None
         if signal and self._frames is not None:
             reader = _Remembered(self._process.register_reader(self._frame(number + 1)))

@@ -11,11 +11,11 @@ from lldb_plugin.plan import plan, walk
 from lldb_plugin.process import Process
 from lldb_plugin.session import ALWAYS, SESSION
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.memory import WordReader
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack
 from sframe_unwind.unwind.walk import End
-from sframe_unwind.words import Words
 
 
 class Snapshot(NamedTuple):
@@ -79,7 +79,7 @@ def selected(taken: Snapshot) -> tuple[int, FrameContext]:
     if frame is None:
         raise SFrameError(f"SFrame's walk does not reach frame {index}")
     reader = taken.process.register_reader(taken.thread.GetFrameAtIndex(0)) if frame.level == 0 else None
-    read_word = Words(taken.process.read, taken.process.abi.byteorder)
+    read_word = WordReader(taken.process.read, taken.process.arch.byteorder)
     here = FrameContext(frame.sp, frame.fp, read_word, reader, taken.process.pac_mask)
     return frame.pc if frame.interrupted else frame.pc - 1, here
 

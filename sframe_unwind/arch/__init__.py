@@ -1,20 +1,13 @@
-"""The ABIs, one small file each, behind the one interface of :mod:`sframe_unwind.arch.base`."""
+"""Facts of the machines, one small file each, behind the one interface of :mod:`sframe_unwind.arch.base`."""
 
 from __future__ import annotations
 
 from sframe_unwind.arch import aarch64, amd64, s390x
-from sframe_unwind.arch.base import Abi
-from sframe_unwind.sframe.constants import AbiNumber
+from sframe_unwind.arch.base import Arch
 
-ABIS = {
-    AbiNumber.AARCH64_ENDIAN_BIG: aarch64.BIG,
-    AbiNumber.AARCH64_ENDIAN_LITTLE: aarch64.LITTLE,
-    AbiNumber.AMD64_ENDIAN_LITTLE: amd64.ABI,
-    AbiNumber.S390X_ENDIAN_BIG: s390x.ABI,
-}
-"""By the number in the SFrame header."""
+ARCHES = (aarch64.BIG, aarch64.LITTLE, amd64.ARCH, s390x.ARCH)
 
-BY_NAME = {abi.name: abi for abi in ABIS.values()}
+BY_NAME = {arch.name: arch for arch in ARCHES}
 """By the name that JSON uses."""
 
-__all__ = ["ABIS", "BY_NAME", "Abi"]
+__all__ = ["ARCHES", "BY_NAME", "Arch"]

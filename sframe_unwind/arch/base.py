@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
-from sframe_unwind.sframe.header import Header
-from sframe_unwind.unwind_rule import UnwindRule
 
-DefaultRow = Callable[[Header, bool, "tuple[int, ...]"], UnwindRule]
-"""``(header, CFA is based on SP, data words) -> rule`` for the rows of default FDEs."""
-
-
-class Abi(NamedTuple):
+class Arch(NamedTuple):
     """One ABI.  Registers are DWARF register numbers."""
 
     name: str
@@ -28,7 +22,6 @@ class Abi(NamedTuple):
     """Register that holds the return address at a function's entry; ``None``: it is on the stack."""
     sp_from_cfa: int
     """The caller's SP is the CFA plus this many bytes."""
-    default_row: DefaultRow
     register_names: Mapping[int, str]
     """DWARF register number to the name that the debuggers use."""
     preserved: tuple[int, ...]
@@ -41,14 +34,6 @@ class Abi(NamedTuple):
     """How the code of a signal trampoline begins: the system call ``rt_sigreturn``."""
     pac_mask: int = 0
     """The bits of a signed return address that do not belong to the address, where the target does not say."""
-
-    cfa_scale: int = 1
-    cfa_adjustment: int = 0
-    """The offset of a CFA from its register is the data word times the scale, plus this: in rows of either FDE type."""
-
-    def cfa_offset(self, word: int) -> int:
-        """Return the offset in bytes that the data word for a CFA's offset stands for."""
-        return word * self.cfa_scale + self.cfa_adjustment
 
     def strip(self, address: int, mask: int) -> int:
         """Return a signed return address without its authentication code.

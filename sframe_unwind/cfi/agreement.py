@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 
-def agrees(sframe_rule: UnwindRule, cfi_rule: UnwindRule, abi: Abi) -> bool:
+def agrees(sframe_rule: UnwindRule, cfi_rule: UnwindRule, arch: Arch) -> bool:
     """Return whether two rules give the same CFA, return address and frame pointer in every frame.
 
     What SFrame does not track, registers other than these, is not compared.
@@ -16,8 +16,8 @@ def agrees(sframe_rule: UnwindRule, cfi_rule: UnwindRule, abi: Abi) -> bool:
     return (
         sframe_rule.cfa == cfi_rule.cfa
         and sframe_rule.ra_signed == cfi_rule.ra_signed
-        and (sframe_rule.ra == cfi_rule.ra or _same(sframe_rule.ra, cfi_rule.ra, abi.ra))
-        and (sframe_rule.fp == cfi_rule.fp or _same(sframe_rule.fp, cfi_rule.fp, abi.fp))
+        and (sframe_rule.ra == cfi_rule.ra or _same(sframe_rule.ra, cfi_rule.ra, arch.ra))
+        and (sframe_rule.fp == cfi_rule.fp or _same(sframe_rule.fp, cfi_rule.fp, arch.fp))
     )
 
 

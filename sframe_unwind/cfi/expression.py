@@ -11,6 +11,7 @@ from typing import Callable, NamedTuple, Union
 
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
+from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.unwind_rule import CFA, RegisterRule
 
 _DEREF, _AND, _MINUS, _PLUS, _PLUS_UCONST, _SHL, _GE, _NOP = 0x06, 0x1A, 0x1C, 0x22, 0x23, 0x24, 0x2A, 0x96
@@ -92,7 +93,7 @@ def _name(operation: int) -> str:
 def _read_constant(code: bytes, offset: int, operation: int, byteorder: str) -> tuple[int, int]:
     if operation in (_CONSTU, _CONSTS):
         return (read_uleb128 if operation == _CONSTU else read_sleb128)(code, offset)
-    number = struct.Struct(("<" if byteorder == "little" else ">") + _CONSTANTS[operation])
+    number = struct.Struct(STRUCT_MARKS[byteorder] + _CONSTANTS[operation])
     if offset + number.size > len(code):
         raise FormatError("the expression ends within a constant")
     return number.unpack_from(code, offset)[0], offset + number.size

@@ -10,7 +10,7 @@ import struct
 from sframe_unwind.cfi.constants import PE_OMIT
 from sframe_unwind.cfi.pointers import Bases, read_pointer
 from sframe_unwind.errors import FormatError
-from sframe_unwind.memory import Data, take
+from sframe_unwind.memory import STRUCT_MARKS, Data, take
 
 _VERSION = 1
 _DATAREL_SDATA4 = 0x3B
@@ -30,7 +30,7 @@ class Index:
     def __init__(self, data: Data, address: int, byteorder: str) -> None:
         self._data = data
         self._address = address
-        self._mark = "<" if byteorder == "little" else ">"
+        self._mark = STRUCT_MARKS[byteorder]
         head = take(data, 0, 4, ".eh_frame_hdr")
         version, frames_encoding, count_encoding, table_encoding = head
         if version != _VERSION:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.cie import Cie
 from sframe_unwind.cfi.leb128 import MAX_SIZE, read_uleb128
@@ -78,9 +78,9 @@ class RowDecoder:
     :raises FormatError: the CIE's own instructions cannot be carried out.
     """
 
-    def __init__(self, cie: Cie, abi: Abi, bases: Bases) -> None:
+    def __init__(self, cie: Cie, arch: Arch, bases: Bases) -> None:
         self._cie = cie
-        self._abi = abi
+        self._arch = arch
         self._bases = bases
         self._order: Literal["little", "big"] = "little" if bases.byteorder == "little" else "big"
         self._initial: Registers = ()
@@ -158,7 +158,7 @@ class RowDecoder:
 
     def _change(self, row: Row, changes: bytes) -> Row:
         """Return the row that instructions make of one."""
-        state = RowState(row, self._initial, self._cie, self._abi)
+        state = RowState(row, self._initial, self._cie, self._arch)
         state.apply(changes)
         key = state.cfa, state.registers, state.ra_signed
         changed = self._rows.get(key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.cfi.constants import (
     PE_ABSPTR,
     PE_APPLICATION,
@@ -25,6 +26,7 @@ from sframe_unwind.cfi.constants import (
 )
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.errors import FormatError, UnsupportedError
+from sframe_unwind.memory import STRUCT_MARKS
 
 _FIXED = {
     PE_ABSPTR: "Q",
@@ -36,7 +38,6 @@ _FIXED = {
     PE_SDATA4: "i",
     PE_SDATA8: "q",
 }
-_MASK = (1 << 64) - 1
 
 
 class Bases(NamedTuple):
@@ -79,7 +80,7 @@ def read_number(data: bytes, offset: int, encoding: int, byteorder: str) -> tupl
     layout = _FIXED.get(encoding & PE_FORMAT)
     if layout is None:
         return (read_uleb128 if encoding & PE_FORMAT == PE_ULEB128 else read_sleb128)(data, offset)
-    number = struct.Struct(("<" if byteorder == "little" else ">") + layout)
+    number = struct.Struct(STRUCT_MARKS[byteorder] + layout)
     if offset + number.size > len(data):
         raise FormatError(f"the data ends within a pointer of {number.size} bytes")
     return number.unpack_from(data, offset)[0], offset + number.size
@@ -94,7 +95,7 @@ def read_pointer(data: bytes, offset: int, encoding: int, address: int, bases: B
     """
     check_supported(encoding, bases)
     value, end = read_number(data, offset, encoding, bases.byteorder)
-    return value + origin(encoding, address, bases) & _MASK, end
+    return value + origin(encoding, address, bases) & ADDRESS_MASK, end
 
 
 def origin(encoding: int, address: int, bases: Bases) -> int:

@@ -10,7 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import cie as cies
 from sframe_unwind.cfi.cie import Cie
 from sframe_unwind.cfi.constants import EXTENDED_LENGTH
@@ -19,12 +20,11 @@ from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.cfi.pointers import Bases, check_supported, fixed_format, origin, read_number
 from sframe_unwind.cfi.row import Row
 from sframe_unwind.errors import FormatError
-from sframe_unwind.memory import Data, take
+from sframe_unwind.memory import STRUCT_MARKS, Data, take
 from sframe_unwind.unwind_rule import UnwindRule
 
 MAX_RECORD = 1 << 24
 """Bytes of one record; what is longer is taken for damage.  The largest of real programs have some hundred thousand."""
-_MASK = (1 << 64) - 1
 _CIE_ROOM = 1 << 16
 """Bytes that CIEs may have beyond the size of their section, where that is not known."""
 
@@ -79,13 +79,13 @@ class CfiFunction(NamedTuple):
         """Return the row for an address of the function."""
         return self.rows[bisect_right(self.offsets, pc - self.start) - 1]
 
-    def rule_at(self, pc: int, abi: Abi) -> UnwindRule:
+    def rule_at(self, pc: int, arch: Arch) -> UnwindRule:
         """Return the rule for an address of the function.
 
         :raises UnsupportedExpressionError: CFA or return address are more than a place.
         :raises FormatError: an expression is malformed, or there is no CFA.
         """
-        return self.row_at(pc).rule(abi, self.cie.return_column, pc)
+        return self.row_at(pc).rule(arch, self.cie.return_column, pc)
 
 
 class _Record(NamedTuple):
@@ -101,20 +101,20 @@ class Records:
 
     :param data: the section.
     :param address: where it is loaded.
-    :param abi: of the code that it describes.
+    :param arch: of the code that it describes.
     :param debug_frame: it is ``.debug_frame``, not ``.eh_frame``.
     :param data_base: see :class:`sframe_unwind.cfi.pointers.Bases`.
     """
 
     def __init__(
-        self, data: Data, address: int, abi: Abi, debug_frame: bool = False, data_base: int | None = None
+        self, data: Data, address: int, arch: Arch, debug_frame: bool = False, data_base: int | None = None
     ) -> None:
         self.address = address
         self._data = data
-        self._abi = abi
+        self._arch = arch
         self._debug_frame = debug_frame
-        self._bases = Bases(abi.byteorder, data_base)
-        self._mark = "<" if abi.byteorder == "little" else ">"
+        self._bases = Bases(arch.byteorder, data_base)
+        self._mark = STRUCT_MARKS[arch.byteorder]
         self._number = {4: struct.Struct(self._mark + "I"), 8: struct.Struct(self._mark + "Q")}
         self._commons: dict[int, Common | FormatError] = {}
         self._by_content: dict[Cie, Common] = {}
@@ -219,13 +219,13 @@ class Records:
         if self._cie_room < 0:
             raise FormatError("the CIEs lie above each other")
         body = take(self._data, record.body, size, "CIE")
-        cie = cies.decode(body, record.id_size, self._abi.byteorder)
+        cie = cies.decode(body, record.id_size, self._arch.byteorder)
         known = self._by_content.get(cie)
         if known is None:
             check_supported(cie.encoding, self._bases)
             layout = fixed_format(cie.encoding)
             extent = struct.Struct(self._mark + layout + layout.upper()) if layout else None
-            known = self._by_content[cie] = Common(cie, RowDecoder(cie, self._abi, self._bases), extent)
+            known = self._by_content[cie] = Common(cie, RowDecoder(cie, self._arch, self._bases), extent)
         return known
 
     def _extent(self, common: Common, body: bytes, record: _Record) -> tuple[int, int, int]:
@@ -233,14 +233,14 @@ class Records:
         at, encoding = record.id_size, common.cie.encoding
         base = origin(encoding, self.address + record.body + at, self._bases)
         if common.extent is None:
-            start, at = read_number(body, at, encoding, self._abi.byteorder)
-            size, at = read_number(body, at, encoding, self._abi.byteorder)
+            start, at = read_number(body, at, encoding, self._arch.byteorder)
+            size, at = read_number(body, at, encoding, self._arch.byteorder)
         elif at + common.extent.size > len(body):
             raise FormatError(f"the FDE at {self._place(record.body)} ends within the addresses of its function")
         else:
             start, size = common.extent.unpack_from(body, at)
             at += common.extent.size
-        return start + base & _MASK, size, at
+        return start + base & ADDRESS_MASK, size, at
 
     def _place(self, offset: int) -> str:
         """Return what a section offset is called in messages."""

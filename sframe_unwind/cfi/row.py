@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Union
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.expression import evaluate
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.unwind_rule import COMPUTED, OUTERMOST, UNDEFINED, RegisterRule, UnwindRule
@@ -42,7 +42,7 @@ class Row:
         """The rule differs from address to address; known once :meth:`rule` was called."""
         self._rule: UnwindRule | None = None
 
-    def rule(self, abi: Abi, return_column: int, pc: int) -> UnwindRule:
+    def rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
         """Return the rule that the row amounts to at an address.
 
         :param return_column: DWARF number of the register that stands for the return address.
@@ -51,7 +51,7 @@ class Row:
         """
         if self._rule is not None:
             return self._rule
-        rule = self._make_rule(abi, return_column, pc)
+        rule = self._make_rule(arch, return_column, pc)
         if not self.depends_on_pc:
             self._rule = rule
         return rule
@@ -60,7 +60,7 @@ class Row:
         """Return where a register of the caller comes from, by its DWARF number; ``None``: it is unchanged."""
         return next((source for number, source in self.registers if number == register), None)
 
-    def place(self, source: Source, abi: Abi, pc: int, on_cfa: bool = True) -> RegisterRule:
+    def place(self, source: Source, arch: Arch, pc: int, on_cfa: bool = True) -> RegisterRule:
         """Return the place that a source amounts to at an address.
 
         :param on_cfa: it is the source of a register, whose expressions count from the CFA.
@@ -69,7 +69,7 @@ class Row:
         """
         if isinstance(source, RegisterRule):
             return source
-        place, depends_on_pc = evaluate(source.code, pc, abi.pc, on_cfa, abi.byteorder)
+        place, depends_on_pc = evaluate(source.code, pc, arch.pc, on_cfa, arch.byteorder)
         self.depends_on_pc |= depends_on_pc
         if not source.read:
             return place
@@ -77,25 +77,25 @@ class Row:
             raise UnsupportedExpressionError("more than one read from memory")
         return place._replace(in_memory=True)
 
-    def _make_rule(self, abi: Abi, return_column: int, pc: int) -> UnwindRule:
+    def _make_rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
         ra = self.source(return_column)
         if ra == UNDEFINED:
             return OUTERMOST
         if self.cfa is None:
             raise FormatError("no instruction defines the CFA")
-        cfa = self.place(self.cfa, abi, pc, on_cfa=False)
-        if ra is None and return_column not in (abi.ra, abi.pc):
+        cfa = self.place(self.cfa, arch, pc, on_cfa=False)
+        if ra is None and return_column not in (arch.ra, arch.pc):
             ra = RegisterRule(return_column, 0, False)
         fp, others = None, []
         for number, source in self.registers:
-            if number == abi.fp:
-                fp = self._register(source, abi, pc)
-            elif number not in (return_column, abi.sp):
-                others.append((number, self._register(source, abi, pc)))
-        return UnwindRule(cfa, ra and self.place(ra, abi, pc), fp, self.ra_signed, tuple(others))
+            if number == arch.fp:
+                fp = self._register(source, arch, pc)
+            elif number not in (return_column, arch.sp):
+                others.append((number, self._register(source, arch, pc)))
+        return UnwindRule(cfa, ra and self.place(ra, arch, pc), fp, self.ra_signed, tuple(others))
 
-    def _register(self, source: Source, abi: Abi, pc: int) -> RegisterRule:
+    def _register(self, source: Source, arch: Arch, pc: int) -> RegisterRule:
         try:
-            return self.place(source, abi, pc)
+            return self.place(source, arch, pc)
         except UnsupportedExpressionError:
             return COMPUTED

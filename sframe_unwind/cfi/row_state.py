@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from typing import Callable, Union
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.cie import Cie
 from sframe_unwind.cfi.expression import signed
@@ -23,13 +23,13 @@ class RowState:
     :param initial: the registers that the CIE locates, to which ``DW_CFA_restore`` goes back.
     """
 
-    def __init__(self, row: Row, initial: Registers, cie: Cie, abi: Abi) -> None:
+    def __init__(self, row: Row, initial: Registers, cie: Cie, arch: Arch) -> None:
         self.cfa = row.cfa
         self.registers = row.registers
         self.ra_signed = row.ra_signed
         self._initial = initial
         self._factor = cie.data_factor
-        self._abi = abi
+        self._arch = arch
 
     def apply(self, code: bytes) -> None:
         """Carry out instructions, none of which concerns the location or the stack of states.
@@ -47,8 +47,8 @@ class RowState:
             elif primary == c.RESTORE:
                 self._restore(opcode & c.LOW_BITS)
             elif opcode in (c.AARCH64_NEGATE_RA_STATE, c.AARCH64_NEGATE_RA_STATE_WITH_PC):
-                if not self._abi.pac_mask:
-                    raise UnsupportedError(f"call frame instruction {opcode:#x} is not known for {self._abi.name}")
+                if not self._arch.pac_mask:
+                    raise UnsupportedError(f"call frame instruction {opcode:#x} is not known for {self._arch.name}")
                 self.ra_signed = not self.ra_signed
             else:
                 operands, at = _read_operands(code, at, _OPERANDS[opcode])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.index import Index
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
 from sframe_unwind.errors import FormatError
@@ -38,7 +38,7 @@ class CfiSection:
 
     :param frames: the section.
     :param index: ``.eh_frame_hdr``, where the module has one.  Without it the records are read once, and sorted.
-    :param abi: of the code that it describes.
+    :param arch: of the code that it describes.
     :param debug_frame: it is ``.debug_frame``.
     :param size_known: ``frames`` is the section and nothing else.  Where the program headers alone tell of it, its end
         is not known.
@@ -48,14 +48,14 @@ class CfiSection:
         self,
         frames: SectionData,
         index: SectionData | None,
-        abi: Abi,
+        arch: Arch,
         debug_frame: bool = False,
         size_known: bool = True,
     ) -> None:
-        self.records = Records(frames.data, frames.address, abi, debug_frame)
+        self.records = Records(frames.data, frames.address, arch, debug_frame)
         self.problems: list[FormatError] = []
         """What is wrong with single FDEs, known once all were read; they are passed over."""
-        self._abi = abi
+        self._arch = arch
         self._frames = frames
         self._index = index
         self._size_known = size_known
@@ -83,7 +83,7 @@ class CfiSection:
         :raises MemoryReadError: it cannot be read.
         """
         if self._index is not None and self._opened_index is None:
-            self._opened_index = Index(self._index.data, self._index.address, self._abi.byteorder)
+            self._opened_index = Index(self._index.data, self._index.address, self._arch.byteorder)
         if self._opened_index is not None and self._opened_index.searchable:
             address = self._opened_index.find(pc)
             if address is None or pc >= self.records.fde(address - self._frames.address).end:
@@ -132,4 +132,4 @@ class CfiSection:
         :raises UnsupportedExpressionError: CFA or return address are more than a rule expresses.
         """
         function = self.function_at(pc)
-        return None if function is None else CfiMatch(function.rule_at(pc, self._abi), function.cie.signal)
+        return None if function is None else CfiMatch(function.rule_at(pc, self._arch), function.cie.signal)

@@ -110,4 +110,4 @@ def _row(match: Match) -> str:
 
 def _in_words(match: Match) -> list[str]:
     key = match.function.fde.pauth_key if match.rule.ra_signed else PauthKey.A
-    return words(match.rule, match.function.table.abi, key)
+    return words(match.rule, match.function.table.arch, key)

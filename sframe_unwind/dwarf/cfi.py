@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Union
 from elftools.dwarf.callframe import FDE
 from elftools.dwarf.structs import DWARFStructs
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.dwarf.expression import UnsupportedExpressionError, evaluate
 from sframe_unwind.errors import FormatError
 from sframe_unwind.unwind_rule import OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
@@ -70,14 +70,14 @@ class CfiFunction(NamedTuple):
         return self.rows[max(bisect_right(self.starts, pc) - 1, 0)]
 
 
-def to_rule(structs: DWARFStructs, abi: Abi, row: Row, pc: int) -> UnwindRule:
+def to_rule(structs: DWARFStructs, arch: Arch, row: Row, pc: int) -> UnwindRule:
     """Return the rule that a row amounts to at an address.
 
     :raises NotAPlaceError: SFrame has no words for it.
     """
 
     def place(expression: Expression, on_cfa: bool) -> RegisterRule:
-        result = evaluate(structs, expression.code, pc, abi.pc, on_cfa)
+        result = evaluate(structs, expression.code, pc, arch.pc, on_cfa)
         if not expression.read:
             return result
         if result.in_memory:
@@ -95,13 +95,13 @@ def to_rule(structs: DWARFStructs, abi: Abi, row: Row, pc: int) -> UnwindRule:
     return UnwindRule(cfa, saved(row.ra), saved(row.fp), row.ra_signed)
 
 
-def decode(entry: FDE, abi: Abi) -> CfiFunction:
+def decode(entry: FDE, arch: Arch) -> CfiFunction:
     """Return the rows of an FDE.
 
     :raises FormatError: an instruction of it is not known.
     """
     start = entry["initial_location"]
-    machine = _Machine(entry.cie, abi, start)
+    machine = _Machine(entry.cie, arch, start)
     machine.run(entry.cie.instructions)
     machine.begin()
     machine.run(entry.instructions)
@@ -113,11 +113,11 @@ def decode(entry: FDE, abi: Abi) -> CfiFunction:
 class _Machine:
     """Carries out call frame instructions, noting the registers that matter."""
 
-    def __init__(self, cie: Any, abi: Abi, start: int) -> None:
+    def __init__(self, cie: Any, arch: Arch, start: int) -> None:
         self._code, self._data = cie["code_alignment_factor"], cie["data_alignment_factor"]
-        self._ra, self._fp = cie["return_address_register"], abi.fp
+        self._ra, self._fp = cie["return_address_register"], arch.fp
         self._pc = start
-        self._cfa: RegisterRule | Expression = RegisterRule(abi.sp, 0, False)
+        self._cfa: RegisterRule | Expression = RegisterRule(arch.sp, 0, False)
         self._rules: dict[int, Source] = {}
         self._signed = False
         self._initial: dict[int, Source] = {}

@@ -10,7 +10,7 @@ from elftools.dwarf.callframe import FDE, CallFrameInfo
 from elftools.dwarf.structs import DWARFStructs
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.dwarf.cfi import CfiFunction, Expression, Row, decode, to_rule
 from sframe_unwind.dwarf.expression import UnsupportedExpressionError, reads
 from sframe_unwind.elf.relocation import Relocations
@@ -30,9 +30,9 @@ class Cfi:
     :raises FileError: a relocation of it is not known.
     """
 
-    def __init__(self, elf: ELFFile, abi: Abi, layout: Layout | None = None) -> None:
+    def __init__(self, elf: ELFFile, arch: Arch, layout: Layout | None = None) -> None:
         layout = layout or Layout(elf)
-        self._abi = abi
+        self._arch = arch
         self._structs = DWARFStructs(little_endian=elf.little_endian, dwarf_format=32, address_size=8)
         self._layout = layout
         relocations = Relocations(elf, layout.addresses)
@@ -77,7 +77,7 @@ class Cfi:
         for key in self._ranges[at : bisect_left(self._ranges, (end,))]:
             if key[1] > start:
                 if key not in self._functions:
-                    self._functions[key] = decode(self._found[key], self._abi)
+                    self._functions[key] = decode(self._found[key], self._arch)
                 yield self._functions[key]
 
     def changes(self, function: CfiFunction, low: int, high: int) -> set[int]:
@@ -102,11 +102,13 @@ class Cfi:
 
     def is_computed_from_pc(self, row: Row) -> bool:
         """Return whether what a row says depends on the address."""
-        return any(isinstance(source, Expression) and reads(self._structs, source.code, self._abi.pc) for source in row)
+        return any(
+            isinstance(source, Expression) and reads(self._structs, source.code, self._arch.pc) for source in row
+        )
 
     def rule(self, row: Row, pc: int) -> UnwindRule:
         """Return the rule that a row amounts to at an address.
 
         :raises NotAPlaceError: SFrame has no words for it.
         """
-        return to_rule(self._structs, self._abi, row, pc)
+        return to_rule(self._structs, self._arch, row, pc)

@@ -152,10 +152,10 @@ def _contents(path: PathLike | None, elf: ELFFile, offset: int, size: int) -> Da
 
 def _check_machine(elf: Any, section: Section) -> None:
     for table in section.tables:
-        abi = table.abi
+        arch = table.arch
         order = "little" if elf.little_endian else "big"
-        if abi.elf_machine != elf["e_machine"] or abi.byteorder != order:
+        if arch.elf_machine != elf["e_machine"] or arch.byteorder != order:
             raise FormatError(
-                f"SFrame ABI {table.header.abi.value} ({abi.name}) in a {order}-endian file for {elf['e_machine']}",
+                f"SFrame ABI {table.header.abi.value} ({arch.name}) in a {order}-endian file for {elf['e_machine']}",
                 table.offset + header.ABI_OFFSET,
             )

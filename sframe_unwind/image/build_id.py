@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 
+from sframe_unwind.memory import STRUCT_MARKS
+
 _NT_GNU_BUILD_ID = 3
 _HEADER = 12
 
@@ -14,7 +16,7 @@ def find_build_id(notes: bytes, byteorder: str) -> str:
     :param notes: the contents of one ``PT_NOTE`` segment; more may follow.
     :param byteorder: ``"little"`` or ``"big"``.
     """
-    layout = struct.Struct("<III" if byteorder == "little" else ">III")
+    layout = struct.Struct(STRUCT_MARKS[byteorder] + "III")
     offset = 0
     while offset + _HEADER <= len(notes):
         name_size, size, kind = layout.unpack_from(notes, offset)

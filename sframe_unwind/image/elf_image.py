@@ -7,14 +7,12 @@ pyelftools starts from are not loaded into memory at all.
 from __future__ import annotations
 
 import struct
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
+from sframe_unwind.address import page_start
 from sframe_unwind.errors import FormatError, MemoryReadError
-from sframe_unwind.memory import LazyBytes
+from sframe_unwind.memory import ReadMemory, lazy_memory
 from sframe_unwind.sframe.section import Section
-
-ReadMemory = Callable[[int, int], bytes]
-"""``(address, size)``; raises :class:`MemoryReadError`."""
 
 _PT_LOAD = 1
 _PT_GNU_SFRAME = 0x6474E554
@@ -24,7 +22,6 @@ _SEGMENT_SIZE = 56
 _MAX_SEGMENTS = 512
 _AT_ONCE = 1024
 """Read together: the header, and the program headers that mostly follow it.  A read can be a remote packet."""
-_PAGE = 0x1000
 
 
 class Segment(NamedTuple):
@@ -60,11 +57,6 @@ class Image(NamedTuple):
         return None
 
 
-def lazy_memory(read: ReadMemory, address: int, size: int) -> LazyBytes:
-    """Return a range of memory as data that is read when it is looked at."""
-    return LazyBytes(lambda offset, length: read(address + offset, length), size)
-
-
 def read_image(read: ReadMemory, address: int) -> Image:
     """Read the program headers of the 64-bit ELF image whose header is at an address.
 
@@ -90,6 +82,6 @@ def read_image(read: ReadMemory, address: int) -> Image:
         raise FormatError(f"ELF image at {address:#x}: no loadable segment")
     virtual, in_file = min(loads)
     # The header is the file's first byte, wherever in its page the first segment begins.
-    bias = address - (virtual - in_file & ~(_PAGE - 1))
+    bias = address - (virtual - page_start(in_file))
     segments = tuple(Segment(entry[0], entry[1], entry[3] + bias, entry[6]) for entry in entries)
     return Image(bias, segments)

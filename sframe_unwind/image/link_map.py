@@ -9,8 +9,10 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Callable, NamedTuple
 
+from sframe_unwind.address import page_start
 from sframe_unwind.errors import FormatError, MemoryReadError
-from sframe_unwind.image.elf_image import Image, ReadMemory, read_image
+from sframe_unwind.image.elf_image import Image, read_image
+from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, read_c_string
 
 AT_PHDR, AT_BASE, AT_SYSINFO_EHDR = 3, 7, 33
 """Keys of the auxiliary vector: program headers of the executable; load addresses of dynamic linker and vDSO."""
@@ -18,13 +20,11 @@ AT_PHDR, AT_BASE, AT_SYSINFO_EHDR = 3, 7, 33
 _PT_DYNAMIC = 2
 _DT_NULL, _DT_DEBUG = 0, 21
 _ELF_HEADER_SIZE = 64
-_PAGE = 0x1000
 _MAX_ENTRIES = 4096
 """Of a dynamic section, and of the list: a damaged one ends."""
 _MAX_NAME = 4096
 _AT_ONCE = 64
 """Entries of a dynamic section that are read together; a read can be a remote packet."""
-_NAME_AT_ONCE = 256
 
 
 class Loaded(NamedTuple):
@@ -65,10 +65,10 @@ def loaded_images(
         return image
 
     headers = auxv.get(AT_PHDR, 0)
-    executable = add(EXECUTABLE, headers - _ELF_HEADER_SIZE) or add(EXECUTABLE, headers & ~(_PAGE - 1))
+    executable = add(EXECUTABLE, headers - _ELF_HEADER_SIZE) or add(EXECUTABLE, page_start(headers))
     add("vDSO", auxv.get(AT_SYSINFO_EHDR, 0))
     if executable is not None:
-        for name, address in _link_map(read, executable, "<" if byteorder == "little" else ">"):
+        for name, address in _link_map(read, executable, STRUCT_MARKS[byteorder]):
             add(name, address)
     add("dynamic linker", auxv.get(AT_BASE, 0))
     return list(found.values())
@@ -91,7 +91,7 @@ def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[
         while address and address not in seen and len(seen) < _MAX_ENTRIES:
             seen.add(address)
             load_address, name, _, following = entry.unpack(read(address, entry.size))
-            yield read_string(read, name), load_address
+            yield read_c_string(read, name, _MAX_NAME), load_address
             address = following
     except MemoryReadError:
         return  # what was found until here is good
@@ -110,18 +110,3 @@ def _debug_address(read: ReadMemory, executable: Image, pair: struct.Struct) -> 
                     if tag == _DT_NULL:
                         return 0
     return 0
-
-
-def read_string(read: ReadMemory, address: int) -> str:
-    """Return the text at an address, which ends with a zero byte.
-
-    :raises MemoryReadError: it cannot be read.
-    """
-    raw = b""
-    while address and len(raw) < _MAX_NAME:
-        piece, end, _ = read(address, _NAME_AT_ONCE - address % _NAME_AT_ONCE).partition(b"\0")
-        raw += piece
-        if end:
-            break
-        address += len(piece)
-    return raw.decode("utf-8", "replace")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Callable
 
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.cfi.section import CfiMatch, CfiSection
-from sframe_unwind.unwind.step import ADDRESS_MASK
 
 OpenCfi = Callable[[], "CfiSection | None"]
 

@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 from elftools.elf.constants import P_FLAGS
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.arch import ABIS, Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.elf.file import PathLike, opened
 from sframe_unwind.errors import FileError
+from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.base import FileMapping, Thread
 from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.registers import floating_point_registers, general_registers
+from sframe_unwind.sframe.constants import ARCH_BY_ABI
 
 # Offsets in struct elf_prstatus, the same on all ABIs of 64 bits.
 _SIGNAL, _ID, _REGISTERS = 12, 32, 112
@@ -31,7 +33,7 @@ class Core(NamedTuple):
     """A core file."""
 
     path: str
-    abi: Abi
+    arch: Arch
     threads: tuple[Thread, ...]
     auxv: dict[int, int]
     mappings: tuple[FileMapping, ...]
@@ -51,20 +53,20 @@ def open_core(path: PathLike) -> Core:
     with opened(path) as elf:
         if elf["e_type"] != "ET_CORE":
             raise FileError(f"no core file, but one of type {elf['e_type']}")
-        abi = _abi(elf)
-        if abi is None:
+        arch = _arch(elf)
+        if arch is None:
             raise FileError(f"a core file of {elf['e_machine']}, for which SFrame has no ABI")
         segments = list(elf.iter_segments())
         size = os.fstat(elf.stream.fileno()).st_size
         notes = [note for segment in segments if segment["p_type"] == "PT_NOTE" for note in segment.iter_notes()]
-        threads = _threads(abi, notes)
+        threads = _threads(arch, notes)
         if not threads:
             raise FileError(f"no registers of any thread, the file is {_cut(segments, size) or 'not whole'}")
         return Core(
             str(path),
-            abi,
+            arch,
             threads,
-            _auxv(abi, notes),
+            _auxv(arch, notes),
             _mappings(notes),
             _memory(path, segments, size),
             _cut(segments, size),
@@ -87,9 +89,11 @@ def _check_end(path: PathLike) -> None:
             raise FileError(f"{path}: truncated after {size:,} bytes, its section headers would be at {sections:,}")
 
 
-def _abi(elf: ELFFile) -> Abi | None:
+def _arch(elf: ELFFile) -> Arch | None:
     order = "little" if elf.little_endian else "big"
-    return next((abi for abi in ABIS.values() if (abi.elf_machine, abi.byteorder) == (elf["e_machine"], order)), None)
+    return next(
+        (arch for arch in ARCH_BY_ABI.values() if (arch.elf_machine, arch.byteorder) == (elf["e_machine"], order)), None
+    )
 
 
 def _cut(segments: list[Any], size: int) -> str:
@@ -98,8 +102,8 @@ def _cut(segments: list[Any], size: int) -> str:
     return f"truncated after {size:,} of {end:,} bytes" if end > size else ""
 
 
-def _threads(abi: Abi, notes: list[Any]) -> tuple[Thread, ...]:
-    mark = "<" if abi.byteorder == "little" else ">"
+def _threads(arch: Arch, notes: list[Any]) -> tuple[Thread, ...]:
+    mark = STRUCT_MARKS[arch.byteorder]
     name = next((_text(note["n_desc"]["pr_fname"]) for note in notes if note["n_type"] == "NT_PRPSINFO"), "")
     found: list[tuple[int, int, dict[int, int]]] = []
     for note in notes:
@@ -107,9 +111,9 @@ def _threads(abi: Abi, notes: list[Any]) -> tuple[Thread, ...]:
         if note["n_type"] == "NT_PRSTATUS" and len(data) > _REGISTERS:
             (number,) = struct.unpack_from(mark + "H", data, _SIGNAL)
             (thread,) = struct.unpack_from(mark + "I", data, _ID)
-            found.append((thread, number, general_registers(abi, data[_REGISTERS:])))
+            found.append((thread, number, general_registers(arch, data[_REGISTERS:])))
         elif note["n_type"] == "NT_FPREGSET" and found:  # it follows the general registers of its thread
-            found[-1][2].update(floating_point_registers(abi, data))
+            found[-1][2].update(floating_point_registers(arch, data))
     # The first is the one that died; the others' notes repeat the signal.
     return tuple(
         Thread(thread, name, "" if level else _signal_name(number), registers)
@@ -128,8 +132,8 @@ def _text(raw: bytes) -> str:
     return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
-def _auxv(abi: Abi, notes: list[Any]) -> dict[int, int]:
-    pair = struct.Struct("<QQ" if abi.byteorder == "little" else ">QQ")
+def _auxv(arch: Arch, notes: list[Any]) -> dict[int, int]:
+    pair = struct.Struct(STRUCT_MARKS[arch.byteorder] + "QQ")
     data = next((note["n_desc"] for note in notes if note["n_type"] == "NT_AUXV"), b"")
     return dict(pair.iter_unpack(data[: len(data) // pair.size * pair.size]))
 

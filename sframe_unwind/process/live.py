@@ -14,7 +14,8 @@ from typing import BinaryIO, NamedTuple
 
 from elftools.elf.enums import ENUM_E_MACHINE
 
-from sframe_unwind.arch import BY_NAME, Abi
+from sframe_unwind.address import page_start
+from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.errors import MemoryReadError, ProcessError
 from sframe_unwind.process.base import FileMapping, Registers, Thread
 from sframe_unwind.process.memory import Memory
@@ -26,7 +27,6 @@ _OWN = {"x86_64": "amd64", "aarch64": "aarch64", "aarch64_be": "aarch64_be", "s3
 _ADDRESS_SPACE = 1 << 63
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 _DELETED = b" (deleted)"
-_PAGE = 0x1000
 _RED_ZONE = 128
 """Bytes below SP that an AMD64 function may use."""
 _LONGEST_COPY = 1 << 20
@@ -88,7 +88,7 @@ class StackCopy:
         mapping = self._mappings.find(sp)
         if mapping is None:
             return
-        start = max(mapping.start, (sp - _RED_ZONE) & ~(_PAGE - 1))
+        start = max(mapping.start, page_start(sp - _RED_ZONE))
         try:
             self._copies.append((start, self._memory.read(start, min(mapping.end - start, _LONGEST_COPY))))
         except MemoryReadError:
@@ -125,7 +125,7 @@ class Live:
     def __init__(self, process: int) -> None:
         self.id = process
         self._check_state()
-        self.abi = self._find_abi()
+        self.arch = self._find_arch()
         self.auxv = dict(struct.iter_unpack("=QQ", self._contents("auxv")))
         self._stream = self._open("mem")
         self.memory = Memory()
@@ -141,7 +141,7 @@ class Live:
             registers = {thread: self._registers(stopped, thread) for thread in stopped.threads}
             snapshot = StackCopy(self.memory, mappings)
             for found in registers.values():
-                snapshot.copy_stack(found[self.abi.sp])
+                snapshot.copy_stack(found[self.arch.sp])
         if not registers:
             raise ProcessError(f"process {self.id}: it has ended, or none of its threads stops")
         return Snapshot(tuple(self._thread(*item) for item in registers.items()), mappings, snapshot)
@@ -154,9 +154,9 @@ class Live:
             yield next((self._thread(*item) for item in registers.items()), None)
 
     def _registers(self, stopped: Stopped, thread: int) -> dict[int, int]:
-        found = general_registers(self.abi, stopped.register_set(thread, NT_PRSTATUS))
-        if self.abi.name == "s390x":
-            found.update(floating_point_registers(self.abi, stopped.register_set(thread, NT_FPREGSET)))
+        found = general_registers(self.arch, stopped.register_set(thread, NT_PRSTATUS))
+        if self.arch.name == "s390x":
+            found.update(floating_point_registers(self.arch, stopped.register_set(thread, NT_FPREGSET)))
         return found
 
     def _thread(self, thread: int, registers: Registers) -> Thread:
@@ -171,17 +171,17 @@ class Live:
         if "VmSize" not in found:
             raise ProcessError(f"process {self.id}: it has no memory of its own (a kernel thread)")
 
-    def _find_abi(self) -> Abi:
+    def _find_arch(self) -> Arch:
         """Return the ABI of the process.
 
         :raises ProcessError: it is not this machine's, which alone the kernel gives the registers of.
         """
         with self._open("exe") as stream:
             head = stream.read(20)
-        abi = BY_NAME.get(_OWN.get(platform.machine(), ""))
-        if abi is None or (head[4:6], head[18:20]) != _identity(abi):
+        arch = BY_NAME.get(_OWN.get(platform.machine(), ""))
+        if arch is None or (head[4:6], head[18:20]) != _identity(arch):
             raise ProcessError(f"process {self.id}: its program is not one of 64 bits for {platform.machine()}")
-        return abi
+        return arch
 
     def _open(self, name: str) -> BinaryIO:
         try:
@@ -202,7 +202,7 @@ class Live:
             return b""
 
 
-def _identity(abi: Abi) -> tuple[bytes, bytes]:
+def _identity(arch: Arch) -> tuple[bytes, bytes]:
     """Return class and byte order, and the machine, as ELF headers of an ABI have them."""
-    order, mark = (1, "<") if abi.byteorder == "little" else (2, ">")
-    return bytes([2, order]), struct.pack(mark + "H", ENUM_E_MACHINE[abi.elf_machine])
+    order = 1 if arch.byteorder == "little" else 2
+    return bytes([2, order]), ENUM_E_MACHINE[arch.elf_machine].to_bytes(2, arch.byteorder)

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import page_start
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.image.elf_image import Image, read_image
-from sframe_unwind.image.link_map import AT_PHDR, EXECUTABLE, loaded_images, read_string
+from sframe_unwind.image.link_map import AT_PHDR, EXECUTABLE, loaded_images
+from sframe_unwind.memory import read_c_string
 from sframe_unwind.process.base import FileMapping
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
@@ -19,7 +21,8 @@ from sframe_unwind.process.objects import LoadedObject, build_id_in
 AT_EXECFN = 31
 """Key of the auxiliary vector: address of the path that the process was started by."""
 
-_PAGE = 0x1000
+_MAX_PATH = 4096
+"""``PATH_MAX``, in bytes."""
 
 
 class MappedFile:
@@ -31,11 +34,11 @@ class MappedFile:
     """
 
     def __init__(
-        self, path: str, base: int, abi: Abi, memory: Memory, files: Files, given: ElfFile | None = None
+        self, path: str, base: int, arch: Arch, memory: Memory, files: Files, given: ElfFile | None = None
     ) -> None:
         self.path = path
         self.base = base
-        self._abi = abi
+        self._arch = arch
         self._memory = memory
         self._files = files
         self._given = given
@@ -45,7 +48,7 @@ class MappedFile:
         """The file, ``None`` where it is not found."""
         read = self._memory.read_saved
         try:
-            build_id = build_id_in(read_image(read, self.base), read, self._abi.byteorder)
+            build_id = build_id_in(read_image(read, self.base), read, self._arch.byteorder)
         except SFrameError:
             build_id = ""  # its first page was not saved
         if self._given:
@@ -66,9 +69,9 @@ class Loader:
     """
 
     def __init__(
-        self, abi: Abi, auxv: Mapping[int, int], memory: Memory, files: Files, given: ElfFile | None = None
+        self, arch: Arch, auxv: Mapping[int, int], memory: Memory, files: Files, given: ElfFile | None = None
     ) -> None:
-        self._abi = abi
+        self._arch = arch
         self._auxv = auxv
         self._memory = memory
         self._files = files
@@ -95,17 +98,17 @@ class Loader:
             listed[address] = self._listed(name, address)
             return self._map_segments(listed[address])
 
-        for name, image, address in loaded_images(self._memory.read, self._auxv, self._abi.byteorder, provide):
+        for name, image, address in loaded_images(self._memory.read, self._auxv, self._arch.byteorder, provide):
             if address not in found:
                 found[address] = self._object(listed.get(address) or self._listed(name, address), image)
         return list(found.values())
 
     def _object(self, file: MappedFile, image: Image) -> LoadedObject:
-        return LoadedObject(file.path, image, self._abi, self._memory.read, self._files, lambda: file.file)
+        return LoadedObject(file.path, image, self._arch, self._memory.read, self._files, lambda: file.file)
 
     def _file(self, path: str, base: int, is_executable: bool) -> MappedFile:
         given = self._given if is_executable else None
-        file = MappedFile(path, base, self._abi, self._memory, self._files, given)
+        file = MappedFile(path, base, self._arch, self._memory, self._files, given)
         if is_executable:
             self.executable = file
         return file
@@ -133,7 +136,7 @@ class Loader:
             return self.executable
         name = self._given.path if self._given else name
         with suppress(SFrameError):
-            name = read_string(self._memory.read, self._auxv.get(AT_EXECFN, 0)) or name
+            name = read_c_string(self._memory.read, self._auxv.get(AT_EXECFN, 0), _MAX_PATH) or name
         return self._file(name, address, is_executable=True)
 
     def _map_segments(self, file: MappedFile) -> bool:
@@ -141,7 +144,7 @@ class Loader:
         if file.file is None or not file.file.loads:
             return False
         first = min(file.file.loads)
-        bias = file.base - (first.address - first.offset & ~(_PAGE - 1))
+        bias = file.base - (first.address - page_start(first.offset))
         for load in file.file.loads:
             start = load.address + bias
             self._memory.add_mapped(start, start + load.size, partial(file.read, load.offset))

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Callable, NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch, CfiSection, SectionData
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image.build_id import find_build_id
 from sframe_unwind.image.eh_frame import eh_frame_in
-from sframe_unwind.image.elf_image import Image, ReadMemory, lazy_memory
+from sframe_unwind.image.elf_image import Image
+from sframe_unwind.memory import ReadMemory, lazy_memory
 from sframe_unwind.process.cfi import ObjectCfi
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
@@ -46,12 +47,12 @@ class LoadedObject:
     """
 
     def __init__(
-        self, name: str, image: Image, abi: Abi, read: ReadMemory, files: Files, find_file: FindFile
+        self, name: str, image: Image, arch: Arch, read: ReadMemory, files: Files, find_file: FindFile
     ) -> None:
         self.name = name
         self.bias = image.bias
         self._image = image
-        self._abi = abi
+        self._arch = arch
         self._read = read
         self._files = files
         self._find_file = find_file
@@ -65,7 +66,7 @@ class LoadedObject:
 
     @cached_property
     def _debug_file(self) -> ElfFile | None:
-        return self._files.by_build_id(build_id_in(self._image, self._read, self._abi.byteorder))
+        return self._files.by_build_id(build_id_in(self._image, self._read, self._arch.byteorder))
 
     @cached_property
     def _symbols(self) -> Symbols:
@@ -99,15 +100,15 @@ class LoadedObject:
         return found
 
     def _eh_frame(self) -> CfiSection | None:
-        found = eh_frame_in(self._image, self._read, self._abi)
+        found = eh_frame_in(self._image, self._read, self._arch)
         if found is None and (piece := self._section(".eh_frame")):
-            found = CfiSection(piece, None, self._abi)
+            found = CfiSection(piece, None, self._arch)
         return found
 
     def _debug_frame(self) -> CfiSection | None:
         for file in (self.file, self._debug_file):
             if file is not None and file.debug_frame:
-                return CfiSection(SectionData(0, file.debug_frame), None, self._abi, debug_frame=True)
+                return CfiSection(SectionData(0, file.debug_frame), None, self._arch, debug_frame=True)
         return None
 
 
@@ -119,11 +120,11 @@ class Objects:
     """
 
     def __init__(
-        self, abi: Abi, objects: Sequence[LoadedObject], read: ReadMemory, report: Callable[[str], None]
+        self, arch: Arch, objects: Sequence[LoadedObject], read: ReadMemory, report: Callable[[str], None]
     ) -> None:
         symbols = finder((found.file.path, found.bias) for found in objects if found.file is not None)
-        self._run_time = open_run_time_code(abi, read, symbols, report)
-        self.modules = Modules(abi, [found.module for found in objects], report, run_time=self._run_time)
+        self._run_time = open_run_time_code(arch, read, symbols, report)
+        self.modules = Modules(arch, [found.module for found in objects], report, run_time=self._run_time)
         self._by_module = {found.module: found for found in objects}
 
     def find(self, pc: int) -> LoadedObject | None:

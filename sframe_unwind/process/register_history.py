@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
+from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.process.objects import FindCfi
-from sframe_unwind.unwind.step import ReadRegister, ReadWord, value_of
+from sframe_unwind.unwind.step import value_of
 from sframe_unwind.unwind.walk import Frame
 
 
@@ -21,8 +22,8 @@ class RegisterHistory:
     :param find_cfi: finds the CFI for a lookup address.
     """
 
-    def __init__(self, abi: Abi, innermost: ReadRegister, read_word: ReadWord, find_cfi: FindCfi) -> None:
-        self._abi = abi
+    def __init__(self, arch: Arch, innermost: ReadRegister, read_word: ReadWord, find_cfi: FindCfi) -> None:
+        self._arch = arch
         self._read_word = read_word
         self._find_cfi = find_cfi
         self._frames: list[Frame] = []
@@ -53,17 +54,17 @@ class RegisterHistory:
         while level not in self._known:
             if level < len(self._frames):
                 frame = self._frames[level]
-                own = {self._abi.pc: frame.pc, self._abi.sp: frame.sp, self._abi.fp: frame.fp}
+                own = {self._arch.pc: frame.pc, self._arch.sp: frame.sp, self._arch.fp: frame.fp}
                 if number in own:
                     return own[number]
             inner = self._frames[level - 1]
             found = self._find_cfi(inner.pc if inner.interrupted else inner.pc - 1)
             if found is None or inner.cfa is None:
-                name = self._abi.register_name(number)
+                name = self._arch.register_name(number)
                 raise StepError(f"{name} is wanted, of which the frame at {inner.pc:#x} says nothing")
-            place = found.rule.place(number, self._abi.fp)
+            place = found.rule.place(number, self._arch.fp)
             level -= 1
             if place is not None:
                 read_inner = partial(self._read, level)
-                return value_of(place, self._abi, inner.cfa, inner.sp, inner.fp, self._read_word, read_inner)
+                return value_of(place, self._arch, inner.cfa, inner.sp, inner.fp, self._read_word, read_inner)
         return self._known[level](number)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 
 _AMD64 = (15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, None, 16, None, None, 7)
@@ -27,25 +27,25 @@ _FLOATING_POINT = 16
 """s390x: the DWARF number of f0; the numbers behind it are in another order than the registers."""
 
 
-def general_registers(abi: Abi, data: bytes) -> dict[int, int]:
+def general_registers(arch: Arch, data: bytes) -> dict[int, int]:
     """Return registers by DWARF number.
 
     :param data: what the kernel wrote.
     :raises FormatError: it is too short.
     """
-    layout = _LAYOUTS[abi.name]
+    layout = _LAYOUTS[arch.name]
     if len(data) < 8 * len(layout):
-        raise FormatError(f"{len(data)} bytes of registers, expected at least {8 * len(layout)} for {abi.name}")
-    words = struct.unpack_from(f"{'<' if abi.byteorder == 'little' else '>'}{len(layout)}Q", data)
+        raise FormatError(f"{len(data)} bytes of registers, expected at least {8 * len(layout)} for {arch.name}")
+    words = struct.unpack_from(f"{'<' if arch.byteorder == 'little' else '>'}{len(layout)}Q", data)
     return {number: word for number, word in zip(layout, words) if number is not None}
 
 
-def floating_point_registers(abi: Abi, data: bytes) -> dict[int, int]:
+def floating_point_registers(arch: Arch, data: bytes) -> dict[int, int]:
     """Return the floating-point registers that can hold a saved address, by DWARF number: those of s390x.
 
     :param data: ``struct s390_fp_regs``: the control register, and 16 registers of 8 bytes.
     """
-    if abi.name != "s390x" or len(data) < 136:
+    if arch.name != "s390x" or len(data) < 136:
         return {}
-    by_name = {name: number for number, name in abi.register_names.items()}
+    by_name = {name: number for number, name in arch.register_names.items()}
     return {by_name[f"f{n}"]: word for n, word in enumerate(struct.unpack_from(">16Q", data, 8))}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
-from sframe_unwind.image.elf_image import ReadMemory
+from sframe_unwind.memory import ReadMemory, WordReader
 from sframe_unwind.process import unwinder
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.objects import Objects
@@ -15,7 +15,6 @@ from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
-from sframe_unwind.words import Words
 
 SIGNAL_FRAME = "<signal handler called>"
 """What stands for the function of a signal frame, as in GDB."""
@@ -29,7 +28,7 @@ class UnwoundThread(NamedTuple):
     end: str
 
 
-def walk(thread: Thread, abi: Abi, objects: Objects, read: ReadMemory) -> UnwoundThread:
+def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory) -> UnwoundThread:
     """Unwind the stack of a thread.
 
     :param read: reads the memory of the process.
@@ -37,15 +36,15 @@ def walk(thread: Thread, abi: Abi, objects: Objects, read: ReadMemory) -> Unwoun
 
     def read_register(number: int) -> int:
         if number not in thread.registers:
-            raise StepError(f"{abi.register_name(number)} is not among the thread's registers")
+            raise StepError(f"{arch.register_name(number)} is not among the thread's registers")
         return thread.registers[number]
 
-    read_word = Words(read, abi.byteorder)
-    trail = RegisterHistory(abi, read_register, read_word, objects.find_cfi)
-    fallback = unwinder.Fallback(abi, objects, read, read_word, trail)
-    innermost = Registers(*(thread.registers[number] for number in (abi.pc, abi.sp, abi.fp)))
+    read_word = WordReader(read, arch.byteorder)
+    trail = RegisterHistory(arch, read_register, read_word, objects.find_cfi)
+    fallback = unwinder.Fallback(arch, objects, read, read_word, trail)
+    innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
     steps = Walk(
-        abi, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)
+        arch, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)
     )
     for frame in steps:
         trail.add(frame)

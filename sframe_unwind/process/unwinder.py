@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.image.elf_image import ReadMemory
+from sframe_unwind.memory import ReadMemory, ReadRegister, ReadWord
 from sframe_unwind.process.objects import Objects
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.unwind import frame_pointer, signal_frame
 from sframe_unwind.unwind.cfi_fallback import CfiFallback
-from sframe_unwind.unwind.step import ReadRegister, ReadWord
 from sframe_unwind.unwind.walk import Registers, UnwindResult
 
 
@@ -17,14 +16,14 @@ class Fallback:
     """Unwinds frames of one thread."""
 
     def __init__(
-        self, abi: Abi, objects: Objects, read: ReadMemory, read_word: ReadWord, trail: RegisterHistory
+        self, arch: Arch, objects: Objects, read: ReadMemory, read_word: ReadWord, trail: RegisterHistory
     ) -> None:
-        self._abi = abi
+        self._arch = arch
         self._objects = objects
         self._read = read
         self._read_word = read_word
         self._trail = trail
-        self._cfi = CfiFallback(abi, objects.find_cfi, read_word)
+        self._cfi = CfiFallback(arch, objects.find_cfi, read_word)
 
     def unwind(
         self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
@@ -33,7 +32,7 @@ class Fallback:
 
         :raises SFrameError: there is CFI, but it cannot be carried out, and there is no caller to guess either.
         """
-        handed = signal_frame.unwind(self._abi, self._read, self._read_word, registers)
+        handed = signal_frame.unwind(self._arch, self._read, self._read_word, registers)
         if handed is not None:
             self._trail.note_interrupted(handed.read_register)
             return handed
@@ -54,5 +53,5 @@ class Fallback:
     def _guess(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
         is_code = self._objects.is_code
         if interrupted and not is_code(registers.pc):
-            return frame_pointer.unwind_call(self._abi, self._read_word, registers, self._trail.read_register, is_code)
-        return frame_pointer.unwind(self._abi, self._read_word, registers, is_code)
+            return frame_pointer.unwind_call(self._arch, self._read_word, registers, self._trail.read_register, is_code)
+        return frame_pointer.unwind(self._arch, self._read_word, registers, is_code)

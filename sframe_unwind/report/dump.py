@@ -126,7 +126,7 @@ def _header_lines(table: Table) -> list[str]:
         f"  Header at offset {table.offset:#x} :" if table.offset else "  Header :",
         "",
         f"    Version: SFRAME_VERSION_{header.version}",
-        f"    ABI: {table.abi.name}",
+        f"    ABI: {table.arch.name}",
         "    Flags: " + ",\n           ".join(flags),
     ]
     if header.fixed_fp_offset:
@@ -158,7 +158,7 @@ def _table_json(section: Section, table: Table, report: Report) -> Iterator[str]
         "address": section.address + table.offset,
         "size": header.total_size,
         "version": header.version,
-        "abi": table.abi.name,
+        "abi": table.arch.name,
         "flags": [flag.name for flag in Flag if flag in header.flags],
         "fixed_ra_offset": header.fixed_ra_offset,
         "fixed_fp_offset": header.fixed_fp_offset,

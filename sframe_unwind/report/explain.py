@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.report.notation import cells_of, place_words, words
 from sframe_unwind.runtime_code.libunwind.match import RunTimeMatch
 from sframe_unwind.sframe.constants import FdeType, PauthKey, PcType
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Found, Modules, NoData
-from sframe_unwind.unwind.step import ADDRESS_MASK, ReadRegister, ReadWord, step
+from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
 
@@ -38,16 +40,16 @@ def explain(modules: Modules, pc: int, name: str, here: FrameContext | None) -> 
         return [*lines, f"no data: {answer.reason}" + (f" ({answer.module.name})" if answer.module else "")]
     if not isinstance(answer, Found):
         return [*lines, f"not usable: {answer.error} ({answer.module.name})"]
-    match, abi = answer.match, modules.abi
+    match, arch = answer.match, modules.arch
     if isinstance(match, RunTimeMatch):
         lines += _procedure(match)
-        said = [*words(answer.rule, abi), *_others(answer.rule, abi)]
+        said = [*words(answer.rule, arch), *_others(answer.rule, arch)]
         lines += [f"{head:<7}{sentence}" for head, sentence in zip(("rule:", *[""] * len(said)), said)]
     else:
         lines += _function(match, answer.module.name)
-        said = words(answer.rule, abi, match.function.fde.pauth_key)
+        said = words(answer.rule, arch, match.function.fde.pauth_key)
         lines += [f"rule:  {cells_of(match)}", *(f"       {sentence}" for sentence in said)]
-    return lines + (_values(answer.rule, abi, here) if here else [])
+    return lines + (_values(answer.rule, arch, here) if here else [])
 
 
 def _procedure(match: RunTimeMatch) -> list[str]:
@@ -59,11 +61,11 @@ def _procedure(match: RunTimeMatch) -> list[str]:
     ]
 
 
-def _others(rule: UnwindRule, abi: Abi) -> list[str]:
+def _others(rule: UnwindRule, arch: Arch) -> list[str]:
     """Return what a rule says of further registers; SFrame says nothing of them."""
     if rule.others is None:
         return []
-    said = [f"{abi.register_name(number)} {place_words(place, abi)}" for number, place in rule.others]
+    said = [f"{arch.register_name(number)} {place_words(place, arch)}" for number, place in rule.others]
     return [*said, "other callee-saved registers unchanged"]
 
 
@@ -75,7 +77,7 @@ def _function(match: Match, module: str) -> list[str]:
     ]
     if fde.signal:
         kinds.append("signal trampoline")
-    if match.function.table.abi.pac_mask and fde.pauth_key is PauthKey.B:
+    if match.function.table.arch.pac_mask and fde.pauth_key is PauthKey.B:
         kinds.append("key B")
     row = f"+{match.row_start:#x}" + (" of the block" if fde.pc_type is PcType.MASK else "")
     return [
@@ -85,18 +87,18 @@ def _function(match: Match, module: str) -> list[str]:
     ]
 
 
-def _values(rule: UnwindRule, abi: Abi, here: FrameContext) -> list[str]:
+def _values(rule: UnwindRule, arch: Arch, here: FrameContext) -> list[str]:
     if rule.cfa is None:
         return []
     try:
-        caller = step(rule, abi, here.sp, here.fp, here.read_word, here.read_register, here.pac_mask)
+        caller = step(rule, arch, here.sp, here.fp, here.read_word, here.read_register, here.pac_mask)
     except SFrameError as error:
         return [f"here:  {error}"]
-    lines = [f"here:  {abi.register_name(abi.sp)} = {here.sp:#x}, {abi.register_name(abi.fp)} = {here.fp:#x}"]
+    lines = [f"here:  {arch.register_name(arch.sp)} = {here.sp:#x}, {arch.register_name(arch.fp)} = {here.fp:#x}"]
     lines.append(f"       CFA = {caller.cfa:#x}")
     lines.append(f"       return address = {caller.pc:#x}{_read_at(rule.ra, caller.cfa)}")
-    lines.append(f"       caller's {abi.register_name(abi.sp)} = {caller.sp:#x}")
-    lines.append(f"       caller's {abi.register_name(abi.fp)} = {caller.fp:#x}{_read_at(rule.fp, caller.cfa)}")
+    lines.append(f"       caller's {arch.register_name(arch.sp)} = {caller.sp:#x}")
+    lines.append(f"       caller's {arch.register_name(arch.fp)} = {caller.fp:#x}{_read_at(rule.fp, caller.cfa)}")
     return lines
 
 

@@ -19,13 +19,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sframe_unwind.arch import ABIS, Abi
-from sframe_unwind.arch.s390x import ABI as S390X
+from sframe_unwind.arch import Arch
+from sframe_unwind.arch.s390x import ARCH as S390X
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import fre
-from sframe_unwind.sframe.constants import FdeType, PauthKey, PcType
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, PauthKey, PcType
 from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.row_context import cfa_offset
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
@@ -69,11 +70,11 @@ def cells(header: Header, fde_type: FdeType, row: bytes) -> Cells:
     words = fre.words(row, header.byteorder)
     if not words:
         return UNDEFINED
-    abi = ABIS[header.abi]
+    arch = ARCH_BY_ABI[header.abi]
     if fde_type is FdeType.FLEX:
-        cfa, fp, ra = _flexible(header, abi, fre.word_size(row[0]), words)
+        cfa, fp, ra = _flexible(header, arch, fre.word_size(row[0]), words)
     else:
-        cfa, fp, ra = _default(header, abi, fre.base_is_sp(row[0]), words)
+        cfa, fp, ra = _default(header, arch, fre.base_is_sp(row[0]), words)
     return Cells(cfa, fp, ra + SIGNED if fre.ra_signed(row[0]) else ra)
 
 
@@ -98,26 +99,26 @@ def start_column(fde: Fde) -> str:
     return "STARTPC[m]" if fde.pc_type is PcType.MASK else "STARTPC"
 
 
-def _default(header: Header, abi: Abi, base_is_sp: bool, words: tuple[int, ...]) -> tuple[str, str, str]:
-    cfa = f"{'sp' if base_is_sp else 'fp'}+{abi.cfa_offset(words[0])}"
+def _default(header: Header, arch: Arch, base_is_sp: bool, words: tuple[int, ...]) -> tuple[str, str, str]:
+    cfa = f"{'sp' if base_is_sp else 'fp'}+{cfa_offset(arch, words[0])}"
     tracked = words[1:]
     ra = "f" if header.fixed_ra_offset else "u"
-    if abi.ra is not None and tracked:
-        ra = _saved(header, abi, tracked[0]) if tracked[0] else "U"
+    if arch.ra is not None and tracked:
+        ra = _saved(header, arch, tracked[0]) if tracked[0] else "U"
         tracked = tracked[1:]
     if tracked:
-        fp = _saved(header, abi, tracked[0])
+        fp = _saved(header, arch, tracked[0])
     else:
         fp = f"c{header.fixed_fp_offset:+d}" if header.fixed_fp_offset else "u"
     return cfa, fp, ra
 
 
-def _saved(header: Header, abi: Abi, word: int) -> str:
+def _saved(header: Header, arch: Arch, word: int) -> str:
     # Version 2 for s390x has the number of a register in odd words.
-    return f"r{word >> 1}" if abi is S390X and header.version == 2 and word & 1 else f"c{word:+d}"
+    return f"r{word >> 1}" if arch is S390X and header.version == 2 and word & 1 else f"c{word:+d}"
 
 
-def _flexible(header: Header, abi: Abi, word_size: int, words: tuple[int, ...]) -> tuple[str, str, str]:
+def _flexible(header: Header, arch: Arch, word_size: int, words: tuple[int, ...]) -> tuple[str, str, str]:
     mask = (1 << 8 * word_size) - 1
     places: list[str | None] = []
     rest = list(words)
@@ -132,17 +133,17 @@ def _flexible(header: Header, abi: Abi, word_size: int, words: tuple[int, ...]) 
         if not rest:
             raise FormatError(f"flexible row ends after control word {control:#x}, expected its offset")
         offset = rest.pop(0)
-        places.append(_place(abi, control, offset if places else abi.cfa_offset(offset)))
+        places.append(_place(arch, control, offset if places else cfa_offset(arch, offset)))
     cfa, ra, fp = places
     # An FP that is padded is one that is not tracked; the padding of an RA makes room for an FP.
     return cfa or "", "u" if fp in (None, "U") else fp or "", ra or ("f" if header.fixed_ra_offset else "u")
 
 
-def _place(abi: Abi, control: int, offset: int) -> str:
+def _place(arch: Arch, control: int, offset: int) -> str:
     if not control & _REGISTER:
         return f"c{offset:+d}"
     number = control >> 3
-    name = {abi.sp: "sp", abi.fp: "fp"}.get(number, f"r{number}")
+    name = {arch.sp: "sp", arch.fp: "fp"}.get(number, f"r{number}")
     return f"({name}{offset:+d})" if control & _IN_MEMORY else f"{name}{offset:+d}"
 
 
@@ -159,42 +160,44 @@ class Notations(dict[bytes, Cells]):
         return found
 
 
-def words(rule: UnwindRule, abi: Abi, key: PauthKey | None = None) -> list[str]:
+def words(rule: UnwindRule, arch: Arch, key: PauthKey | None = None) -> list[str]:
     """Return what a rule says, one sentence for each thing, with the debuggers' names of registers.
 
     :param key: what signs the function's return addresses, if that is to be said.
     """
     if rule.cfa is None:
         return ["return address undefined: the outermost frame"]
-    said = [f"CFA {'in memory at' if rule.cfa.in_memory else '='} {_sum(abi, rule.cfa)}"]
+    said = [f"CFA {'in memory at' if rule.cfa.in_memory else '='} {_sum(arch, rule.cfa)}"]
     if rule.ra is not None:
-        said.append(f"return address {_where(abi, rule.ra)}")
-    elif abi.ra is not None:
-        said.append(f"return address still in {abi.register_name(abi.ra)}")
+        said.append(f"return address {_where(arch, rule.ra)}")
+    elif arch.ra is not None:
+        said.append(f"return address still in {arch.register_name(arch.ra)}")
     else:
         said.append("return address not known")
     if rule.ra_signed:
         said.append("return address signed" + (f" with key {key.name}" if key is not None else ""))
-    fp = abi.register_name(abi.fp)
-    said.append(f"{fp} unchanged" if rule.fp is None else f"{fp} {_where(abi, rule.fp)}")
-    if abi.sp_from_cfa:
-        said.append(f"caller's {abi.register_name(abi.sp)} = {_sum(abi, RegisterRule(CFA, abi.sp_from_cfa, False))}")
+    fp = arch.register_name(arch.fp)
+    said.append(f"{fp} unchanged" if rule.fp is None else f"{fp} {_where(arch, rule.fp)}")
+    if arch.sp_from_cfa:
+        said.append(
+            f"caller's {arch.register_name(arch.sp)} = {_sum(arch, RegisterRule(CFA, arch.sp_from_cfa, False))}"
+        )
     return said
 
 
-def place_words(place: RegisterRule, abi: Abi) -> str:
+def place_words(place: RegisterRule, arch: Arch) -> str:
     """Return where one value comes from, in words: ``rsp + 16``, ``in memory at CFA - 8``."""
-    return f"in memory at {_sum(abi, place)}" if place.in_memory else _sum(abi, place)
+    return f"in memory at {_sum(arch, place)}" if place.in_memory else _sum(arch, place)
 
 
-def _where(abi: Abi, place: RegisterRule) -> str:
+def _where(arch: Arch, place: RegisterRule) -> str:
     if place.in_memory:
-        return f"in memory at {_sum(abi, place)}"
-    return f"in {_sum(abi, place)}" if place.base != CFA and not place.offset else f"= {_sum(abi, place)}"
+        return f"in memory at {_sum(arch, place)}"
+    return f"in {_sum(arch, place)}" if place.base != CFA and not place.offset else f"= {_sum(arch, place)}"
 
 
-def _sum(abi: Abi, place: RegisterRule) -> str:
-    base = "CFA" if place.base == CFA else abi.register_name(place.base)
+def _sum(arch: Arch, place: RegisterRule) -> str:
+    base = "CFA" if place.base == CFA else arch.register_name(place.base)
     if not place.offset:
         return base
     return f"{base} {'-' if place.offset < 0 else '+'} {abs(place.offset)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.sframe.constants import Flag
 from sframe_unwind.sframe.section import Section
@@ -14,10 +14,10 @@ from sframe_unwind.unwind.modules import Module
 _TITLES = ("module", "section at", "version", "ABI", "functions", "flags", "of the code")
 
 
-def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], abi: Abi | None = None) -> list[str]:
+def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], arch: Arch | None = None) -> list[str]:
     """Return the lines of ``sframe status``.
 
-    :param abi: of the process: a section for another one is not used.
+    :param arch: of the process: a section for another one is not used.
     :param mode: the unwinder's mode.
     :param about: lines about the debugger.
     """
@@ -30,8 +30,8 @@ def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], abi: Abi
             problems.append(f"{module.name}: not used: {module.error}")
         elif section is None:
             without.append(Path(module.name).name)
-        elif abi is not None and section.abi not in (None, abi):
-            problems.append(f"{module.name}: not used: SFrame for {section.abi and section.abi.name}")
+        elif arch is not None and section.arch not in (None, arch):
+            problems.append(f"{module.name}: not used: SFrame for {section.arch and section.arch.name}")
         else:
             try:
                 rows.append(_row(module, section))
@@ -59,7 +59,7 @@ def _row(module: Module, section: Section) -> tuple[str, ...]:
         Path(module.name).name,
         f"{section.address:#x}",
         versions + (f" ({len(headers)} tables)" if len(headers) > 1 else ""),
-        section.abi.name if section.abi else "-",
+        section.arch.name if section.arch else "-",
         str(sum(len(table) for table in section.tables)),
         " ".join(flags) or "-",
         _share(section.covered(), module.code_size),

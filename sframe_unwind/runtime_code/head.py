@@ -10,11 +10,10 @@ import struct
 from collections.abc import Iterable
 from typing import Callable
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.image.elf_image import ReadMemory
-from sframe_unwind.unwind.step import ADDRESS_MASK
-from sframe_unwind.words import Words
+from sframe_unwind.memory import ReadMemory, WordReader
 
 LIST_SYMBOL, LIST_FUNCTION = "_U_dyn_info_list", "_U_dyn_info_list_addr"
 JIT_SYMBOL = "__jit_debug_descriptor"
@@ -25,12 +24,12 @@ FindSymbol = Callable[[str], Iterable[int]]
 """Returns the addresses in the process of what has a name; mostly none, several where several modules have it."""
 
 
-def find_lists(find: FindSymbol, read: ReadMemory, abi: Abi) -> list[int]:
+def find_lists(find: FindSymbol, read: ReadMemory, arch: Arch) -> list[int]:
     """Return the addresses of libunwind's lists."""
     found = dict.fromkeys(find(LIST_SYMBOL))
     for function in find(LIST_FUNCTION):
         try:
-            address = returned_address(read(function, _CODE_SIZE), function, read, abi)
+            address = returned_address(read(function, _CODE_SIZE), function, read, arch)
         except MemoryReadError:
             continue
         if address is not None:
@@ -38,19 +37,19 @@ def find_lists(find: FindSymbol, read: ReadMemory, abi: Abi) -> list[int]:
     return list(found)
 
 
-def returned_address(code: bytes, address: int, read: ReadMemory, abi: Abi) -> int | None:
+def returned_address(code: bytes, address: int, read: ReadMemory, arch: Arch) -> int | None:
     """Return what a function that only returns the address of a variable returns; ``None``: it is another one.
 
     :param code: the beginning of the function.
     :param address: where that is.
     :raises MemoryReadError: the address stands in the global offset table, which cannot be read.
     """
-    found = _DECODERS[abi.elf_machine](code, address)
+    found = _DECODERS[arch.elf_machine](code, address)
     if found is None:
         return None
     place, is_slot = found
     place &= ADDRESS_MASK
-    return Words(read, abi.byteorder)(place) if is_slot else place
+    return WordReader(read, arch.byteorder)(place) if is_slot else place
 
 
 def _amd64(code: bytes, address: int) -> tuple[int, bool] | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum, IntFlag
 
+from sframe_unwind.arch import Arch, aarch64, amd64, s390x
+
 MAGIC = 0xDEE2
 """``SFRAME_MAGIC``, specification 2.1.1; reads 0xe2de in the other byte order."""
 
@@ -29,6 +31,14 @@ class AbiNumber(IntEnum):
     AARCH64_ENDIAN_LITTLE = 2
     AMD64_ENDIAN_LITTLE = 3
     S390X_ENDIAN_BIG = 4
+
+
+ARCH_BY_ABI: dict[AbiNumber, Arch] = {
+    AbiNumber.AARCH64_ENDIAN_BIG: aarch64.BIG,
+    AbiNumber.AARCH64_ENDIAN_LITTLE: aarch64.LITTLE,
+    AbiNumber.AMD64_ENDIAN_LITTLE: amd64.ARCH,
+    AbiNumber.S390X_ENDIAN_BIG: s390x.ARCH,
+}
 
 
 class PcType(IntEnum):

@@ -11,11 +11,12 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sframe_unwind.arch import ABIS
 from sframe_unwind.errors import EncodeError
+from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.sframe import fde as fdes
 from sframe_unwind.sframe import fre, header
 from sframe_unwind.sframe.constants import (
+    ARCH_BY_ABI,
     KNOWN_FLAGS,
     PLT_ENTRY_SIZE_V1,
     VERSIONS,
@@ -80,7 +81,7 @@ class TableSpec(NamedTuple):
     @property
     def byteorder(self) -> str:
         """``"little"`` or ``"big"``, told by the ABI."""
-        return ABIS[self.abi].byteorder
+        return ARCH_BY_ABI[self.abi].byteorder
 
 
 class SectionSpec(NamedTuple):
@@ -373,7 +374,7 @@ def _record_size(version: int) -> int:
 
 
 def _mark(table: TableSpec) -> str:
-    return "<" if table.byteorder == "little" else ">"
+    return STRUCT_MARKS[table.byteorder]
 
 
 def _check(value: int, size: int, signed: bool, what: str) -> None:

@@ -6,7 +6,7 @@ import struct
 from typing import NamedTuple
 
 from sframe_unwind.errors import FormatError, UnsupportedError
-from sframe_unwind.memory import Data, take
+from sframe_unwind.memory import STRUCT_MARKS, Data, take
 from sframe_unwind.sframe.constants import PLT_ENTRY_SIZE_V1, FdeType, PauthKey, PcType
 from sframe_unwind.sframe.header import FDE_SIZES, Header
 
@@ -14,12 +14,12 @@ _FIXED = {1: "iIIIB", 2: "iIIIBBH", 3: "qII"}
 _STRUCTS = {
     (version, order): struct.Struct(mark + layout)
     for version, layout in _FIXED.items()
-    for order, mark in (("little", "<"), ("big", ">"))
+    for order, mark in STRUCT_MARKS.items()
 }
 _START = {
     (version, order): struct.Struct(mark + layout[:2])
     for version, layout in _FIXED.items()
-    for order, mark in (("little", "<"), ("big", ">"))
+    for order, mark in STRUCT_MARKS.items()
 }
 START_STRUCTS = _START
 """Start (signed) and size (unsigned) of an entry, by version and byte order: all that a search needs."""

@@ -6,7 +6,7 @@ import struct
 from typing import Callable, Protocol, TypeVar
 
 from sframe_unwind.errors import FormatError
-from sframe_unwind.memory import Data
+from sframe_unwind.memory import STRUCT_MARKS, Data
 
 WORD_SIZES = (1, 2, 4)
 """Length in bytes of a data word, by the info byte's bits 5 and 6; 3 is invalid."""
@@ -20,7 +20,7 @@ WORDS_SIZE = tuple(
 _SIGNED = "bhi"
 _WORD_STRUCTS = {
     (order, info): struct.Struct(f"{mark}{info >> 1 & 0xF}{_SIGNED[info >> 5 & 3]}")
-    for order, mark in (("little", "<"), ("big", ">"))
+    for order, mark in STRUCT_MARKS.items()
     for info in range(0, 128, 2)
     if info >> 5 & 3 < 3
 }

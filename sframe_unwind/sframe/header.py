@@ -6,8 +6,8 @@ import struct
 from typing import NamedTuple
 
 from sframe_unwind.errors import FormatError, UnsupportedError
-from sframe_unwind.memory import Data, take
-from sframe_unwind.sframe.constants import KNOWN_FLAGS, MAGIC, VERSIONS, AbiNumber, Flag
+from sframe_unwind.memory import STRUCT_MARKS, Data, take
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, KNOWN_FLAGS, MAGIC, VERSIONS, AbiNumber, Flag
 
 SIZE = 28
 """Length in bytes, without the auxiliary header."""
@@ -16,20 +16,15 @@ ABI_OFFSET = 4
 """Of the ABI number, in bytes from the header's start."""
 
 _LAYOUT = "HBBBbbBIIIII"
-_STRUCTS = {"little": struct.Struct("<" + _LAYOUT), "big": struct.Struct(">" + _LAYOUT)}
+_STRUCTS = {order: struct.Struct(mark + _LAYOUT) for order, mark in STRUCT_MARKS.items()}
 
 MAGIC_BYTES = (MAGIC.to_bytes(2, "little"), MAGIC.to_bytes(2, "big"))
 """How a header begins, in either byte order."""
 
+_ABI_NUMBERS = frozenset(AbiNumber)
+
 FDE_SIZES = {1: 17, 2: 20, 3: 16}
 """Length in bytes of a function descriptor entry, by version."""
-
-_BYTE_ORDERS = {
-    AbiNumber.AARCH64_ENDIAN_BIG: "big",
-    AbiNumber.AARCH64_ENDIAN_LITTLE: "little",
-    AbiNumber.AMD64_ENDIAN_LITTLE: "little",
-    AbiNumber.S390X_ENDIAN_BIG: "big",
-}
 
 
 class Header(NamedTuple):
@@ -111,9 +106,9 @@ def decode(data: Data, offset: int = 0) -> Header:
     unknown = flags & ~KNOWN_FLAGS[version]
     if unknown:
         raise UnsupportedError(f"unknown flag bits {unknown:#x} in flags {flags:#x} of version {version}", offset + 3)
-    if abi not in _BYTE_ORDERS:
+    if abi not in _ABI_NUMBERS:
         raise UnsupportedError(f"unknown ABI {abi}, expected 1 to 4", offset + ABI_OFFSET)
-    if _BYTE_ORDERS[AbiNumber(abi)] != byteorder:
+    if ARCH_BY_ABI[AbiNumber(abi)].byteorder != byteorder:
         raise FormatError(f"ABI {abi} ({AbiNumber(abi).name}) in {byteorder}-endian data", offset + ABI_OFFSET)
     return Header(byteorder, version, Flag(flags), AbiNumber(abi), *fields[4:])
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sframe_unwind.arch import ABIS
-from sframe_unwind.sframe import flex_row, fre
+from sframe_unwind.sframe import default_row, flex_row, fre
 from sframe_unwind.sframe.constants import FdeType
 from sframe_unwind.sframe.header import Header
 from sframe_unwind.unwind_rule import OUTERMOST, UnwindRule
@@ -19,7 +18,6 @@ class RuleTable(dict[bytes, UnwindRule]):
         super().__init__()
         self._header = header
         self._flexible = fde_type is FdeType.FLEX
-        self._abi = ABIS[header.abi]
 
     def __missing__(self, row: bytes) -> UnwindRule:
         info = row[0]
@@ -27,9 +25,9 @@ class RuleTable(dict[bytes, UnwindRule]):
         if not words:
             rule = OUTERMOST
         elif self._flexible:
-            rule = flex_row.row(self._header, self._abi, fre.word_size(info), words)
+            rule = flex_row.to_rule(self._header, fre.word_size(info), words)
         else:
-            rule = self._abi.default_row(self._header, fre.base_is_sp(info), words)
+            rule = default_row.to_rule(self._header, fre.base_is_sp(info), words)
         if fre.ra_signed(info) and words:
             rule = rule._replace(ra_signed=True)
         self[row] = rule

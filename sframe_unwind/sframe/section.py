@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import Data
 from sframe_unwind.sframe.header import MAGIC_BYTES
@@ -56,9 +56,9 @@ class Section:
         self._index: tuple[list[int], list[Table]] | None = None
 
     @property
-    def abi(self) -> Abi | None:
+    def arch(self) -> Arch | None:
         """The ABI of the first header; ``None`` for an empty section."""
-        return self.tables[0].abi if self.tables else None
+        return self.tables[0].arch if self.tables else None
 
     def functions(self) -> Iterator[Function]:
         """Yield all functions in the order of the section.

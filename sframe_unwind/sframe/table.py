@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from operator import le
 from typing import NamedTuple
 
-from sframe_unwind.arch import ABIS, Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import Data
 from sframe_unwind.sframe import fde as fdes
 from sframe_unwind.sframe import fre, header
-from sframe_unwind.sframe.constants import FdeType, Flag, PcType
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, Flag, PcType
 from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.rules import RuleTable
@@ -60,7 +60,7 @@ class Table:
         self.header: Header = header.decode(data, offset)
         header.check_extent(self.header, len(data), offset)
         self.offset = offset
-        self.abi: Abi = ABIS[self.header.abi]
+        self.arch: Arch = ARCH_BY_ABI[self.header.abi]
         self._data = data
         self._address = address
         self._entries = offset + self.header.fdes_start

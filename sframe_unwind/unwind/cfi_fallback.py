@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Callable
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch
 from sframe_unwind.errors import StepError
-from sframe_unwind.unwind.step import ReadRegister, ReadWord, step
+from sframe_unwind.memory import ReadRegister, ReadWord
+from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind.walk import Registers, UnwindResult
 from sframe_unwind.unwind_rule import UNDEFINED
 
@@ -24,12 +25,12 @@ class CfiFallback:
 
     def __init__(
         self,
-        abi: Abi,
+        arch: Arch,
         find: Callable[[int], CfiMatch | None],
         read_word: ReadWord,
         pac_mask: int | None = None,
     ) -> None:
-        self._abi = abi
+        self._arch = arch
         self._find = find
         self._read_word = read_word
         self._pac_mask = pac_mask
@@ -54,5 +55,5 @@ class CfiFallback:
             raise StepError(f"the CFI at {pc:#x} has the return address in its register, which calls overwrite")
         if rule.fp == UNDEFINED:
             rule = rule._replace(fp=None)  # as libgcc has it: whoever wants it finds what the callee left
-        caller = step(rule, self._abi, sp, fp, self._read_word, read_register, self._pac_mask)
+        caller = step(rule, self._arch, sp, fp, self._read_word, read_register, self._pac_mask)
         return UnwindResult(caller, signal, None, NAME)

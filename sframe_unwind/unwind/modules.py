@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar, Union
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.cfi.section import CfiMatch, CfiSection
 from sframe_unwind.errors import FormatError, SFrameError
@@ -112,16 +112,16 @@ class Module:
         :param modules: those of the process.
         :raises SFrameError: it is unusable, or cannot be read.
         """
-        section, abi = self.section, modules.abi
+        section, arch = self.section, modules.arch
         if self.error:
             raise self.error
         if section is None:
             return NoData("the module has no SFrame section", self)
-        if section.abi not in (None, abi):
-            raise FormatError(f"SFrame for {section.abi and section.abi.name} in a process of {abi.name}")
+        if section.arch not in (None, arch):
+            raise FormatError(f"SFrame for {section.arch and section.arch.name} in a process of {arch.name}")
         match = section.lookup(pc)
         if match is not None:
-            return Found(match.rule, match.function.fde.signal, match, self, needs_registers(match.rule, abi))
+            return Found(match.rule, match.function.fde.signal, match, self, needs_registers(match.rule, arch))
         function = section.find(pc)
         if function is None:
             return NoData("no SFrame function contains the address", self)
@@ -163,7 +163,7 @@ LookupResult = Union[Found, NoData, Unusable]
 class Modules:
     """The modules of one process at one time; make a new one when they change.
 
-    :param abi: of the process; a module for another one is unusable.
+    :param arch: of the process; a module for another one is unusable.
     :param modules: in any order.
     :param report: called once for each module whose data turns out unusable, with one line for the user.
     :param discover: looks for modules that are not among ``modules`` when an address lies in none; see
@@ -174,13 +174,13 @@ class Modules:
 
     def __init__(
         self,
-        abi: Abi,
+        arch: Arch,
         modules: Iterable[Module],
         report: Callable[[str], None] | None = None,
         discover: Callable[[], Iterable[Module]] | None = None,
         run_time: RunTimeCode | None = None,
     ) -> None:
-        self.abi = abi
+        self.arch = arch
         self.run_time = run_time
         if run_time is not None:
             run_time.refresh()
@@ -280,7 +280,7 @@ class Modules:
             cfi_rule = self.cfi_rules[pc]
             if len(self._agreements) >= _CACHE_LIMIT:
                 self._agreements.clear()
-            known = self._agreements[pc] = rule, cfi_rule is not None and agrees(rule, cfi_rule, self.abi)
+            known = self._agreements[pc] = rule, cfi_rule is not None and agrees(rule, cfi_rule, self.arch)
         return known[1]
 
     def _cfi_rule(self, pc: int) -> UnwindRule | None:

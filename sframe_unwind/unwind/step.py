@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError, StepError
+from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
-
-ReadWord = Callable[[int], int]
-"""Reads the 8 bytes at an address in the target's byte order; raises :class:`MemoryReadError`."""
-
-ReadRegister = Callable[[int], int]
-"""Reads a register by its DWARF number; raises :class:`StepError` where the frame does not know it."""
-
-ADDRESS_MASK = (1 << 64) - 1
-WORD = 8
-"""Length in bytes of a word on every ABI of the format."""
 
 
 class Caller(NamedTuple):
@@ -31,7 +23,7 @@ class Caller(NamedTuple):
 
 def step(
     rule: UnwindRule,
-    abi: Abi,
+    arch: Arch,
     sp: int,
     fp: int,
     read_word: ReadWord,
@@ -52,12 +44,12 @@ def step(
     if place is None:
         raise StepError("the return address is undefined: this is the outermost frame")
     base, offset, in_memory = place
-    if base == abi.sp:
+    if base == arch.sp:
         cfa = sp + offset
-    elif base == abi.fp:
+    elif base == arch.fp:
         cfa = fp + offset
     else:
-        cfa = _register(abi, base, read_register) + offset
+        cfa = _register(arch, base, read_register) + offset
     if in_memory:
         cfa = read_word(cfa & ADDRESS_MASK)
     cfa &= ADDRESS_MASK
@@ -65,38 +57,38 @@ def step(
         raise StepError(f"CFA {cfa:#x} is not a multiple of 8")
     place = rule.ra
     if place is None:
-        pc = _return_register(abi, read_register)
+        pc = _return_register(arch, read_register)
     elif place.base == CFA and place.in_memory:
         pc = read_word(cfa + place.offset & ADDRESS_MASK)
     else:
-        pc = value_of(place, abi, cfa, sp, fp, read_word, read_register)
+        pc = value_of(place, arch, cfa, sp, fp, read_word, read_register)
     if rule.ra_signed:
-        pc = abi.strip(pc, abi.pac_mask if pac_mask is None else pac_mask)
+        pc = arch.strip(pc, arch.pac_mask if pac_mask is None else pac_mask)
     place = rule.fp
     if place is not None:
         if place.base == CFA and place.in_memory:
             fp = read_word(cfa + place.offset & ADDRESS_MASK)
         else:
-            fp = value_of(place, abi, cfa, sp, fp, read_word, read_register)
-    return Caller(cfa, pc, cfa + abi.sp_from_cfa & ADDRESS_MASK, fp)
+            fp = value_of(place, arch, cfa, sp, fp, read_word, read_register)
+    return Caller(cfa, pc, cfa + arch.sp_from_cfa & ADDRESS_MASK, fp)
 
 
-def needs_registers(rule: UnwindRule, abi: Abi) -> bool:
+def needs_registers(rule: UnwindRule, arch: Arch) -> bool:
     """Return whether a rule can be carried out only where registers besides SP and FP are known."""
     if rule.cfa is None:
         return False
     places = [place for place in rule[:3] if place is not None]
-    return rule.ra is None or any(place.base not in (CFA, abi.sp, abi.fp) for place in places)
+    return rule.ra is None or any(place.base not in (CFA, arch.sp, arch.fp) for place in places)
 
 
 def other_registers(
-    rule: UnwindRule, abi: Abi, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister
+    rule: UnwindRule, arch: Arch, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister
 ) -> dict[int, int]:
     """Return the caller's values of the further registers that a rule locates, as far as they can be read."""
     values: dict[int, int] = {}
     for number, place in rule.others or ():
         with suppress(MemoryReadError, StepError):
-            values[number] = value_of(place, abi, cfa, sp, fp, read_word, read_register)
+            values[number] = value_of(place, arch, cfa, sp, fp, read_word, read_register)
     return values
 
 
@@ -112,25 +104,25 @@ def check_outward(sp: int, cfa: int, caller_sp: int, innermost: bool) -> None:
         raise StepError(f"CFA {cfa:#x} does not lie outward of SP {sp:#x}")
 
 
-def _register(abi: Abi, number: int, read_register: ReadRegister | None) -> int:
+def _register(arch: Arch, number: int, read_register: ReadRegister | None) -> int:
     if number < CFA:
         raise StepError("a register's value cannot be restored")
     if read_register is None:
         raise StepError(
-            f"{abi.register_name(number)} is wanted, whose value is known only in the innermost frame"
+            f"{arch.register_name(number)} is wanted, whose value is known only in the innermost frame"
             " and behind a signal frame"
         )
     return read_register(number)
 
 
-def _return_register(abi: Abi, read_register: ReadRegister | None) -> int:
-    if abi.ra is None:
-        raise StepError(f"no place for the return address, which {abi.name} always has in memory")
-    return _register(abi, abi.ra, read_register)
+def _return_register(arch: Arch, read_register: ReadRegister | None) -> int:
+    if arch.ra is None:
+        raise StepError(f"no place for the return address, which {arch.name} always has in memory")
+    return _register(arch, arch.ra, read_register)
 
 
 def value_of(
-    place: RegisterRule, abi: Abi, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister | None
+    place: RegisterRule, arch: Arch, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister | None
 ) -> int:
     """Return what a place holds, or is; the parameters are those of :func:`step`.
 
@@ -139,11 +131,11 @@ def value_of(
     """
     if place.base == CFA:
         value = cfa
-    elif place.base == abi.sp:
+    elif place.base == arch.sp:
         value = sp
-    elif place.base == abi.fp:
+    elif place.base == arch.fp:
         value = fp
     else:
-        value = _register(abi, place.base, read_register)
+        value = _register(arch, place.base, read_register)
     value = value + place.offset & ADDRESS_MASK
     return read_word(value) if place.in_memory else value

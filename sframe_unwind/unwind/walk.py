@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Callable, NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError, SFrameError
+from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind.modules import Found, LookupResult, Modules, NoData, Unusable
-from sframe_unwind.unwind.step import Caller, ReadRegister, ReadWord, check_outward, step
+from sframe_unwind.unwind.step import Caller, check_outward, step
 
 MAX_FRAMES = 1_000_000
 """Where a walk ends at the latest, whatever the stack says."""
@@ -89,7 +90,7 @@ class Walk:
 
     def __init__(
         self,
-        abi: Abi,
+        arch: Arch,
         modules: Modules,
         registers: Registers,
         read_word: ReadWord,
@@ -99,7 +100,7 @@ class Walk:
         limit: int = MAX_FRAMES,
         leave: Callable[[int], bool] | None = None,
     ) -> None:
-        self._abi = abi
+        self._arch = arch
         self._modules = modules
         self._registers = registers
         self._read_word = read_word
@@ -114,7 +115,7 @@ class Walk:
         """The particulars of the end, in a few words."""
 
     def __iter__(self) -> Iterator[Frame]:
-        abi, read_word, pac_mask = self._abi, self._read_word, self._pac_mask
+        arch, read_word, pac_mask = self._arch, self._read_word, self._pac_mask
         answers, leave = self._modules.answers, self._leave
         pc, sp, fp = self._registers
         # Of a frame whose registers are all live the pc is where it goes on; of any other it is a return address,
@@ -134,7 +135,7 @@ class Walk:
                     yield Frame(level, pc, sp, fp, None, "sframe", interrupted)
                     return
                 try:
-                    caller = step(rule, abi, sp, fp, read_word, read_register, pac_mask)
+                    caller = step(rule, arch, sp, fp, read_word, read_register, pac_mask)
                     if caller.sp <= sp and not signal:
                         check_outward(sp, caller.cfa, caller.sp, interrupted and caller.pc != pc)
                     unwinder, read_register = "sframe", None

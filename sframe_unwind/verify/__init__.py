@@ -34,15 +34,15 @@ def verify_elf(file: ELFFile, name: str) -> Verdict:
     """
     layout = Layout(file)
     sections = elf.load_from(file, layout=layout)
-    abi = next((section.abi for section in sections if section.abi), None)
-    if abi is None:
+    arch = next((section.arch for section in sections if section.arch), None)
+    if arch is None:
         return Verdict(name, (), 0, (), _sizes(file, layout, sum(end - start for start, end in layout.code)))
     symbols = symbols_of(file, layout)
     with translated("DWARF CFI"):
-        cfi = Cfi(file, abi, layout)
+        cfi = Cfi(file, arch, layout)
         if not cfi.ranges():
             raise FileError("no DWARF CFI to compare with")
-        found = Comparison(sections, abi, cfi, symbols, layout)
+        found = Comparison(sections, arch, cfi, symbols, layout)
     sizes = _sizes(file, layout, found.not_described)
     return Verdict(name, found.functions, found.addresses_compared, tuple(found.disagreements), sizes)
 

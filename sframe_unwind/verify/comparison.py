@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.dwarf.cfi import CfiFunction
 from sframe_unwind.dwarf.file import Cfi
 from sframe_unwind.elf.section_addresses import Layout
@@ -35,12 +35,12 @@ class Comparison:
     :raises FormatError: SFrame or CFI is malformed.
     """
 
-    def __init__(self, sections: list[Section], abi: Abi, cfi: Cfi, symbols: Symbols, layout: Layout) -> None:
-        self._abi = abi
+    def __init__(self, sections: list[Section], arch: Arch, cfi: Cfi, symbols: Symbols, layout: Layout) -> None:
+        self._arch = arch
         self._cfi = cfi
         self._symbols = symbols
         self._layout = layout
-        self._pairs = Pairs(cfi, abi)
+        self._pairs = Pairs(cfi, arch)
         self._version = max(part.header.version for section in sections for part in section.tables)
         self.addresses_compared = 0
         self.disagreements: list[Disagreement] = []
@@ -86,7 +86,7 @@ class Comparison:
                 yield pc, rule
 
     def _dwarf_only(self, key: Range) -> Function:
-        why = reason(self._cfi, next(self._cfi.functions(*key)), self._abi, self._version)
+        why = reason(self._cfi, next(self._cfi.functions(*key)), self._arch, self._version)
         return self._function(key, Outcome.NOT_EXPRESSIBLE if why else Outcome.DWARF_ONLY, why)
 
     def _function(self, key: Range, outcome: Outcome, why: str = "", lines: tuple[Line, ...] = ()) -> Function:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.dwarf.cfi import CfiFunction
 from sframe_unwind.dwarf.expression import UnsupportedExpressionError
 from sframe_unwind.dwarf.file import Cfi
@@ -10,7 +10,7 @@ from sframe_unwind.report.notation import place_words
 from sframe_unwind.unwind_rule import CFA
 
 
-def reason(cfi: Cfi, described: CfiFunction, abi: Abi, version: int) -> str:
+def reason(cfi: Cfi, described: CfiFunction, arch: Arch, version: int) -> str:
     """Return what in a function's CFI SFrame has no words for; empty where all of it could be said.
 
     :param version: of SFrame.
@@ -25,8 +25,8 @@ def reason(cfi: Cfi, described: CfiFunction, abi: Abi, version: int) -> str:
         cfa = rule.cfa
         if cfa is None or version >= 3:
             continue
-        if cfa.in_memory or cfa.base not in (abi.sp, abi.fp):
-            return f"CFA {place_words(cfa, abi)}, for which version {version} has no words"
+        if cfa.in_memory or cfa.base not in (arch.sp, arch.fp):
+            return f"CFA {place_words(cfa, arch)}, for which version {version} has no words"
         if any(place is not None and not (place.base == CFA and place.in_memory) for place in (rule.ra, rule.fp)):
             return f"a value in a register, for which version {version} has no words"
     return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.dwarf.cfi import Row
 from sframe_unwind.dwarf.expression import UnsupportedExpressionError
 from sframe_unwind.dwarf.file import Cfi
@@ -28,9 +28,9 @@ class Pairs:
     :param cfi: where the rows of DWARF come from.
     """
 
-    def __init__(self, cfi: Cfi, abi: Abi) -> None:
+    def __init__(self, cfi: Cfi, arch: Arch) -> None:
         self._cfi = cfi
-        self._abi = abi
+        self._arch = arch
         self._known: dict[tuple[UnwindRule, Row], Pair] = {}
 
     def pair(self, sframe: UnwindRule, row: Row, pc: int) -> Pair:
@@ -57,7 +57,7 @@ class Pairs:
         return Words(self._place(rule.cfa), ra, self._place(rule.fp))
 
     def _place(self, place: RegisterRule | None) -> str:
-        return "unchanged" if place is None else place_words(place, self._abi)
+        return "unchanged" if place is None else place_words(place, self._arch)
 
 
 def _differences(sframe: UnwindRule, dwarf: UnwindRule) -> tuple[str, ...]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sframe_unwind.arch import ABIS, BY_NAME
+from sframe_unwind.arch import BY_NAME
 from sframe_unwind.errors import FormatError
-from sframe_unwind.sframe.constants import AbiNumber, FdeType, Flag
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType, Flag
 from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.unwind_rule import OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
@@ -21,7 +21,7 @@ S390X = AbiNumber.S390X_ENDIAN_BIG
 def rule(abi: AbiNumber, row: str, version: int = 2, ra: int | None = None, fp: int = 0) -> UnwindRule:
     """The rule of a default row, given as hexadecimal digits from its info byte on."""
     fixed_ra = ra if ra is not None else -8 if abi is AMD64 else 0
-    head = Header(ABIS[abi].byteorder, version, Flag(0), abi, fp, fixed_ra, 0, 0, 0, 0, 0, 0)
+    head = Header(ARCH_BY_ABI[abi].byteorder, version, Flag(0), abi, fp, fixed_ra, 0, 0, 0, 0, 0, 0)
     return RuleTable(head, FdeType.DEFAULT)[literal(row)]
 
 
@@ -138,20 +138,20 @@ def test_a_distinct_row_is_one_rule() -> None:
 
 
 def test_names_and_numbers() -> None:
-    assert {abi.name for abi in ABIS.values()} == {"amd64", "aarch64", "aarch64_be", "s390x"}
-    assert BY_NAME["aarch64_be"] is ABIS[AARCH64_BE]
+    assert {abi.name for abi in ARCH_BY_ABI.values()} == {"amd64", "aarch64", "aarch64_be", "s390x"}
+    assert BY_NAME["aarch64_be"] is ARCH_BY_ABI[AARCH64_BE]
     for number, (pc, sp, fp, ra) in {
         AMD64: ("rip", "rsp", "rbp", None),
         AARCH64: ("pc", "sp", "x29", "x30"),
         AARCH64_BE: ("pc", "sp", "x29", "x30"),
         S390X: ("pswa", "r15", "r11", "r14"),
     }.items():
-        abi = ABIS[number]
+        abi = ARCH_BY_ABI[number]
         assert [abi.register_name(register) for register in (abi.pc, abi.sp, abi.fp)] == [pc, sp, fp]
         assert (None if abi.ra is None else abi.register_name(abi.ra)) == ra
-    assert ABIS[AMD64].register_name(10) == "r10"
-    assert ABIS[S390X].register_name(17) == "f2"
-    assert ABIS[AMD64].register_name(99) == "DWARF register 99"
+    assert ARCH_BY_ABI[AMD64].register_name(10) == "r10"
+    assert ARCH_BY_ABI[S390X].register_name(17) == "f2"
+    assert ARCH_BY_ABI[AMD64].register_name(99) == "DWARF register 99"
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_names_and_numbers() -> None:
     ],
 )
 def test_item_20_stripping_a_signed_address(address: int, mask: int, expected: int) -> None:
-    assert ABIS[AARCH64].strip(address, mask) == expected
-    assert ABIS[AARCH64].pac_mask == 0xFF7F_0000_0000_0000
+    assert ARCH_BY_ABI[AARCH64].strip(address, mask) == expected
+    assert ARCH_BY_ABI[AARCH64].pac_mask == 0xFF7F_0000_0000_0000
 
 
 @pytest.mark.parametrize(
@@ -190,5 +190,5 @@ def test_item_20_stripping_a_signed_address(address: int, mask: int, expected: i
     ],
 )
 def test_where_a_direct_call_goes(abi: AbiNumber, code: str, expected: int | None) -> None:
-    assert ABIS[abi].call_target(literal(code), 0x1000) == expected
-    assert len(literal(code)) == ABIS[abi].call_size
+    assert ARCH_BY_ABI[abi].call_target(literal(code), 0x1000) == expected
+    assert len(literal(code)) == ARCH_BY_ABI[abi].call_size

@@ -8,7 +8,7 @@ import pytest
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.arch import BY_NAME, Abi
+from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FormatError
 from tests.image.test_elf_image import libraries
@@ -30,7 +30,7 @@ def pieces(path: Path) -> tuple[SectionData, SectionData | None, list[tuple[int,
         return found[0], found[1], ranges
 
 
-def samples() -> list[tuple[Path, Abi]]:
+def samples() -> list[tuple[Path, Arch]]:
     """Return files of several producers and byte orders."""
     library = next(Path(name) for name in libraries() if "libc" in name)
     built = {
@@ -45,9 +45,9 @@ def samples() -> list[tuple[Path, Abi]]:
 @pytest.mark.parametrize("with_index", [True, False])
 def test_every_boundary_agrees_with_pyelftools(with_index: bool) -> None:
     checked = 0
-    for path, abi in samples():
+    for path, arch in samples():
         frames, index, ranges = pieces(path)
-        eh_frame = CfiSection(frames, index if with_index else None, abi)
+        eh_frame = CfiSection(frames, index if with_index else None, arch)
         probes = {pc for start, end in ranges for pc in (start - 1, start, end - 1, end)}
         for pc in sorted(probes)[:4000]:
             expected = any(start <= pc < end for start, end in ranges)

@@ -62,7 +62,7 @@ def test_the_functions_are_those_that_readelf_prints(abi: str, version: int) -> 
     printed = read_sframe(tools_for(abi, version), file)
     section = load(file)
     assert section.tables[0].header.version == printed.version == version
-    assert section.tables[0].abi.name == abi
+    assert section.tables[0].arch.name == abi
     assert [(f.start, f.fde.size) for f in section.functions()] == [(f.start, f.size) for f in printed.functions]
     assert [f.fde.num_rows for f in section.functions()] == [len(f.rows) for f in printed.functions]
 

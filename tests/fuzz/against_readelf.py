@@ -102,7 +102,7 @@ class Comparison:
         """
         table = section.tables[0]
         head = table.header
-        fixed = head.fixed_fp_offset or (table.abi.ra is not None and head.fixed_ra_offset)
+        fixed = head.fixed_fp_offset or (table.arch.ra is not None and head.fixed_ra_offset)
         moved = head.fde_offset or head.fre_offset != head.num_fdes * FDE_SIZES[head.version]
         return bool(fixed or moved) or (head.version < 3 and head.flags != self._flags)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.arch import Abi, aarch64, amd64, s390x
+from sframe_unwind.arch import Arch, aarch64, amd64, s390x
 from sframe_unwind.cli import main
 from sframe_unwind.report.notation import Cells, cells, words
 from sframe_unwind.sframe import header as headers
@@ -99,12 +99,12 @@ def test_readelf_prints_the_same(
 WORDS = [
     (
         UnwindRule(RegisterRule(7, 16, False), RegisterRule(CFA, -8, True), RegisterRule(CFA, -16, True)),
-        amd64.ABI,
+        amd64.ARCH,
         ["CFA = rsp + 16", "return address in memory at CFA - 8", "rbp in memory at CFA - 16"],
     ),
     (
         UnwindRule(RegisterRule(6, -16, True), RegisterRule(CFA, -8, True), RegisterRule(6, 0, True)),
-        amd64.ABI,
+        amd64.ARCH,
         ["CFA in memory at rbp - 16", "return address in memory at CFA - 8", "rbp in memory at rbp"],
     ),
     (
@@ -114,20 +114,20 @@ WORDS = [
     ),
     (
         UnwindRule(RegisterRule(15, 160, False), RegisterRule(16, 0, False), RegisterRule(17, 0, False)),
-        s390x.ABI,
+        s390x.ARCH,
         ["CFA = r15 + 160", "return address in f0", "r11 in f2", "caller's r15 = CFA - 160"],
     ),
     (
         UnwindRule(RegisterRule(7, 8, False), RegisterRule(5, 8, False), RegisterRule(CFA, 8, False)),
-        amd64.ABI,
+        amd64.ARCH,
         ["CFA = rsp + 8", "return address = rdi + 8", "rbp = CFA + 8"],
     ),
-    (OUTERMOST, amd64.ABI, ["return address undefined: the outermost frame"]),
+    (OUTERMOST, amd64.ARCH, ["return address undefined: the outermost frame"]),
 ]
 
 
 @pytest.mark.parametrize(("rule", "abi", "said"), WORDS)
-def test_words(rule: UnwindRule, abi: Abi, said: list[str]) -> None:
+def test_words(rule: UnwindRule, abi: Arch, said: list[str]) -> None:
     assert words(rule, abi, PauthKey.B) == said
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.arch.amd64 import ABI
+from sframe_unwind.arch.amd64 import ARCH
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.runtime_code.source import RunTimeCode
 from sframe_unwind.unwind.modules import Found, Modules
@@ -40,8 +40,8 @@ class Memory:
     def modules(self, lines: list[str]) -> Modules:
         """The modules of the process."""
         symbols = {"__jit_debug_descriptor": [DESCRIPTOR]}
-        run_time = RunTimeCode(ABI, self.read, lambda name: symbols.get(name, []), lines.append)
-        return Modules(ABI, [], lines.append, run_time=run_time)
+        run_time = RunTimeCode(ARCH, self.read, lambda name: symbols.get(name, []), lines.append)
+        return Modules(ARCH, [], lines.append, run_time=run_time)
 
 
 def placed(path: Path) -> bytes:

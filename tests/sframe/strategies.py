@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from sframe_unwind.arch import ABIS
-from sframe_unwind.sframe.constants import AbiNumber, FdeType, Flag, PauthKey, PcType
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType, Flag, PauthKey, PcType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, TableSpec, usual_table
 from sframe_unwind.sframe.encode_rule import function as function_from_rules
+from sframe_unwind.sframe.row_context import cfa_offset
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
 
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
@@ -79,7 +79,7 @@ def nonzero(values: Any) -> Any:
 
 def default_rules(version: int, abi: AbiNumber) -> Any:
     """Rules that default rows can say."""
-    registers = ABIS[abi]
+    registers = ARCH_BY_ABI[abi]
     words = st.one_of(_SMALL, _OFFSETS)
     base = st.sampled_from([registers.sp, registers.fp])
     saved = nonzero(words).map(saved_at_cfa)
@@ -102,10 +102,10 @@ def default_rules(version: int, abi: AbiNumber) -> Any:
 
 def flexible_rules(abi: AbiNumber) -> Any:
     """Rules that flexible rows can say."""
-    registers = ABIS[abi]
+    registers = ARCH_BY_ABI[abi]
     words = st.one_of(_SMALL, _OFFSETS)
     number = st.one_of(st.integers(0, 33), st.integers(0, (1 << 29) - 1))
-    cfa = st.builds(RegisterRule, number, words.map(registers.cfa_offset), st.booleans())
+    cfa = st.builds(RegisterRule, number, words.map(lambda word: cfa_offset(registers, word)), st.booleans())
     place = st.one_of(
         st.builds(RegisterRule, number, words, st.booleans()),
         st.builds(RegisterRule, st.just(CFA), words, st.just(True)),

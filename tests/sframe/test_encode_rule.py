@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sframe_unwind.arch import ABIS
 from sframe_unwind.errors import EncodeError
-from sframe_unwind.sframe.constants import AbiNumber, FdeType
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType
 from sframe_unwind.sframe.encode import SectionSpec, TableSpec, encode, usual_table
 from sframe_unwind.sframe.encode_rule import function, row
 from sframe_unwind.sframe.section import Section
@@ -199,7 +198,7 @@ def test_a_function_that_no_row_can_say() -> None:
 def test_what_default_rows_cannot_say(version: int, abi: AbiNumber, rule: UnwindRule, message: str) -> None:
     with pytest.raises(EncodeError) as caught:
         row(usual_table(version, abi), 0x20, rule)
-    assert str(caught.value) == f"row at 0x20: default row of {ABIS[abi].name}, version {version}: {message}"
+    assert str(caught.value) == f"row at 0x20: default row of {ARCH_BY_ABI[abi].name}, version {version}: {message}"
 
 
 @pytest.mark.parametrize(
@@ -247,7 +246,7 @@ def test_what_default_rows_cannot_say(version: int, abi: AbiNumber, rule: Unwind
 def test_what_flexible_rows_cannot_say(version: int, abi: AbiNumber, rule: UnwindRule, message: str) -> None:
     with pytest.raises(EncodeError) as caught:
         row(usual_table(version, abi), 0x20, rule, FdeType.FLEX)
-    assert str(caught.value) == f"row at 0x20: flexible row of {ABIS[abi].name}, version {version}: {message}"
+    assert str(caught.value) == f"row at 0x20: flexible row of {ARCH_BY_ABI[abi].name}, version {version}: {message}"
 
 
 def test_a_default_row_needs_the_fixed_offset_of_amd64() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sframe_unwind.arch import ABIS
 from sframe_unwind.errors import FormatError
-from sframe_unwind.sframe.constants import AbiNumber, FdeType, Flag
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType, Flag
 from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
@@ -20,7 +19,7 @@ S390X = AbiNumber.S390X_ENDIAN_BIG
 def rule(abi: AbiNumber, row: str, fp: int = 0) -> UnwindRule:
     """The rule of a flexible row, given as annotated bytes from its info byte on."""
     ra = -8 if abi is AMD64 else 0
-    head = Header(ABIS[abi].byteorder, 3, Flag(4), abi, fp, ra, 0, 0, 0, 0, 0, 0)
+    head = Header(ARCH_BY_ABI[abi].byteorder, 3, Flag(4), abi, fp, ra, 0, 0, 0, 0, 0, 0)
     return RuleTable(head, FdeType.FLEX)[literal(row)]
 
 

@@ -35,7 +35,7 @@ def starts(section: Section) -> list[int]:
 
 def test_item_01_an_empty_section_is_no_data() -> None:
     section = Section(b"", ADDRESS)
-    assert (section.tables, section.rest, section.abi, section.size) == ([], None, None, 0)
+    assert (section.tables, section.rest, section.arch, section.size) == ([], None, None, 0)
     assert section.lookup(ADDRESS) is None
     assert section.find(ADDRESS) is None
     assert section.covered() == 0
@@ -47,7 +47,7 @@ def test_item_01_an_empty_section_is_no_data() -> None:
 def test_item_01_a_header_without_functions_covers_nothing(version: int, abi: AbiNumber) -> None:
     section = Section(encode(SectionSpec(ADDRESS, (usual_table(version, abi),))), ADDRESS)
     assert section.rest is None
-    assert section.abi is not None
+    assert section.arch is not None
     assert len(section.tables[0]) == 0
     assert section.lookup(ADDRESS) is None
     assert section.covered() == 0

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from sframe_unwind.arch import ABIS
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.memory import LazyBytes
-from sframe_unwind.sframe.constants import AbiNumber
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Found, Module, Modules, NoData, Unusable
 from tests.unwind.world import CODE, module, sp_based
 
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
-ABI = ABIS[AMD64]
+ABI = ARCH_BY_ABI[AMD64]
 
 
 def one_function() -> Module:
@@ -60,7 +59,9 @@ def test_unreadable_section_is_reported_once() -> None:
 
 
 def test_section_for_another_abi_is_not_used() -> None:
-    foreign = module(AbiNumber.S390X_ENDIAN_BIG, {(CODE, 0x40): [(0, sp_based(ABIS[AbiNumber.S390X_ENDIAN_BIG], 160))]})
+    foreign = module(
+        AbiNumber.S390X_ENDIAN_BIG, {(CODE, 0x40): [(0, sp_based(ARCH_BY_ABI[AbiNumber.S390X_ENDIAN_BIG], 160))]}
+    )
     answer = Modules(ABI, [foreign]).answers[CODE]
     assert isinstance(answer, Unusable)
     assert isinstance(answer.error, FormatError)

@@ -6,7 +6,7 @@ from typing import Callable
 
 import pytest
 
-from sframe_unwind.arch import BY_NAME, Abi
+from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
 from sframe_unwind.unwind.step import Caller, check_outward, needs_registers, step
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
@@ -39,7 +39,7 @@ def no_memory(address: int) -> int:
     raise AssertionError(f"nothing may be read, but {address:#x} was")
 
 
-def at_sp(abi: Abi, offset: int) -> RegisterRule:
+def at_sp(abi: Arch, offset: int) -> RegisterRule:
     return RegisterRule(abi.sp, offset, False)
 
 
@@ -98,7 +98,7 @@ def test_item_19_s390x_leaf_with_its_registers_in_others() -> None:
         (AMD64, UnwindRule(at_sp(AMD64, 8), RegisterRule(3, 0, True), None), "rbx"),
     ],
 )
-def test_item_18_registers_are_known_in_the_innermost_frame_only(abi: Abi, rule: UnwindRule, register: str) -> None:
+def test_item_18_registers_are_known_in_the_innermost_frame_only(abi: Arch, rule: UnwindRule, register: str) -> None:
     anything = dict.fromkeys(range(SP_VALUE - 512, SP_VALUE + 512, 8), 0x1000)
     with pytest.raises(StepError) as caught:
         step(rule, abi, SP_VALUE, FP_VALUE, memory(anything))
@@ -117,7 +117,7 @@ def test_item_18_registers_are_known_in_the_innermost_frame_only(abi: Abi, rule:
         (S390X, OUTERMOST),
     ],
 )
-def test_item_18_rules_that_do_with_sp_and_fp(abi: Abi, rule: UnwindRule) -> None:
+def test_item_18_rules_that_do_with_sp_and_fp(abi: Arch, rule: UnwindRule) -> None:
     assert not needs_registers(rule, abi)
 
 
@@ -185,7 +185,7 @@ def test_item_20_a_signed_return_address_in_its_register() -> None:
 
 
 @pytest.mark.parametrize("abi", [AMD64, AARCH64, S390X])
-def test_item_14_there_is_no_step_out_of_the_outermost_frame(abi: Abi) -> None:
+def test_item_14_there_is_no_step_out_of_the_outermost_frame(abi: Arch) -> None:
     with pytest.raises(StepError, match="the return address is undefined: this is the outermost frame"):
         step(OUTERMOST, abi, SP_VALUE, FP_VALUE, no_memory, registers({}))
 

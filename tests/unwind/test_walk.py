@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sframe_unwind.arch import ABIS
-from sframe_unwind.sframe.constants import AbiNumber
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 from sframe_unwind.unwind.step import Caller
@@ -20,7 +19,7 @@ F, G, START = CODE, CODE + 0x100, CODE + 0x200
 
 def three_functions(abi: AbiNumber = AMD64) -> Module:
     """f and g have frames of 16 bytes, start is outermost."""
-    rule = sp_based(ABIS[abi], 16, ra_at=-8)
+    rule = sp_based(ARCH_BY_ABI[abi], 16, ra_at=-8)
     return module(abi, {(F, 0x100): [(0, rule)], (G, 0x100): [(0, rule)], (START, 0x100): [(0, OUTERMOST)]})
 
 
@@ -44,7 +43,7 @@ def test_complete_walk_ends_at_the_outermost_frame() -> None:
 
 def test_item_15_caller_is_looked_up_at_pc_minus_1() -> None:
     """The call is f's last instruction: the return address is the first of g, which has no row that says 16."""
-    abi = ABIS[AMD64]
+    abi = ARCH_BY_ABI[AMD64]
     noreturn = module(
         AMD64,
         {
@@ -62,7 +61,7 @@ def test_item_15_caller_is_looked_up_at_pc_minus_1() -> None:
 
 
 def test_item_15_interrupted_frame_is_looked_up_at_its_pc() -> None:
-    abi = ABIS[AMD64]
+    abi = ARCH_BY_ABI[AMD64]
     with_trampoline = module(
         AMD64,
         {
@@ -80,7 +79,7 @@ def test_item_15_interrupted_frame_is_looked_up_at_its_pc() -> None:
 
 
 def test_item_18_return_register_only_in_the_innermost_frame() -> None:
-    abi = ABIS[AARCH64]
+    abi = ARCH_BY_ABI[AARCH64]
     leaf = module(AARCH64, {(F, 0x100): [(0, sp_based(abi, 16))], (G, 0x100): [(0, sp_based(abi, 16))]})
     frames, ended = walk(AARCH64, [leaf], Registers(F, STACK, 0), Memory({}), others={30: G + 8})
     assert [frame.pc for frame in frames] == [F, G + 8]
@@ -89,7 +88,7 @@ def test_item_18_return_register_only_in_the_innermost_frame() -> None:
 
 
 def test_item_21_leaf_with_an_untouched_stack() -> None:
-    abi = ABIS[AARCH64]
+    abi = ARCH_BY_ABI[AARCH64]
     rules = {(F, 0x100): [(0, sp_based(abi, 0))], (START, 0x100): [(0, OUTERMOST)]}
     frames, ended = walk(AARCH64, [module(AARCH64, rules)], Registers(F, STACK, 0), Memory({}), others={30: START + 4})
     assert [frame.cfa for frame in frames] == [STACK, None]
@@ -104,7 +103,7 @@ def test_item_22_no_fde_is_not_the_end_of_the_stack() -> None:
 
 def test_item_23_cycle_ends() -> None:
     """f's CFA is its own SP: without the guard the walk would stay there."""
-    abi = ABIS[AARCH64]
+    abi = ARCH_BY_ABI[AARCH64]
     rules = {(F, 0x100): [(0, sp_based(abi, 0, ra_at=0))]}
     memory = Memory({STACK: F + 4})
     frames, ended = walk(AARCH64, [module(AARCH64, rules)], Registers(F + 4, STACK, 0), memory)
@@ -199,7 +198,7 @@ def test_item_27_deep_recursion_in_bounded_memory() -> None:
 
 
 def test_s390x_callers_sp_lies_below_the_cfa() -> None:
-    abi = ABIS[S390X]
+    abi = ARCH_BY_ABI[S390X]
     rule = sp_based(abi, 160 + 80, fp_at=-72, ra_at=-48)
     rules = {(F, 0x100): [(0, rule)], (START, 0x100): [(0, OUTERMOST)]}
     memory = Memory({STACK + 240 - 48: START + 6, STACK + 240 - 72: 0x55})

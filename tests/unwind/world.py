@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sframe_unwind.arch import ABIS, Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.sframe.constants import AbiNumber
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
 from sframe_unwind.sframe.encode import FunctionSpec, SectionSpec, encode, usual_table
 from sframe_unwind.sframe.encode_rule import function
 from sframe_unwind.sframe.section import Section
@@ -38,7 +38,7 @@ def module(
     return Module("made-up", [(CODE, CODE + 0x10000)], lambda: Section(data, SECTION))
 
 
-def sp_based(abi: Abi, offset: int, fp_at: int | None = None, ra_at: int | None = None) -> UnwindRule:
+def sp_based(abi: Arch, offset: int, fp_at: int | None = None, ra_at: int | None = None) -> UnwindRule:
     """Return a rule with ``CFA = SP + offset``, RA and FP in memory at CFA plus the offsets."""
     ra = saved_at_cfa(-8) if abi.ra is None else (None if ra_at is None else saved_at_cfa(ra_at))
     return UnwindRule(RegisterRule(abi.sp, offset, False), ra, None if fp_at is None else saved_at_cfa(fp_at))
@@ -72,8 +72,8 @@ def walk(
     :param others: the other registers of the innermost frame.
     """
     steps = Walk(
-        ABIS[abi],
-        Modules(ABIS[abi], modules),
+        ARCH_BY_ABI[abi],
+        Modules(ARCH_BY_ABI[abi], modules),
         registers,
         memory,
         read_register=(others or {}).__getitem__,

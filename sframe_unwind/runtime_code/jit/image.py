@@ -8,10 +8,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FileError, NoSFrameError, SFrameError
-from sframe_unwind.image.elf_image import ReadMemory
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.jit.stream import MemoryStream
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
@@ -20,10 +20,10 @@ from sframe_unwind.unwind.modules import Module
 class JitImage(Module):
     """An image with its ``.sframe``, ``.eh_frame`` and symbols."""
 
-    def __init__(self, name: str, elf: Any, stream: MemoryStream, abi: Abi) -> None:
+    def __init__(self, name: str, elf: Any, stream: MemoryStream, arch: Arch) -> None:
         self._elf = elf
         self._stream = stream
-        self._abi = abi
+        self._arch = arch
         self._named: Any = None
         super().__init__(name, _code_ranges(elf), self._open, self._open_cfi)
 
@@ -77,7 +77,7 @@ class JitImage(Module):
             }
         if ".eh_frame" not in pieces:
             return None
-        return CfiSection(pieces[".eh_frame"], pieces.get(".eh_frame_hdr"), self._abi)
+        return CfiSection(pieces[".eh_frame"], pieces.get(".eh_frame_hdr"), self._arch)
 
 
 def _code_ranges(elf: Any) -> list[tuple[int, int]]:
@@ -91,7 +91,7 @@ def _code_ranges(elf: Any) -> list[tuple[int, int]]:
     ]
 
 
-def open_image(read: ReadMemory, address: int, size: int, abi: Abi) -> JitImage:
+def open_image(read: ReadMemory, address: int, size: int, arch: Arch) -> JitImage:
     """Open the ELF file at an address.
 
     :raises FileError: there is none, or pyelftools is not there to read it.
@@ -104,4 +104,4 @@ def open_image(read: ReadMemory, address: int, size: int, abi: Abi) -> JitImage:
     stream = MemoryStream(read, address, size)
     name = f"JIT image at {address:#x}"
     with parsed(stream, name) as elf:  # type: ignore[arg-type]  # pyelftools reads, seeks and tells
-        return JitImage(name, elf, stream, abi)
+        return JitImage(name, elf, stream, arch)

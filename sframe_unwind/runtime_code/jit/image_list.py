@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from typing import Callable, NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import RangeMap
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError, SFrameError
-from sframe_unwind.image.elf_image import ReadMemory
-from sframe_unwind.runtime_code.index import RangeIndex
+from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
 from sframe_unwind.runtime_code.jit.image import JitImage, open_image
 
 _VERSION = 1
@@ -31,22 +31,22 @@ class JitList:
 
     :param read: reads the memory of the process, as it is now.
     :param address: of the descriptor.
-    :param abi: of the process.
+    :param arch: of the process.
     :param report: takes one line about damage.
     """
 
-    def __init__(self, read: ReadMemory, address: int, abi: Abi, report: Callable[[str], None]) -> None:
-        mark = "<" if abi.byteorder == "little" else ">"
+    def __init__(self, read: ReadMemory, address: int, arch: Arch, report: Callable[[str], None]) -> None:
+        mark = STRUCT_MARKS[arch.byteorder]
         self._read = read
         self._address = address
-        self._abi = abi
+        self._arch = arch
         self._report = report
         self._descriptor = struct.Struct(mark + "I12xQ")
         """version, first_entry"""
         self._entry = struct.Struct(mark + "Q8xQQ")
         """next_entry, symfile_addr, symfile_size"""
         self._images: dict[_Code, JitImage | None] = {}
-        self._index: RangeIndex[JitImage] = RangeIndex(())
+        self._index: RangeMap[JitImage] = RangeMap(())
 
     def refresh(self) -> bool:
         """Open the images that are new and drop those that are gone or replaced; return whether there were any.
@@ -61,7 +61,7 @@ class JitList:
         if images == self._images:
             return False
         self._images = images
-        self._index = RangeIndex(
+        self._index = RangeMap(
             (start, end, image) for image in images.values() if image for start, end in image.ranges
         )
         return True
@@ -97,7 +97,7 @@ class JitList:
         try:
             if not 0 < code.size <= MAX_SIZE:
                 raise FormatError(f"it has {code.size:,} bytes, expected 1 to {MAX_SIZE:,}")
-            return open_image(self._read, code.address, code.size, self._abi)
+            return open_image(self._read, code.address, code.size, self._arch)
         except SFrameError as error:
             self._report(f"the JIT image at {code.address:#x} is not used: {error}")
             return None

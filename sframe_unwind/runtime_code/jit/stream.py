@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.image.elf_image import ReadMemory
+from sframe_unwind.memory import ReadMemory
 
 _CHUNK = 4096
 

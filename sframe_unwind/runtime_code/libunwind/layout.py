@@ -6,6 +6,8 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
+from sframe_unwind.memory import STRUCT_MARKS
+
 
 class Format(IntEnum):
     """``unw_dyn_info_format_t``: what an entry's unwind info is."""
@@ -36,7 +38,7 @@ class Structures:
     """
 
     def __init__(self, byteorder: str) -> None:
-        mark = "<" if byteorder == "little" else ">"
+        mark = STRUCT_MARKS[byteorder]
         self.head = struct.Struct(mark + "IIQ")
         """``unw_dyn_info_list_t``: version, generation, first."""
         self.links = struct.Struct(mark + "QQQQ")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Callable, NamedTuple
 
 from sframe_unwind.errors import FormatError, MemoryReadError
-from sframe_unwind.image.elf_image import ReadMemory
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.libunwind.layout import Entry, Structures
 
 MAX_ENTRIES = 200_000

@@ -5,19 +5,21 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.cfi.index import search_table
 from sframe_unwind.cfi.records import Records
 from sframe_unwind.errors import FormatError
-from sframe_unwind.image.elf_image import ReadMemory, lazy_memory
+from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, lazy_memory, read_c_string
 from sframe_unwind.runtime_code.libunwind.layout import Entry, Format, Structures
 from sframe_unwind.runtime_code.libunwind.match import Procedure, RunTimeMatch
 from sframe_unwind.runtime_code.libunwind.regions import read_regions
 from sframe_unwind.runtime_code.libunwind.rows import Alias, Row, build_rows
-from sframe_unwind.runtime_code.libunwind.strings import read_string
 from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData
-from sframe_unwind.unwind.step import ADDRESS_MASK, WORD, needs_registers
+from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import UnwindRule
 
+_MAX_NAME = 1024
+"""Bytes; a longer name is cut."""
 MAX_TABLE = 1 << 28
 """Bytes; a table that is longer is taken for damaged."""
 _MAX_DEPTH = 8
@@ -38,7 +40,7 @@ class Registered(Module):
         self.entry = entry
         self._read = read
         self._structures = structures
-        self.registered_name = read_string(read, structures.table.unpack(entry.union)[0])
+        self.registered_name = read_c_string(read, structures.table.unpack(entry.union)[0], _MAX_NAME)
         """Empty where it has none."""
         self.kind = f"unwind info of {self.registered_name or hex(entry.start)}"
         super().__init__("run-time code", [(entry.start, entry.end)], lambda: None)
@@ -53,7 +55,7 @@ class Registered(Module):
         """Return the answer for a pc that a rule was found for."""
         procedure = Procedure(start, end, self.registered_name, f"{self.what} at {self.entry.address:#x}")
         match = RunTimeMatch(procedure, row_start, rule)
-        return Found(rule, signal, match, self, needs_registers(rule, modules.abi))
+        return Found(rule, signal, match, self, needs_registers(rule, modules.arch))
 
 
 class UnknownFormat(Registered):
@@ -100,7 +102,7 @@ class RegisteredProcedure(Registered):
             *_, first = self._structures.procedure.unpack_from(self.entry.union)
             regions = read_regions(self._read, self._structures, first)
             start, end = self.ranges[0]
-            rows = build_rows(modules.abi, regions, end - start, lambda address: _resolve(address, modules))
+            rows = build_rows(modules.arch, regions, end - start, lambda address: _resolve(address, modules))
             self._known = [offset for offset, _ in rows], rows
         return self._known
 
@@ -124,19 +126,19 @@ class RegisteredTable(Registered):
         :raises SFrameError: table or FDE are damaged, or cannot be read.
         """
         _, base, length, data = self._structures.table.unpack(self.entry.union)
-        size = length * WORD
+        size = length * WORD_SIZE
         if size > MAX_TABLE:
             raise FormatError(f"the table at {data:#x} has {size:,} bytes, expected at most {MAX_TABLE:,}")
         at = pc - self.entry.load_offset & ADDRESS_MASK
-        mark = "<" if modules.abi.byteorder == "little" else ">"
+        mark = STRUCT_MARKS[modules.arch.byteorder]
         record = search_table(lazy_memory(self._read, data, size), 0, size // _TABLE_ENTRY, base, mark, at)
         if record is not None:
             # The FDEs lie anywhere in memory: a section that is all of it, as far as Python can count.
             memory = lazy_memory(self._read, 0, sys.maxsize)
-            fde = Records(memory, 0, modules.abi, data_base=base).fde(record & ADDRESS_MASK)
+            fde = Records(memory, 0, modules.arch, data_base=base).fde(record & ADDRESS_MASK)
             if fde.start <= at < fde.end:
                 function, bias = fde.decode(), pc - at
-                rule, offset = function.rule_at(at, modules.abi), function.row_offset(at)
+                rule, offset = function.rule_at(at, modules.arch), function.row_offset(at)
                 return self.covered(fde.start + bias, offset, fde.end + bias, rule, function.cie.signal, modules)
         return NoData("no FDE of the table contains the address", self)
 

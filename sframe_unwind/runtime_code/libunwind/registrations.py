@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Callable
 
+from sframe_unwind.address import RangeMap
 from sframe_unwind.errors import MemoryReadError, SFrameError
-from sframe_unwind.image.elf_image import ReadMemory
-from sframe_unwind.runtime_code.index import RangeIndex
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.libunwind.layout import Structures
 from sframe_unwind.runtime_code.libunwind.listing import Head, read_entries, read_entry, read_head
 from sframe_unwind.runtime_code.libunwind.registered import Registered, registered
@@ -28,7 +29,7 @@ class UnwindList:
         self._report = report
         self._head: Head | None = None
         self._settled = False
-        self._index: RangeIndex[int] = RangeIndex(())
+        self._index: RangeMap[int] = RangeMap(())
         self._modules: dict[tuple[int, int, int], Registered] = {}
 
     def refresh(self) -> bool:
@@ -45,7 +46,7 @@ class UnwindList:
             self._head = head
             return False
         self._head = head
-        self._index = RangeIndex(entries)
+        self._index = RangeMap(entries)
         self._modules.clear()
         return True
 
@@ -56,7 +57,7 @@ class UnwindList:
 
     def modules(self, limit: int) -> list[Registered]:
         """Return the first registrations in the order of their addresses."""
-        modules = (self._module(found) for found in self._index.first(limit))
+        modules = (self._module(found) for found in islice(self._index, limit))
         return [module for module in modules if module is not None]
 
     def __len__(self) -> int:

@@ -7,12 +7,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Callable, NamedTuple, Union
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 from sframe_unwind.runtime_code.libunwind.layout import Tag
 from sframe_unwind.runtime_code.libunwind.regions import Directive, Region
 from sframe_unwind.runtime_code.libunwind.state import Machine, State
-from sframe_unwind.unwind.step import ADDRESS_MASK
 from sframe_unwind.unwind_rule import UnwindRule
 
 INDEX_UNIT = {"aarch64": 4, "aarch64_be": 4}
@@ -85,10 +85,10 @@ class _Region:
 
 
 class _Builder:
-    def __init__(self, abi: Abi, resolve: Resolve) -> None:
-        self._abi = abi
-        self._machine = Machine(abi)
-        self._unit = INDEX_UNIT.get(abi.name, 1)
+    def __init__(self, arch: Arch, resolve: Resolve) -> None:
+        self._arch = arch
+        self._machine = Machine(arch)
+        self._unit = INDEX_UNIT.get(arch.name, 1)
         self._resolve = resolve
         self._labels: dict[int, tuple[State, tuple[State, ...]]] = {}
         self.rows: list[Row] = []
@@ -130,7 +130,7 @@ class _Builder:
         return running.end(), running.frames()
 
     def _moves_sp(self, directive: Directive) -> bool:
-        return directive.tag is Tag.ADD and directive.register == self._abi.sp
+        return directive.tag is Tag.ADD and directive.register == self._arch.sp
 
     def _carry_out(self, running: _Region, directive: Directive) -> None:
         machine, (tag, number, _, value) = self._machine, directive
@@ -176,13 +176,13 @@ def _ordered(directives: Sequence[Directive]) -> list[tuple[int, Directive]]:
     return sorted(timed, key=itemgetter(0))
 
 
-def build_rows(abi: Abi, regions: Sequence[Region], size: int, resolve: Resolve) -> list[Row]:
+def build_rows(arch: Arch, regions: Sequence[Region], size: int, resolve: Resolve) -> list[Row]:
     """Return the rows of a procedure.
 
     :param size: length of the procedure in bytes.
     :param resolve: for ``ALIAS``.
     :raises FormatError: a directive cannot hold where it stands.
     """
-    builder = _Builder(abi, resolve)
+    builder = _Builder(arch, resolve)
     builder.build(regions, size)
     return builder.rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sframe_unwind.arch import Abi
+from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
-from sframe_unwind.unwind.step import WORD
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule, saved_at_cfa
 
 
@@ -34,38 +34,40 @@ class State(NamedTuple):
 class Machine:
     """Carries out single directives on states."""
 
-    def __init__(self, abi: Abi) -> None:
-        self._abi = abi
-        self._ra = abi.pc if abi.ra is None else abi.ra
+    def __init__(self, arch: Arch) -> None:
+        self._arch = arch
+        self._ra = arch.pc if arch.ra is None else arch.ra
 
     def entry(self) -> State:
         """Return the state before a procedure's first instruction."""
         # A call either pushes the return address or leaves it in its register.
-        pushed = self._abi.ra is None
-        sp = self._abi.sp_from_cfa - (WORD if pushed else 0)
-        return State(sp, self._abi.sp, {}, {self._ra: saved_at_cfa(-WORD)} if pushed else {})
+        pushed = self._arch.ra is None
+        sp = self._arch.sp_from_cfa - (WORD_SIZE if pushed else 0)
+        return State(sp, self._arch.sp, {}, {self._ra: saved_at_cfa(-WORD_SIZE)} if pushed else {})
 
     def number(self, register: int) -> int:
         """Return the register that a directive means: pc stands for the return address."""
-        return self._ra if register == self._abi.pc else register
+        return self._ra if register == self._arch.pc else register
 
     def add(self, state: State, register: int, value: int) -> State:
         """``ADD``: a register that holds SP, or a copy of it, moves."""
-        if register == self._abi.sp:
+        if register == self._arch.sp:
             return self._moved(state, None if state.sp is None else state.sp + value)
         if register not in state.copies:
-            raise FormatError(f"ADD to {self._abi.register_name(register)}, which holds no copy of SP")
+            raise FormatError(f"ADD to {self._arch.register_name(register)}, which holds no copy of SP")
         return state._replace(copies={**state.copies, register: state.copies[register] + value})
 
     def save(self, state: State, register: int, target: int) -> State:
         """``SAVE_REG``: the value of a register is in another one as well."""
-        sp = self._abi.sp
+        sp = self._arch.sp
         offset = state.sp if register == sp else state.copies.get(register)
         if register == sp and offset is None:
             raise FormatError("SAVE_REG of SP where its distance from the CFA is not known")
         if target == sp:
             if offset is None:
-                raise FormatError(f"SAVE_REG to SP from {self._abi.register_name(register)}, which holds no copy of it")
+                raise FormatError(
+                    f"SAVE_REG to SP from {self._arch.register_name(register)}, which holds no copy of it"
+                )
             return self._moved(state, offset)
         copies = {number: at for number, at in state.copies.items() if number != target}
         if offset is not None:
@@ -80,14 +82,14 @@ class Machine:
 
     def spill(self, state: State, register: int, offset: int, on_sp: bool) -> State:
         """``SPILL_SP_REL`` and ``SPILL_FP_REL``: a register is in memory."""
-        if register == self._abi.sp:
+        if register == self._arch.sp:
             return state  # the caller's SP follows from the CFA
         if on_sp:
             if state.sp is None:
                 raise FormatError("SPILL_SP_REL where the distance of SP from the CFA is not known")
             place = saved_at_cfa(state.sp + offset)
         else:
-            pointer = self._abi.fp if state.base == self._abi.sp else state.base
+            pointer = self._arch.fp if state.base == self._arch.sp else state.base
             known = state.copies.get(pointer)
             place = RegisterRule(pointer, offset, True) if known is None else saved_at_cfa(known + offset)
         return state._replace(saved={**state.saved, register: place})
@@ -109,7 +111,7 @@ class Machine:
         copies = {number: at for number, at in state.copies.items() if number not in freed}
         return state._replace(
             sp=sp,
-            base=self._abi.sp if state.base in freed else state.base,
+            base=self._arch.sp if state.base in freed else state.base,
             copies=copies,
             saved={number: place for number, place in state.saved.items() if number not in freed},
         )
@@ -117,10 +119,10 @@ class Machine:
     def rule(self, state: State) -> UnwindRule:
         """Return the rule for a state."""
         base = state.base
-        offset = state.sp if base == self._abi.sp else state.copies[base]
+        offset = state.sp if base == self._arch.sp else state.copies[base]
         if offset is None:
             raise FormatError("SP is all that tells the CFA, and its distance is not known")
-        special = (self._ra, self._abi.fp)
+        special = (self._ra, self._arch.fp)
         others = tuple(sorted((number, place) for number, place in state.saved.items() if number not in special))
         ra, fp = map(state.saved.get, special)
         return UnwindRule(RegisterRule(base, -offset, False), ra, fp, others=others if state.whole else None)
@@ -130,10 +132,10 @@ class Machine:
         if rule.cfa is None or rule.cfa.in_memory or rule.ra_signed:
             raise FormatError("ALIAS of code whose rule says more than directives can")
         saved = dict(rule.others or ())
-        for number, place in ((self._ra, rule.ra), (self._abi.fp, rule.fp)):
+        for number, place in ((self._ra, rule.ra), (self._arch.fp, rule.fp)):
             if place is not None:
                 saved[number] = place
-        if rule.cfa.base == self._abi.sp:
+        if rule.cfa.base == self._arch.sp:
             return State(-rule.cfa.offset, rule.cfa.base, {}, saved, rule.others is not None)
         copies = {rule.cfa.base: -rule.cfa.offset}
         return State(None, rule.cfa.base, copies, saved, rule.others is not None)
