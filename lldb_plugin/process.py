@@ -15,6 +15,7 @@ from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError, Step
 from sframe_unwind.image.elf_image import read_image
 from sframe_unwind.memory import ReadMemory, ReadRegister, lazy_memory
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.modules import Module, Modules
 
 _ARCHITECTURES = {
@@ -69,11 +70,7 @@ class Process:
 
     def is_trampoline(self, pc: int) -> bool:
         """Return whether the code at an address returns from a signal handler."""
-        code = self.arch.sigreturn
-        try:
-            return self.read(pc, len(code)) == code
-        except MemoryReadError:
-            return False
+        return signal_frame.is_trampoline(self.arch, self.read, pc)
 
     def register_reader(self, frame: lldb.SBFrame) -> ReadRegister:
         """Return the function that reads a register of a frame by its DWARF number."""

@@ -53,5 +53,7 @@ class Fallback:
     def _guess(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
         is_code = self._objects.is_code
         if interrupted and not is_code(registers.pc):
-            return frame_pointer.unwind_call(self._arch, self._read_word, registers, self._trail.read_register, is_code)
+            return frame_pointer.unwind_bad_call(
+                self._arch, self._read_word, registers, self._trail.read_register, is_code
+            )
         return frame_pointer.unwind(self._arch, self._read_word, registers, is_code)
