@@ -38,6 +38,10 @@ class UnsupportedError(FormatError):
     """Well-formed as far as can be told, but of a version, ABI or kind that is not known here."""
 
 
+class UnsupportedExpressionError(UnsupportedError):
+    """A DWARF expression computes more than a register rule expresses; the message names the operation."""
+
+
 class NoSFrameError(SFrameError):
     """There is no SFrame data where it was looked for."""
 

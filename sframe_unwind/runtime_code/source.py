@@ -28,7 +28,7 @@ class RunTimeCode:
         self._report = report
         lists = find_lists(find, read, arch)
         self._libunwind = [UnwindList(read, address, arch.byteorder, self._report_once) for address in lists]
-        self._jit = [JitList(read, address, arch.byteorder, self._report_once) for address in find(JIT_SYMBOL)]
+        self._jit = [JitList(read, address, arch, self._report_once) for address in find(JIT_SYMBOL)]
         self._lists: Sequence[UnwindList | JitList] = (*self._libunwind, *self._jit)
 
     def refresh(self) -> bool:

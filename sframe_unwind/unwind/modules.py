@@ -5,11 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Callable, NamedTuple, Union
+from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar, Union
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.agreement import agrees
+from sframe_unwind.cfi.section import CfiMatch, CfiSection
 from sframe_unwind.errors import FormatError, SFrameError
-from sframe_unwind.image.eh_frame import EhFrame
 from sframe_unwind.runtime_code.libunwind.match import RunTimeMatch
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match
@@ -18,6 +19,8 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
     from sframe_unwind.runtime_code.source import RunTimeCode
+
+_Known = TypeVar("_Known")
 
 _CACHE_LIMIT = 200_000
 """Distinct pcs to remember; who single-steps through a program for hours must not fill the memory."""
@@ -42,7 +45,7 @@ class Module:
         name: str,
         ranges: Sequence[tuple[int, int]],
         load: Callable[[], Section | None],
-        load_cfi: Callable[[], EhFrame | None] | None = None,
+        load_cfi: Callable[[], CfiSection | None] | None = None,
         code_size: int | None = None,
     ) -> None:
         self.name = name
@@ -63,8 +66,12 @@ class Module:
             return None
 
     @cached_property
-    def _eh_frame(self) -> EhFrame | None:
-        return self._load_cfi() if self._load_cfi else None
+    def cfi(self) -> CfiSection | None:
+        """The ``.eh_frame`` section, ``None`` where there is none or it cannot be opened."""
+        try:
+            return self._load_cfi() if self._load_cfi else None
+        except SFrameError:
+            return None
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether ``.eh_frame`` describes the address; CFI that cannot be read does not."""
@@ -73,9 +80,27 @@ class Module:
     def cfi_record(self, pc: int) -> int | None:
         """Return the address of the FDE in ``.eh_frame`` that contains an address, ``None`` where none can be found."""
         try:
-            return None if self._eh_frame is None else self._eh_frame.record(pc)
+            return None if self.cfi is None else self.cfi.record(pc)
         except SFrameError:
             return None
+
+    def cfi_rule(self, pc: int) -> UnwindRule | None:
+        """Return the rule that ``.eh_frame`` has for an address, with all registers that it locates.
+
+        ``None`` where it has none, or one that cannot be read or is more than a rule can express.
+        """
+        return self._cfi_rules[pc]
+
+    @cached_property
+    def _cfi_rules(self) -> _Cache[UnwindRule | None]:
+        return _Cache(self._read_cfi_rule)
+
+    def _read_cfi_rule(self, pc: int) -> UnwindRule | None:
+        try:
+            found = None if self.cfi is None else self.cfi.match(pc)
+        except SFrameError:
+            return None
+        return None if found is None else found.rule
 
     def run_time_name(self, pc: int) -> str:
         """Return what code at an address was registered as at run time; empty where it has a file, or no name."""
@@ -159,8 +184,11 @@ class Modules:
         self.run_time = run_time
         if run_time is not None:
             run_time.refresh()
-        self.answers = _Answers(self._answer)
+        self.answers = _Cache(self._answer)
         """Lookup address to answer, filled as it is asked: ``answers[pc]``."""
+        self.cfi_rules = _Cache(self._cfi_rule)
+        """Lookup address to what :meth:`cfi_rule` says of it, likewise."""
+        self._agreements: dict[int, tuple[UnwindRule, bool]] = {}
         self._report = report
         self._reported: set[Module | str] = set()
         self._discover = discover
@@ -199,8 +227,14 @@ class Modules:
             if not self._overlaps(module)
         }
         self._take((*self._given, *self._found.values()))
-        self.answers.clear()
+        self._forget()
         return self.find(pc)
+
+    def _forget(self) -> None:
+        """Drop what was found of addresses: they may be another module's now."""
+        self.answers.clear()
+        self.cfi_rules.clear()
+        self._agreements.clear()
 
     def _overlaps(self, module: Module) -> bool:
         """Return whether a module lies where a known one does: it is the same one, which may begin a little earlier."""
@@ -213,16 +247,45 @@ class Modules:
     def look_again(self) -> None:
         """Look once more for modules that came or went: the process has run."""
         if self.run_time is not None and self.run_time.refresh():
-            self.answers.clear()
+            self._forget()
         if self._discover is not None and not self._may_discover:
             self._may_discover = True
             self._take(self._given)
-            self.answers.clear()
+            self._forget()
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether the module at an address has DWARF CFI for it."""
         module = self.find(pc)
         return module is not None and module.has_cfi(pc)
+
+    def cfi_rule(self, pc: int) -> UnwindRule | None:
+        """Return the rule that the module at an address has for it in DWARF CFI; see :meth:`Module.cfi_rule`."""
+        return self.cfi_rules[pc]
+
+    def cfi_match(self, pc: int) -> CfiMatch | None:
+        """Return what the module at an address has for it in DWARF CFI, ``None`` where it has nothing.
+
+        :raises SFrameError: the CFI cannot be read, or is more than a rule can express.
+        """
+        module = self.find(pc)
+        return None if module is None or module.cfi is None else module.cfi.match(pc)
+
+    def cfi_agrees(self, pc: int, rule: UnwindRule) -> bool:
+        """Return whether the CFI for an address gives the same CFA, return address and frame pointer as SFrame's rule.
+
+        :param rule: SFrame's, for this address.
+        """
+        known = self._agreements.get(pc)
+        if known is None or known[0] is not rule:
+            cfi_rule = self.cfi_rules[pc]
+            if len(self._agreements) >= _CACHE_LIMIT:
+                self._agreements.clear()
+            known = self._agreements[pc] = rule, cfi_rule is not None and agrees(rule, cfi_rule, self.arch)
+        return known[1]
+
+    def _cfi_rule(self, pc: int) -> UnwindRule | None:
+        module = self.find(pc)
+        return None if module is None else module.cfi_rule(pc)
 
     def _answer(self, pc: int) -> LookupResult:
         module = self.find(pc)
@@ -238,15 +301,15 @@ class Modules:
             return Unusable(error, module)
 
 
-class _Answers(dict[int, LookupResult]):
+class _Cache(dict[int, _Known]):
     """A dictionary that computes what it lacks: a pc asked for again costs one lookup of the interpreter's own."""
 
-    def __init__(self, compute: Callable[[int], LookupResult]) -> None:
+    def __init__(self, compute: Callable[[int], _Known]) -> None:
         super().__init__()
         self._compute = compute
 
-    def __missing__(self, pc: int) -> LookupResult:
+    def __missing__(self, pc: int) -> _Known:
         if len(self) >= _CACHE_LIMIT:
             self.clear()
-        answer = self[pc] = self._compute(pc)
-        return answer
+        known = self[pc] = self._compute(pc)
+        return known
