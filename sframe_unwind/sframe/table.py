@@ -71,7 +71,7 @@ class Table:
         self._pcrel = relocated or header.starts_are_pcrel(self.header.version, self.header.flags)
         self._fres = offset + self.header.fres_start
         self._fres_end = offset + self.header.fres_end
-        self._rules = {kind: RuleTable(self.header, kind) for kind in FdeType}
+        self._rules = {kind: RuleTable(self.header, kind, offset) for kind in FdeType}
         self._rows: dict[int, tuple[list[int], list[UnwindRule]]] = {}
         self._order: tuple[list[int], list[int]] | None = None
         self._claim_checked = False

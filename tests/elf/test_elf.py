@@ -100,10 +100,10 @@ def test_read_at_once_or_in_pieces(lazy: bool) -> None:
 @pytest.mark.parametrize(
     ("abi", "number", "message"),
     [
-        ("amd64", 2, "SFrame ABI 2 (aarch64) in a little-endian file for EM_X86_64 (section offset 0x4)"),
-        ("aarch64", 3, "SFrame ABI 3 (amd64) in a little-endian file for EM_AARCH64 (section offset 0x4)"),
-        ("aarch64_be", 4, "SFrame ABI 4 (s390x) in a big-endian file for EM_AARCH64 (section offset 0x4)"),
-        ("s390x", 1, "SFrame ABI 1 (aarch64_be) in a big-endian file for EM_S390 (section offset 0x4)"),
+        ("amd64", 2, "SFrame ABI 2 (aarch64) in a little-endian file for EM_X86_64 (.sframe offset 0x4)"),
+        ("aarch64", 3, "SFrame ABI 3 (amd64) in a little-endian file for EM_AARCH64 (.sframe offset 0x4)"),
+        ("aarch64_be", 4, "SFrame ABI 4 (s390x) in a big-endian file for EM_AARCH64 (.sframe offset 0x4)"),
+        ("s390x", 1, "SFrame ABI 1 (aarch64_be) in a big-endian file for EM_S390 (.sframe offset 0x4)"),
     ],
 )
 def test_item_06_abi_against_the_machine(abi: str, number: int, message: str, tmp_path: Path) -> None:

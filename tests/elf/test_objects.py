@@ -92,7 +92,7 @@ def test_item_04_output_of_ld_r_with_misplaced_relocations(abi: str, version: in
     The relocations overwrite rows, so nothing in the section can be trusted.
     """
     made = Objects(abi, version, tmp_path)
-    with pytest.raises(FormatError, match=r"relocation that is not for the start field .*\(section offset 0x"):
+    with pytest.raises(FormatError, match=r"relocation that is not for the start field .*\(\.sframe offset 0x"):
         elf.load(made.link("whole.o", "-r"))
 
 

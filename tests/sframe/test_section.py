@@ -113,7 +113,7 @@ def test_zeros_behind_the_last_table_are_padding(zeros: int) -> None:
 def test_item_03_other_bytes_behind_the_last_table_are_reported() -> None:
     content = one(0x1000)
     section = Section(content + b"\0\0what is this", ADDRESS)
-    expected = f"14 bytes behind the last table are no SFrame header (section offset {len(content):#x})"
+    expected = f"14 bytes behind the last table are no SFrame header (.sframe offset {len(content):#x})"
     assert str(section.rest) == expected
     assert starts(section) == [0x1000]
 
@@ -123,7 +123,7 @@ def test_item_03_a_malformed_second_header_is_reported_and_the_first_read() -> N
     second = content.index(b"\xe2\xde", 1)
     section = Section(content[: second + 2] + b"\x09" + content[second + 3 :], ADDRESS)
     message = f"{len(content) - second} bytes behind the last table: unknown SFrame version 9, expected 1, 2 or 3"
-    assert str(section.rest) == f"{message} (section offset {second + 2:#x})"
+    assert str(section.rest) == f"{message} (.sframe offset {second + 2:#x})"
     assert starts(section) == [0x1000]
     assert section.lookup(0x1000) is not None
     assert section.lookup(0x2000) is None
@@ -180,7 +180,7 @@ def test_an_error_names_the_function_and_its_place() -> None:
     section = Section(bytes(content), ADDRESS)
     with pytest.raises(FormatError) as caught:
         section.lookup(0x1000)
-    expected = f"function at 0x1000: row 0: info byte 0x60 has the invalid word size 3 (section offset {row + 1:#x})"
+    expected = f"function at 0x1000: row 0: info byte 0x60 has the invalid word size 3 (.sframe offset {row + 1:#x})"
     assert str(caught.value) == expected
 
 
@@ -197,8 +197,19 @@ def test_an_error_in_one_function_leaves_the_others() -> None:
 def test_item_07_a_row_that_means_nothing_names_its_function() -> None:
     table = usual_table(2, AMD64, [FunctionSpec(0x1000, 16, (RowSpec(0, 7, (8, 8, 8)),))])
     section = Section(encode(SectionSpec(ADDRESS, (table,))), ADDRESS)
-    with pytest.raises(FormatError, match=r"function at 0x1000: AMD64 row with 3 data words.*\(section offset 0x30\)"):
+    with pytest.raises(FormatError, match=r"function at 0x1000: AMD64 row with 3 data words.*\(\.sframe offset 0x30\)"):
         section.lookup(0x1000)
+
+
+def test_an_error_in_the_second_header_names_its_own_offset() -> None:
+    rows = (RowSpec(0, 3, (8,)),)
+    first = usual_table(2, AMD64, [FunctionSpec(0x1000, 16, rows)])
+    second = usual_table(2, AMD64, [FunctionSpec(0x2000, 16, rows)])._replace(fixed_ra_offset=0)
+    section = Section(encode(SectionSpec(ADDRESS, (first, second))), ADDRESS)
+    field = section.tables[1].offset + 6
+    assert field > 6
+    with pytest.raises(FormatError, match=rf"without a fixed return address offset.*\(\.sframe offset {field:#x}\)"):
+        section.lookup(0x2000)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

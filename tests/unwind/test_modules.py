@@ -43,7 +43,7 @@ def test_malformed_section_is_reported_once() -> None:
     assert all(isinstance(answer, Unusable) for answer in answers)
     assert lines == [
         "lib.so: SFrame data not used: no SFrame header:"
-        " expected magic number 0xdee2, found bytes 6e6f (section offset 0x0)"
+        " expected magic number 0xdee2, found bytes 6e6f (.sframe offset 0x0)"
     ]
 
 
