@@ -75,18 +75,24 @@ class Comparison:
         for described in found:
             if isinstance(described, CfiProblem):
                 return self._function(key, Outcome.NOT_COMPARED, described.why)
-            differing += self._differing(function, described)
+            try:
+                dwarf = self._rules.rows(described, *key)
+            except FormatError as error:
+                return self._function(key, Outcome.NOT_COMPARED, str(error))
+            differing += self._differing(function, described, dwarf)
         if not found:
             return self._function(key, Outcome.SFRAME_ONLY, "no CFI")
         if not differing:
             return self._function(key, Outcome.AGREES)
         return self._function(key, Outcome.DISAGREES, lines=tuple(map(self._line, differing)))
 
-    def _differing(self, function: table.Function, described: CfiFunction) -> list[Compared]:
-        """Return what both say at each address at which either changes, if they differ at one of them."""
+    def _differing(self, function: table.Function, described: CfiFunction, dwarf: Rules) -> list[Compared]:
+        """Return what both say at each address at which either changes, if they differ at one of them.
+
+        :param dwarf: the rows of ``described``.
+        """
         low, high = max(function.start, described.start), min(function.end, described.end)
         sframe = _unrolled(function, low, high)
-        dwarf = self._rules.rows(described, low, high)
         whole = function.start == described.start and function.end == described.end
         if whole and sframe == dwarf:
             self.addresses_compared += len(dwarf[0])

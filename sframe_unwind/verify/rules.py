@@ -13,8 +13,8 @@ from sframe_unwind.report.notation import place_words
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 from sframe_unwind.verify.verdict import Words
 
-_MAX_ADDRESSES = 1 << 22
-"""Of one file, for which CFI that is computed from the address is evaluated; a PLT has some ten thousand."""
+_MAX_ADDRESSES = 1 << 19
+"""Of one file, for which CFI that is computed from the address is evaluated: 32,768 entries of a PLT."""
 
 
 class NoRule(NamedTuple):
@@ -47,6 +47,7 @@ class CfiRules:
 
         :param low: the first address that is of interest, which only such rows heed.
         :param high: the address behind the last one.
+        :raises FormatError: there are too many such addresses in the file.
         """
         offsets: list[int] = []
         rules: list[Said] = []
