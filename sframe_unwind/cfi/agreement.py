@@ -16,12 +16,17 @@ def agrees(sframe_rule: UnwindRule, cfi_rule: UnwindRule, arch: Arch) -> bool:
     return (
         sframe_rule.cfa == cfi_rule.cfa
         and sframe_rule.ra_signed == cfi_rule.ra_signed
-        and (sframe_rule.ra == cfi_rule.ra or _same(sframe_rule.ra, cfi_rule.ra, arch.ra))
-        and (sframe_rule.fp == cfi_rule.fp or _same(sframe_rule.fp, cfi_rule.fp, arch.fp))
+        and same_value(sframe_rule.ra, cfi_rule.ra, arch.ra)
+        and same_value(sframe_rule.fp, cfi_rule.fp, arch.fp)
     )
 
 
-def _same(one: RegisterRule | None, other: RegisterRule | None, register: int | None) -> bool:
-    """Return whether two places hold the same value, where none means that it still is in its register."""
+def same_value(one: RegisterRule | None, other: RegisterRule | None, register: int | None) -> bool:
+    """Return whether two rules give the same value.
+
+    :param register: where the value still is if there is no rule, by its DWARF number; ``None``: in no register.
+    """
+    if one == other:
+        return True
     unchanged = None if register is None else RegisterRule(register, 0, False)
     return (one or unchanged) == (other or unchanged)

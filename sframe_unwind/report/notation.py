@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind import unwind_rule
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import default_row, fre
@@ -181,8 +182,13 @@ def words(rule: UnwindRule, arch: Arch, key: PauthKey | None = None) -> list[str
     return said
 
 
+_WITHOUT_PLACE = {unwind_rule.UNDEFINED: "undefined", unwind_rule.COMPUTED: "computed"}
+
+
 def place_words(place: RegisterRule, arch: Arch) -> str:
     """Return where one value comes from, in words: ``rsp + 16``, ``in memory at CFA - 8``."""
+    if place in _WITHOUT_PLACE:
+        return _WITHOUT_PLACE[place]
     return f"in memory at {_sum(arch, place)}" if place.in_memory else _sum(arch, place)
 
 
