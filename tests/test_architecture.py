@@ -23,7 +23,6 @@ LAYERS = (
     "image",
     "unwind",
     "elf",
-    "dwarf",
     "runtime_code",
     "report",
     "process",
@@ -32,7 +31,7 @@ LAYERS = (
 )
 """Each imports only those before it."""
 
-WITH_PYELFTOOLS = ("elf", "dwarf", "process", "verify", "runtime_code.jit", "runtime_code.file_symbols", "cli")
+WITH_PYELFTOOLS = ("elf", "process", "verify", "runtime_code.jit", "runtime_code.file_symbols", "cli")
 """A debugger's Python may lack pyelftools, and must load all that a stack needs without it."""
 
 ARCH_IMPORTS = ("address", "arch")
