@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Callable, NamedTuple, TypeVar, Union
+from typing import Callable, NamedTuple, Protocol, TypeVar, Union
 
+from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.cfi.section import CfiMatch, CfiSection
 from sframe_unwind.errors import FormatError, SFrameError
-from sframe_unwind.runtime_code.libunwind.match import RunTimeMatch
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.sframe.table import Match
+from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import UnwindRule
-
-if TYPE_CHECKING:
-    from sframe_unwind.runtime_code.source import RunTimeCode
 
 _Known = TypeVar("_Known")
 
@@ -120,15 +116,31 @@ class Module:
         if section.arch not in (None, arch):
             raise FormatError(f"SFrame for {section.arch and section.arch.name} in a process of {arch.name}")
         match = section.lookup(pc)
-        if match is not None:
-            return Found(match.rule, match.function.fde.signal, match, self, needs_registers(match.rule, arch))
-        function = section.find(pc)
-        if function is None:
-            return NoData("no SFrame function contains the address", self)
-        if not function.fde.num_rows:
-            kind = "signal trampoline" if function.fde.signal else "function"
-            return NoData(f"SFrame lists the {kind} at {function.start:#x} without rows", self)
-        return NoData(f"the address lies before the first row of the function at {function.start:#x}", self)
+        if isinstance(match, Miss):
+            return NoData(match.reason, self)
+        return Found(match.rule, match.function.fde.signal, match, self, needs_registers(match.rule, arch))
+
+
+class Procedure(NamedTuple):
+    """A procedure that was registered at run time."""
+
+    start: int
+    """Address of its first byte."""
+    end: int
+    """Address behind its last byte."""
+    name: str
+    """As it was registered; empty where it has none."""
+    described: str
+    """Kind and address of the unwind info, in words."""
+
+
+class RunTimeMatch(NamedTuple):
+    """What run-time unwind info says of an address: the counterpart of :class:`sframe_unwind.sframe.table.Match`."""
+
+    function: Procedure
+    row_start: int
+    """Where the rule begins to hold, in bytes from the procedure's start."""
+    rule: UnwindRule
 
 
 class Found(NamedTuple):
@@ -160,6 +172,25 @@ class Unusable(NamedTuple):
 LookupResult = Union[Found, NoData, Unusable]
 
 
+class ModuleSource(Protocol):
+    """Modules that come and go while the process runs: code that it registers at run time."""
+
+    def refresh(self) -> bool:
+        """Notice what has come and gone; return whether anything has."""
+
+    def find(self, pc: int) -> Module | None:
+        """Return the module with the code at an address."""
+
+    def is_used(self) -> bool:
+        """Return whether there are any modules."""
+
+    def name(self, pc: int) -> str:
+        """Return what the code at an address was registered as; empty where it was not, or has no name."""
+
+    def describe(self) -> list[str]:
+        """Return the lines of ``sframe status`` about these modules."""
+
+
 class Modules:
     """The modules of one process at one time; make a new one when they change.
 
@@ -178,7 +209,7 @@ class Modules:
         modules: Iterable[Module],
         report: Callable[[str], None] | None = None,
         discover: Callable[[], Iterable[Module]] | None = None,
-        run_time: RunTimeCode | None = None,
+        run_time: ModuleSource | None = None,
     ) -> None:
         self.arch = arch
         self.run_time = run_time
@@ -199,22 +230,16 @@ class Modules:
 
     def _take(self, modules: tuple[Module, ...]) -> None:
         self.modules = modules
-        self._ranges = sorted(
-            ((start, end, module) for module in modules for start, end in module.ranges),
-            key=lambda entry: entry[0],
-        )
-        self._starts = [start for start, _, _ in self._ranges]
+        self._ranges = RangeMap((start, end, module) for module in modules for start, end in module.ranges)
 
     def find(self, pc: int) -> Module | None:
         """Return the module whose code contains the address."""
         module = self.run_time.find(pc) if self.run_time is not None else None
         if module is not None:
             return module
-        at = bisect_right(self._starts, pc) - 1
-        if at >= 0:
-            _, end, module = self._ranges[at]
-            if pc < end:
-                return module
+        module = self._ranges.get(pc)
+        if module is not None:
+            return module
         if not self._may_discover or self._discover is None:
             return None
         self._may_discover = False
@@ -238,11 +263,7 @@ class Modules:
 
     def _overlaps(self, module: Module) -> bool:
         """Return whether a module lies where a known one does: it is the same one, which may begin a little earlier."""
-        return any(
-            start < known_end and known_start < end
-            for start, end in module.ranges
-            for known_start, known_end, _ in self._ranges
-        )
+        return any(self._ranges.overlapping(start, end) for start, end in module.ranges)
 
     def look_again(self) -> None:
         """Look once more for modules that came or went: the process has run."""

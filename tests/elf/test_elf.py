@@ -12,6 +12,7 @@ from sframe_unwind import elf
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.sframe.encode import describe
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Miss
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS
@@ -150,7 +151,7 @@ def test_item_01_an_empty_section_in_a_file(tmp_path: Path) -> None:
     run(tools_for("amd64", 3) / "as", "-o", result, source)
     section = load(result)
     assert section.tables == []
-    assert section.lookup(0) is None
+    assert isinstance(section.lookup(0), Miss)
 
 
 def test_no_file(tmp_path: Path) -> None:

@@ -11,10 +11,9 @@ from sframe_unwind.cfi.records import Records
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, lazy_memory, read_c_string
 from sframe_unwind.runtime_code.libunwind.layout import Entry, Format, Structures
-from sframe_unwind.runtime_code.libunwind.match import Procedure, RunTimeMatch
 from sframe_unwind.runtime_code.libunwind.regions import read_regions
 from sframe_unwind.runtime_code.libunwind.rows import Alias, Row, build_rows
-from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData
+from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData, Procedure, RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import UnwindRule
 
