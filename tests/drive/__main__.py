@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, metavar="SEED", help="the first session's seed (default: 0)")
     parser.add_argument("--debugger", action="append", choices=list(DEBUGGERS), help="default: all four")
     parser.add_argument("--program", choices=[build.name for build in BUILDS], metavar="NAME-LEVEL", help="this alone")
-    parser.add_argument("--mode", action="append", choices=[*MODES, STRICT], help="default: all but strict")
+    parser.add_argument("--mode", action="append", choices=[*MODES, STRICT, WITHOUT], help="default: all but strict")
     parser.add_argument("--length", type=int, default=session.LENGTH, metavar="N", help="commands in a session")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="how many sessions at a time")
     parser.add_argument("--log", type=Path, metavar="FILE", help="keep outcomes there; do not run again what it has")
@@ -107,9 +107,11 @@ def kind_of(failure: str) -> str:
 def table(outcomes: list[Outcome]) -> Iterator[str]:
     """The closing table: a row for each debugger."""
     modes = list(dict.fromkeys(mode for outcome in outcomes for mode in outcome.times if mode != WITHOUT))
-    yield "| debugger | sessions | commands | dropped | fail | " + " | ".join(
-        f"{mode}: place, contents, hang, die | {mode}: time" for mode in modes
-    ) + " |"
+    yield (
+        "| debugger | sessions | commands | dropped | fail | "
+        + " | ".join(f"{mode}: place, contents, hang, die | {mode}: time" for mode in modes)
+        + " |"
+    )
     yield "|---|" + "--:|" * (4 + 2 * len(modes))
     for name in dict.fromkeys(outcome.debugger for outcome in outcomes):
         own = [outcome for outcome in outcomes if outcome.debugger == name]
@@ -139,13 +141,13 @@ def _show(seed: int, name: str, build: Build | None, modes: tuple[str, ...], len
     except (Hang, Died) as error:
         print(f"without the plugin: {error}")
         return 1
-    status = 0
+    status, terminal = 0, debugger.at_terminal(seed)
     for number, move in enumerate(moves):
         print(f"--- move {number} ({move.seconds:.2f} s): {'; '.join(move.lines)}\n{move.text}")
         for frame in move.state.get("frames", ())[:8]:
             print(f"    {frame}")
     for mode in modes:
-        failure, seconds = session.replay(moves, debugger, build, executable, mode)
+        failure, seconds = session.replay(moves, debugger, build, executable, mode, terminal)
         print(f"=== {mode}: {failure or 'equal'} ({seconds:.1f} s)")
         status |= bool(failure)
     print("program:", executable)

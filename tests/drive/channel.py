@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pty
 import re
 import select
 import signal
@@ -31,26 +32,36 @@ class Died(Exception):  # noqa: N818 - an outcome
 
 
 class Channel:
-    """A running debugger in a folder of its own."""
+    """A running debugger in a folder of its own.
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    :param terminal: it has one, and each line is typed when the program stands still again (LLDB).
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], terminal: bool = False) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="drive-")
         self.folder = Path(self._folder.name)
         (self.folder / OUTPUT).touch()
         self._states = self.folder / _STATES
         self._states.touch()
         self._number = 0
+        self._waits = 0
         self._unread = b""
         self.transcript = ""
+        self._terminal = terminal
+        own, theirs = pty.openpty() if terminal else (-1, -1)
         self._process = subprocess.Popen(
             command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=theirs if terminal else subprocess.PIPE,
+            stdout=theirs if terminal else subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env={**environment, "DRIVE_STATES": str(self._states)},
             cwd=self.folder,
             start_new_session=True,
         )
+        if terminal:
+            os.close(theirs)
+        self._in = own if self._process.stdin is None else self._process.stdin.fileno()
+        self._out = own if self._process.stdout is None else self._process.stdout.fileno()
 
     def perform(self, lines: Sequence[str], full: bool, level: int, seconds: float) -> tuple[str, dict[str, Any]]:
         """Give the debugger lines, and return what it printed and where the program is afterwards.
@@ -61,12 +72,14 @@ class Channel:
         :raises Died: the debugger is gone.
         """
         self._number += 1
-        text = "".join(f"{line}\n" for line in (*lines, f"drive-state {self._number} {int(full)} {level}"))
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # how it died is found out when its output ends
-            self._process.stdin.write(text.encode())
-            self._process.stdin.flush()
-        shown = self._read_until(f"@@state {self._number}@@\n".encode(), seconds)
+        shown = ""
+        for line in lines if self._terminal else ():
+            self._waits += 1
+            self._write(f"{line}\ndrive-wait {self._waits}\n")
+            shown += self._read_until(f"@@ready {self._waits}@@".encode(), seconds)
+        asked = f"drive-state {self._number} {int(full)} {level}"
+        self._write("".join(f"{line}\n" for line in (*(() if self._terminal else lines), asked)))
+        shown += self._read_until(f"@@state {self._number}@@".encode(), seconds)
         told = json.loads(self._states.read_text(encoding="utf-8").splitlines()[-1])
         assert told.pop("number") == self._number
         told["output"] = (self.folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
@@ -78,10 +91,7 @@ class Channel:
         :raises Hang: it does not end.
         :raises Died: it ends with a signal or an error.
         """
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(b"kill\nquit\n")
-            self._process.stdin.close()
+        self._write("kill\nquit\n")
         with contextlib.suppress(Died):
             self._read_until(None, seconds)
         status = self._process.wait()
@@ -93,23 +103,29 @@ class Channel:
         for process in (*_descendants(self._process.pid), self._process.pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        for stream in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(BrokenPipeError):
-                if stream is not None:
-                    stream.close()
         self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        if self._terminal:
+            os.close(self._in)
         self._folder.cleanup()
 
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # how it died is found out when its output ends
+            os.write(self._in, text.encode())
+
     def _read_until(self, mark: bytes | None, seconds: float) -> str:
-        assert self._process.stdout is not None
-        descriptor = self._process.stdout.fileno()
         deadline = time.monotonic() + seconds
         while mark is None or mark not in self._unread:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            if left <= 0 or not select.select([self._out], [], [], left)[0]:
                 self.transcript += self._unread.decode(errors="replace")
                 raise Hang(f"no answer within {seconds:.0f} s: {self._tail()}")
-            read = os.read(descriptor, 65536)
+            try:
+                read = os.read(self._out, 65536)
+            except OSError:  # what a terminal says when nobody has it any more
+                read = b""
             if not read:
                 self.transcript += self._unread.decode(errors="replace")
                 if mark is None:

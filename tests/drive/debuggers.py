@@ -58,13 +58,16 @@ class Debugger:
         started = [*settings, *(plugin if mode != WITHOUT else []), f'target create "{executable}"', state]
         return [str(path), "--no-lldbinit", "--no-use-colors", *(part for line in started for part in ("-o", line))]
 
-    @property
-    def first_lines(self) -> tuple[str, ...]:
+    def first_lines(self, terminal: bool) -> tuple[str, ...]:
         """What has to be typed before anything else."""
         # Otherwise a command that lets the program run is over at once.  LLDB forgets it when it begins to read.
-        return () if self.is_gdb else ("script lldb.debugger.SetAsync(False)",)
+        return () if self.is_gdb or terminal else ("script lldb.debugger.SetAsync(False)",)
 
-    def environment(self, abi: str) -> dict[str, str]:
+    def at_terminal(self, seed: int) -> bool:
+        """Whether a session is typed at a terminal: LLDB prints from another thread there, and waits for nobody."""
+        return not self.is_gdb and seed % 2 == 1
+
+    def environment(self) -> dict[str, str]:
         """The variables that it, and through it the program, is given: the same in each run, on each machine."""
         path = os.environ.get("PATH", os.defpath)
         return {"PATH": path, "LC_ALL": "C", "TERM": "dumb", "HOME": "/nonexistent", "SHELL": "/bin/sh"}

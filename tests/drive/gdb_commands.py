@@ -19,6 +19,8 @@ _NUMBER = re.compile(r"-?[0-9]+$")
 def start(build: Build, arguments: str, rng: random.Random) -> Lines:
     """What brings the program to its first stop."""
     lines = [] if build.program.signals else ["handle SIGUSR1 nostop noprint"]
+    if build.program.threads and rng.random() < 0.8:
+        lines.append("set scheduler-locking step")  # whether others run while one steps is a matter of luck
     first = "main" if rng.random() < 0.6 else rng.choice(build.program.functions)
     again = rng.choice((0, 0, 1, 2)) if first != "main" else 0
     lines += ["tbreak main", f"tbreak {first}"] if again else [f"tbreak {first}"]
@@ -199,14 +201,15 @@ def _thread(rng: random.Random, state: State, build: Build) -> Lines:
     if len(threads) < 2:
         return []
     chosen = f"thread {rng.choice(threads)}"
-    ways = ([], ["backtrace"], ["up", "info locals"], ["finish"], ["next"])
+    ways: tuple[Lines, ...] = ([], ["backtrace"], ["up", "info locals"], ["finish"], ["next"])
     return [chosen, *rng.choice(ways)]
 
 
 def _locking(rng: random.Random, state: State, build: Build) -> Lines:
     if len(state.get("threads", [])) < 2:
         return []
-    return [f"set scheduler-locking {rng.choice(('step', 'replay'))}", "next"]
+    mode = rng.choice(("step", "replay", "on"))
+    return [f"set scheduler-locking {mode}", "next", *(["set scheduler-locking step"] if mode == "on" else [])]
 
 
 def _assign(rng: random.Random, state: State, build: Build) -> Lines:

@@ -1,4 +1,8 @@
-"""What is typed in LLDB: each command chosen by chance from what makes sense where the program stands."""
+"""What is typed in LLDB: each command chosen by chance from what makes sense where the program stands.
+
+`thread return` is not among them: LLDB 22.1 and 23.1 show now this stack and now that after it, and hang at times,
+without the plugin too.
+"""
 
 from __future__ import annotations
 
@@ -115,17 +119,13 @@ def _watch_outer(rng: random.Random, state: State, build: Build) -> Lines:
     if not known:
         return []
     name, _ = rng.choice(known)
-    return [f"frame select {state['level']}", f"watchpoint set variable {name}", "continue", "watchpoint delete -f"]
-
-
-def _return(rng: random.Random, state: State, build: Build) -> Lines:
-    if len(_frames(state)) < 4:
-        return []
-    return rng.choice((["thread return"], ["frame select 1", "thread return"], ["thread return 1"]))
+    outer = f"frame select {state['level']}"
+    return [outer, f"watchpoint set variable {name}", "continue", "watchpoint delete -f"]
 
 
 def _jump(rng: random.Random, state: State, build: Build) -> Lines:
-    return [f"thread jump --by {rng.choice((-1, 1, 2))}"] if _frames(state) and 0 < _frames(state)[0][3] < _NO_LINE else []
+    frames = _frames(state)
+    return [f"thread jump --by {rng.choice((-1, 1, 2))}"] if frames and 0 < frames[0][3] < _NO_LINE else []
 
 
 def _call(rng: random.Random, state: State, build: Build) -> Lines:
@@ -137,7 +137,7 @@ def _call_that_stops(rng: random.Random, state: State, build: Build) -> Lines:
         return []
     call = rng.choice(build.program.calls)
     place = call.partition("(")[0] if rng.random() < 0.5 else _function(rng, build)
-    ways = (["bt", "finish"], ["bt", "next", "finish"], ["thread step-inst", "bt"], ["thread return -x"], ["bt"])
+    ways = (["bt", "finish"], ["bt", "next", "finish"], ["thread step-inst", "bt"], ["bt"])
     stop = f"breakpoint set -o true -n {place}"
     return [stop, f"expression -i false -u false -- {call}", *rng.choice(ways)]
 
@@ -165,7 +165,7 @@ def _thread(rng: random.Random, state: State, build: Build) -> Lines:
     threads = state.get("threads", [])
     if len(threads) < 2:
         return []
-    ways = ([], ["bt"], ["up", "frame variable"], ["finish"], ["next"])
+    ways: tuple[Lines, ...] = ([], ["bt"], ["up", "frame variable"], ["finish"], ["next"])
     return [f"thread select {rng.choice(threads)}", *rng.choice(ways)]
 
 
@@ -195,7 +195,6 @@ _MENU: tuple[tuple[_Choice, int], ...] = (
     (_script_condition, 3),
     (_watch, 3),
     (_watch_outer, 2),
-    (_return, 2),
     (_jump, 1),
     (_call, 3),
     (_call_that_stops, 4),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.samples.catalogue import SAMPLES
 from tools.real_programs import Program as Package
 
 
@@ -88,9 +89,9 @@ SQLITE = Package(
 )
 
 
-
 def _sample(name: str, *functions: str) -> Program:
-    return Program(name, (*functions, "sample_stop"), ("O0", "O2"), sample=name, abis=EMULATED)
+    levels = tuple(level for level in ("O0", "O2") if level in SAMPLES[name].variants)
+    return Program(name, (*functions, "sample_stop"), levels, sample=name, abis=EMULATED)
 
 
 PROGRAMS = {
@@ -212,6 +213,3 @@ BUILDS = tuple(
 def named(name: str) -> Build:
     """The build of that name; KeyError if there is none."""
     return next(build for build in BUILDS if build.name == name)
-
-
-

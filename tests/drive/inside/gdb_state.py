@@ -86,7 +86,7 @@ def state(full: bool, level: int) -> dict[str, Any]:
         architecture = frame.architecture().name()
         registers = _REGISTERS.get(architecture, ("pc", "sp"))
         stack_pointer = {"i386:x86-64": "rsp", "s390:64-bit": "r15"}.get(architecture, "sp")
-        frames = []
+        frames: list[list[Any]] = []
         held = []
         while frame is not None and len(frames) < (_FRAMES if full else 1):
             frames.append(_frame(frame, stack_pointer))
@@ -106,7 +106,7 @@ def state(full: bool, level: int) -> dict[str, Any]:
     return told
 
 
-class State(gdb.Command):
+class State(gdb.Command):  # type: ignore[misc]  # GDB has no types
     """Write down where the program is.
     Usage: drive-state NUMBER FULL LEVEL
     """
@@ -123,7 +123,7 @@ class State(gdb.Command):
         gdb.flush()
 
 
-class Callers(gdb.Breakpoint):
+class Callers(gdb.Breakpoint):  # type: ignore[misc]  # GDB has no types
     """A breakpoint that looks at who called, as people's scripts do."""
 
     def __init__(self, place: str, wanted: str, hits: int) -> None:
@@ -141,7 +141,7 @@ class Callers(gdb.Breakpoint):
         return self._hits <= 0
 
 
-class BreakCallers(gdb.Command):
+class BreakCallers(gdb.Command):  # type: ignore[misc]  # GDB has no types
     """Set a breakpoint whose condition in Python looks at the caller.
     Usage: drive-break PLACE CALLER HITS
     """

@@ -1,9 +1,11 @@
-"""What LLDB is told to import: a command that writes down where the program is."""
+"""What LLDB is told to import: commands that write down where the program is, and wait until it stops."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,10 @@ import lldb
 
 _FRAMES = 60
 _REGISTERS = ("rbx", "rbp", "r12", "r13", "r14", "r15", "rip", "rsp", "x19", "x20", "x29", "pc", "sp")
+_BREAKPOINT = re.compile(r"(one-shot )?breakpoint( site)? [0-9].*")
+_SECONDS = 600.0
+_SETTLED = 0.04
+"""Seconds that a program has to stand still: one that goes on by itself at a breakpoint does for a moment, too."""
 _GONE = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached, lldb.eStateUnloaded, lldb.eStateConnected)
 
 
@@ -57,7 +63,8 @@ def state(debugger: Any, full: bool, level: int) -> dict[str, Any]:
     thread = process.GetSelectedThread()
     told["thread"] = thread.GetIndexID()
     told["threads"] = sorted(each.GetIndexID() for each in process)
-    told["stop"] = thread.GetStopDescription(300)
+    # Of several breakpoints at one place LLDB names now these, now those, if one of them is deleted when it is hit.
+    told["stop"] = _BREAKPOINT.sub("breakpoint", thread.GetStopDescription(300))
     told["selected"] = thread.GetSelectedFrame().GetFrameID()
     frames = []
     held = []
@@ -86,6 +93,32 @@ def drive_state(debugger: Any, command: str, result: Any, internal_dict: dict[st
     os.write(1, f"\n@@state {number}@@\n".encode())
 
 
+def drive_wait(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
+    """Wait until the program does not run, and print a mark.  Word: number."""
+    deadline = time.monotonic() + _SECONDS
+    since = None
+    while time.monotonic() < deadline and (since is None or time.monotonic() - since < _SETTLED):
+        if not _stands(debugger.GetSelectedTarget().GetProcess()):
+            since = None
+        elif since is None:
+            since = time.monotonic()
+        time.sleep(0.005)
+    os.write(1, f"\n@@ready {int(command)}@@\n".encode())
+
+
+def _stands(process: Any) -> bool:
+    """Whether a process is stopped, or there is none.
+
+    Its state alone does not tell: it says "stopped" until LLDB's other thread has learned that it runs.  Threads tell
+    nothing from the moment when they are made to run.
+    """
+    if not process.IsValid() or process.GetState() in _GONE:
+        return True
+    if process.GetState() not in (lldb.eStateStopped, lldb.eStateCrashed):
+        return False
+    return bool(process.GetSelectedThread().GetStopReason() != lldb.eStopReasonInvalid)
+
+
 def called_by(frame: Any, location: Any, arguments: Any, internal_dict: dict[str, Any]) -> bool:
     """Stop at a breakpoint if a function of that name called, as people's scripts do."""
     wanted = arguments.GetValueForKey("caller").GetStringValue(100)
@@ -94,4 +127,5 @@ def called_by(frame: Any, location: Any, arguments: Any, internal_dict: dict[str
 
 
 def __lldb_init_module(debugger: Any, internal_dict: dict[str, Any]) -> None:
-    debugger.HandleCommand(f"command script add -o -f {__name__}.drive_state drive-state")
+    for name in ("drive_state", "drive_wait"):
+        debugger.HandleCommand(f"command script add -o -f {__name__}.{name} {name.replace('_', '-')}")
