@@ -11,8 +11,8 @@ from bench import program
 from bench.report import BenchError, Row, Target, Unavailable, medians, ratios
 from bench.timing import alternate
 from sframe_unwind import elf
-from sframe_unwind.rule import Rule
-from sframe_unwind.table import Function
+from sframe_unwind.sframe.table import Function
+from sframe_unwind.unwind_rule import UnwindRule
 
 PART = "decode"
 FASTER = Target(15, at_least=True)
@@ -63,7 +63,7 @@ def decode_dwarf(path: Path) -> None:
     _check(path, functions)
 
 
-def _rules(function: Function) -> list[Rule]:
+def _rules(function: Function) -> list[UnwindRule]:
     return function.table.rows(function)[1]
 
 

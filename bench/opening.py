@@ -11,7 +11,7 @@ from bench import program
 from bench.report import SCALES, BenchError, Row, Target, Unavailable, medians, ratios
 from bench.timing import alternate
 from sframe_unwind import elf
-from sframe_unwind.section import Section
+from sframe_unwind.sframe.section import Section
 
 PART = "open"
 AT_MOST = Target(1.0)

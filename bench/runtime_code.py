@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from bench.debuggers import all_gdbs
 from bench.report import SCALES, BenchError, Row, Target, medians
 from bench.timing import alternate
-from sframe_unwind.abi.amd64 import ABI
+from sframe_unwind.arch.amd64 import ARCH
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.modules import Covered, Modules
 from sframe_unwind.runtime_code.source import RunTimeCode
+from sframe_unwind.unwind.modules import Found, Modules
 from tests.runtime_code.programs import LIBUNWIND, build_generated
 from tools.binutils import ToolchainUnavailable
 
@@ -53,10 +53,10 @@ def _core() -> Iterator[Row]:
         return [_BASE] if name == "_U_dyn_info_list" else []
 
     def process() -> Modules:
-        return Modules(ABI, [], run_time=RunTimeCode(ABI, read, find, print))
+        return Modules(ARCH, [], run_time=RunTimeCode(ARCH, read, find, print))
 
     def first() -> None:
-        if not isinstance(process().answers[_CODE + _SIZE * PROCEDURES // 2], Covered):
+        if not isinstance(process().answers[_CODE + _SIZE * PROCEDURES // 2], Found):
             raise BenchError("a registered procedure was not found")
 
     known = process()

@@ -14,12 +14,12 @@ from bench.report import SCALES, BenchError, Row, Target, Unavailable, medians
 from bench.sample import DEPTH, FRAMES, recursion
 from bench.timing import alternate
 from sframe_unwind import elf
-from sframe_unwind.abi.amd64 import ABI
+from sframe_unwind.arch.amd64 import ARCH
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.modules import Module, Modules
-from sframe_unwind.section import Section
-from sframe_unwind.step import ReadWord
-from sframe_unwind.walk import End, Registers, Walk
+from sframe_unwind.memory import ReadWord
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind.modules import Module, Modules
+from sframe_unwind.unwind.walk import End, Registers, Walk
 
 PART = "walk"
 AT_MOST = Target(5)
@@ -27,7 +27,7 @@ AT_MOST = Target(5)
 ROUNDS = 15
 
 
-class Snapshot(NamedTuple):
+class StackCopy(NamedTuple):
     """A stopped thread: registers and stack."""
 
     registers: Registers
@@ -55,7 +55,7 @@ def _each_frame(variant: str) -> Row:
 
     def walk() -> int:
         module = Module("recursion", [code], lambda: Section(data, section.address))
-        steps = Walk(ABI, Modules(ABI, [module]), snapshot.registers, read_word)
+        steps = Walk(ARCH, Modules(ARCH, [module]), snapshot.registers, read_word)
         frames = sum(1 for _ in steps)
         if frames < FRAMES or steps.end is not End.NO_DATA:
             raise BenchError(f"the walk ended after {frames} frames: {steps.end} {steps.detail}")
@@ -67,7 +67,7 @@ def _each_frame(variant: str) -> Row:
     return Row(PART, f"recursion {variant}: {frames:,} frames, each", each, "µs", AT_MOST, medians("ms", **times))
 
 
-def reader(snapshot: Snapshot) -> ReadWord:
+def reader(snapshot: StackCopy) -> ReadWord:
     """Return the memory that the snapshot has."""
     address, stack = snapshot.address, snapshot.stack
     unpack = struct.Struct("<Q").unpack_from
@@ -83,7 +83,7 @@ def reader(snapshot: Snapshot) -> ReadWord:
     return read_word
 
 
-def take(path: Path) -> Snapshot:
+def take(path: Path) -> StackCopy:
     """Return the snapshot of a program (fixed address) in its innermost function, taken if it is not there yet.
 
     :raises Unavailable: there is no GDB to take it with.
@@ -95,4 +95,4 @@ def take(path: Path) -> Snapshot:
         taken = installed_gdb().call(path, "snapshot", depth=DEPTH, stack=str(folder / "stack"))
         state.write_text(json.dumps(taken))
     saved = json.loads(state.read_text())
-    return Snapshot(Registers(*saved), saved[1], (folder / "stack").read_bytes())
+    return StackCopy(Registers(*saved), saved[1], (folder / "stack").read_bytes())

@@ -12,9 +12,10 @@ import gdb
 from gdb_plugin.processes import Processes
 from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import ALWAYS, MODES, SFrameUnwinder
-from sframe_unwind import __version__, compare, explain, stack, status
-from sframe_unwind.step import ADDRESS_MASK
-from sframe_unwind.terminal import printable
+from sframe_unwind import __version__
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.report import compare, explain, stack, status
+from sframe_unwind.report.terminal import printable
 
 
 def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bool], None]:
@@ -131,11 +132,11 @@ class Status(_Command):
         except gdb.error as error:
             _show([*about, f"mode {self._unwinder.mode}", f"no stack to unwind: {error}"])
             return
-        lines = status.to_text(process.modules.modules, self._unwinder.mode, about, process.abi)
+        lines = status.to_text(process.modules.modules, self._unwinder.mode, about, process.arch)
         if process.run_time is not None:
-            from sframe_unwind.runtime_code import listed
+            from sframe_unwind.runtime_code import status_text
 
-            lines += listed.to_text(process.run_time)
+            lines += status_text.to_text(process.run_time)
         _show(lines)
 
 

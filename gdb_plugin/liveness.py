@@ -64,7 +64,7 @@ class Chain:
         """Note that a frame was left to GDB."""
         self._declined.add(frame.level())
 
-    def is_live(self, frame: gdb.PendingFrame, pc: int, sp: int) -> bool:
+    def is_interrupted(self, frame: gdb.PendingFrame, pc: int, sp: int) -> bool:
         """Return whether only inlined functions, or a signal trampoline, lie inside the pending frame."""
         level = frame.level()
         if level == 0:

@@ -11,7 +11,7 @@ from gdb_plugin.processes import Processes
 from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind import __version__
-from sframe_unwind.terminal import printable
+from sframe_unwind.report.terminal import printable
 
 _started = False
 

@@ -11,26 +11,26 @@ from gdb_plugin.files import discover_modules, list_modules
 from gdb_plugin.memory import read
 from gdb_plugin.symbols import Symbols
 from gdb_plugin.tailcall import may_hide_tail_calls
-from sframe_unwind.abi import BY_NAME, Abi
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.errors import StepError
-from sframe_unwind.modules import Modules
+from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
-from sframe_unwind.step import ADDRESS_MASK
-from sframe_unwind.words import Words
+from sframe_unwind.unwind.modules import Modules
 
 _ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
 _UNLIKE = ("ilp32", "x64-32")
 """Variants with 32-bit addresses, which SFrame does not have."""
 
 
-def abi_of(architecture: gdb.Architecture) -> Abi | None:
+def arch_of(architecture: gdb.Architecture) -> Arch | None:
     """Return the SFrame ABI of a GDB architecture, ``None`` where SFrame has none for it."""
     name = architecture.name()
     if any(mark in name for mark in _UNLIKE):
         return None
-    for prefix, abi in _ARCHITECTURES.items():
+    for prefix, arch in _ARCHITECTURES.items():
         if name.startswith(prefix):
-            return BY_NAME[abi + "_be" if abi == "aarch64" and _big_endian(architecture) else abi]
+            return BY_NAME[arch + "_be" if arch == "aarch64" and _big_endian(architecture) else arch]
     return None
 
 
@@ -41,17 +41,17 @@ def _big_endian(architecture: gdb.Architecture) -> bool:
 class Registers:
     """The registers that unwinding needs, in the words of one of GDB's architectures."""
 
-    def __init__(self, architecture: gdb.Architecture, abi: Abi) -> None:
+    def __init__(self, architecture: gdb.Architecture, arch: Arch) -> None:
         # Asking by descriptor spares GDB the search for the name at every read.
         registers = architecture.registers()
-        self.by_number = {number: registers.find(name) for number, name in abi.register_names.items()}
-        self.pc, self.sp, self.fp = (self.by_number[number] for number in (abi.pc, abi.sp, abi.fp))
+        self.by_number = {number: registers.find(name) for number, name in arch.register_names.items()}
+        self.pc, self.sp, self.fp = (self.by_number[number] for number in (arch.pc, arch.sp, arch.fp))
         # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.  Where
         # there is none, `find` gives an alias of self.pc, and saving that would cost more than all the others.
         pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
         self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
-        self.ra = self.by_number[abi.ra] if abi.ra is not None else None
-        self.pac_mask = registers.find("pauth_cmask") if abi.pac_mask else None
+        self.ra = self.by_number[arch.ra] if arch.ra is not None else None
+        self.pac_mask = registers.find("pauth_cmask") if arch.pac_mask else None
 
 
 class Process:
@@ -62,13 +62,13 @@ class Process:
     """
 
     def __init__(
-        self, architecture: gdb.Architecture, abi: Abi, symbols: Symbols, report: Callable[[str], None]
+        self, architecture: gdb.Architecture, arch: Arch, symbols: Symbols, report: Callable[[str], None]
     ) -> None:
-        self.abi = abi
-        self.read_word = Words(read, abi.byteorder)
-        self.run_time = open_run_time_code(abi, read, symbols.addresses, report)
+        self.arch = arch
+        self.read_word = WordReader(read, arch.byteorder)
+        self.run_time = open_run_time_code(arch, read, symbols.addresses, report)
         self.modules = Modules(
-            abi, list_modules(abi.byteorder), report, partial(discover_modules, abi.byteorder), self.run_time
+            arch, list_modules(arch), report, partial(discover_modules, arch), self.run_time
         )
         self._registers: dict[gdb.Architecture, Registers] = {}
         self._tail_calls: dict[tuple[int, int], bool] = {}
@@ -86,7 +86,7 @@ class Process:
         architecture = frame.architecture()
         known = self._registers.get(architecture)
         if known is None:
-            known = self._registers[architecture] = Registers(architecture, self.abi)
+            known = self._registers[architecture] = Registers(architecture, self.arch)
         return known
 
     def reader(self, frame: Any) -> Callable[[int], int]:
@@ -100,8 +100,8 @@ class Process:
                 if descriptor is not None:
                     return _to_int(frame.read_register(descriptor))
             except gdb.error as error:
-                raise StepError(f"{self.abi.register_name(number)} is not known here: {error}") from error
-            raise StepError(f"the target has no {self.abi.register_name(number)}")
+                raise StepError(f"{self.arch.register_name(number)} is not known here: {error}") from error
+            raise StepError(f"the target has no {self.arch.register_name(number)}")
 
         return read_register
 
@@ -120,7 +120,7 @@ class Process:
         key = start, return_address
         known = self._tail_calls.get(key)
         if known is None:
-            known = self._tail_calls[key] = may_hide_tail_calls(self.abi, start, return_address)
+            known = self._tail_calls[key] = may_hide_tail_calls(self.arch, start, return_address)
         return known
 
 

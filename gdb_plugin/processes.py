@@ -9,7 +9,7 @@ import gdb
 
 from gdb_plugin.execute import may_execute
 from gdb_plugin.names import FrameNames
-from gdb_plugin.process import Process, abi_of
+from gdb_plugin.process import Process, arch_of
 from gdb_plugin.symbols import Symbols
 
 _RAN = ("cont", "exited", "inferior_call", "memory_changed")
@@ -107,8 +107,8 @@ class Processes:
             if not (in_command or self._settled or may_execute()):
                 self._behind = True
                 return None
-            abi = abi_of(frame.architecture())
-            process = Process(frame.architecture(), abi, self._symbols, self._report) if abi else None
+            arch = arch_of(frame.architecture())
+            process = Process(frame.architecture(), arch, self._symbols, self._report) if arch else None
             self._known[inferior.num] = state, process
         elif process:
             process.read_word.forget()

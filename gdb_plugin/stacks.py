@@ -13,11 +13,11 @@ import gdb
 from gdb_plugin.process import Process
 from gdb_plugin.processes import Processes
 from gdb_plugin.unwinder import ALWAYS, OFF, SFrameUnwinder
-from sframe_unwind.compare import Comparison, compare
-from sframe_unwind.explain import Here
-from sframe_unwind.modules import Covered, NoData
-from sframe_unwind.stack import ShownFrame, Stack
-from sframe_unwind.step import ADDRESS_MASK
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.report.compare import Comparison, compare
+from sframe_unwind.report.explain import FrameContext
+from sframe_unwind.report.stack import ShownFrame, Stack
+from sframe_unwind.unwind.modules import Found, NoData
 
 NATIVE = "gdb"
 _BEYOND = 100
@@ -62,7 +62,7 @@ class Stacks:
             raise gdb.error(f"SFrame has no ABI for architecture {frame.architecture().name()}")
         return process
 
-    def selected(self) -> tuple[int, Here]:
+    def selected(self) -> tuple[int, FrameContext]:
         """Return the selected frame's lookup address and what explains it.
 
         :raises gdb.error: there is no stack.
@@ -71,15 +71,15 @@ class Stacks:
         frame = gdb.selected_frame()
         while frame.type() in _SHARED and frame.older() is not None:
             frame = frame.older()
-        live = _is_live(frame)
-        here = Here(
+        interrupted = _is_interrupted(frame)
+        here = FrameContext(
             _register(frame, process.registers(frame).sp) or 0,
             _register(frame, process.registers(frame).fp) or 0,
             process.read_word,
-            process.reader(frame) if live else None,
+            process.reader(frame) if interrupted else None,
             process.pac_mask(frame),
         )
-        return frame.pc() if live else frame.pc() - 1, here
+        return frame.pc() if interrupted else frame.pc() - 1, here
 
     @contextmanager
     def _mode(self, mode: str) -> Iterator[None]:
@@ -134,14 +134,14 @@ class Stacks:
         return _titled(frames, end)
 
     def _shown(self, process: Process, frame: gdb.Frame, outer: gdb.Frame | None, level: int) -> ShownFrame:
-        abi = process.abi
+        arch = process.arch
         pc = frame.pc()
         registers = process.registers(frame)
         sp = _register(frame, registers.sp)
         cfa = None
         if outer is not None:
             outer_sp = _register(outer, process.registers(outer).sp)
-            cfa = None if outer_sp is None else outer_sp - abi.sp_from_cfa
+            cfa = None if outer_sp is None else outer_sp - arch.sp_from_cfa
         claimed = self._unwinder.claimed or set()
         module = process.modules.find(pc)
         return ShownFrame(
@@ -172,15 +172,15 @@ class Stacks:
         refused = self._unwinder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0))
         if refused is not None:
             return refused
-        answer = process.modules.answers[pc if _is_live(frame) else pc - 1]
+        answer = process.modules.answers[pc if _is_interrupted(frame) else pc - 1]
         if isinstance(answer, NoData):
             return answer.reason
-        if isinstance(answer, Covered) and answer.rule.ra_undefined:
+        if isinstance(answer, Found) and answer.rule.ra_undefined:
             return "the return address is undefined, this is the outermost frame"
         return ""
 
 
-def _is_live(frame: gdb.Frame) -> bool:
+def _is_interrupted(frame: gdb.Frame) -> bool:
     """Return whether all registers of a frame are live, so that its pc is no return address."""
     inner = frame.newer()
     while inner is not None and inner.type() in _SHARED:

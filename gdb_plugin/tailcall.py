@@ -9,17 +9,17 @@ from __future__ import annotations
 import gdb
 
 from gdb_plugin.memory import read
-from sframe_unwind.abi import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
 
 
-def may_hide_tail_calls(abi: Abi, start: int, return_address: int) -> bool:
+def may_hide_tail_calls(arch: Arch, start: int, return_address: int) -> bool:
     """Return whether the call before a return address went to another function than the one that starts at ``start``.
 
     Only direct calls between functions with debug information tell: there, GDB has something to show.
     """
     try:
-        target = abi.call_target(read(return_address - abi.call_size, abi.call_size), return_address)
+        target = arch.call_target(read(return_address - arch.call_size, arch.call_size), return_address)
     except MemoryReadError:
         return False
     if target is None or target == start:

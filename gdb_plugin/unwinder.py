@@ -12,10 +12,11 @@ from gdb_plugin.memory import process_gone
 from gdb_plugin.names import FrameNames
 from gdb_plugin.process import Process, Registers
 from gdb_plugin.processes import Processes
-from sframe_unwind.abi import Abi
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.modules import Covered
-from sframe_unwind.step import ADDRESS_MASK, WORD, Caller, check_outward, other_registers, step
+from sframe_unwind.unwind.modules import Found
+from sframe_unwind.unwind.step import Caller, check_outward, other_registers, step
 
 ALWAYS, FALLBACK, OFF = "always", "fallback", "off"
 MODES = (ALWAYS, FALLBACK, OFF)
@@ -100,32 +101,32 @@ class SFrameUnwinder(Unwinder):
         answers = process.modules.answers
         answer = answers[pc - 1]
         at_pc = answers[pc]
-        if not (isinstance(answer, Covered) or isinstance(at_pc, Covered)):
+        if not (isinstance(answer, Found) or isinstance(at_pc, Found)):
             return None
-        live = None
-        if not (isinstance(answer, Covered) and isinstance(at_pc, Covered) and answer.rule is at_pc.rule):
+        interrupted = None
+        if not (isinstance(answer, Found) and isinstance(at_pc, Found) and answer.rule is at_pc.rule):
             # Whether pc is a return address makes a difference here.
-            live = self._chain.is_live(frame, pc, sp)
-            answer = at_pc if live else answer
-        if not isinstance(answer, Covered):
+            interrupted = self._chain.is_interrupted(frame, pc, sp)
+            answer = at_pc if interrupted else answer
+        if not isinstance(answer, Found):
             return None
-        address = pc if live else pc - 1
+        address = pc if interrupted else pc - 1
         if self.mode == FALLBACK and process.modules.has_cfi(address):
             return None
         rule, signal, match, _, needs_registers = answer
         start = match.function.start
         if rule.cfa is None:
             return self._outermost(frame, process, pc, sp, start)
-        if needs_registers and live is None:
-            live = self._chain.is_live(frame, pc, sp)
+        if needs_registers and interrupted is None:
+            interrupted = self._chain.is_interrupted(frame, pc, sp)
         try:
             fp = int(read(registers.fp)) & ADDRESS_MASK
             # GDB may still know the callee-saved registers of other frames than the innermost one.
-            reader = process.reader(frame) if live or rule.others is not None else None
+            reader = process.reader(frame) if interrupted or rule.others is not None else None
             mask = process.pac_mask(frame) if rule.ra_signed else None
-            caller = step(rule, process.abi, sp, fp, process.read_word, reader, mask)
+            caller = step(rule, process.arch, sp, fp, process.read_word, reader, mask)
             if caller.sp <= sp and not signal:
-                innermost = self._chain.is_live(frame, pc, sp)
+                innermost = self._chain.is_interrupted(frame, pc, sp)
                 check_outward(sp, caller.cfa, caller.sp, innermost and caller.pc != pc)
         except (SFrameError, gdb.error) as error:
             self._note_refused(pc, sp, str(error))
@@ -141,8 +142,8 @@ class SFrameUnwinder(Unwinder):
         self._chain.note_claimed(caller.pc, caller.sp, signal)
         info = _unwind_info(frame, registers, caller, start)
         if rule.others is not None:
-            values = other_registers(rule, process.abi, caller.cfa, sp, fp, process.read_word, process.reader(frame))
-            _save_others(info, frame, registers, process.abi, values)
+            values = other_registers(rule, process.arch, caller.cfa, sp, fp, process.read_word, process.reader(frame))
+            _save_others(info, frame, registers, process.arch, values)
         return info
 
     def _outermost(
@@ -192,18 +193,18 @@ def _unwind_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, 
 
 
 def _save_others(
-    info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers, abi: Abi, values: dict[int, int]
+    info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers, arch: Arch, values: dict[int, int]
 ) -> None:
     """Give the caller its callee-saved registers: those with a value, and the others as they are in this frame."""
-    big = abi.byteorder == "big"
-    for number in dict.fromkeys((*abi.preserved, *values)):
+    big = arch.byteorder == "big"
+    for number in dict.fromkeys((*arch.preserved, *values)):
         register = registers.by_number.get(number)
         if register is None:
             continue
         try:
             value = frame.read_register(register)
             if number in values:
-                value = gdb.Value(values[number].to_bytes(WORD, "big" if big else "little"), value.type)
+                value = gdb.Value(values[number].to_bytes(WORD_SIZE, "big" if big else "little"), value.type)
             elif value.is_optimized_out:
                 continue  # a frame further in does not tell
             info.add_saved_register(register, value)

@@ -11,9 +11,10 @@ import lldb
 
 from lldb_plugin import plugin, stacks
 from lldb_plugin.session import MODES, SESSION
-from sframe_unwind import __version__, compare, explain, stack, status
+from sframe_unwind import __version__
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.terminal import printable
+from sframe_unwind.report import compare, explain, stack, status
+from sframe_unwind.report.terminal import printable
 
 _STANDING = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
 
@@ -125,11 +126,11 @@ class Status(_Command):
             process = SESSION.process(_stopped(context))
         except SFrameError as error:
             return [*about, f"mode {SESSION.mode}", str(error)]
-        lines = status.to_text(process.modules.modules, SESSION.mode, about, process.abi)
+        lines = status.to_text(process.modules.modules, SESSION.mode, about, process.arch)
         if process.modules.run_time is not None:
-            from sframe_unwind.runtime_code import listed
+            from sframe_unwind.runtime_code import status_text
 
-            lines += listed.to_text(process.modules.run_time)
+            lines += status_text.to_text(process.modules.run_time)
         return lines
 
 

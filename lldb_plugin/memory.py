@@ -5,7 +5,7 @@ from __future__ import annotations
 import lldb
 
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.image import ReadMemory
+from sframe_unwind.memory import ReadMemory
 
 
 def reader(process: lldb.SBProcess) -> ReadMemory:

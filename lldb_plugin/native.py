@@ -13,8 +13,9 @@ import lldb
 
 from lldb_plugin.process import Process
 from sframe_unwind.errors import StepError
-from sframe_unwind.step import Caller, ReadRegister
-from sframe_unwind.walk import Handed, Other, Registers
+from sframe_unwind.memory import ReadRegister
+from sframe_unwind.unwind.step import Caller
+from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
 
 NAME = "lldb"
 
@@ -44,14 +45,14 @@ class NativeStack:
         self.by_registers: dict[tuple[int, int | None], int] = {
             (frame.pc, frame.sp): number for number, frame in enumerate(self.frames)
         }
-        self._handed: dict[int, Handed | None] = {}
+        self._handed: dict[int, UnwindResult | None] = {}
         inner = self.frames[0]
         self.innermost = Registers(inner.pc, inner.sp or 0, inner.fp or 0)
         self.read_register = _Remembered(process.register_reader(self._frame(0)))
 
-    def other(self) -> Other:
+    def other(self) -> FallbackUnwinder:
         """Return the stack as the unwinder that SFrame's walk hands over to."""
-        return Other(NAME, self._unwind)
+        return FallbackUnwinder(NAME, self._unwind)
 
     def has(self, registers: Registers) -> bool:
         """Return whether a frame is one of LLDB's."""
@@ -68,7 +69,9 @@ class NativeStack:
     def _frame(self, number: int) -> lldb.SBFrame:
         return self._frames.GetFrameAtIndex(self.frames[number].indexes[-1])
 
-    def _unwind(self, registers: Registers, live: bool, read_register: ReadRegister | None) -> Handed | None:
+    def _unwind(
+        self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
+    ) -> UnwindResult | None:
         number = self.by_registers.get((registers.pc, registers.sp))
         if number is None or number + 1 >= len(self.frames):
             return None
@@ -76,16 +79,16 @@ class NativeStack:
             self._handed[number] = self._hand(number)
         return self._handed[number]
 
-    def _hand(self, number: int) -> Handed | None:
+    def _hand(self, number: int) -> UnwindResult | None:
         caller = self.frames[number + 1]
         if caller.sp is None:
             return None
         signal = self._process.is_trampoline(self.frames[number].pc)
-        cfa = caller.sp - self._process.abi.sp_from_cfa
+        cfa = caller.sp - self._process.arch.sp_from_cfa
         reader = None
         if signal and self._frames is not None:
             reader = _Remembered(self._process.register_reader(self._frame(number + 1)))
-        return Handed(Caller(cfa, caller.pc, caller.sp, caller.fp or 0), signal, reader)
+        return UnwindResult(Caller(cfa, caller.pc, caller.sp, caller.fp or 0), signal, reader)
 
 
 class _Remembered:

@@ -8,9 +8,9 @@ from lldb_plugin.beyond import beyond
 from lldb_plugin.native import NAME, NativeStack
 from lldb_plugin.process import Process
 from lldb_plugin.session import FALLBACK
-from sframe_unwind.modules import Covered
-from sframe_unwind.walk import End, Frame, Walk
-from sframe_unwind.words import Words
+from sframe_unwind.memory import WordReader
+from sframe_unwind.unwind.modules import Found
+from sframe_unwind.unwind.walk import End, Frame, Walk
 
 Answer = Union[int, "dict[str, int]"]
 """LLDB's own frame, by its index; or one with a pc and nothing more.
@@ -33,9 +33,9 @@ class Plan(NamedTuple):
 
 def walk(process: Process, native: NativeStack, mode: str) -> Walk:
     """Return the walk over a thread's stack, LLDB's frames where SFrame has none."""
-    read_word = Words(process.read, process.abi.byteorder)
+    read_word = WordReader(process.read, process.arch.byteorder)
     return Walk(
-        process.abi,
+        process.arch,
         process.modules,
         native.innermost,
         read_word,
@@ -74,7 +74,7 @@ def _shown_pc(process: Process, frame: Frame) -> int:
     The return address after that call is another function's, and LLDB would show that one.
     """
     answer = process.modules.answers[frame.pc - 1]
-    if frame.live or not isinstance(answer, Covered) or answer.match.function.end != frame.pc:
+    if frame.interrupted or not isinstance(answer, Found) or answer.match.function.end != frame.pc:
         return frame.pc
     return frame.pc - 1
 

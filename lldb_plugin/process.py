@@ -9,13 +9,14 @@ import lldb
 
 from lldb_plugin.memory import reader
 from lldb_plugin.runtime_code import run_time_code
-from sframe_unwind.abi import BY_NAME, Abi
-from sframe_unwind.cfi_ranges import EhFrame, Piece
+from sframe_unwind.arch import BY_NAME, Arch
+from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError, StepError
-from sframe_unwind.image import ReadMemory, lazy_memory, read_image
-from sframe_unwind.modules import Module, Modules
-from sframe_unwind.section import Section
-from sframe_unwind.step import ReadRegister
+from sframe_unwind.image.elf_image import read_image
+from sframe_unwind.memory import ReadMemory, ReadRegister, lazy_memory
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind import signal_frame
+from sframe_unwind.unwind.modules import Module, Modules
 
 _ARCHITECTURES = {
     "x86_64": "amd64",
@@ -30,7 +31,7 @@ _TOP_BYTE = 0xFF << 56
 """All that LLDB ignores where the target does not tell the bits of signatures."""
 
 
-def abi_of(target: lldb.SBTarget) -> Abi:
+def arch_of(target: lldb.SBTarget) -> Arch:
     """Return the SFrame ABI of a target.
 
     :raises SFrameError: SFrame has none for it, or LLDB itself is wrong about its registers.
@@ -59,27 +60,23 @@ def _is_big_endian(file: str | None) -> bool:
 class Process:
     """What unwinding needs of one process while it stands still."""
 
-    def __init__(self, process: lldb.SBProcess, abi: Abi, modules: Modules) -> None:
-        self.abi = abi
+    def __init__(self, process: lldb.SBProcess, arch: Arch, modules: Modules) -> None:
+        self.arch = arch
         self.modules = modules
         modules.look_again()
         self.read = reader(process)
-        mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if abi.pac_mask else 0
+        mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if arch.pac_mask else 0
         self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask
 
     def is_trampoline(self, pc: int) -> bool:
         """Return whether the code at an address returns from a signal handler."""
-        code = self.abi.sigreturn
-        try:
-            return self.read(pc, len(code)) == code
-        except MemoryReadError:
-            return False
+        return signal_frame.is_trampoline(self.arch, self.read, pc)
 
     def register_reader(self, frame: lldb.SBFrame) -> ReadRegister:
         """Return the function that reads a register of a frame by its DWARF number."""
 
         def read_register(number: int) -> int:
-            name = self.abi.register_name(number)
+            name = self.arch.register_name(number)
             value = frame.FindRegister(name)
             data = value.GetData() if value.IsValid() else None
             error = lldb.SBError()
@@ -91,11 +88,11 @@ class Process:
         return read_register
 
 
-def list_modules(target: lldb.SBTarget, read: ReadMemory, abi: Abi, report: Callable[[str], None]) -> Modules:
+def list_modules(target: lldb.SBTarget, read: ReadMemory, arch: Arch, report: Callable[[str], None]) -> Modules:
     """Return the modules that a target has loaded."""
-    modules = (_module(target, module, read, abi.byteorder) for module in target.module_iter())
+    modules = (_module(target, module, read, arch) for module in target.module_iter())
     found = [module for module in modules if module is not None]
-    return Modules(abi, found, report, run_time=run_time_code(target, read, abi, report))
+    return Modules(arch, found, report, run_time=run_time_code(target, read, arch, report))
 
 
 def signature(target: lldb.SBTarget) -> tuple[Any, ...]:
@@ -110,7 +107,7 @@ def _header_address(target: lldb.SBTarget, module: lldb.SBModule) -> int:
     return int(module.GetObjectFileHeaderAddress().GetLoadAddress(target))
 
 
-def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, byteorder: str) -> Module | None:
+def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, arch: Arch) -> Module | None:
     ranges = []
     code_size = 0
     for section in module.section_iter():
@@ -141,10 +138,10 @@ def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, byte
             return None
         return image.sframe_section(read)
 
-    def piece(found: tuple[int, int]) -> Piece:
-        return Piece(found[0], lazy_memory(read, found[0], found[1]))
+    def piece(found: tuple[int, int]) -> SectionData:
+        return SectionData(found[0], lazy_memory(read, found[0], found[1]))
 
-    def load_cfi() -> EhFrame | None:
-        return EhFrame(piece(frames), piece(index) if index else None, byteorder) if frames else None
+    def load_cfi() -> CfiSection | None:
+        return CfiSection(piece(frames), piece(index) if index else None, arch) if frames else None
 
     return Module(module.GetFileSpec().fullpath or "", ranges, load, load_cfi, code_size or None)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Callable
 
 import lldb
 
-from sframe_unwind.abi import Abi
-from sframe_unwind.image import ReadMemory
+from sframe_unwind.arch import Arch
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.opening import open_run_time_code
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_time_code(
-    target: lldb.SBTarget, read: ReadMemory, abi: Abi, report: Callable[[str], None]
+    target: lldb.SBTarget, read: ReadMemory, arch: Arch, report: Callable[[str], None]
 ) -> RunTimeCode | None:
     """Return the run-time code of a target's process, ``None`` where it can have none."""
 
@@ -27,4 +27,4 @@ def run_time_code(
         )
         return [address for address in addresses if address != lldb.LLDB_INVALID_ADDRESS]
 
-    return open_run_time_code(abi, read, find, report)
+    return open_run_time_code(arch, read, find, report)

@@ -8,10 +8,10 @@ import lldb
 
 from lldb_plugin.memory import reader
 from lldb_plugin.native import NativeStack
-from lldb_plugin.process import Process, abi_of, list_modules, signature
+from lldb_plugin.process import Process, arch_of, list_modules, signature
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.modules import Modules
-from sframe_unwind.terminal import printable
+from sframe_unwind.report.terminal import printable
+from sframe_unwind.unwind.modules import Modules
 
 ALWAYS, FALLBACK, OFF = "always", "fallback", "off"
 MODES = (ALWAYS, FALLBACK, OFF)
@@ -34,18 +34,18 @@ class Session:
     def process(self, process: lldb.SBProcess) -> Process:
         """Return a stopped process in the core's terms.
 
-        :raises SFrameError: see :func:`lldb_plugin.process.abi_of`.
+        :raises SFrameError: see :func:`lldb_plugin.process.arch_of`.
         """
         target = process.GetTarget()
-        abi = abi_of(target)
+        arch = arch_of(target)
         number, state = process.GetUniqueID(), signature(target)
         known = self._modules.pop(number, None)
         if known is None or known[0] != state:
-            known = state, list_modules(target, reader(process), abi, self.report)
+            known = state, list_modules(target, reader(process), arch, self.report)
         self._modules[number] = known
         for oldest in list(self._modules)[:-_PROCESSES]:
             del self._modules[oldest]
-        return Process(process, abi, known[1])
+        return Process(process, arch, known[1])
 
     def keep(self, thread: lldb.SBThread, native: NativeStack) -> None:
         """Keep what LLDB's own frames of a thread were: with a provider plugged in there is no other way to them."""

@@ -10,15 +10,15 @@ from lldb_plugin.native import NAME, NativeStack
 from lldb_plugin.plan import plan, walk
 from lldb_plugin.process import Process
 from lldb_plugin.session import ALWAYS, SESSION
-from sframe_unwind.compare import Comparison, compare
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.explain import Here
-from sframe_unwind.stack import ShownFrame, Stack
-from sframe_unwind.walk import End
-from sframe_unwind.words import Words
+from sframe_unwind.memory import WordReader
+from sframe_unwind.report.compare import Comparison, compare
+from sframe_unwind.report.explain import FrameContext
+from sframe_unwind.report.stack import ShownFrame, Stack
+from sframe_unwind.unwind.walk import End
 
 
-class Taken(NamedTuple):
+class Snapshot(NamedTuple):
     """A thread with LLDB's own frames."""
 
     thread: lldb.SBThread
@@ -26,15 +26,15 @@ class Taken(NamedTuple):
     native: NativeStack
 
 
-def take(thread: lldb.SBThread) -> Taken:
+def take(thread: lldb.SBThread) -> Snapshot:
     """Return a stopped thread's frames.
 
     :raises SFrameError: there are none, or SFrame has no ABI for the process.
     """
-    return Taken(thread, SESSION.process(thread.GetProcess()), SESSION.native(thread))
+    return Snapshot(thread, SESSION.process(thread.GetProcess()), SESSION.native(thread))
 
 
-def by_sframe(taken: Taken, limit: int | None = None) -> Stack:
+def by_sframe(taken: Snapshot, limit: int | None = None) -> Stack:
     """Return the stack that SFrame gives, LLDB's frames where it has no data.
 
     :param limit: how many frames at the most.
@@ -46,7 +46,7 @@ def by_sframe(taken: Taken, limit: int | None = None) -> Stack:
         if len(frames) == limit:
             end = f"only the innermost {limit} frames were asked for"
             break
-        frames.append(_shown(taken, frame.level, frame.pc, frame.cfa, frame.fp, frame.unwinder, frame.live))
+        frames.append(_shown(taken, frame.level, frame.pc, frame.cfa, frame.fp, frame.unwinder, frame.interrupted))
     if not end:
         end = steps.end.value if steps.end else ""
         if steps.end is not End.OUTERMOST and steps.detail:
@@ -54,7 +54,7 @@ def by_sframe(taken: Taken, limit: int | None = None) -> Stack:
     return _titled(taken, frames, end)
 
 
-def native(taken: Taken) -> Stack:
+def native(taken: Snapshot) -> Stack:
     """Return the stack that LLDB's own unwinder gives."""
     frames = [
         _shown(taken, level, frame.pc, frame.cfa, frame.fp, NAME, level == 0)
@@ -63,12 +63,12 @@ def native(taken: Taken) -> Stack:
     return _titled(taken, frames, "LLDB finds no more frames")
 
 
-def comparison(taken: Taken) -> Comparison:
+def comparison(taken: Snapshot) -> Comparison:
     """Return both, compared."""
     return compare(native(taken), by_sframe(taken))
 
 
-def selected(taken: Taken) -> tuple[int, Here]:
+def selected(taken: Snapshot) -> tuple[int, FrameContext]:
     """Return the selected frame's lookup address and what explains it.
 
     :raises SFrameError: SFrame's walk does not reach the frame.
@@ -79,18 +79,18 @@ def selected(taken: Taken) -> tuple[int, Here]:
     if frame is None:
         raise SFrameError(f"SFrame's walk does not reach frame {index}")
     reader = taken.process.register_reader(taken.thread.GetFrameAtIndex(0)) if frame.level == 0 else None
-    read_word = Words(taken.process.read, taken.process.abi.byteorder)
-    here = Here(frame.sp, frame.fp, read_word, reader, taken.process.pac_mask)
-    return frame.pc if frame.live else frame.pc - 1, here
+    read_word = WordReader(taken.process.read, taken.process.arch.byteorder)
+    here = FrameContext(frame.sp, frame.fp, read_word, reader, taken.process.pac_mask)
+    return frame.pc if frame.interrupted else frame.pc - 1, here
 
 
-def describe(taken: Taken, pc: int) -> str:
+def describe(taken: Snapshot, pc: int) -> str:
     """Return what an address is called: function and line, as far as known."""
     name, place, _ = _names(taken, pc)
     return f"{name} ({place})" if place else name
 
 
-def _names(taken: Taken, pc: int) -> tuple[str, str, str]:
+def _names(taken: Snapshot, pc: int) -> tuple[str, str, str]:
     """Return function, source line or module, and the module's path of an address."""
     address = taken.thread.GetProcess().GetTarget().ResolveLoadAddress(pc)
     module = address.GetModule().GetFileSpec()
@@ -106,11 +106,13 @@ def _names(taken: Taken, pc: int) -> tuple[str, str, str]:
     return name or "", place, module.fullpath or ""
 
 
-def _shown(taken: Taken, level: int, pc: int, cfa: int | None, fp: int | None, unwinder: str, live: bool) -> ShownFrame:
-    name, place, module = _names(taken, pc if live else pc - 1)
+def _shown(
+    taken: Snapshot, level: int, pc: int, cfa: int | None, fp: int | None, unwinder: str, interrupted: bool
+) -> ShownFrame:
+    name, place, module = _names(taken, pc if interrupted else pc - 1)
     return ShownFrame(level, pc, cfa, fp, name, place, module, unwinder)
 
 
-def _titled(taken: Taken, frames: list[ShownFrame], end: str) -> Stack:
+def _titled(taken: Snapshot, frames: list[ShownFrame], end: str) -> Stack:
     number = str(taken.thread.GetIndexID())
     return Stack(number, f'Thread {number} "{taken.thread.GetName() or ""}"', tuple(frames), end)

@@ -15,15 +15,15 @@ import json
 import sys
 
 from sframe_unwind.cli.status import CANNOT, DONE, complain
-from sframe_unwind.stack import Stack, to_text
-from sframe_unwind.target.base import Thread
-from sframe_unwind.target.core_file import open_core
-from sframe_unwind.target.files import DEBUG_FOLDER, Files
-from sframe_unwind.target.live import Live, Taken
-from sframe_unwind.target.loading import Loader
-from sframe_unwind.target.objects import Objects
-from sframe_unwind.target.stacks import Walked, named, walk
-from sframe_unwind.terminal import printable
+from sframe_unwind.process.base import Thread
+from sframe_unwind.process.core_file import open_core
+from sframe_unwind.process.files import DEBUG_FOLDER, Files
+from sframe_unwind.process.live import Live, Snapshot
+from sframe_unwind.process.loader import Loader
+from sframe_unwind.process.objects import Objects
+from sframe_unwind.process.stacks import UnwoundThread, named, walk
+from sframe_unwind.report.stack import Stack, to_text
+from sframe_unwind.report.terminal import printable
 
 EXAMPLES = """\
   sframe-unwind backtrace --core core
@@ -66,10 +66,10 @@ def _text(stack: Stack) -> str:
 def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack]]:
     core = open_core(options.core)
     roots = [options.sysroot, ""] if options.sysroot else [""]
-    files = Files(roots, _debug_folders(options), (core.abi.elf_machine, core.abi.byteorder), complain)
+    files = Files(roots, _debug_folders(options), (core.arch.elf_machine, core.arch.byteorder), complain)
     given = files.given(options.exe) if options.exe else None
-    loader = Loader(core.abi, core.auxv, core.memory, files, given)
-    objects = Objects(core.abi, loader.objects(core.mappings), core.memory.read, complain)
+    loader = Loader(core.arch, core.auxv, core.memory, files, given)
+    objects = Objects(core.arch, loader.objects(core.mappings), core.memory.read, complain)
     status = DONE
     if core.truncated:
         complain(f"{core.path}: {core.truncated}: stacks end where memory is missing")
@@ -78,28 +78,28 @@ def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack]]:
         name = loader.executable.path if loader.executable else "unknown"
         complain(f"{core.path}: executable not found: {name} (--exe FILE names it)")
         status = CANNOT
-    return status, [named(walk(thread, core.abi, objects, core.memory.read), objects) for thread in core.threads]
+    return status, [named(walk(thread, core.arch, objects, core.memory.read), objects) for thread in core.threads]
 
 
 def _of_process(options: argparse.Namespace) -> tuple[int, list[Stack]]:
     live = Live(options.pid)
     roots = [options.sysroot] if options.sysroot else [f"/proc/{live.id}/root", ""]
-    files = Files(roots, _debug_folders(options), (live.abi.elf_machine, live.abi.byteorder), complain)
+    files = Files(roots, _debug_folders(options), (live.arch.elf_machine, live.arch.byteorder), complain)
     given = files.given(options.exe or f"/proc/{live.id}/exe")  # the path may lead to a newer file by now
     taken = live.take()
-    loader = Loader(live.abi, live.auxv, live.memory, files, given)
-    objects = Objects(live.abi, loader.objects(taken.mappings.files()), live.memory.read, complain)
+    loader = Loader(live.arch, live.auxv, live.memory, files, given)
+    objects = Objects(live.arch, loader.objects(taken.mappings.files()), live.memory.read, complain)
     return DONE, [named(_walk_copy(live, taken, thread, objects), objects) for thread in taken.threads]
 
 
-def _walk_copy(live: Live, taken: Taken, thread: Thread, objects: Objects) -> Walked:
+def _walk_copy(live: Live, taken: Snapshot, thread: Thread, objects: Objects) -> UnwoundThread:
     """Walk the copy of a thread's stack; if that led elsewhere, as from a signal stack, stop the thread and walk it."""
     taken.snapshot.missed = False
-    walked = walk(thread, live.abi, objects, taken.snapshot.read)
+    walked = walk(thread, live.arch, objects, taken.snapshot.read)
     if taken.snapshot.missed:
         with live.stopped(thread.id) as again:
             if again is not None:
-                return walk(again, live.abi, objects, live.memory.read)
+                return walk(again, live.arch, objects, live.memory.read)
     return walked
 
 

@@ -22,8 +22,8 @@ import sys
 
 from sframe_unwind import elf
 from sframe_unwind.cli.status import CANNOT, DONE, complain_of
-from sframe_unwind.dump import to_json, to_text
 from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.report.dump import to_json, to_text
 
 EXAMPLES = """\
   sframe-unwind dump /usr/bin/true

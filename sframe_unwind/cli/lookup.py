@@ -15,13 +15,13 @@ import sys
 
 from sframe_unwind import elf
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
+from sframe_unwind.elf.symbols import Symbols, read_symbols
 from sframe_unwind.errors import FileError, SFrameError
-from sframe_unwind.format.constants import PauthKey, PcType
-from sframe_unwind.notation import attributes, cells_of, words
-from sframe_unwind.section import Section
-from sframe_unwind.symbols import Symbols, read_symbols
-from sframe_unwind.table import Function, Match
-from sframe_unwind.terminal import printable
+from sframe_unwind.report.notation import attributes, cells_of, words
+from sframe_unwind.report.terminal import printable
+from sframe_unwind.sframe.constants import PauthKey, PcType
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Function, Match
 
 EXAMPLES = """\
   sframe-unwind lookup ./program 0x1185
@@ -110,4 +110,4 @@ def _row(match: Match) -> str:
 
 def _in_words(match: Match) -> list[str]:
     key = match.function.fde.pauth_key if match.rule.ra_signed else PauthKey.A
-    return words(match.rule, match.function.table.abi, key)
+    return words(match.rule, match.function.table.arch, key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 
-from sframe_unwind.terminal import printable
+from sframe_unwind.report.terminal import printable
 
 DONE = 0
 NOT_ALL = 1

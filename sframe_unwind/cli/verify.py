@@ -21,7 +21,7 @@ from typing import Union
 
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
 from sframe_unwind.errors import FileError
-from sframe_unwind.terminal import printable
+from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify.inputs import Failure, Input, answer, inputs
 from sframe_unwind.verify.page import page
 from sframe_unwind.verify.verdict import Verdict

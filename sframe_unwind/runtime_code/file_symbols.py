@@ -7,9 +7,9 @@ from contextlib import suppress
 
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.elf import PathLike, opened
+from sframe_unwind.elf.file import PathLike, opened
+from sframe_unwind.elf.relocation import SYMBOL, records
 from sframe_unwind.errors import FileError
-from sframe_unwind.relocation import SYMBOL, records
 from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL, FindSymbol
 
 _NAMES = (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL)

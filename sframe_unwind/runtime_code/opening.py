@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable
 
-from sframe_unwind.abi import Abi
-from sframe_unwind.image import ReadMemory
+from sframe_unwind.arch import Arch
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL, FindSymbol
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def open_run_time_code(
-    abi: Abi, read: ReadMemory, find: FindSymbol, report: Callable[[str], None]
+    arch: Arch, read: ReadMemory, find: FindSymbol, report: Callable[[str], None]
 ) -> RunTimeCode | None:
     """Return what a process may register code with; ``None`` where nothing in it is for that.
 
@@ -23,4 +23,4 @@ def open_run_time_code(
         return None
     from sframe_unwind.runtime_code.source import RunTimeCode
 
-    return RunTimeCode(abi, read, find, report)
+    return RunTimeCode(arch, read, find, report)

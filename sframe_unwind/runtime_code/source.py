@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Callable
 
-from sframe_unwind.abi import Abi
-from sframe_unwind.image import ReadMemory
-from sframe_unwind.modules import Module
+from sframe_unwind.arch import Arch
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.head import JIT_SYMBOL, FindSymbol, find_lists
-from sframe_unwind.runtime_code.jit import JitList
-from sframe_unwind.runtime_code.jit_image import JitImage
-from sframe_unwind.runtime_code.libunwind import UnwindList
-from sframe_unwind.runtime_code.registered import Registered
+from sframe_unwind.runtime_code.jit.image import JitImage
+from sframe_unwind.runtime_code.jit.image_list import JitList
+from sframe_unwind.runtime_code.libunwind.registered import Registered
+from sframe_unwind.runtime_code.libunwind.registrations import UnwindList
+from sframe_unwind.unwind.modules import Module
 
 
 class RunTimeCode:
@@ -23,12 +23,12 @@ class RunTimeCode:
     :param report: takes one line about damage, each once.
     """
 
-    def __init__(self, abi: Abi, read: ReadMemory, find: FindSymbol, report: Callable[[str], None]) -> None:
+    def __init__(self, arch: Arch, read: ReadMemory, find: FindSymbol, report: Callable[[str], None]) -> None:
         self._told: set[str] = set()
         self._report = report
-        lists = find_lists(find, read, abi)
-        self._libunwind = [UnwindList(read, address, abi.byteorder, self._report_once) for address in lists]
-        self._jit = [JitList(read, address, abi.byteorder, self._report_once) for address in find(JIT_SYMBOL)]
+        lists = find_lists(find, read, arch)
+        self._libunwind = [UnwindList(read, address, arch.byteorder, self._report_once) for address in lists]
+        self._jit = [JitList(read, address, arch, self._report_once) for address in find(JIT_SYMBOL)]
         self._lists: Sequence[UnwindList | JitList] = (*self._libunwind, *self._jit)
 
     def refresh(self) -> bool:

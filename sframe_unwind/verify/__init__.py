@@ -5,11 +5,11 @@ from __future__ import annotations
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
-from sframe_unwind.dwarf_file import DEBUG_FRAME, EH_FRAME, Cfi
-from sframe_unwind.elf import SECTION_NAME, PathLike, translated
+from sframe_unwind.dwarf.file import DEBUG_FRAME, EH_FRAME, Cfi
+from sframe_unwind.elf.file import SECTION_NAME, PathLike, translated
+from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.errors import FileError
-from sframe_unwind.layout import Layout
-from sframe_unwind.symbols import symbols_of
 from sframe_unwind.verify.comparison import Comparison
 from sframe_unwind.verify.verdict import Sizes, Verdict
 
@@ -34,15 +34,15 @@ def verify_elf(file: ELFFile, name: str) -> Verdict:
     """
     layout = Layout(file)
     sections = elf.load_from(file, layout=layout)
-    abi = next((section.abi for section in sections if section.abi), None)
-    if abi is None:
+    arch = next((section.arch for section in sections if section.arch), None)
+    if arch is None:
         return Verdict(name, (), 0, (), _sizes(file, layout, sum(end - start for start, end in layout.code)))
     symbols = symbols_of(file, layout)
     with translated("DWARF CFI"):
-        cfi = Cfi(file, abi, layout)
+        cfi = Cfi(file, arch, layout)
         if not cfi.ranges():
             raise FileError("no DWARF CFI to compare with")
-        found = Comparison(sections, abi, cfi, symbols, layout)
+        found = Comparison(sections, arch, cfi, symbols, layout)
     sizes = _sizes(file, layout, found.not_described)
     return Verdict(name, found.functions, found.addresses_compared, tuple(found.disagreements), sizes)
 

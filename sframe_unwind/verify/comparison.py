@@ -5,16 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from sframe_unwind import table
-from sframe_unwind.abi import Abi
-from sframe_unwind.dwarf import CfiFunction
-from sframe_unwind.dwarf_file import Cfi
+from sframe_unwind.arch import Arch
+from sframe_unwind.dwarf.cfi import CfiFunction
+from sframe_unwind.dwarf.file import Cfi
+from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FormatError
-from sframe_unwind.format.constants import PcType
-from sframe_unwind.layout import Layout
-from sframe_unwind.rule import Rule
-from sframe_unwind.section import Section
-from sframe_unwind.symbols import Symbols
+from sframe_unwind.sframe import table
+from sframe_unwind.sframe.constants import PcType
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.verify.reasons import reason
 from sframe_unwind.verify.rules import Pair, Pairs
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome
@@ -35,12 +35,12 @@ class Comparison:
     :raises FormatError: SFrame or CFI is malformed.
     """
 
-    def __init__(self, sections: list[Section], abi: Abi, cfi: Cfi, symbols: Symbols, layout: Layout) -> None:
-        self._abi = abi
+    def __init__(self, sections: list[Section], arch: Arch, cfi: Cfi, symbols: Symbols, layout: Layout) -> None:
+        self._arch = arch
         self._cfi = cfi
         self._symbols = symbols
         self._layout = layout
-        self._pairs = Pairs(cfi, abi)
+        self._pairs = Pairs(cfi, arch)
         self._version = max(part.header.version for section in sections for part in section.tables)
         self.addresses_compared = 0
         self.disagreements: list[Disagreement] = []
@@ -76,7 +76,7 @@ class Comparison:
                 self.disagreements.append(Disagreement(line.spot, self._name(pc), what, said, expected))
         return self._function(key, Outcome.DISAGREES, lines=lines)
 
-    def _changes(self, function: table.Function, described: CfiFunction) -> Iterator[tuple[int, Rule]]:
+    def _changes(self, function: table.Function, described: CfiFunction) -> Iterator[tuple[int, UnwindRule]]:
         """Yield each address at which what either says changes, with SFrame's rule, where both say something."""
         low, high = max(function.start, described.start), min(function.end, described.end)
         starts, rules = _unrolled(function, low, high)
@@ -86,7 +86,7 @@ class Comparison:
                 yield pc, rule
 
     def _dwarf_only(self, key: Range) -> Function:
-        why = reason(self._cfi, next(self._cfi.functions(*key)), self._abi, self._version)
+        why = reason(self._cfi, next(self._cfi.functions(*key)), self._arch, self._version)
         return self._function(key, Outcome.NOT_EXPRESSIBLE if why else Outcome.DWARF_ONLY, why)
 
     def _function(self, key: Range, outcome: Outcome, why: str = "", lines: tuple[Line, ...] = ()) -> Function:
@@ -129,14 +129,14 @@ def _described(sections: Iterable[Section]) -> Iterator[table.Function]:
                 yield function
 
 
-def _unrolled(function: table.Function, low: int, high: int) -> tuple[list[int], list[Rule | None]]:
+def _unrolled(function: table.Function, low: int, high: int) -> tuple[list[int], list[UnwindRule | None]]:
     """Return the addresses and rules of a function's rows, for a mask function those of each block in a range."""
     starts, rules = function.table.rows(function)
     if function.fde.pc_type is not PcType.MASK:
         return [function.start + start for start in starts], list(rules)
     size = function.fde.repetition_size
     first = low - (low - function.start) % size
-    rows: list[tuple[int, Rule | None]] = list(zip(starts, rules))
+    rows: list[tuple[int, UnwindRule | None]] = list(zip(starts, rules))
     if starts[0]:
         rows.insert(0, (0, None))
     unrolled = [(block + start, rule) for block in range(first, high, size) for start, rule in rows]

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind import archive, elf
+from sframe_unwind import elf
+from sframe_unwind.elf import archive
 from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.verify import verify, verify_elf
 from sframe_unwind.verify.verdict import Verdict

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sframe_unwind import __version__
-from sframe_unwind.terminal import printable
+from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify.inputs import Failure
 from sframe_unwind.verify.verdict import Function, Line, Outcome, Verdict, Words
 

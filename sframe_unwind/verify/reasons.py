@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from sframe_unwind.abi import Abi
-from sframe_unwind.dwarf import CfiFunction
-from sframe_unwind.dwarf_expression import NotAPlaceError
-from sframe_unwind.dwarf_file import Cfi
-from sframe_unwind.notation import place_words
-from sframe_unwind.rule import CFA
+from sframe_unwind.arch import Arch
+from sframe_unwind.dwarf.cfi import CfiFunction
+from sframe_unwind.dwarf.expression import UnsupportedExpressionError
+from sframe_unwind.dwarf.file import Cfi
+from sframe_unwind.report.notation import place_words
+from sframe_unwind.unwind_rule import CFA
 
 
-def reason(cfi: Cfi, described: CfiFunction, abi: Abi, version: int) -> str:
+def reason(cfi: Cfi, described: CfiFunction, arch: Arch, version: int) -> str:
     """Return what in a function's CFI SFrame has no words for; empty where all of it could be said.
 
     :param version: of SFrame.
@@ -20,13 +20,13 @@ def reason(cfi: Cfi, described: CfiFunction, abi: Abi, version: int) -> str:
     for pc, row in zip(described.starts, described.rows):
         try:
             rule = cfi.rule(row, pc)
-        except NotAPlaceError as error:
+        except UnsupportedExpressionError as error:
             return f"computed: {error}"
         cfa = rule.cfa
         if cfa is None or version >= 3:
             continue
-        if cfa.in_memory or cfa.base not in (abi.sp, abi.fp):
-            return f"CFA {place_words(cfa, abi)}, for which version {version} has no words"
+        if cfa.in_memory or cfa.base not in (arch.sp, arch.fp):
+            return f"CFA {place_words(cfa, arch)}, for which version {version} has no words"
         if any(place is not None and not (place.base == CFA and place.in_memory) for place in (rule.ra, rule.fp)):
             return f"a value in a register, for which version {version} has no words"
     return ""

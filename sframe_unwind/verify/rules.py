@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sframe_unwind.abi import Abi
-from sframe_unwind.dwarf import Row
-from sframe_unwind.dwarf_expression import NotAPlaceError
-from sframe_unwind.dwarf_file import Cfi
-from sframe_unwind.notation import place_words
-from sframe_unwind.rule import Place, Rule
+from sframe_unwind.arch import Arch
+from sframe_unwind.dwarf.cfi import Row
+from sframe_unwind.dwarf.expression import UnsupportedExpressionError
+from sframe_unwind.dwarf.file import Cfi
+from sframe_unwind.report.notation import place_words
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 from sframe_unwind.verify.verdict import Words
 
 
@@ -28,12 +28,12 @@ class Pairs:
     :param cfi: where the rows of DWARF come from.
     """
 
-    def __init__(self, cfi: Cfi, abi: Abi) -> None:
+    def __init__(self, cfi: Cfi, arch: Arch) -> None:
         self._cfi = cfi
-        self._abi = abi
-        self._known: dict[tuple[Rule, Row], Pair] = {}
+        self._arch = arch
+        self._known: dict[tuple[UnwindRule, Row], Pair] = {}
 
-    def pair(self, sframe: Rule, row: Row, pc: int) -> Pair:
+    def pair(self, sframe: UnwindRule, row: Row, pc: int) -> Pair:
         """Compare what both say for an address."""
         known = self._known.get((sframe, row))
         if known is None:
@@ -42,25 +42,25 @@ class Pairs:
                 self._known[sframe, row] = known
         return known
 
-    def _compare(self, sframe: Rule, row: Row, pc: int) -> Pair:
+    def _compare(self, sframe: UnwindRule, row: Row, pc: int) -> Pair:
         said = self._words(sframe)
         try:
             dwarf = self._cfi.rule(row, pc)
-        except NotAPlaceError as error:
+        except UnsupportedExpressionError as error:
             return Pair(said, Words(f"computed: {error}", "", ""), ("cfa",))
         return Pair(said, self._words(dwarf), _differences(sframe, dwarf))
 
-    def _words(self, rule: Rule) -> Words:
+    def _words(self, rule: UnwindRule) -> Words:
         if rule.cfa is None:
             return Words("", "undefined", "")
         ra = self._place(rule.ra) + (", signed" if rule.ra_signed else "")
         return Words(self._place(rule.cfa), ra, self._place(rule.fp))
 
-    def _place(self, place: Place | None) -> str:
-        return "unchanged" if place is None else place_words(place, self._abi)
+    def _place(self, place: RegisterRule | None) -> str:
+        return "unchanged" if place is None else place_words(place, self._arch)
 
 
-def _differences(sframe: Rule, dwarf: Rule) -> tuple[str, ...]:
+def _differences(sframe: UnwindRule, dwarf: UnwindRule) -> tuple[str, ...]:
     if sframe.ra_undefined or dwarf.ra_undefined:
         return () if sframe.ra_undefined and dwarf.ra_undefined else ("ra",)
     same = {

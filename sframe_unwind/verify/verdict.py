@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
-from sframe_unwind.layout import Spot
+from sframe_unwind.elf.section_addresses import FileAddress
 
 
 class Outcome(str, Enum):
@@ -31,7 +31,7 @@ class Words(NamedTuple):
 class Line(NamedTuple):
     """What both say at one address."""
 
-    spot: Spot
+    spot: FileAddress
     sframe: Words
     dwarf: Words
     differs: tuple[str, ...]
@@ -41,7 +41,7 @@ class Line(NamedTuple):
 class Disagreement(NamedTuple):
     """One value on which the two differ at one address."""
 
-    spot: Spot
+    spot: FileAddress
     function: str
     """Name, and offset from it; empty where no symbol says."""
     what: str
@@ -64,7 +64,7 @@ class Disagreement(NamedTuple):
 class Function(NamedTuple):
     """A function that at least one of the two describes."""
 
-    spot: Spot
+    spot: FileAddress
     size: int
     """In bytes."""
     name: str
@@ -150,7 +150,7 @@ def _one_sided(title: str, function: Function) -> str:
     return f"  {title}: {named(function.spot, function.name)}{reason}"
 
 
-def named(spot: Spot, name: str) -> str:
+def named(spot: FileAddress, name: str) -> str:
     """Return an address with the name of the function; where it has none, the section can tell what it is."""
     name = name or (f"({spot.section})" if spot.section and not spot.relative else "")
     return f"{spot} {name}".rstrip()

@@ -8,10 +8,10 @@ from pathlib import Path
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
-from sframe_unwind.encode import SectionSpec, TableSpec, encode, usual_table
-from sframe_unwind.encode_rule import function
-from sframe_unwind.section import Section
-from sframe_unwind.table import Table
+from sframe_unwind.sframe.encode import SectionSpec, TableSpec, encode, usual_table
+from sframe_unwind.sframe.encode_rule import function
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Table
 
 
 def rewritten_copy(executable: Path, folder: Path, version: int) -> Path:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind import elf
-from sframe_unwind.abi.s390x import ABI, CFA_ADJUSTMENT, SP_FROM_CFA
-from sframe_unwind.section import Section
+from sframe_unwind.arch.s390x import ARCH, SP_FROM_CFA
+from sframe_unwind.sframe.section import Section
 from tests.abis.debuggers import DEBUGGERS, debugger, described
 from tests.abis.rewrite import rewritten_copy
 from tests.expectations import STOPS
@@ -36,11 +36,11 @@ def opened(path: Path) -> Section:
 def test_back_chain_tells_the_same_frames(name: str, version: int, tmp_path: Path) -> None:
     paths = []
     for variant in VARIANTS[1:]:  # at -O0 the leaf function has a frame
-        path = built(WALK.sample, ABI.name, 3, variant)
+        path = built(WALK.sample, ARCH.name, 3, variant)
         (tmp_path / variant).mkdir()
         paths.append(path if version == 3 else rewritten_copy(path, tmp_path / variant, version))
-    programs = [described(WALK, path, ABI.name) for path in paths]
-    answers = call(debugger(name, ABI.name), "tests.abis.inside.backchain.collect", programs=programs)
+    programs = [described(WALK, path, ARCH.name) for path in paths]
+    answers = call(debugger(name, ARCH.name), "tests.abis.inside.backchain.collect", programs=programs)
     for answer in answers:
         assert answer["functions"] == list(WALK.functions)
         assert answer["unwinders"] == ["sframe"] * len(WALK.functions)
@@ -50,15 +50,15 @@ def test_back_chain_tells_the_same_frames(name: str, version: int, tmp_path: Pat
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("variant", ["O2", "Os"])
 def test_leaf_has_its_registers_in_registers(variant: str, version: int, tmp_path: Path) -> None:
-    original = built("free_leaf", ABI.name, 3, variant)
+    original = built("free_leaf", ARCH.name, 3, variant)
     path = original if version == 3 else rewritten_copy(original, tmp_path, version)
     section = opened(path)
     assert {table.header.version for table in section.tables} == {version}
-    inside = read_symbols(toolchain(ABI.name, 3), original)["sample_in_leaf"].address
+    inside = read_symbols(toolchain(ARCH.name, 3), original)["sample_in_leaf"].address
     match = section.lookup(inside)
     assert match is not None
     rule = match.rule
-    assert rule.cfa == (ABI.sp, CFA_ADJUSTMENT, False)
+    assert rule.cfa == (ARCH.sp, 160, False)
     for place in (rule.ra, rule.fp):
         assert place is not None
         assert place.base in FPRS
@@ -67,7 +67,7 @@ def test_leaf_has_its_registers_in_registers(variant: str, version: int, tmp_pat
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_version_2_says_what_version_3_said(variant: str, tmp_path: Path) -> None:
-    original = built("free_walk", ABI.name, 3, variant)
+    original = built("free_walk", ARCH.name, 3, variant)
     copy = rewritten_copy(original, tmp_path, 2)
     (three,), (two,) = opened(original).tables, opened(copy).tables
     assert (three.header.version, two.header.version) == (3, 2)
@@ -80,7 +80,7 @@ def test_version_2_says_what_version_3_said(variant: str, tmp_path: Path) -> Non
 
 def test_padding_return_address() -> None:
     """A function that saves its frame pointer and not its return address needs a word for that all the same."""
-    section = opened(built("free_leaf", ABI.name, 3, "O2"))
+    section = opened(built("free_leaf", ARCH.name, 3, "O2"))
     rules = [rule for function in section.functions() for rule in function.table.rows(function)[1]]
     assert any(rule.ra is None and rule.fp is not None for rule in rules)
     assert SP_FROM_CFA == -160

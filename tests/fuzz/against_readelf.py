@@ -17,12 +17,12 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from sframe_unwind import dump
-from sframe_unwind.elf import load
+from sframe_unwind.elf.file import load
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.format.fde import ATTRIBUTE_SIZE
-from sframe_unwind.format.header import FDE_SIZES
-from sframe_unwind.section import Section
+from sframe_unwind.report import dump
+from sframe_unwind.sframe.fde import ATTRIBUTE_SIZE
+from sframe_unwind.sframe.header import FDE_SIZES
+from sframe_unwind.sframe.section import Section
 from tests.cli.text import as_in_2_40, comparable
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import seeds
@@ -102,7 +102,7 @@ class Comparison:
         """
         table = section.tables[0]
         head = table.header
-        fixed = head.fixed_fp_offset or (table.abi.ra is not None and head.fixed_ra_offset)
+        fixed = head.fixed_fp_offset or (table.arch.ra is not None and head.fixed_ra_offset)
         moved = head.fde_offset or head.fre_offset != head.num_fdes * FDE_SIZES[head.version]
         return bool(fixed or moved) or (head.version < 3 and head.flags != self._flags)
 

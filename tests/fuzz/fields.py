@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.format import fre
-from sframe_unwind.format.fde import ATTRIBUTE_SIZE
-from sframe_unwind.format.header import FDE_SIZES
-from sframe_unwind.section import Section
-from sframe_unwind.table import Table
+from sframe_unwind.sframe import fre
+from sframe_unwind.sframe.fde import ATTRIBUTE_SIZE
+from sframe_unwind.sframe.header import FDE_SIZES
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Table
 
 
 class Field(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Callable
 
-from sframe_unwind.section import Section
+from sframe_unwind.sframe.section import Section
 from tests.fuzz.fields import Field, fields
 from tests.fuzz.seeds import Seed
 

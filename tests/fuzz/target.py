@@ -6,14 +6,14 @@ import json
 from collections import Counter
 from itertools import islice
 
-from sframe_unwind import dump
-from sframe_unwind.abi import Abi
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError, MemoryReadError, StepError
-from sframe_unwind.format.constants import PcType
-from sframe_unwind.modules import Module, Modules
-from sframe_unwind.section import Section
-from sframe_unwind.table import Function
-from sframe_unwind.walk import MAX_FRAMES, Registers, Walk
+from sframe_unwind.report import dump
+from sframe_unwind.sframe.constants import PcType
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Function
+from sframe_unwind.unwind.modules import Module, Modules
+from sframe_unwind.unwind.walk import MAX_FRAMES, Registers, Walk
 from tests.fuzz.seeds import Seed
 
 _LOOKUPS = 6
@@ -42,8 +42,8 @@ def exercise(seed: Seed, seen: Counter[str]) -> None:
     functions = _functions(section)
     for function in islice(functions, _LOOKUPS):
         _look_up(section, function, seen)
-    if section.abi is not None:
-        _walk(section, section.abi, functions, seen)
+    if section.arch is not None:
+        _walk(section, section.arch, functions, seen)
     seen["answered"] += 1
 
 
@@ -91,7 +91,7 @@ def _look_up(section: Section, function: Function, seen: Counter[str]) -> None:
             raise WrongAnswerError(f"the row at {match.row_start:#x} begins behind offset {offset:#x}")
 
 
-def _walk(section: Section, abi: Abi, functions: list[Function], seen: Counter[str]) -> None:
+def _walk(section: Section, abi: Arch, functions: list[Function], seen: Counter[str]) -> None:
     """Walk over a stack whose words are code addresses of the section's functions, and addresses of the stack."""
     places = [function.start + 1 for function in functions[:8]] or [0]
 

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from sframe_unwind.section import Section
+from sframe_unwind.sframe.section import Section
 from tests.fuzz import campaign, target
 from tests.fuzz.fields import fields
 from tests.fuzz.mutations import Mutator

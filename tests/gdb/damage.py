@@ -10,9 +10,9 @@ from typing import Callable, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.encode import SectionSpec, describe, encode
-from sframe_unwind.format.constants import AbiNumber
-from sframe_unwind.section import Section
+from sframe_unwind.sframe.constants import AbiNumber
+from sframe_unwind.sframe.encode import SectionSpec, describe, encode
+from sframe_unwind.sframe.section import Section
 
 _SIZE_FIELD = 32
 """Offset of sh_size in a section header of 64-bit ELF."""

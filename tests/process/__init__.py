@@ -1,0 +1,1 @@
+"""Stacks without a debugger: of core files and of running processes."""

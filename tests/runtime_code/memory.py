@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from sframe_unwind.abi import BY_NAME
+from sframe_unwind.arch import BY_NAME
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.modules import Modules
 from sframe_unwind.runtime_code.source import RunTimeCode
+from sframe_unwind.unwind.modules import Modules
 
 BASE = 0x10000
 CODE = 0x500000

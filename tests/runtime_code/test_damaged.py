@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from sframe_unwind.modules import Covered, Unusable
-from sframe_unwind.rule import Place
-from sframe_unwind.runtime_code.listing import MAX_ENTRIES
+from sframe_unwind.runtime_code.libunwind.listing import MAX_ENTRIES
+from sframe_unwind.unwind.modules import Found, Unusable
+from sframe_unwind.unwind_rule import RegisterRule
 from tests.runtime_code.memory import CODE, HEAD, SIZE, Memory, modules
 
 ADD_16 = (4, 7, 0, -16)
@@ -26,15 +26,15 @@ def covered(memory: Memory, lines: list[str]) -> list[bool]:
     process = modules(memory, lines)
     answers = [process.answers[CODE + SIZE * number + 8] for number in range(3)]
     for answer in answers:
-        assert not isinstance(answer, Covered) or answer.rule.cfa == Place(7, 24, False)
-    return [isinstance(answer, Covered) for answer in answers]
+        assert not isinstance(answer, Found) or answer.rule.cfa == RegisterRule(7, 24, False)
+    return [isinstance(answer, Found) for answer in answers]
 
 
 @pytest.mark.parametrize("abi", ["amd64", "s390x"])
 def test_sound_list(abi: str) -> None:
     memory, lines = Memory(abi), list[str]()
     memory.entry(memory.region(SIZE), "one")
-    assert isinstance(modules(memory, lines).answers[CODE], Covered)
+    assert isinstance(modules(memory, lines).answers[CODE], Found)
     assert not lines
 
 
@@ -128,7 +128,7 @@ def test_damaged_procedure(damage: tuple[str, int], expected: str) -> None:
     answers = [process.answers[CODE + SIZE * number + 8] for number in range(3)]
     process.answers.clear()
     assert isinstance(process.answers[CODE + SIZE + 9], Unusable)
-    assert [isinstance(answer, Covered) for answer in answers] == [True, False, True]
+    assert [isinstance(answer, Found) for answer in answers] == [True, False, True]
     (line,) = lines
     assert line.startswith("run-time code: unwind info of two not used: ")
     assert re.search(expected, line), line
@@ -145,15 +145,15 @@ def test_changes_are_noticed_by_the_generation() -> None:
     memory, lines = Memory(), list[str]()
     three(memory)
     process = modules(memory, lines)
-    assert isinstance(process.answers[CODE + SIZE], Covered)
+    assert isinstance(process.answers[CODE + SIZE], Found)
     reads = memory.reads
     process.look_again()
     assert memory.reads == reads + 1
     assert CODE + SIZE in process.answers
     memory.link([memory.entries[2], memory.entries[0]])
     process.look_again()
-    assert not isinstance(process.answers[CODE + SIZE], Covered)
-    assert isinstance(process.answers[CODE], Covered)
+    assert not isinstance(process.answers[CODE + SIZE], Found)
+    assert isinstance(process.answers[CODE], Found)
     assert not lines
 
 
@@ -165,12 +165,12 @@ def test_stop_in_the_middle_of_a_change(cancelled: int) -> None:
     memory.put(HEAD + 4, "I", 4)
     process = modules(memory, lines)
     address = CODE + SIZE * cancelled
-    assert isinstance(process.answers[address], Covered)
+    assert isinstance(process.answers[address], Found)
     rest = [entry for entry in reversed(memory.entries) if entry != memory.entries[cancelled]]
     memory.link(rest)
     memory.put(HEAD + 4, "I", 4)
     process.look_again()
-    assert not isinstance(process.answers[address], Covered)
+    assert not isinstance(process.answers[address], Found)
     assert not lines
 
 

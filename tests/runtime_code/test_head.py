@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.abi import BY_NAME
+from sframe_unwind.arch import BY_NAME
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.runtime_code.file_symbols import file_symbols, finder
 from sframe_unwind.runtime_code.head import LIST_FUNCTION, LIST_SYMBOL, find_lists, returned_address

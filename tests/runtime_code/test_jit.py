@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.abi.amd64 import ABI
+from sframe_unwind.arch.amd64 import ARCH
 from sframe_unwind.errors import MemoryReadError
-from sframe_unwind.modules import Covered, Modules
-from sframe_unwind.rule import Place
 from sframe_unwind.runtime_code.source import RunTimeCode
+from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind_rule import RegisterRule
 from tests.runtime_code.programs import jit
 
 DESCRIPTOR, ENTRY, IMAGE, CODE = 0x1000, 0x1100, 0x2000, 0x700000
@@ -40,8 +40,8 @@ class Memory:
     def modules(self, lines: list[str]) -> Modules:
         """The modules of the process."""
         symbols = {"__jit_debug_descriptor": [DESCRIPTOR]}
-        run_time = RunTimeCode(ABI, self.read, lambda name: symbols.get(name, []), lines.append)
-        return Modules(ABI, [], lines.append, run_time=run_time)
+        run_time = RunTimeCode(ARCH, self.read, lambda name: symbols.get(name, []), lines.append)
+        return Modules(ARCH, [], lines.append, run_time=run_time)
 
 
 def placed(path: Path) -> bytes:
@@ -67,10 +67,10 @@ def images() -> tuple[bytes, bytes]:
 def frame_size(process: Modules) -> int | None:
     """The distance of the CFA from SP in the body of the function."""
     answer = process.answers[CODE + 16]
-    if not isinstance(answer, Covered):
+    if not isinstance(answer, Found):
         return None
     assert answer.rule.cfa is not None
-    assert answer.rule.cfa == Place(7, answer.rule.cfa.offset, False)
+    assert answer.rule.cfa == RegisterRule(7, answer.rule.cfa.offset, False)
     return answer.rule.cfa.offset
 
 

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 from sframe_unwind import elf
-from sframe_unwind.encode import TableSpec, describe, encode
-from sframe_unwind.format.constants import AbiNumber, FdeType
+from sframe_unwind.sframe.constants import AbiNumber, FdeType
+from sframe_unwind.sframe.encode import TableSpec, describe, encode
 from tests.abis.rewrite import overwrite
 
 _WORDS = {"cfa": 0, "ra": 1, "fp": 2}

@@ -10,10 +10,10 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.cli import main
-from sframe_unwind.encode import describe, encode
+from sframe_unwind.sframe.encode import describe, encode
 from sframe_unwind.verify import verify
 from tests.abis.rewrite import overwrite
-from tests.core.objects import run, tools_for
+from tests.elf.objects import run, tools_for
 from tests.samples.build import build
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
 from sframe_unwind.errors import FormatError, NoSFrameError
-from sframe_unwind.format.constants import AbiNumber, Flag
+from sframe_unwind.sframe.constants import AbiNumber, Flag
+from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.inputs import Failure, answer, inputs
 from sframe_unwind.verify.verdict import Outcome, Verdict
-from tests.core.objects import ONE, TWO, compile_object, link, run, tools_for
+from tests.elf.objects import ONE, TWO, compile_object, link, run, tools_for
 from tests.samples.catalogue import ABIS
 from tests.verify.planting import plant
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.cli import main
-from sframe_unwind.layout import Spot
+from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.page import page
 from sframe_unwind.verify.verdict import Function, Outcome, Sizes, Verdict
-from tests.core.objects import run, tools_for
+from tests.elf.objects import run, tools_for
 from tests.samples.build import build
 from tests.verify.browser import DARK, Element, render
 
@@ -162,7 +162,7 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
 def test_many_functions(tmp_path: Path) -> None:
     """20,000 functions are drawn at once, and listed page by page."""
     functions = tuple(
-        Function(Spot(".text", 16 * n, False), 1 + n % 97, f"function_{n}", list(Outcome)[n % 5], "", ())
+        Function(FileAddress(".text", 16 * n, False), 1 + n % 97, f"function_{n}", list(Outcome)[n % 5], "", ())
         for n in range(FUNCTIONS)
     )
     verdict = Verdict("many", functions, FUNCTIONS, (), Sizes(1, 2, 3, 0, 16 * FUNCTIONS, 0))

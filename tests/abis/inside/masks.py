@@ -8,14 +8,14 @@ import gdb
 
 from gdb_plugin.process import Process
 from gdb_plugin.symbols import Symbols
-from sframe_unwind.abi import BY_NAME
-from sframe_unwind.rule import Place, Rule, saved_at_cfa
-from sframe_unwind.step import step
+from sframe_unwind.arch import BY_NAME
+from sframe_unwind.unwind.step import step
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 ABI = BY_NAME["aarch64"]
 SIGNED = (0x5A00_0012_3456_7890, 0x3A00_7F12_3456_7890)
 MASK_39 = 0xFF7F_FF80_0000_0000
-RULE = Rule(Place(ABI.sp, 16, False), saved_at_cfa(-8), None, ra_signed=True)
+RULE = UnwindRule(RegisterRule(ABI.sp, 16, False), saved_at_cfa(-8), None, ra_signed=True)
 
 
 class Register:

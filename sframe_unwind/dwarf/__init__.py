@@ -1,0 +1,1 @@
+"""DWARF CFI as unwind rules, decoded by pyelftools."""

@@ -1,0 +1,27 @@
+"""ELF files, through pyelftools."""
+
+from sframe_unwind.elf.file import (
+    PT_GNU_SFRAME,
+    SECTION_NAME,
+    SHT_GNU_SFRAME,
+    PathLike,
+    load,
+    load_from,
+    opened,
+    parsed,
+    sframe_sections,
+    translated,
+)
+
+__all__ = [
+    "PT_GNU_SFRAME",
+    "SECTION_NAME",
+    "SHT_GNU_SFRAME",
+    "PathLike",
+    "load",
+    "load_from",
+    "opened",
+    "parsed",
+    "sframe_sections",
+    "translated",
+]

@@ -1,0 +1,98 @@
+"""The names of functions in an ELF file."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind.elf.file import PathLike, opened
+from sframe_unwind.elf.relocation import SYMBOL, records, symbol_values
+from sframe_unwind.elf.section_addresses import Layout
+
+_LOCAL = 0
+_KINDS = (0, 2, 10)
+"""Symbol types: none (assembly sources forget to give one), function, indirect function."""
+
+
+class Symbol(NamedTuple):
+    """A symbol in code."""
+
+    address: int
+    size: int
+    is_global: bool
+    name: str
+
+
+class Symbols:
+    """The symbols of a file, by address and by name."""
+
+    def __init__(self, symbols: list[Symbol]) -> None:
+        # Of several names for one address the last stands behind the others and is found: sized and global ones.
+        self._symbols = sorted(symbols, key=lambda s: (s.address, s.size > 0, s.is_global))
+        self._starts = [symbol.address for symbol in self._symbols]
+
+    def name(self, address: int) -> str | None:
+        """Return ``symbol`` or ``symbol+0x10`` for an address; ``None`` where no symbol covers it."""
+        found = self.find(address)
+        if found is None:
+            return None
+        symbol, offset = found
+        return f"{symbol.name}+{offset:#x}" if offset else symbol.name
+
+    def find(self, address: int) -> tuple[Symbol, int] | None:
+        """Return the symbol that covers an address, and how many bytes into it that is.
+
+        One without a size, as assembly sources forget to give it, reaches to the next.
+        """
+        following = bisect_right(self._starts, address)
+        if not following:
+            return None
+        symbol = self._symbols[following - 1]
+        end = symbol.address + symbol.size
+        if not symbol.size:
+            # It may be a label in a function.
+            sized = next((other for other in reversed(self._symbols[:following]) if other.size), symbol)
+            if address < sized.address + sized.size:
+                symbol, end = sized, sized.address + sized.size
+            elif following < len(self._starts):
+                end = self._starts[following]
+        return (symbol, address - symbol.address) if address < max(end, symbol.address + 1) else None
+
+    def addresses(self, name: str) -> list[int]:
+        """Return the addresses of all functions with a name, in ascending order."""
+        return sorted({symbol.address for symbol in self._symbols if symbol.name == name})
+
+
+def read_symbols(path: PathLike) -> Symbols:
+    """Read a file's symbol table, or else the one of the dynamic linker.
+
+    Object files have none here: all their sections lie at address 0, so a symbol's address does not tell which.
+
+    :raises FileError: the file cannot be read.
+    """
+    with opened(path) as elf:
+        return Symbols([]) if elf["e_type"] == "ET_REL" else symbols_of(elf)
+
+
+def symbols_of(elf: ELFFile, layout: Layout | None = None) -> Symbols:
+    """Read the symbols of an ELF file that is open.
+
+    :param layout: where the sections of an object file lie.
+    """
+    for kind in ("SHT_SYMTAB", "SHT_DYNSYM"):
+        for number, section in enumerate(elf.iter_sections()):
+            if section["sh_type"] == kind:
+                addresses = symbol_values(elf, number, layout.addresses if layout and layout.relocatable else ())
+                return Symbols(_decode(elf, section.data(), addresses, elf.get_section(section["sh_link"]).data()))
+    return Symbols([])
+
+
+def _decode(elf: ELFFile, entries: bytes, addresses: list[int], names: bytes) -> list[Symbol]:
+    symbols = []
+    for address, (at, info, _, section, _, size) in zip(addresses, records(elf, SYMBOL, entries)):
+        if section and info & 0xF in _KINDS and (end := names.find(b"\0", at)) > at and names[at] != ord("$"):
+            name = names[at:end].decode("utf-8", "backslashreplace")
+            symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name))
+    return symbols

@@ -1,0 +1,1 @@
+"""What a process has loaded, read from its memory alone: no files, no pyelftools."""

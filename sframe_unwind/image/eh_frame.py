@@ -1,0 +1,27 @@
+"""The ``.eh_frame`` of an image in memory, found by its program headers."""
+
+from __future__ import annotations
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.index import Index
+from sframe_unwind.cfi.section import CfiSection, SectionData
+from sframe_unwind.image.elf_image import Image
+from sframe_unwind.memory import ReadMemory, lazy_memory
+
+_PT_LOAD, _PT_GNU_EH_FRAME = 1, 0x6474E550
+
+
+def eh_frame_in(image: Image, read: ReadMemory, arch: Arch) -> CfiSection | None:
+    """Return the ``.eh_frame`` of an image, by the search table that the program headers point to.
+
+    :raises FormatError: the table is malformed.
+    :raises MemoryReadError: it cannot be read.
+    """
+    for segment in image.segments:
+        if segment.kind == _PT_GNU_EH_FRAME:
+            index = SectionData(segment.address, lazy_memory(read, segment.address, segment.size))
+            start = Index(index.data, index.address, arch.byteorder).frames
+            ends = [s.address + s.size for s in image.segments if s.kind == _PT_LOAD and s.address <= start]
+            frames = SectionData(start, lazy_memory(read, start, max(max(ends, default=start) - start, 0)))
+            return CfiSection(frames, index, arch, size_known=False)
+    return None

@@ -1,0 +1,112 @@
+"""The images of a process by its memory alone: auxiliary vector, program headers, the dynamic linker's list.
+
+For where there are no files to look into: a remote target whose file system is out of reach.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from typing import Callable, NamedTuple
+
+from sframe_unwind.address import page_start
+from sframe_unwind.errors import FormatError, MemoryReadError
+from sframe_unwind.image.elf_image import Image, read_image
+from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, read_c_string
+
+AT_PHDR, AT_BASE, AT_SYSINFO_EHDR = 3, 7, 33
+"""Keys of the auxiliary vector: program headers of the executable; load addresses of dynamic linker and vDSO."""
+
+_PT_DYNAMIC = 2
+_DT_NULL, _DT_DEBUG = 0, 21
+_ELF_HEADER_SIZE = 64
+_MAX_ENTRIES = 4096
+"""Of a dynamic section, and of the list: a damaged one ends."""
+_MAX_NAME = 4096
+_AT_ONCE = 64
+"""Entries of a dynamic section that are read together; a read can be a remote packet."""
+
+
+class Loaded(NamedTuple):
+    """An image and what it is called."""
+
+    name: str
+    image: Image
+    address: int
+    """Of its first byte."""
+
+
+EXECUTABLE = "executable"
+"""What the image is called whose name the process does not know."""
+
+
+def loaded_images(
+    read: ReadMemory,
+    auxv: Mapping[int, int],
+    byteorder: str,
+    provide: Callable[[str, int], bool] | None = None,
+) -> list[Loaded]:
+    """Return the images that the process has loaded, as far as they can be found.
+
+    :param auxv: the auxiliary vector.
+    :param byteorder: ``"little"`` or ``"big"``.
+    :param provide: called with name and address of an image that cannot be read; returns whether it can be now.
+    """
+    found: dict[int, Loaded] = {}
+
+    def add(name: str, address: int) -> Image | None:
+        if not address or address in found:
+            return None
+        image = _image(read, address)
+        if image is None and provide is not None and provide(name, address):
+            image = _image(read, address)
+        if image is not None:
+            found[address] = Loaded(name, image, address)
+        return image
+
+    headers = auxv.get(AT_PHDR, 0)
+    executable = add(EXECUTABLE, headers - _ELF_HEADER_SIZE) or add(EXECUTABLE, page_start(headers))
+    add("vDSO", auxv.get(AT_SYSINFO_EHDR, 0))
+    if executable is not None:
+        for name, address in _link_map(read, executable, STRUCT_MARKS[byteorder]):
+            add(name, address)
+    add("dynamic linker", auxv.get(AT_BASE, 0))
+    return list(found.values())
+
+
+def _image(read: ReadMemory, address: int) -> Image | None:
+    try:
+        return read_image(read, address)
+    except (FormatError, MemoryReadError):
+        return None
+
+
+def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[str, int]]:
+    """Yield name and load address of each entry of the dynamic linker's list (``struct link_map``)."""
+    word, entry = struct.Struct(mark + "Q"), struct.Struct(mark + "QQQQ")
+    seen: set[int] = set()
+    try:
+        debug = _debug_address(read, executable, struct.Struct(mark + "qQ"))
+        address = word.unpack(read(debug + 8, 8))[0] if debug else 0
+        while address and address not in seen and len(seen) < _MAX_ENTRIES:
+            seen.add(address)
+            load_address, name, _, following = entry.unpack(read(address, entry.size))
+            yield read_c_string(read, name, _MAX_NAME), load_address
+            address = following
+    except MemoryReadError:
+        return  # what was found until here is good
+
+
+def _debug_address(read: ReadMemory, executable: Image, pair: struct.Struct) -> int:
+    """Return where the dynamic linker keeps its ``struct r_debug``, 0 where there is none."""
+    for segment in executable.segments:
+        if segment.kind == _PT_DYNAMIC:
+            entries = min(segment.size // pair.size, _MAX_ENTRIES)
+            for first in range(0, entries, _AT_ONCE):
+                count = min(entries - first, _AT_ONCE)
+                for tag, value in pair.iter_unpack(read(segment.address + first * pair.size, count * pair.size)):
+                    if tag == _DT_DEBUG:
+                        return int(value)
+                    if tag == _DT_NULL:
+                        return 0
+    return 0

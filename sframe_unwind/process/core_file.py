@@ -1,0 +1,174 @@
+"""Core files: the registers of each thread, the auxiliary vector, the mapped files, and the memory that was saved.
+
+The kernel, GDB's ``generate-core-file`` and QEMU write them; the notes and their order differ.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elftools.elf.constants import P_FLAGS
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.elf.file import PathLike, opened
+from sframe_unwind.errors import FileError
+from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.process.base import FileMapping, Thread
+from sframe_unwind.process.memory import Memory
+from sframe_unwind.process.registers import float_registers, general_registers
+from sframe_unwind.sframe.constants import ARCH_BY_ABI
+
+# Offsets in struct elf_prstatus, the same on all ABIs of 64 bits.
+_SIGNAL, _ID, _REGISTERS = 12, 32, 112
+_ELF_HEADER_SIZE, _SECTIONS_OFFSET = 64, 40
+
+
+class Core(NamedTuple):
+    """A core file."""
+
+    path: str
+    arch: Arch
+    threads: tuple[Thread, ...]
+    auxv: dict[int, int]
+    mappings: tuple[FileMapping, ...]
+    """Empty where whoever wrote the file does not tell."""
+    memory: Memory
+    """What was saved of it."""
+    truncated: str
+    """What is missing of the file, in words; empty where nothing is."""
+
+
+def open_core(path: PathLike) -> Core:
+    """Read the notes of a core file.
+
+    :raises FileError: it is no core file, not one of SFrame's ABIs, or has no registers.
+    """
+    _check_end(path)
+    with opened(path) as elf:
+        if elf["e_type"] != "ET_CORE":
+            raise FileError(f"no core file, but one of type {elf['e_type']}")
+        arch = _arch(elf)
+        if arch is None:
+            raise FileError(f"a core file of {elf['e_machine']}, for which SFrame has no ABI")
+        segments = list(elf.iter_segments())
+        size = os.fstat(elf.stream.fileno()).st_size
+        notes = [note for segment in segments if segment["p_type"] == "PT_NOTE" for note in segment.iter_notes()]
+        threads = _threads(arch, notes)
+        if not threads:
+            raise FileError(f"no registers of any thread, the file is {_cut(segments, size) or 'not whole'}")
+        return Core(
+            str(path),
+            arch,
+            threads,
+            _auxv(arch, notes),
+            _mappings(notes),
+            _memory(path, segments, size),
+            _cut(segments, size),
+        )
+
+
+def _check_end(path: PathLike) -> None:
+    """Tell a file that ends early from one that is no ELF file: pyelftools fails alike on both."""
+    try:
+        with Path(path).open("rb") as stream:
+            header = stream.read(_ELF_HEADER_SIZE)
+            size = os.fstat(stream.fileno()).st_size
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}") from error
+    if header[:5] == b"\x7fELF\x02" and len(header) == _ELF_HEADER_SIZE:
+        sections = int.from_bytes(
+            header[_SECTIONS_OFFSET : _SECTIONS_OFFSET + 8], "little" if header[5] == 1 else "big"
+        )
+        if sections > size:
+            raise FileError(f"{path}: truncated after {size:,} bytes, its section headers would be at {sections:,}")
+
+
+def _arch(elf: ELFFile) -> Arch | None:
+    order = "little" if elf.little_endian else "big"
+    return next(
+        (arch for arch in ARCH_BY_ABI.values() if (arch.elf_machine, arch.byteorder) == (elf["e_machine"], order)), None
+    )
+
+
+def _cut(segments: list[Any], size: int) -> str:
+    """Return what is missing at the end of a file, in words."""
+    end = max((segment["p_offset"] + segment["p_filesz"] for segment in segments), default=0)
+    return f"truncated after {size:,} of {end:,} bytes" if end > size else ""
+
+
+def _threads(arch: Arch, notes: list[Any]) -> tuple[Thread, ...]:
+    mark = STRUCT_MARKS[arch.byteorder]
+    name = next((_text(note["n_desc"]["pr_fname"]) for note in notes if note["n_type"] == "NT_PRPSINFO"), "")
+    found: list[tuple[int, int, dict[int, int]]] = []
+    for note in notes:
+        data = note["n_desc"]
+        if note["n_type"] == "NT_PRSTATUS" and len(data) > _REGISTERS:
+            (number,) = struct.unpack_from(mark + "H", data, _SIGNAL)
+            (thread,) = struct.unpack_from(mark + "I", data, _ID)
+            found.append((thread, number, general_registers(arch, data[_REGISTERS:])))
+        elif note["n_type"] == "NT_FPREGSET" and found:  # it follows the general registers of its thread
+            found[-1][2].update(float_registers(arch, data))
+    # The first is the one that died; the others' notes repeat the signal.
+    return tuple(
+        Thread(thread, name, "" if level else _signal_name(number), registers)
+        for level, (thread, number, registers) in enumerate(found)
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}" if number else ""
+
+
+def _text(raw: bytes) -> str:
+    return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
+
+
+def _auxv(arch: Arch, notes: list[Any]) -> dict[int, int]:
+    pair = struct.Struct(STRUCT_MARKS[arch.byteorder] + "QQ")
+    data = next((note["n_desc"] for note in notes if note["n_type"] == "NT_AUXV"), b"")
+    return dict(pair.iter_unpack(data[: len(data) // pair.size * pair.size]))
+
+
+def _mappings(notes: list[Any]) -> tuple[FileMapping, ...]:
+    for note in notes:
+        if note["n_type"] == "NT_FILE":
+            files = note["n_desc"]
+            return tuple(
+                FileMapping(
+                    entry["vm_start"], entry["vm_end"], entry["page_offset"] * files["page_size"], os.fsdecode(name)
+                )
+                for entry, name in zip(files["Elf_Nt_File_Entry"], files["filename"])
+            )
+    return ()
+
+
+def _memory(path: PathLike, segments: list[Any], size: int) -> Memory:
+    """Return the memory that a core file of ``size`` bytes has.
+
+    What is missing at its end is nowhere else, if the process could write to it; the rest is in the mapped files.
+    """
+    stream = Path(path).open("rb")  # noqa: SIM115  # closed when the memory that reads from it is dropped
+
+    def read(offset: int, start: int, length: int) -> bytes:
+        try:
+            return os.pread(stream.fileno(), length, offset + start)
+        except (OSError, OverflowError):  # the offset is none
+            return b""
+
+    memory = Memory()
+    for segment in segments:
+        if segment["p_type"] == "PT_LOAD":
+            start, offset, length = segment["p_vaddr"], segment["p_offset"], segment["p_filesz"]
+            if not segment["p_flags"] & P_FLAGS.PF_W:
+                length = min(length, size - offset)
+            memory.add_saved(start, start + length, partial(read, offset))
+    return memory

@@ -1,0 +1,1 @@
+"""Text and JSON for people and programs."""

@@ -1,0 +1,124 @@
+"""SFrame's stack against another unwinder's: frame by frame, and a verdict."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from sframe_unwind.report.stack import ShownFrame, Stack
+
+
+class Pair(NamedTuple):
+    """The same level in both stacks; ``None`` where one has ended."""
+
+    native: ShownFrame | None
+    sframe: ShownFrame | None
+    differences: tuple[str, ...]
+    """Which of pc, CFA and FP differ; a value that one side does not know is no difference."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether both have the frame, and nothing differs."""
+        return not self.differences
+
+
+class Comparison(NamedTuple):
+    """Both stacks of one thread."""
+
+    native: Stack
+    sframe: Stack
+    pairs: tuple[Pair, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all frames agree."""
+        return all(pair.agrees for pair in self.pairs)
+
+    def verdict(self) -> str:
+        """Return the one line that sums it up."""
+        for level, pair in enumerate(self.pairs):
+            if not pair.agrees:
+                return f"first difference at frame {level}: {self._difference(pair)}{self._stopped(level)}"
+        count = len(self.pairs)
+        return f"{count} frame{'' if count == 1 else 's'} agree{'s' if count == 1 else ''}"
+
+    def _difference(self, pair: Pair) -> str:
+        if pair.native is None and pair.sframe is not None:
+            return f"only SFrame has it ({pair.sframe.pc:#x} {pair.sframe.function or '??'}); native: {self.native.end}"
+        if pair.sframe is None and pair.native is not None:
+            return f"only native has it ({pair.native.pc:#x} {pair.native.function or '??'}); SFrame: {self.sframe.end}"
+        what = pair.differences[0]
+        return f"{what} {_hex(_field(pair.native, what))} native, {_hex(_field(pair.sframe, what))} by SFrame"
+
+    def _stopped(self, level: int) -> str:
+        """Return why one side goes no further than the level, where the other does."""
+        if len(self.native.frames) == level + 1 < len(self.sframe.frames):
+            return f"; native ends there: {self.native.end}"
+        if len(self.sframe.frames) == level + 1 < len(self.native.frames):
+            return f"; SFrame ends there: {self.sframe.end}"
+        return ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the thread as ``sframe compare --json`` has it."""
+        frames = [
+            {
+                "level": level,
+                "pc": pair.native and pair.native.pc,
+                "cfa": pair.native and pair.native.cfa,
+                "sframe_pc": pair.sframe and pair.sframe.pc,
+                "sframe_cfa": pair.sframe and pair.sframe.cfa,
+                "unwinder": (pair.sframe and pair.sframe.unwinder) or None,
+                "agrees": pair.agrees,
+            }
+            for level, pair in enumerate(self.pairs)
+        ]
+        return {"id": self.native.thread, "frames": frames, "agrees": self.agrees}
+
+
+_FIELDS = {"pc": "pc", "CFA": "cfa", "FP": "fp"}
+
+
+def compare(native: Stack, sframe: Stack) -> Comparison:
+    """Compare two stacks of the same thread, level by level."""
+    pairs = [
+        Pair(left, right, _differences(left, right)) for left, right in zip_longest(native.frames, sframe.frames)
+    ]
+    return Comparison(native, sframe, tuple(pairs))
+
+
+def _differences(native: ShownFrame | None, sframe: ShownFrame | None) -> tuple[str, ...]:
+    if native is None or sframe is None:
+        return ("frame",)
+    return tuple(
+        what
+        for what in _FIELDS
+        if None not in (_field(native, what), _field(sframe, what)) and _field(native, what) != _field(sframe, what)
+    )
+
+
+def _field(frame: ShownFrame | None, what: str) -> int | None:
+    value: int | None = getattr(frame, _FIELDS[what], None)
+    return value
+
+
+def _hex(value: int | None) -> str:
+    return "-" if value is None else f"{value:#x}"
+
+
+def to_text(comparison: Comparison) -> list[str]:
+    """Return the lines that show a comparison; the last one is the verdict."""
+    rows: list[tuple[str, ...]] = [("", "native pc", "native CFA", "SFrame pc", "SFrame CFA", "unwinder", "function")]
+    for level, pair in enumerate(comparison.pairs):
+        mark = "" if pair.agrees else "  <-- " + ", ".join(pair.differences)
+        either = pair.sframe or pair.native
+        rows.append(
+            (
+                f"#{level}",
+                *(_hex(_field(side, what)) for side in pair[:2] for what in ("pc", "CFA")),
+                (pair.sframe.unwinder if pair.sframe else "") or "-",
+                ((either.function if either else "") or "??") + mark,
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    return [*lines, comparison.verdict()]

@@ -1,0 +1,196 @@
+"""A whole section as text in the notation of ``readelf --sframe``, and as JSON.
+
+Both yield pieces as they go, since a large program's dump is larger than the program.  A function that cannot be read
+is reported and left out; the others are shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Callable
+
+from sframe_unwind.errors import FormatError
+from sframe_unwind.report.notation import Cells, Notations, attributes, start_column
+from sframe_unwind.sframe.constants import FdeType, Flag, PcType
+from sframe_unwind.sframe.rules import RuleTable
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Function, Table
+
+Report = Callable[[FormatError], None]
+"""Is told what cannot be read."""
+
+_MIN_ROW_SIZE = 2
+"""Bytes: a start address and the info byte."""
+
+_LARGEST_ADDRESS = (1 << 64) - 1
+
+
+class _Reader:
+    """The functions of one table with their rows, where a row comes as a text that is made once for each distinct row.
+
+    :param tail: makes the text of a row without its address.
+    """
+
+    def __init__(self, table: Table, tail: Callable[[Cells], str], report: Report) -> None:
+        self._table = table
+        self._report = report
+        self._tails = {kind: _Tails(table, kind, tail) for kind in FdeType}
+        # Functions can claim the same rows over and over; then the dump would grow with the square of the section.
+        self._budget = table.header.fre_size // _MIN_ROW_SIZE
+
+    def function(self, number: int) -> Function | None:
+        try:
+            return self._table.function(number)
+        except FormatError as error:
+            self._report(error)
+            return None
+
+    def rows(self, function: Function) -> list[tuple[int, str]] | None:
+        """Return address (offset in a mask function) and text of each row; ``None`` where they cannot be read."""
+        try:
+            self._charge(function)
+            tails = self._tails[function.fde.fde_type]
+            base = 0 if function.fde.pc_type is PcType.MASK else function.start
+            try:
+                return [(base + start, tails[raw]) for start, raw in self._table.raw_rows(function)]
+            except FormatError:
+                self._table.rows(function)  # fails likewise, and knows at which offset
+                raise
+        except FormatError as error:
+            self._report(error)
+            return None
+
+    def _charge(self, function: Function) -> None:
+        self._budget -= function.fde.num_rows
+        if self._budget < 0:
+            raise FormatError(
+                f"function at {function.start:#x}: with its {function.fde.num_rows} rows there are more than the FRE"
+                f" sub-section of {self._table.header.fre_size:#x} bytes can hold",
+                self._table.offset + self._table.header.fres_start + function.fde.rows_offset,
+            )
+
+
+class _Tails(dict[bytes, str]):
+    """Row bytes to text, for rows that also make a valid rule."""
+
+    def __init__(self, table: Table, kind: FdeType, tail: Callable[[Cells], str]) -> None:
+        super().__init__()
+        self._rules = RuleTable(table.header, kind)
+        self._cells = Notations(table.header, kind)
+        self._tail = tail
+
+    def __missing__(self, row: bytes) -> str:
+        self._rules[row]
+        text = self[row] = self._tail(self._cells[row])
+        return text
+
+
+def to_text(sections: Iterable[Section], report: Report) -> Iterator[str]:
+    """Yield the text of a file's sections in pieces of whole lines."""
+    for section in sections:
+        yield "Contents of the SFrame section .sframe:\n"
+        if not section.tables:
+            yield "  empty\n"
+        for table in section.tables:
+            yield from _table_text(table, report)
+        if section.rest is not None:
+            report(section.rest)
+
+
+def _table_text(table: Table, report: Report) -> Iterator[str]:
+    yield "\n".join(_header_lines(table)) + "\n\n  Function Index :\n"
+    reader = _Reader(table, str, report)
+    for number in range(len(table)):
+        function = reader.function(number)
+        if function is None:
+            yield f"\n    func idx [{number}]: malformed\n"
+            continue
+        fde = function.fde
+        mask = fde.pc_type is PcType.MASK
+        repetition = f", repetition = {fde.repetition_size} bytes" if mask else ""
+        title = f"\n    func idx [{number}]: pc = {function.start & _LARGEST_ADDRESS:#x}, size = {fde.size} bytes"
+        title += attributes(fde) + repetition + "\n"
+        rows = reader.rows(function)
+        if rows is None:
+            yield f"{title}    malformed\n"
+            continue
+        lines = [f"    {address & _LARGEST_ADDRESS:016x}  {tail}\n" for address, tail in rows]
+        yield f"{title}    {start_column(fde):<16}CFA       FP        RA\n{''.join(lines)}"
+
+
+def _header_lines(table: Table) -> list[str]:
+    header = table.header
+    flags = [f"SFRAME_F_{flag.name}" for flag in Flag if flag in header.flags] or ["NONE"]
+    lines = [
+        f"  Header at offset {table.offset:#x} :" if table.offset else "  Header :",
+        "",
+        f"    Version: SFRAME_VERSION_{header.version}",
+        f"    ABI: {table.arch.name}",
+        "    Flags: " + ",\n           ".join(flags),
+    ]
+    if header.fixed_fp_offset:
+        lines.append(f"    CFA fixed FP offset: {header.fixed_fp_offset}")
+    if header.fixed_ra_offset:
+        lines.append(f"    CFA fixed RA offset: {header.fixed_ra_offset}")
+    if header.aux_size:
+        lines.append(f"    Auxiliary header: {header.aux_size} bytes")
+    return [*lines, f"    Num FDEs: {header.num_fdes}", f"    Num FREs: {header.num_fres}"]
+
+
+def to_json(file: str, sections: Iterable[Section], report: Report) -> Iterator[str]:
+    """Yield the JSON of a file's sections in pieces; each header makes one entry, and each function one line."""
+    yield f'{{"file": {json.dumps(file)}, "sections": ['
+    separator = "\n"
+    for section in sections:
+        for table in section.tables:
+            yield separator
+            yield from _table_json(section, table, report)
+            separator = ",\n"
+        if section.rest is not None:
+            report(section.rest)
+    yield "\n]}\n"
+
+
+def _table_json(section: Section, table: Table, report: Report) -> Iterator[str]:
+    header = table.header
+    fields = {
+        "address": section.address + table.offset,
+        "size": header.total_size,
+        "version": header.version,
+        "abi": table.arch.name,
+        "flags": [flag.name for flag in Flag if flag in header.flags],
+        "fixed_ra_offset": header.fixed_ra_offset,
+        "fixed_fp_offset": header.fixed_fp_offset,
+    }
+    yield f'{json.dumps(fields)[:-1]}, "functions": ['
+    reader = _Reader(table, _row_json, report)
+    separator = "\n"
+    for number in range(len(table)):
+        function = reader.function(number)
+        rows = reader.rows(function) if function else None
+        if function and rows is not None:
+            joined = ", ".join([f'{{"start": {address & _LARGEST_ADDRESS}, {tail}' for address, tail in rows])
+            yield f'{separator}{_function_json(function)[:-1]}, "rows": [{joined}]}}'
+            separator = ",\n"
+    yield "]}"
+
+
+def _function_json(function: Function) -> str:
+    fde = function.fde
+    return json.dumps(
+        {
+            "start": function.start & _LARGEST_ADDRESS,
+            "size": fde.size,
+            "type": fde.fde_type.name.lower(),
+            "pc_type": fde.pc_type.name.lower(),
+            "repetition_size": fde.repetition_size,
+            "signal": fde.signal,
+            "pauth_key": fde.pauth_key.name.lower(),
+        }
+    )
+
+
+def _row_json(cells: Cells) -> str:
+    """Return a row's members behind its start, with the closing brace."""
+    return json.dumps({**cells._asdict(), "ra_signed": cells.ra_signed, "ra_undefined": cells.ra_undefined})[1:]

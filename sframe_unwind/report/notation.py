@@ -1,0 +1,203 @@
+"""Rows and functions in the notation of ``readelf --sframe`` (binutils 2.47), and rules in plain words.
+
+The notation shows what stands in the section, so it is made from the bytes of a row; the words say what follows from
+it, so they are made from the rule.
+
+=================  ===================================================================================
+``sp+16``          the register plus the offset: ``sp``, ``fp``, or ``rN`` for any other DWARF register
+``c-16``           saved in memory at CFA - 16
+``(fp-16)``        in memory at ``fp-16``; ``c-16`` in a flexible row has no parentheses of its own
+``u``              not mentioned: unchanged (FP), still in its register (RA)
+``f``              not mentioned: at the header's fixed offset
+``U``              a padding word stands in its place
+``[s]``            behind RA: signed
+``RA undefined``   no data words: the outermost frame
+=================  ===================================================================================
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.arch.s390x import ARCH as S390X
+from sframe_unwind.errors import FormatError
+from sframe_unwind.sframe import fre
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, PauthKey, PcType
+from sframe_unwind.sframe.fde import Fde
+from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.row_context import cfa_offset
+from sframe_unwind.sframe.table import Match
+from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
+
+RA_UNDEFINED = "RA undefined"
+SIGNED = "[s]"
+
+_REGISTER, _IN_MEMORY = 0x1, 0x2
+
+
+class Cells(NamedTuple):
+    """The three columns of a row."""
+
+    cfa: str
+    """Empty where the return address is undefined, as is :attr:`fp`."""
+    fp: str
+    ra: str
+    """With its ``[s]``, or ``RA undefined``."""
+
+    @property
+    def ra_signed(self) -> bool:
+        """Whether the return address is signed."""
+        return self.ra.endswith(SIGNED)
+
+    @property
+    def ra_undefined(self) -> bool:
+        """Whether this is the row of an outermost frame."""
+        return self.ra == RA_UNDEFINED
+
+    def __str__(self) -> str:
+        return self.ra if self.ra_undefined else f"{self.cfa:<9} {self.fp:<9} {self.ra}"
+
+
+UNDEFINED = Cells("", "", RA_UNDEFINED)
+
+
+def cells(header: Header, fde_type: FdeType, row: bytes) -> Cells:
+    """Return the columns of a row, given from its info byte on (:meth:`sframe_unwind.sframe.table.Table.raw_rows`).
+
+    :raises FormatError: the row ends within a pair of a flexible row.
+    """
+    words = fre.words(row, header.byteorder)
+    if not words:
+        return UNDEFINED
+    arch = ARCH_BY_ABI[header.abi]
+    if fde_type is FdeType.FLEX:
+        cfa, fp, ra = _flexible(header, arch, fre.word_size(row[0]), words)
+    else:
+        cfa, fp, ra = _default(header, arch, fre.base_is_sp(row[0]), words)
+    return Cells(cfa, fp, ra + SIGNED if fre.ra_signed(row[0]) else ra)
+
+
+def cells_of(match: Match) -> Cells:
+    """Return the columns of the row that a lookup found.
+
+    :raises FormatError: as for :func:`cells`.
+    """
+    function = match.function
+    row = next(raw for start, raw in reversed(function.table.raw_rows(function)) if start == match.row_start)
+    return cells(function.table.header, function.fde.fde_type, row)
+
+
+def attributes(fde: Fde) -> str:
+    """Return what stands behind a function's size: ``, attr = "SF", pauth = B key``, or nothing."""
+    letters = "S" * fde.signal + "F" * (fde.fde_type is FdeType.FLEX)
+    return (f', attr = "{letters}"' if letters else "") + (", pauth = B key" if fde.pauth_key is PauthKey.B else "")
+
+
+def start_column(fde: Fde) -> str:
+    """Return the title of the column of addresses, which are offsets in a mask function."""
+    return "STARTPC[m]" if fde.pc_type is PcType.MASK else "STARTPC"
+
+
+def _default(header: Header, arch: Arch, base_is_sp: bool, words: tuple[int, ...]) -> tuple[str, str, str]:
+    cfa = f"{'sp' if base_is_sp else 'fp'}+{cfa_offset(arch, words[0])}"
+    tracked = words[1:]
+    ra = "f" if header.fixed_ra_offset else "u"
+    if arch.ra is not None and tracked:
+        ra = _saved(header, arch, tracked[0]) if tracked[0] else "U"
+        tracked = tracked[1:]
+    if tracked:
+        fp = _saved(header, arch, tracked[0])
+    else:
+        fp = f"c{header.fixed_fp_offset:+d}" if header.fixed_fp_offset else "u"
+    return cfa, fp, ra
+
+
+def _saved(header: Header, arch: Arch, word: int) -> str:
+    # Version 2 for s390x has the number of a register in odd words.
+    return f"r{word >> 1}" if arch is S390X and header.version == 2 and word & 1 else f"c{word:+d}"
+
+
+def _flexible(header: Header, arch: Arch, word_size: int, words: tuple[int, ...]) -> tuple[str, str, str]:
+    mask = (1 << 8 * word_size) - 1
+    places: list[str | None] = []
+    rest = list(words)
+    while len(places) < 3:
+        if not rest:
+            places.append(None)
+            continue
+        control = rest.pop(0) & mask
+        if places and not control:
+            places.append("U")
+            continue
+        if not rest:
+            raise FormatError(f"flexible row ends after control word {control:#x}, expected its offset")
+        offset = rest.pop(0)
+        places.append(_place(arch, control, offset if places else cfa_offset(arch, offset)))
+    cfa, ra, fp = places
+    # An FP that is padded is one that is not tracked; the padding of an RA makes room for an FP.
+    return cfa or "", "u" if fp in (None, "U") else fp or "", ra or ("f" if header.fixed_ra_offset else "u")
+
+
+def _place(arch: Arch, control: int, offset: int) -> str:
+    if not control & _REGISTER:
+        return f"c{offset:+d}"
+    number = control >> 3
+    name = {arch.sp: "sp", arch.fp: "fp"}.get(number, f"r{number}")
+    return f"({name}{offset:+d})" if control & _IN_MEMORY else f"{name}{offset:+d}"
+
+
+class Notations(dict[bytes, Cells]):
+    """Row bytes to columns, for the FDEs of one type under one header; filled as it is asked, like the rules."""
+
+    def __init__(self, header: Header, fde_type: FdeType) -> None:
+        super().__init__()
+        self._header = header
+        self._fde_type = fde_type
+
+    def __missing__(self, row: bytes) -> Cells:
+        found = self[row] = cells(self._header, self._fde_type, row)
+        return found
+
+
+def words(rule: UnwindRule, arch: Arch, key: PauthKey | None = None) -> list[str]:
+    """Return what a rule says, one sentence for each thing, with the debuggers' names of registers.
+
+    :param key: what signs the function's return addresses, if that is to be said.
+    """
+    if rule.cfa is None:
+        return ["return address undefined: the outermost frame"]
+    said = [f"CFA {'in memory at' if rule.cfa.in_memory else '='} {_sum(arch, rule.cfa)}"]
+    if rule.ra is not None:
+        said.append(f"return address {_where(arch, rule.ra)}")
+    elif arch.ra is not None:
+        said.append(f"return address still in {arch.register_name(arch.ra)}")
+    else:
+        said.append("return address not known")
+    if rule.ra_signed:
+        said.append("return address signed" + (f" with key {key.name}" if key is not None else ""))
+    fp = arch.register_name(arch.fp)
+    said.append(f"{fp} unchanged" if rule.fp is None else f"{fp} {_where(arch, rule.fp)}")
+    if arch.sp_from_cfa:
+        said.append(
+            f"caller's {arch.register_name(arch.sp)} = {_sum(arch, RegisterRule(CFA, arch.sp_from_cfa, False))}"
+        )
+    return said
+
+
+def place_words(place: RegisterRule, arch: Arch) -> str:
+    """Return where one value comes from, in words: ``rsp + 16``, ``in memory at CFA - 8``."""
+    return f"in memory at {_sum(arch, place)}" if place.in_memory else _sum(arch, place)
+
+
+def _where(arch: Arch, place: RegisterRule) -> str:
+    if place.in_memory:
+        return f"in memory at {_sum(arch, place)}"
+    return f"in {_sum(arch, place)}" if place.base != CFA and not place.offset else f"= {_sum(arch, place)}"
+
+
+def _sum(arch: Arch, place: RegisterRule) -> str:
+    base = "CFA" if place.base == CFA else arch.register_name(place.base)
+    if not place.offset:
+        return base
+    return f"{base} {'-' if place.offset < 0 else '+'} {abs(place.offset)}"

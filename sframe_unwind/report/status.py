@@ -1,0 +1,74 @@
+"""What SFrame data a process has, module by module, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.sframe.constants import Flag
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind.modules import Module
+
+_TITLES = ("module", "section at", "version", "ABI", "functions", "flags", "of the code")
+
+
+def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], arch: Arch | None = None) -> list[str]:
+    """Return the lines of ``sframe status``.
+
+    :param arch: of the process: a section for another one is not used.
+    :param mode: the unwinder's mode.
+    :param about: lines about the debugger.
+    """
+    rows: list[tuple[str, ...]] = [_TITLES]
+    problems: list[str] = []
+    without: list[str] = []
+    for module in modules:
+        section = module.section
+        if module.error:
+            problems.append(f"{module.name}: not used: {module.error}")
+        elif section is None:
+            without.append(Path(module.name).name)
+        elif arch is not None and section.arch not in (None, arch):
+            problems.append(f"{module.name}: not used: SFrame for {section.arch and section.arch.name}")
+        else:
+            try:
+                rows.append(_row(module, section))
+            except SFrameError as error:
+                problems.append(f"{module.name}: {error}")
+            if section.rest:
+                problems.append(f"{module.name}: {section.rest}")
+    lines = [*about, f"mode {mode}", ""]
+    if len(rows) > 1:
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+    else:
+        lines.append("no module has usable SFrame data")
+    lines += problems
+    if without:
+        lines.append(f"without SFrame: {', '.join(without)}")
+    return lines
+
+
+def _row(module: Module, section: Section) -> tuple[str, ...]:
+    headers = [table.header for table in section.tables]
+    versions = "+".join(str(version) for version in sorted({header.version for header in headers}))
+    flags = sorted({flag.name or "" for header in headers for flag in Flag if flag in header.flags})
+    return (
+        Path(module.name).name,
+        f"{section.address:#x}",
+        versions + (f" ({len(headers)} tables)" if len(headers) > 1 else ""),
+        section.arch.name if section.arch else "-",
+        str(sum(len(table) for table in section.tables)),
+        " ".join(flags) or "-",
+        _share(section.covered(), module.code_size),
+    )
+
+
+def _share(covered: int, code_size: int) -> str:
+    """Return how much of the code is covered; sizes that cannot be true, of a damaged section, are no percentage."""
+    if not code_size:
+        return "-"
+    share = round(100 * covered / code_size)
+    return f"{share}%" if share <= 100 else ">100%"

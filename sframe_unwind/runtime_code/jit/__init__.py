@@ -1,0 +1,1 @@
+"""GDB's JIT interface (``__jit_debug_descriptor``)."""

@@ -1,0 +1,103 @@
+"""GDB's JIT interface: a list of ELF files in the memory of a process (``__jit_debug_descriptor``)."""
+
+from __future__ import annotations
+
+import struct
+from typing import Callable, NamedTuple
+
+from sframe_unwind.address import RangeMap
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
+from sframe_unwind.runtime_code.jit.image import JitImage, open_image
+
+_VERSION = 1
+MAX_IMAGES = 20_000
+"""Where reading ends at the latest."""
+MAX_SIZE = 1 << 32
+"""Bytes; a file that is longer is taken for damaged."""
+
+
+class _Code(NamedTuple):
+    """``struct jit_code_entry``, without its links."""
+
+    entry: int
+    address: int
+    size: int
+
+
+class JitList:
+    """The images that are registered.
+
+    :param read: reads the memory of the process, as it is now.
+    :param address: of the descriptor.
+    :param arch: of the process.
+    :param report: takes one line about damage.
+    """
+
+    def __init__(self, read: ReadMemory, address: int, arch: Arch, report: Callable[[str], None]) -> None:
+        mark = STRUCT_MARKS[arch.byteorder]
+        self._read = read
+        self._address = address
+        self._arch = arch
+        self._report = report
+        self._descriptor = struct.Struct(mark + "I12xQ")
+        """version, first_entry"""
+        self._entry = struct.Struct(mark + "Q8xQQ")
+        """next_entry, symfile_addr, symfile_size"""
+        self._images: dict[_Code, JitImage | None] = {}
+        self._index: RangeMap[JitImage] = RangeMap(())
+
+    def refresh(self) -> bool:
+        """Open the images that are new and drop those that are gone or replaced; return whether there were any.
+
+        The list has no counter of changes, and what replaces an image can lie where that lay: so of each image what
+        was read of it is read again.
+        """
+        images: dict[_Code, JitImage | None] = {}
+        for code in self._codes():
+            known = self._images.get(code)
+            images[code] = known if known is not None and known.unchanged() else self._open(code)
+        if images == self._images:
+            return False
+        self._images = images
+        self._index = RangeMap(
+            (start, end, image) for image in images.values() if image for start, end in image.ranges
+        )
+        return True
+
+    def find(self, pc: int) -> JitImage | None:
+        """Return the image whose code contains an address."""
+        found = self._index.find(pc)
+        return found and found[2]
+
+    def modules(self) -> list[JitImage]:
+        """Return the images."""
+        return [image for image in self._images.values() if image]
+
+    def _codes(self) -> list[_Code]:
+        codes: dict[int, _Code] = {}
+        try:
+            version, entry = self._descriptor.unpack(self._read(self._address, self._descriptor.size))
+            if version != _VERSION:
+                if version or entry:  # all zero: not in use yet
+                    raise FormatError(f"it has version {version}, expected {_VERSION}")
+                return []
+            while entry:
+                if entry in codes or len(codes) == MAX_IMAGES:
+                    raise FormatError(f"it goes in a circle or never ends, at {entry:#x}")
+                following, address, size = self._entry.unpack(self._read(entry, self._entry.size))
+                codes[entry] = _Code(entry, address, size)
+                entry = following
+        except SFrameError as error:
+            self._report(f"the list of JIT images at {self._address:#x} ends early: {error}")
+        return list(codes.values())
+
+    def _open(self, code: _Code) -> JitImage | None:
+        try:
+            if not 0 < code.size <= MAX_SIZE:
+                raise FormatError(f"it has {code.size:,} bytes, expected 1 to {MAX_SIZE:,}")
+            return open_image(self._read, code.address, code.size, self._arch)
+        except SFrameError as error:
+            self._report(f"the JIT image at {code.address:#x} is not used: {error}")
+            return None

@@ -1,0 +1,1 @@
+"""libunwind's dynamic unwind info (``_U_dyn_register``)."""

@@ -1,0 +1,78 @@
+"""One of libunwind's lists, followed as it changes."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Callable
+
+from sframe_unwind.address import RangeMap
+from sframe_unwind.errors import MemoryReadError, SFrameError
+from sframe_unwind.memory import ReadMemory
+from sframe_unwind.runtime_code.libunwind.layout import Structures
+from sframe_unwind.runtime_code.libunwind.listing import Head, read_entries, read_entry, read_head
+from sframe_unwind.runtime_code.libunwind.registered import Registered, registered
+
+
+class UnwindList:
+    """What is registered with libunwind.
+
+    :param read: reads the memory of the process, as it is now.
+    :param address: of the list's head.
+    :param byteorder: ``"little"`` or ``"big"``.
+    :param report: takes one line about damage.
+    """
+
+    def __init__(self, read: ReadMemory, address: int, byteorder: str, report: Callable[[str], None]) -> None:
+        self._read = read
+        self._address = address
+        self._structures = Structures(byteorder)
+        self._report = report
+        self._head: Head | None = None
+        self._settled = False
+        self._index: RangeMap[int] = RangeMap(())
+        self._modules: dict[tuple[int, int, int], Registered] = {}
+
+    def refresh(self) -> bool:
+        """Read the list again if it has changed; return whether it has."""
+        try:
+            head = read_head(self._read, self._structures, self._address)
+            if head == self._head and self._settled:
+                return False
+            entries, self._settled = read_entries(self._read, self._structures, head, self._report)
+        except SFrameError as error:
+            self._report(str(error))
+            entries, head = [], Head(0, 0, 0)
+        if not entries and not self._index:
+            self._head = head
+            return False
+        self._head = head
+        self._index = RangeMap(entries)
+        self._modules.clear()
+        return True
+
+    def find(self, pc: int) -> Registered | None:
+        """Return what was registered for an address."""
+        found = self._index.find(pc)
+        return None if found is None else self._module(found)
+
+    def modules(self, limit: int) -> list[Registered]:
+        """Return the first registrations in the order of their addresses."""
+        modules = (self._module(found) for found in islice(self._index, limit))
+        return [module for module in modules if module is not None]
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def _module(self, found: tuple[int, int, int]) -> Registered | None:
+        module = self._modules.get(found)
+        if module is None:
+            start, end, address = found
+            try:
+                entry = read_entry(self._read, self._structures, address)
+            except MemoryReadError:
+                entry = None
+            if entry is None or (entry.start, entry.end) != (start, end):
+                self._settled = False  # it was there when the list was read
+                return None
+            module = self._modules[found] = registered(entry, self._read, self._structures)
+        return module

@@ -1,0 +1,43 @@
+"""The run-time code of a process as text, for ``sframe status``."""
+
+from __future__ import annotations
+
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.runtime_code.jit.image import JitImage
+from sframe_unwind.runtime_code.libunwind.registered import UnknownFormat
+from sframe_unwind.runtime_code.source import RunTimeCode
+
+_SHOWN = 20
+_TITLES = ("run-time code", "range", "unwind info")
+
+
+def to_text(code: RunTimeCode) -> list[str]:
+    """Return the lines, none where there is no such code."""
+    registered, count = code.registered(_SHOWN)
+    rows: list[tuple[str, ...]] = []
+    for module in registered:
+        (start, end), entry = module.ranges[0], module.entry
+        what = f"unknown format {entry.format}" if isinstance(module, UnknownFormat) else module.what
+        rows.append((module.registered_name or "-", f"{start:#x}-{end:#x}", f"{what} at {entry.address:#x}"))
+    for image in code.images():
+        ranges = " ".join(f"{start:#x}-{end:#x}" for start, end in image.ranges)
+        rows.append((image.name, ranges or "-", _image(image)))
+    if not rows:
+        return []
+    widths = [max(map(len, column)) for column in zip(_TITLES, *rows)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (_TITLES, *rows)]
+    if count > len(registered):
+        lines.append(f"and {count - len(registered):,} more registered with libunwind")
+    return ["", *lines]
+
+
+def _image(image: JitImage) -> str:
+    section = image.section
+    if section is None:
+        return f"not used: {image.error}" if image.error else "no SFrame"
+    try:
+        functions = sum(len(table) for table in section.tables)
+    except SFrameError as error:
+        return f"not used: {error}"
+    versions = "+".join(str(table.header.version) for table in section.tables)
+    return f"SFrame version {versions or '-'}, {functions} function{'' if functions == 1 else 's'}"

@@ -1,0 +1,140 @@
+"""Rows of default FDEs: what their data words mean on each ABI, and the data words of a rule.
+
+V2 errata 1, section 3 has AMD64, AArch64 and s390x; the other versions differ only where a function here says so.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import EncodeError, FormatError
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
+from sframe_unwind.sframe.row_context import RowContext, cfa_offset, cfa_word, fixed, text
+from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule, saved_at_cfa
+
+FIXED_RA_FIELD = 6
+"""Offset of the field ``sfh_cfa_fixed_ra_offset`` in the header, in bytes."""
+
+S390X_RA_NOT_SAVED = 0
+"""``SFRAME_FRE_RA_OFFSET_INVALID``: a padding word, so that the offset of FP can follow."""
+
+
+def to_rule(context: RowContext, base_is_sp: bool, words: tuple[int, ...]) -> UnwindRule:
+    """Return the rule of a default row.
+
+    :param base_is_sp: the CFA is computed from SP, not from FP.
+    :param words: the data words, signed; at least one.
+    :raises FormatError: there are too many words, or one has no meaning.
+    """
+    arch = ARCH_BY_ABI[context.abi]
+    base = arch.sp if base_is_sp else arch.fp
+    return _CODECS[context.abi].decode(context, RegisterRule(base, cfa_offset(arch, words[0]), False), words)
+
+
+def to_words(context: RowContext, rule: UnwindRule) -> tuple[int, ...]:
+    """Return the data words of a default row, signed.
+
+    :param rule: with a CFA.
+    :raises EncodeError: no default row says it in that version and ABI.
+    """
+    arch, cfa = ARCH_BY_ABI[context.abi], rule.cfa
+    if cfa is None or cfa.in_memory or cfa.base not in (arch.sp, arch.fp):
+        raise EncodeError(f"CFA {text(arch, cfa)}, expected SP or FP plus an offset")
+    return (cfa_word(arch, cfa), *_CODECS[context.abi].encode(context, arch, rule))
+
+
+class _Codec(NamedTuple):
+    """One ABI: the rule of a CFA and data words, and the data words behind the first one of a rule."""
+
+    decode: Callable[[RowContext, RegisterRule, tuple[int, ...]], UnwindRule]
+    encode: Callable[[RowContext, Arch, UnwindRule], tuple[int, ...]]
+
+
+def _decode_amd64(context: RowContext, cfa: RegisterRule, words: tuple[int, ...]) -> UnwindRule:
+    """``CFA = base + w1``, ``FP at CFA + w2``; RA at the fixed offset of the header."""
+    if not context.fixed_ra_offset:
+        raise FormatError("AMD64 header without a fixed return address offset, expected -8", FIXED_RA_FIELD)
+    if len(words) > 2:
+        raise FormatError(f"AMD64 row with {len(words)} data words, expected 1 or 2")
+    fp = words[1] if len(words) > 1 else context.fixed_fp_offset
+    return UnwindRule(cfa, saved_at_cfa(context.fixed_ra_offset), fixed(fp))
+
+
+def _encode_amd64(context: RowContext, arch: Arch, rule: UnwindRule) -> tuple[int, ...]:
+    ra = fixed(context.fixed_ra_offset)
+    if ra is None:
+        raise EncodeError("header without a fixed return address offset, expected -8")
+    if rule.ra != ra:
+        raise EncodeError(f"RA {text(arch, rule.ra)}, expected {text(arch, ra)}")
+    return () if rule.fp == fixed(context.fixed_fp_offset) else (_saved(arch, "FP", rule.fp),)
+
+
+def _decode_aarch64(context: RowContext, cfa: RegisterRule, words: tuple[int, ...]) -> UnwindRule:
+    """``CFA = base + w1``, ``RA at CFA + w2``, ``FP at CFA + w3``."""
+    if len(words) > 3:
+        raise FormatError(f"AArch64 row with {len(words)} data words, expected 1 to 3")
+    ra = words[1] if len(words) > 1 else context.fixed_ra_offset
+    fp = words[2] if len(words) > 2 else context.fixed_fp_offset
+    return UnwindRule(cfa, fixed(ra), fixed(fp))
+
+
+def _encode_aarch64(context: RowContext, arch: Arch, rule: UnwindRule) -> tuple[int, ...]:
+    fp_fixed = rule.fp == fixed(context.fixed_fp_offset)
+    if fp_fixed and rule.ra == fixed(context.fixed_ra_offset):
+        return ()
+    ra = _saved(arch, "RA", rule.ra)
+    return (ra,) if fp_fixed else (ra, _saved(arch, "FP", rule.fp))
+
+
+def _decode_s390x(context: RowContext, cfa: RegisterRule, words: tuple[int, ...]) -> UnwindRule:
+    """``CFA = base + w1 * 8 + 160``; RA and FP at CFA + w2 and w3, or (version 2) in register w >> 1 where w is odd."""
+    if len(words) > 3:
+        raise FormatError(f"s390x row with {len(words)} data words, expected 1 to 3")
+    ra = words[1] if len(words) > 1 else S390X_RA_NOT_SAVED
+    return UnwindRule(
+        cfa,
+        None if ra == S390X_RA_NOT_SAVED else _s390x_location(context, ra),
+        _s390x_location(context, words[2]) if len(words) > 2 else None,
+    )
+
+
+def _s390x_location(context: RowContext, word: int) -> RegisterRule:
+    if not word & 1:
+        return saved_at_cfa(word)
+    if context.version != 2:
+        raise FormatError(f"s390x row with the odd offset {word}, but version {context.version} has no registers there")
+    if word < 0:
+        raise FormatError(f"s390x row with the negative register number {word >> 1}")
+    return RegisterRule(word >> 1, 0, False)
+
+
+def _encode_s390x(context: RowContext, arch: Arch, rule: UnwindRule) -> tuple[int, ...]:
+    ra = S390X_RA_NOT_SAVED if rule.ra is None else _s390x_word(context, arch, "RA", rule.ra)
+    if rule.fp is not None:
+        return ra, _s390x_word(context, arch, "FP", rule.fp)
+    return () if rule.ra is None else (ra,)
+
+
+def _s390x_word(context: RowContext, arch: Arch, what: str, rule: RegisterRule) -> int:
+    if context.version == 2 and rule.base >= 0 and not rule.in_memory and not rule.offset:
+        return rule.base << 1 | 1
+    offset = _saved(arch, what, rule)
+    if offset & 1:
+        raise EncodeError(f"{what} {text(arch, rule)}, expected an even offset")
+    return offset
+
+
+def _saved(arch: Arch, what: str, rule: RegisterRule | None) -> int:
+    """Return the offset from the CFA of a saved register, in the one way that default rows have."""
+    if rule is None or rule.base != CFA or not rule.in_memory or not rule.offset:
+        raise EncodeError(f"{what} {text(arch, rule)}, expected saved at the CFA plus an offset other than 0")
+    return rule.offset
+
+
+_CODECS = {
+    AbiNumber.AARCH64_ENDIAN_BIG: _Codec(_decode_aarch64, _encode_aarch64),
+    AbiNumber.AARCH64_ENDIAN_LITTLE: _Codec(_decode_aarch64, _encode_aarch64),
+    AbiNumber.AMD64_ENDIAN_LITTLE: _Codec(_decode_amd64, _encode_amd64),
+    AbiNumber.S390X_ENDIAN_BIG: _Codec(_decode_s390x, _encode_s390x),
+}

@@ -1,0 +1,84 @@
+"""From rules to the rows that say them, for the encoder; the reverse of :mod:`sframe_unwind.sframe.rules`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import EncodeError
+from sframe_unwind.sframe import default_row, flex_row
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType
+from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, TableSpec, fits
+from sframe_unwind.sframe.fre import WORD_SIZES
+from sframe_unwind.unwind_rule import UnwindRule
+
+
+def function(table: TableSpec, start: int, size: int, rules: Iterable[tuple[int, UnwindRule]]) -> FunctionSpec:
+    """Describe a function by its rules: a default FDE where that can say them all, or else a flexible one.
+
+    :param table: whose version, ABI and fixed offsets apply; its functions do not matter.
+    :param rules: start offset and rule of each row.
+    :raises EncodeError: the version and ABI cannot say one of the rules.
+    """
+    pairs = list(rules)
+    kinds = (FdeType.DEFAULT, FdeType.FLEX) if table.version == 3 else (FdeType.DEFAULT,)
+    reasons = []
+    for kind in kinds:
+        try:
+            rows = tuple(row(table, offset, rule, kind) for offset, rule in pairs)
+        except EncodeError as error:
+            reasons.append(str(error))
+        else:
+            return FunctionSpec(start, size, rows, fde_type=kind)
+    raise EncodeError(f"function at {start:#x}: {'; '.join(reasons)}")
+
+
+def row(table: TableSpec, start: int, rule: UnwindRule, fde_type: FdeType = FdeType.DEFAULT) -> RowSpec:
+    """Return the row that says a rule, with the smallest words that hold it.
+
+    :param table: whose version, ABI and fixed offsets apply.
+    :param start: offset of the row.
+    :raises EncodeError: a row of that kind cannot say the rule in that version and ABI.
+    """
+    arch = ARCH_BY_ABI[table.abi]
+    kind = "flexible" if fde_type is FdeType.FLEX else "default"
+    where = f"row at {start:#x}: {kind} row of {arch.name}, version {table.version}"
+    try:
+        info, words = _row(table, arch, rule, fde_type)
+    except EncodeError as error:
+        raise EncodeError(f"{where}: {error}") from None
+    return RowSpec(start, info, words)
+
+
+def _row(table: TableSpec, arch: Arch, rule: UnwindRule, fde_type: FdeType) -> tuple[int, tuple[int, ...]]:
+    if fde_type is FdeType.FLEX and table.version < 3:
+        raise EncodeError("flexible rows exist from version 3")
+    if rule.ra_signed and not arch.pac_mask:
+        raise EncodeError("signed return address, which only AArch64 has")
+    if rule.cfa is None:
+        if rule.ra or rule.fp or rule.ra_signed:
+            raise EncodeError("return address undefined, expected no other place beside it")
+        return 0, ()
+    signed = 0x80 if rule.ra_signed else 0
+    if fde_type is FdeType.FLEX:
+        pairs = flex_row.to_words(table, rule)
+        size = _smallest(pairs)
+        top = 1 << 8 * size - 1
+        words = tuple(word if is_signed or word < top else word - 2 * top for word, is_signed in pairs)
+        return _info(words, size) | signed, words
+    words = default_row.to_words(table, rule)
+    size = _smallest([(word, True) for word in words])
+    return _info(words, size) | signed | (rule.cfa.base == arch.sp), words
+
+
+def _smallest(words: Iterable[tuple[int, bool]]) -> int:
+    """Return the length in bytes of the smallest words that hold these, each with whether it is signed."""
+    pairs = list(words)
+    for size in WORD_SIZES:
+        if all(fits(word, size, signed) for word, signed in pairs):
+            return size
+    raise EncodeError(f"data words {', '.join(str(word) for word, _ in pairs)} do not fit in 4 bytes each")
+
+
+def _info(words: tuple[int, ...], size: int) -> int:
+    return WORD_SIZES.index(size) << 5 | len(words) << 1

@@ -1,0 +1,81 @@
+"""Rows of flexible FDEs (version 3): any register as base, with or without a read from memory.
+
+For CFA, then RA, then FP: either a pair (control word, offset), or for RA and FP one word 0 that says
+"not tracked here".  Control words are unsigned, offsets signed, both of the row's word size; the offset of the
+CFA is scaled as in default rows (s390x).
+"""
+
+from __future__ import annotations
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import EncodeError, FormatError
+from sframe_unwind.sframe.constants import ARCH_BY_ABI
+from sframe_unwind.sframe.row_context import RowContext, cfa_offset, cfa_word, fixed, text
+from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
+
+_NOT_TRACKED = 0
+"""The padding word."""
+_REGISTER = 0x1
+_IN_MEMORY = 0x2
+
+
+def to_rule(context: RowContext, word_size: int, words: tuple[int, ...]) -> UnwindRule:
+    """Return the rule of a flexible row.
+
+    :param word_size: length in bytes of a data word, to read control words unsigned.
+    :param words: the data words, signed.
+    :raises FormatError: words are missing or left over, or the CFA is based on itself.
+    """
+    mask = (1 << 8 * word_size) - 1
+    cfa, rest = _decode(words, mask)
+    if cfa is None or cfa.base == CFA:
+        raise FormatError("flexible row whose CFA is based on the CFA itself")
+    cfa = cfa._replace(offset=cfa_offset(ARCH_BY_ABI[context.abi], cfa.offset))
+    ra, rest = _decode(rest, mask)
+    fp, rest = _decode(rest, mask)
+    if rest:
+        raise FormatError(f"flexible row with {len(rest)} of {len(words)} data words left over")
+    return UnwindRule(cfa, ra or fixed(context.fixed_ra_offset), fp or fixed(context.fixed_fp_offset))
+
+
+def to_words(context: RowContext, rule: UnwindRule) -> list[tuple[int, bool]]:
+    """Return the data words of a flexible row, each with whether it is signed: control words are not.
+
+    :param rule: with a CFA.
+    :raises EncodeError: no flexible row says it.
+    """
+    arch, cfa = ARCH_BY_ABI[context.abi], rule.cfa
+    if cfa is None or cfa.base == CFA:
+        raise EncodeError("CFA based on the CFA itself, expected a register")
+    words = _encode(arch, "CFA", cfa._replace(offset=cfa_word(arch, cfa)))
+    for what, value, offset in (("RA", rule.ra, context.fixed_ra_offset), ("FP", rule.fp, context.fixed_fp_offset)):
+        if value == fixed(offset):
+            words.append((_NOT_TRACKED, False))
+        elif value is None:
+            raise EncodeError(f"{what} not saved, but the header says that it is always at CFA{offset:+}")
+        else:
+            words += _encode(arch, what, value)
+    while words[-1] == (_NOT_TRACKED, False):
+        words.pop()
+    return words
+
+
+def _decode(words: tuple[int, ...], mask: int) -> tuple[RegisterRule | None, tuple[int, ...]]:
+    """Return the first register's rule, ``None`` where it is not tracked, and the words behind it."""
+    if not words:
+        return None, words
+    control = words[0] & mask
+    if control == _NOT_TRACKED:
+        return None, words[1:]
+    if len(words) < 2:
+        raise FormatError(f"flexible row ends after control word {control:#x}, expected its offset")
+    base = control >> 3 if control & _REGISTER else CFA
+    return RegisterRule(base, words[1], bool(control & _IN_MEMORY)), words[2:]
+
+
+def _encode(arch: Arch, what: str, rule: RegisterRule) -> list[tuple[int, bool]]:
+    register = 0 if rule.base == CFA else rule.base << 3 | _REGISTER
+    control = register | (_IN_MEMORY if rule.in_memory else 0)
+    if control == _NOT_TRACKED:
+        raise EncodeError(f"{what} {text(arch, rule)}, whose control word would be 0, which stands for not tracked")
+    return [(control, False), (rule.offset, True)]

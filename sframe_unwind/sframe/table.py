@@ -1,0 +1,231 @@
+"""The functions under one header: search by address, rows decoded when first asked for."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import le
+from typing import NamedTuple
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import FormatError
+from sframe_unwind.memory import Data
+from sframe_unwind.sframe import fde as fdes
+from sframe_unwind.sframe import fre, header
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, Flag, PcType
+from sframe_unwind.sframe.fde import Fde
+from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.rules import RuleTable
+from sframe_unwind.unwind_rule import UnwindRule
+
+
+class Function(NamedTuple):
+    """A function descriptor entry with its address made absolute."""
+
+    start: int
+    """Address of the function's first byte."""
+    fde: Fde
+    number: int
+    """Of the FDE under its header, from 0."""
+    table: Table
+
+    @property
+    def end(self) -> int:
+        """Address behind the function's last byte."""
+        return self.start + self.fde.size
+
+
+class Match(NamedTuple):
+    """What SFrame says of one pc."""
+
+    function: Function
+    row_start: int
+    """Where the row begins, in bytes from the function's start (for mask FDEs, from the block's)."""
+    rule: UnwindRule
+
+
+class Table:
+    """One header with its function descriptor entries and rows.
+
+    :param data: the whole section.
+    :param offset: section offset of the header.
+    :param address: address at which the section is, or is to be, loaded.
+    :param relocated: the start fields were filled in by relocations (an object file): the header's claim that
+        they are sorted is then about something else.
+    :raises FormatError: the header is malformed or its tables lie outside the section.
+    """
+
+    def __init__(self, data: Data, offset: int, address: int, relocated: bool = False) -> None:
+        self.header: Header = header.decode(data, offset)
+        header.check_extent(self.header, len(data), offset)
+        self.offset = offset
+        self.arch: Arch = ARCH_BY_ABI[self.header.abi]
+        self._data = data
+        self._address = address
+        self._entries = offset + self.header.fdes_start
+        self._entry_size = header.FDE_SIZES[self.header.version]
+        self._start = fdes.START_STRUCTS[self.header.version, self.header.byteorder]
+        # An assembler's relocation is relative to the field that it fills in.  Before errata 1 no flag said so, and
+        # GNU ld counts from the section again when it links.
+        self._pcrel = relocated or header.starts_are_pcrel(self.header.version, self.header.flags)
+        self._fres = offset + self.header.fres_start
+        self._fres_end = offset + self.header.fres_end
+        self._rules = {kind: RuleTable(self.header, kind, offset) for kind in FdeType}
+        self._rows: dict[int, tuple[list[int], list[UnwindRule]]] = {}
+        self._order: tuple[list[int], list[int]] | None = None
+        self._claim_checked = False
+        self.sorted = bool(self.header.flags & Flag.FDE_SORTED) and not relocated
+
+    def __len__(self) -> int:
+        return self.header.num_fdes
+
+    @property
+    def end(self) -> int:
+        """Section offset of the end of all that this header describes."""
+        return self.offset + self.header.total_size
+
+    @property
+    def start_fields(self) -> range:
+        """The section offsets of the start fields of all functions."""
+        return range(self._entries, self._entries + len(self) * self._entry_size, self._entry_size)
+
+    @property
+    def aux_header(self) -> bytes:
+        """The bytes of the auxiliary header, to which no version gives a meaning."""
+        start = self.offset + header.SIZE
+        return self._data[start : start + self.header.aux_size]
+
+    def extent(self, index: int) -> tuple[int, int]:
+        """Return start address and size in bytes of function ``index``, without looking further."""
+        entry = self._entries + index * self._entry_size
+        start, size = self._start.unpack(self._data[entry : entry + self._start.size])
+        # Else a start counts from the section: the input section, where several lie behind each other.
+        origin = entry if self._pcrel else self.offset
+        return self._address + origin + start, size
+
+    def function(self, index: int) -> Function:
+        """Return function ``index``.
+
+        :raises FormatError: its entry is malformed.
+        """
+        return Function(self.extent(index)[0], fdes.decode(self._data, self.offset, self.header, index), index, self)
+
+    def functions(self) -> Iterator[Function]:
+        """Yield all functions in the order of the section.
+
+        :raises FormatError: an entry is malformed.
+        """
+        return map(self.function, range(len(self)))
+
+    def extents(self) -> tuple[list[int], list[int]]:
+        """Return the start addresses and the sizes of all functions, in the order of the section."""
+        size = self._entry_size
+        raw = self._data[self._entries : self._entries + len(self) * size]
+        layout = struct.Struct(f"{self._start.format}{size - self._start.size}x")
+        pairs = list(layout.iter_unpack(raw))
+        base = self._address + (self._entries if self._pcrel else self.offset)
+        step = size if self._pcrel else 0
+        return [base + step * i + start for i, (start, _) in enumerate(pairs)], [size for _, size in pairs]
+
+    def rows(self, function: Function) -> tuple[list[int], list[UnwindRule]]:
+        """Return the start offsets (bytes from the function's start) and rules of a function's rows.
+
+        :raises FormatError: a row is malformed.
+        """
+        known = self._rows.get(function.number)
+        if known is None:
+            known = self._decode_rows(function, self._rules[function.fde.fde_type])
+            self._rows[function.number] = known
+        return known
+
+    def raw_rows(self, function: Function) -> list[tuple[int, bytes]]:
+        """Return a function's rows as they stand: start offset, and the bytes from the info byte on.
+
+        :raises FormatError: a row is malformed.
+        """
+        return list(zip(*self._decode_rows(function, _Verbatim())))
+
+    def _decode_rows(self, function: Function, interpret: fre.Interpreter[fre.Interpreted]) -> tuple[
+        list[int], list[fre.Interpreted]
+    ]:
+        entry = function.fde
+        try:
+            return fre.decode(
+                self._data,
+                self._fres + entry.rows_offset,
+                self._fres_end,
+                entry.num_rows,
+                entry.address_size,
+                self.header.byteorder,
+                interpret,
+            )
+        except FormatError as error:
+            raise FormatError(f"function at {function.start:#x}: {error.what}", error.offset) from None
+
+    def find(self, pc: int) -> Function | None:
+        """Return the function that contains the address, or ``None``.
+
+        :raises FormatError: its entry is malformed.
+        """
+        index = self._search(pc) if self.sorted else None
+        if index is None and self.sorted and not self._claim_checked:
+            # A flag is no proof: check it the first time that it makes us say no.
+            self._claim_checked = True
+            starts, _ = self.extents()
+            self.sorted = all(map(le, starts, starts[1:]))
+        if not self.sorted:
+            index = self._search_unsorted(pc)
+        return None if index is None else self.function(index)
+
+    def lookup(self, pc: int) -> Match | None:
+        """Return what the table says of an address: ``None`` where no function, or no row of it, covers the address.
+
+        :raises FormatError: the function's entry or rows are malformed.
+        """
+        function = self.find(pc)
+        if function is None:
+            return None
+        offset = pc - function.start
+        if function.fde.pc_type is PcType.MASK:
+            offset %= function.fde.repetition_size
+        starts, rules = self.rows(function)
+        at = bisect_right(starts, offset) - 1
+        return None if at < 0 else Match(function, starts[at], rules[at])
+
+    def _search(self, pc: int) -> int | None:
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self.extent(middle)[0] <= pc:
+                low = middle + 1
+            else:
+                high = middle
+        # An empty function contains no pc, but can stand between the pc and the function that does.
+        for index in range(low - 1, -1, -1):
+            start, size = self.extent(index)
+            if start <= pc < start + size:  # where the order is a lie, the start can be anywhere
+                return index
+            if size:
+                break
+        return None
+
+    def _search_unsorted(self, pc: int) -> int | None:
+        if self._order is None:
+            starts, sizes = self.extents()
+            order = [i for i in range(len(starts)) if sizes[i]]
+            order.sort(key=starts.__getitem__)
+            self._order = [starts[i] for i in order], order
+        sorted_starts, order = self._order
+        at = bisect_right(sorted_starts, pc) - 1
+        if at < 0:
+            return None
+        start, size = self.extent(order[at])
+        return order[at] if pc < start + size else None
+
+
+class _Verbatim:
+    """The interpreter that leaves a row as it is."""
+
+    def __getitem__(self, row: bytes) -> bytes:
+        return row

@@ -1,1 +1,0 @@
-"""Stacks without a debugger: of core files and of running processes."""

@@ -1,0 +1,176 @@
+"""Relocatable object files, and what linkers make of them, against the symbols and against each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind import elf
+from sframe_unwind.errors import FormatError
+from sframe_unwind.sframe.constants import AbiNumber, Flag
+from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind_rule import UnwindRule
+from tests.elf.objects import NAMES, ONE, TWO, compile_object, link, run, tools_for
+from tests.samples.catalogue import ABIS
+from tests.samples.readelf import Symbol, read_symbols
+
+EVERY = [(abi.name, version) for abi in ABIS.values() for version in abi.versions]
+VERSION_3 = [(abi, version) for abi, version in EVERY if version == 3]
+BEFORE_3 = [(abi, version) for abi, version in EVERY if version < 3]
+
+Rows = list[tuple[int, UnwindRule]]
+
+
+class Objects:
+    """The two sources, compiled."""
+
+    def __init__(self, abi: str, version: int, folder: Path) -> None:
+        self.abi = abi
+        self.folder = folder
+        self.tools = tools_for(abi, version)
+        self.files = [
+            compile_object(self.tools, abi, source, folder / name) for source, name in ((ONE, "one.o"), (TWO, "two.o"))
+        ]
+
+    def link(self, name: str, *options: str) -> Path:
+        return link(self.tools, self.abi, self.folder / name, *self.files, options=options or ("-e", "start"))
+
+
+def load(file: Path) -> Section:
+    (section,) = elf.load(file)
+    assert section.rest is None
+    return section
+
+
+def named(tools: Path, file: Path, section: Section) -> dict[str, Rows]:
+    """The rows of the functions that the symbols name; their addresses and sizes must be those of the symbols."""
+    symbols: dict[str, Symbol] = read_symbols(tools, file)
+    rows = {}
+    for function in section.functions():
+        fitting = [name for name in NAMES if symbols.get(name) == Symbol(function.start, function.fde.size)]
+        for name in fitting:
+            rows[name] = list(zip(*function.table.rows(function)))
+    return rows
+
+
+@pytest.mark.parametrize(("abi", "version"), EVERY)
+def test_functions_of_an_object_file_are_at_their_symbols(abi: str, version: int, tmp_path: Path) -> None:
+    """An address in an object file is an offset into the section that has the function, as in symbols."""
+    made = Objects(abi, version, tmp_path)
+    for file, names in zip(made.files, (("first", "second"), ("use", "start"))):
+        section = load(file)
+        assert section.tables[0].header.version == version
+        assert set(names) <= set(named(made.tools, file, section))
+        assert len(list(section.functions())) == 3
+
+
+@pytest.mark.parametrize(("abi", "version"), EVERY)
+def test_an_object_file_says_what_the_program_says(abi: str, version: int, tmp_path: Path) -> None:
+    made = Objects(abi, version, tmp_path)
+    program = made.link("program")
+    linked = named(made.tools, program, load(program))
+    apart = {name: rows for file in made.files for name, rows in named(made.tools, file, load(file)).items()}
+    assert set(linked) == set(NAMES)
+    assert linked == apart
+
+
+@pytest.mark.parametrize(("abi", "version"), VERSION_3)
+def test_item_04_output_of_ld_r(abi: str, version: int, tmp_path: Path) -> None:
+    made = Objects(abi, version, tmp_path)
+    whole, program = made.link("whole.o", "-r"), made.link("program")
+    section = load(whole)
+    assert len(section.tables) == 1
+    assert named(made.tools, whole, section) == named(made.tools, program, load(program))
+
+
+@pytest.mark.parametrize(("abi", "version"), BEFORE_3)
+def test_item_04_output_of_ld_r_with_misplaced_relocations(abi: str, version: int, tmp_path: Path) -> None:
+    """GNU ld 2.40 and 2.44 leave the relocations of later inputs where these tables would have been.
+
+    The relocations overwrite rows, so nothing in the section can be trusted.
+    """
+    made = Objects(abi, version, tmp_path)
+    with pytest.raises(FormatError, match=r"relocation that is not for the start field .*\(\.sframe offset 0x"):
+        elf.load(made.link("whole.o", "-r"))
+
+
+@pytest.mark.parametrize(("abi", "version"), BEFORE_3)
+def test_output_of_ld_r_from_one_file(abi: str, version: int, tmp_path: Path) -> None:
+    made = Objects(abi, version, tmp_path)
+    whole = link(made.tools, abi, tmp_path / "whole.o", made.files[0], options=("-r",))
+    assert named(made.tools, whole, load(whole)) == named(made.tools, made.files[0], load(made.files[0]))
+
+
+def without_knowing(made: Objects) -> Path:
+    """The program by a linker that does not know SFrame: to it, the sections are ones like others."""
+    for file in made.files:
+        run(made.tools / "objcopy", "--rename-section", ".sframe=.other,alloc,load,readonly,data,contents", file)
+    program = made.link("program")
+    run(made.tools / "objcopy", "--rename-section", ".other=.sframe", program)
+    return program
+
+
+@pytest.mark.parametrize(("abi", "version"), VERSION_3)
+def test_item_03_concatenated_by_a_linker_that_does_not_know_sframe(abi: str, version: int, tmp_path: Path) -> None:
+    made = Objects(abi, version, tmp_path)
+    expected = named(made.tools, made.link("program"), load(made.link("program")))
+    program = without_knowing(made)
+    section = load(program)
+    assert len(section.tables) == 2
+    assert named(made.tools, program, section) == expected
+    symbols = read_symbols(made.tools, program)
+    for name in NAMES:
+        match = section.lookup(symbols[name].address + symbols[name].size - 1)
+        assert match is not None
+        assert match.function.start == symbols[name].address
+
+
+@pytest.mark.parametrize(("abi", "version"), BEFORE_3)
+def test_item_03_concatenated_before_errata_1(abi: str, version: int, tmp_path: Path) -> None:
+    made = Objects(abi, version, tmp_path)
+    program = without_knowing(made)
+    section = load(program)
+    assert len(section.tables) == 2
+    assert set(named(made.tools, program, section)) == set(NAMES)
+
+
+ROW = (RowSpec(0, 3, (8,)),)
+
+
+def assembly(group: str, symbol: str, size: int) -> str:
+    """A section group with a function and its own SFrame section."""
+    table = usual_table(2, AbiNumber.AMD64_ENDIAN_LITTLE, [FunctionSpec(28, size, ROW)])
+    content = encode(SectionSpec(0, (table._replace(flags=Flag.FDE_FUNC_START_PCREL),)))
+    assert content[28:32] == bytes(4)
+    behind = ", ".join(map(str, content[32:]))
+    return f"""
+        .section .text.{group}, "axG", @progbits, {group}, comdat
+        .skip {size}
+        {symbol}: .skip {size}
+        .size {symbol}, {size}
+        .globl {symbol}
+        .section .sframe, "aG", @progbits, {group}, comdat
+        .byte {", ".join(map(str, content[:28]))}
+        .long {symbol} - .
+        .byte {behind}
+    """
+
+
+def test_each_of_several_sections_has_its_own_relocations(tmp_path: Path) -> None:
+    """Section groups give an object file several sections of one name."""
+    tools = tools_for("amd64", 3)
+    source = tmp_path / "groups.s"
+    source.write_text(assembly("g1", "first", 16) + assembly("g2", "second", 40), encoding="ascii")
+    run(tools / "as", "-o", tmp_path / "groups.o", source)
+    sections = elf.load(tmp_path / "groups.o")
+    found = [(function.start, function.fde.size) for section in sections for function in section.functions()]
+    assert found == [(16, 16), (40, 40)]
+
+
+def test_a_program_is_not_relocated_twice(tmp_path: Path) -> None:
+    """`--emit-relocs` leaves the relocations in a linked file, where they have been applied."""
+    made = Objects("amd64", 3, tmp_path)
+    program = made.link("program", "-e", "start", "--emit-relocs")
+    assert set(named(made.tools, program, load(program))) == set(NAMES)

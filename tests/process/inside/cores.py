@@ -1,0 +1,77 @@
+"""Core files of programs that are stopped, and the stacks that GDB's own unwinders give there."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+from typing import Any
+
+import gdb
+
+from tests.abis.inside.chains import without_limits
+from tests.gdb.inside.frames import KINDS, chain
+from tests.gdb.inside.program import execute, resume, run_to, stopped
+from tests.process.command import EMULATOR, GDB, KERNEL
+
+_SHARED = ("inline", "tail call")
+
+
+def collect(programs: list[dict[str, Any]], sysroot: str, folder: str) -> list[dict[str, Any]]:
+    """For each program its core files by who wrote them, and the stacks of its threads then.
+
+    :param folder: where the core files go.
+    """
+    if sysroot:
+        execute(f"set sysroot {sysroot}")
+    execute("set sframe mode off")
+    execute("set backtrace limit 200")
+    without_limits()
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+    return [_program(program, Path(folder) / str(number)) for number, program in enumerate(programs)]
+
+
+def _program(program: dict[str, Any], folder: Path) -> dict[str, Any]:
+    folder.mkdir()
+    os.chdir(folder)  # the emulator writes its core files where it was started
+    execute(f"set cwd {folder}")
+    execute(f"set solib-search-path {program['libraries']}")
+    with stopped(program):
+        run_to(program["place"])
+        for _ in range(1, program["hits"]):
+            resume()
+        by_kind = {}
+        if not program["emulator"]:
+            by_kind[GDB] = {"file": str(folder / "by-gdb"), "threads": _threads()}
+            execute(f"generate-core-file {by_kind[GDB]['file']}")
+        else:
+            by_kind[EMULATOR] = {"file": "", "threads": _threads()}
+        execute("delete")
+        execute("signal SIGABRT")
+        if program["emulator"]:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # it tells GDB first, and writes then
+            by_kind[EMULATOR]["file"] = str(next(folder.glob("qemu_*.core")))
+    for path in folder.glob("core*"):
+        if program["emulator"]:
+            path.unlink()  # the emulator's own
+            continue
+        execute(f"core-file {path}")  # other threads went on for a moment before they died
+        by_kind[KERNEL] = {"file": str(path), "threads": _threads()}
+        execute("core-file")
+    return by_kind
+
+
+def _threads() -> dict[str, list[dict[str, Any]]]:
+    """The frames that have registers of their own, by the system's number of each thread."""
+    selected = gdb.selected_thread()
+    threads = {}
+    for thread in gdb.selected_inferior().threads():
+        thread.switch()
+        threads[str(thread.ptid[1] or thread.ptid[0])] = [
+            {"name": frame.name() or "", "pc": frame.pc(), "signal": frame.type() == gdb.SIGTRAMP_FRAME}
+            for frame in chain()
+            if KINDS.get(frame.type()) not in _SHARED
+        ]
+    selected.switch()
+    return threads

@@ -1,0 +1,70 @@
+"""Programs of these tests' own, and core files of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.abis.debuggers import newest
+from tests.gdb.compiling import tools_for
+from tests.gdb.driver import call
+from tests.process.command import GDB
+from tests.samples.build import COMMON_FLAGS
+
+FOLDER = Path(__file__).resolve().parent
+SECONDS = 60
+
+
+def compiled(source: str, folder: Path, *flags: str) -> Path:
+    """The path of a program made from one source of this folder, with SFrame unless the flags say otherwise."""
+    executable = folder / Path(source).stem
+    compiler = "g++" if source.endswith(".cpp") else "gcc"
+    command = [compiler, *COMMON_FLAGS, "-O2", "-pthread", "-Wl,--build-id", f"-B{tools_for(3)}/", *flags]
+    subprocess.run([*command, str(FOLDER / source), "-o", str(executable)], check=True, timeout=SECONDS)
+    return executable
+
+
+def core_of(executable: Path, place: str, folder: Path) -> tuple[Path, dict[str, list[dict[str, Any]]]]:
+    """A core file of a program stopped at a place, and the stacks of its threads that GDB gives."""
+    program = {
+        "executable": str(executable),
+        "arguments": [],
+        "emulator": [],
+        "place": place,
+        "hits": 1,
+        "signals": [],
+        "libraries": str(executable.parent),
+    }
+    folder.mkdir()
+    (answer,) = call(
+        newest("amd64"), "tests.process.inside.cores.collect", programs=[program], sysroot="", folder=str(folder)
+    )
+    return Path(answer[GDB]["file"]), answer[GDB]["threads"]
+
+
+@contextmanager
+def running(executable: Path, *arguments: str) -> Iterator[int]:
+    """Have a program run that says when it waits; its process id."""
+    process = subprocess.Popen([str(executable), *arguments], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield process.pid
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate(timeout=SECONDS)
+
+
+def is_stopped(process: int) -> bool:
+    """Whether any thread of a process stands still because somebody stopped it."""
+    for task in Path(f"/proc/{process}/task").iterdir():
+        with contextlib.suppress(OSError):  # it has ended
+            if (task / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] in "tT":
+                return True
+    return False

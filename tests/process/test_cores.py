@@ -1,0 +1,109 @@
+"""Core files of all samples, by whoever writes them: the stacks are those of GDB's own unwinders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sframe_unwind.process.stacks import SIGNAL_FRAME
+from tests.abis.debuggers import described, newest, sysroot
+from tests.expectations import STOPS, WITHOUT_CFI, Stop, matches
+from tests.gdb.driver import call
+from tests.gdb.programs import built
+from tests.process.command import EMULATOR, GDB, KERNEL, NOWHERE, Done, backtrace, functions
+from tests.samples.catalogue import ABIS, SAMPLES
+
+NO_FLOATING_POINT = ("s390x", "free_leaf-sample_in_leaf")
+"""The return address is in a register that the emulator does not save in its core files."""
+
+SIGNED = tuple(abi.name for abi in ABIS.values() if abi.signs)
+
+
+def taken(stops: Sequence[Stop], abi: str, folder: Path, variant: str) -> list[tuple[Stop, Path, dict[str, Any]]]:
+    """Each stop with the program and what :mod:`tests.process.inside.cores` answers."""
+    chosen = [stop for stop in stops if abi in SAMPLES[stop.sample].abis]
+    chosen = [stop for stop in chosen if variant in SAMPLES[stop.sample].variants_for(abi)]
+    paths = [built(stop.sample, abi, 3, variant) for stop in chosen]
+    programs = [described(stop, path, abi) for stop, path in zip(chosen, paths)]
+    answers = call(
+        newest(abi),
+        "tests.process.inside.cores.collect",
+        programs=programs,
+        sysroot=sysroot(abi),
+        folder=str(folder),
+    )
+    return list(zip(chosen, paths, answers))
+
+
+def read(core: str, executable: Path, abi: str, kind: str) -> Done:
+    """What the command says of a core file; the emulator's does not tell where its executable was."""
+    arguments: list[str | Path] = ["--core", core, "--json", *NOWHERE]
+    if kind == EMULATOR:
+        arguments += ["--exe", executable]
+    if sysroot(abi):
+        arguments += ["--sysroot", sysroot(abi)]
+    return backtrace(*arguments)
+
+
+def native(frames: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    """GDB's frames: pc and function."""
+    return [(frame["pc"], SIGNAL_FRAME if frame["signal"] else frame["name"]) for frame in frames]
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_stacks_are_those_of_gdb(abi: str, tmp_path: Path) -> None:
+    compared = dict.fromkeys((GDB, KERNEL, EMULATOR), 0)
+    for stop, executable, answer in taken(STOPS, abi, tmp_path, "O2"):
+        for kind, core in answer.items():
+            done = read(core["file"], executable, abi, kind)
+            assert (done.status, done.errors) == (0, ""), f"{stop.name}: {done.errors}"
+            found = {
+                thread: [(frame["pc"], frame["function"] or "") for frame in frames]
+                for thread, frames in done.threads.items()
+            }
+            if (abi, stop.name) == NO_FLOATING_POINT:
+                assert "f0 is not among the thread's registers" in done.output
+                continue
+            expected = {thread: native(frames) for thread, frames in core["threads"].items()}
+            assert {thread: len(frames) for thread, frames in found.items()} == {
+                thread: len(frames) for thread, frames in expected.items()
+            }, f"{stop.name}, {kind}"
+            assert found == expected, f"{stop.name}, {kind}"
+            compared[kind] += 1
+    if ABIS[abi].emulator:
+        assert compared[EMULATOR] >= (20 if ABIS[abi].has_libc else 3), compared
+    else:
+        assert compared[GDB] >= 25, compared
+        if not compared[KERNEL]:
+            pytest.skip("this kernel writes core files elsewhere: see /proc/sys/kernel/core_pattern")
+        assert compared[KERNEL] == compared[GDB], compared
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_stacks_are_complete_without_any_dwarf(abi: str, tmp_path: Path) -> None:
+    checked = 0
+    for stop, executable, answer in taken(WITHOUT_CFI, abi, tmp_path, "O2"):
+        for kind, core in answer.items():
+            done = read(core["file"], executable, abi, kind)
+            (frames,) = done.threads.values()
+            assert (done.status, done.errors) == (0, ""), f"{stop.name}: {done.errors}"
+            assert matches(stop.frames, functions(frames)), f"{stop.name}: {functions(frames)}"
+            own = [frame for frame in frames if (frame["module"] or "").endswith(executable.name)]
+            assert {frame["unwinder"] for frame in own[: len(stop.frames) or len(own) - 1]} == {"sframe"}, stop.name
+            assert '"end": "outermost frame"' in done.output
+            checked += 1
+    assert checked >= (3 if ABIS[abi].has_libc else 1)
+
+
+@pytest.mark.parametrize("abi", SIGNED)
+def test_stacks_are_complete_with_signed_return_addresses(abi: str, tmp_path: Path) -> None:
+    stops = [stop for stop in STOPS if stop.sample in ("callback", "free_walk", "free_leaf", "threads")]
+    for stop, executable, answer in taken(stops, abi, tmp_path, "pac"):
+        done = read(answer[EMULATOR]["file"], executable, abi, EMULATOR)
+        stacks = [functions(frames) for frames in done.threads.values()]
+        for expected in (stop.frames, *stop.threads):
+            assert any(matches(expected, stack) for stack in stacks), f"{stop.name}: {expected} not in {stacks}"
+        assert done.output.count('"end": "outermost frame"') == len(stacks), done.output

@@ -1,0 +1,175 @@
+"""Where the files of a core file come from, and what is said of those that are missing, damaged or others."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.process.command import NOWHERE, backtrace, functions, only_line, unprivileged
+from tests.process.programs import compiled, core_of
+from tests.samples.build import build
+
+OWN = ["clobber", "aligned", *["unknown"] * 3, "main"]
+
+
+class Crash(NamedTuple):
+    """A program, and a core file of it."""
+
+    program: Path
+    core: Path
+    build_id: str
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Crash:
+    """A program with debugging information, and its core file."""
+    folder = tmp_path_factory.mktemp("crash")
+    program = compiled("odd.c", folder)
+    core, _ = core_of(program, "*clobber+3", folder / "core")
+    notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
+    return Crash(program, core, notes.split("Build ID: ")[1].split()[0])
+
+
+@pytest.fixture
+def crash(original: Crash, tmp_path: Path) -> Iterator[Crash]:
+    """Likewise, but the program is not where it was."""
+    moved = tmp_path / "moved"
+    shutil.copy(original.program, moved)
+    away = original.program.rename(original.program.with_suffix(".away"))
+    try:
+        yield Crash(moved, original.core, original.build_id)
+    finally:
+        away.rename(original.program)
+
+
+def names(*arguments: str | Path) -> list[str]:
+    """The functions that the command finds, where it has nothing to complain of."""
+    done = backtrace(*arguments, "--json")
+    assert (done.status, done.errors) == (0, "")
+    return functions(next(iter(done.threads.values())))[: len(OWN)]
+
+
+def test_without_the_executable(crash: Crash, original: Crash) -> None:
+    done = backtrace("--core", crash.core, *NOWHERE)
+    assert done.status == 2
+    expected = f"{crash.core}: executable not found: {original.program} (--exe FILE names it)"
+    assert only_line(done.errors) == f"sframe-unwind: {expected}"
+    assert done.output.startswith("Thread ")
+
+
+def test_executable_that_is_named(crash: Crash) -> None:
+    assert names("--core", crash.core, "--exe", crash.program, *NOWHERE) == OWN
+
+
+def test_executable_below_a_sysroot(crash: Crash, original: Crash, tmp_path: Path) -> None:
+    place = tmp_path / "root" / str(original.program).lstrip("/")
+    place.parent.mkdir(parents=True)
+    shutil.copy(crash.program, place)
+    assert names("--core", crash.core, "--sysroot", tmp_path / "root", *NOWHERE) == OWN
+
+
+def test_executable_by_build_id(crash: Crash, tmp_path: Path) -> None:
+    place = by_build_id(tmp_path, crash.build_id)
+    shutil.copy(crash.program, place)
+    assert names("--core", crash.core, "--debug-dir", tmp_path / "debug") == OWN
+
+
+def test_names_from_a_debug_file(crash: Crash, tmp_path: Path) -> None:
+    debug_file = by_build_id(tmp_path, crash.build_id).with_suffix(".debug")
+    subprocess.run(["objcopy", "--only-keep-debug", str(crash.program), str(debug_file)], check=True)
+    subprocess.run(["strip", str(crash.program)], check=True)
+    assert names("--core", crash.core, "--exe", crash.program, *NOWHERE) == ["??"] * len(OWN)
+    assert names("--core", crash.core, "--exe", crash.program, "--debug-dir", tmp_path / "debug") == OWN
+
+
+def by_build_id(folder: Path, build_id: str) -> Path:
+    """Where a file is looked for by its build ID."""
+    place = folder / "debug" / ".build-id" / build_id[:2] / build_id[2:]
+    place.parent.mkdir(parents=True)
+    return place
+
+
+def test_another_executable(original: Crash) -> None:
+    other = build("leaf")
+    done = backtrace("--core", original.core, "--exe", other, *NOWHERE)
+    assert f"{other}: build ID " in done.errors
+    assert f", but {original.build_id} was loaded: what this file gives may be wrong" in done.errors
+
+
+def test_executable_for_another_machine(original: Crash) -> None:
+    other = build("free_walk", abi="aarch64_be")
+    done = backtrace("--core", original.core, "--exe", other)
+    assert (done.status, done.output) == (2, "")
+    expected = f"{other}: for EM_AARCH64, big-endian; expected EM_X86_64, little-endian"
+    assert only_line(done.errors) == f"sframe-unwind: {expected}"
+
+
+def test_truncated_anywhere(original: Crash, tmp_path: Path) -> None:
+    content = original.core.read_bytes()
+    cut = tmp_path / "cut"
+    for part in range(1, 20):
+        cut.write_bytes(content[: len(content) * part // 20])
+        done = backtrace("--core", cut, *NOWHERE)
+        assert done.status == 2
+        assert "truncated after" in only_line(done.errors)
+
+
+def test_memory_is_missing(original: Crash, tmp_path: Path) -> None:
+    """What the kernel leaves behind where the disk is full: the notes come first, the stack last."""
+    content = bytearray(original.core.read_bytes())
+    segments, count = int.from_bytes(content[32:40], "little"), int.from_bytes(content[56:58], "little")
+    for number in range(1, count):
+        at = segments + 56 * number + 8
+        content[at : at + 8] = len(content).to_bytes(8, "little")
+    cut = tmp_path / "cut"
+    cut.write_bytes(content)
+    done = backtrace("--core", cut, *NOWHERE)
+    assert done.status == 2
+    assert "truncated after" in only_line(done.errors)
+    lines = done.output.splitlines()
+    assert lines[1].split()[2].startswith("clobber+0x3")
+    assert lines[-1].startswith("end: unreadable memory: cannot read 8 bytes of memory at 0x7ff")
+
+
+def test_any_damage_is_a_line_and_no_traceback(original: Crash, tmp_path: Path) -> None:
+    content = original.core.read_bytes()
+    notes = next(n for n in range(0, len(content) - 4, 4) if content[n : n + 12] == b"\5\0\0\0P\1\0\0\1\0\0\0")
+    damaged = tmp_path / "damaged"
+    for at in (*range(0, 64, 4), *range(64, 64 + 56 * 2, 7), *range(notes, notes + 1200, 101)):
+        damaged.write_bytes(content[:at] + b"\xff\xff" + content[at + 2 :])
+        done = backtrace("--core", damaged, *NOWHERE)
+        assert done.status in (0, 2)
+        assert done.output or done.errors
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("missing", "No such file or directory"),
+        (".", "Is a directory"),
+        ("text", "not a readable ELF file"),
+        ("empty", "not a readable ELF file"),
+        ("program", "no core file, but one of type ET_DYN"),
+    ],
+)
+def test_no_core_file(name: str, what: str, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "empty").touch()
+    shutil.copy(build("leaf"), tmp_path / "program")
+    done = backtrace("--core", tmp_path / name)
+    assert (done.status, done.output) == (2, "")
+    assert what in only_line(done.errors)
+
+
+def test_core_file_that_may_not_be_read(original: Crash, tmp_path: Path) -> None:
+    copy = tmp_path / "core"
+    shutil.copy(original.core, copy)
+    copy.chmod(0)
+    done = unprivileged("--core", copy)
+    assert done.status == 2
+    assert "Permission denied" in only_line(done.errors)

@@ -1,0 +1,153 @@
+"""Running processes: their stacks, and that they go on afterwards whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.gdb import driver
+from tests.process.command import NOWHERE, Done, backtrace, functions, only_line, unprivileged
+from tests.process.programs import compiled, is_stopped, running
+
+SECONDS = 30
+SHELF = "shop::Shelf<{}>::wait(int, {})"
+CLERK = ["pause", *[SHELF.format("double", "double")] * 4, "shop::clerk(void*)"]
+MAIN = ["pause", *[SHELF.format("char const*", "char const*")] * 3, "main"]
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of `waiting.cpp`."""
+    return compiled("waiting.cpp", tmp_path_factory.mktemp("waiting"))
+
+
+def settled(process: int) -> Done:
+    """What the command says once the threads of a process are where they wait."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        done = backtrace("--pid", str(process), "--json", *NOWHERE)
+        if time.monotonic() > deadline or all(functions(f)[0] == "pause" for f in done.threads.values()):
+            return done
+
+
+def test_all_threads_with_names_of_cxx(waiting: Path) -> None:
+    with running(waiting) as process:
+        done = settled(process)
+        assert (done.status, done.errors) == (0, "")
+        main, clerk = (functions(frames) for frames in done.threads.values())
+        assert main[: len(MAIN)] == MAIN
+        assert clerk[: len(CLERK)] == CLERK
+        assert done.output.count('"end": "outermost frame"') == 2
+        assert next(iter(done.threads)) == str(process)
+        assert not is_stopped(process)
+        text = backtrace("--pid", str(process), *NOWHERE).output.splitlines()
+        assert text[0] == f'Thread {process} "waiting"'
+
+
+def test_stacks_are_those_of_a_core_file_and_of_gdb(waiting: Path, tmp_path: Path) -> None:
+    gdb = driver.find("pypi") or driver.find("system")
+    assert gdb is not None
+    with running(waiting) as process:
+        live = settled(process)
+        commands = [f"attach {process}", f"generate-core-file {tmp_path / 'core'}", "thread apply all bt", "detach"]
+        shown = driver.batch(gdb, "set sframe mode off", *commands)
+        again = backtrace("--pid", str(process), "--json", *NOWHERE)
+    core = backtrace("--core", tmp_path / "core", "--json", *NOWHERE)
+    assert core.threads == live.threads == again.threads
+    for frames in live.threads.values():
+        for frame in frames[1:4]:
+            assert f"{frame['pc']:#018x} in " in shown
+
+
+def test_handler_on_a_stack_of_its_own(waiting: Path) -> None:
+    with running(waiting, "signal") as process:
+        done = settled(process)
+        frames = done.threads[str(process)]
+        assert functions(frames)[:3] == ["pause", "shop::handle(int)", "<signal handler called>"]
+        assert frames[2]["unwinder"] == "signal"
+        assert functions(frames)[-9:-3] == [*["shop::interrupted(int)"] * 5, "main"]
+        assert not is_stopped(process)
+
+
+def test_threads_that_come_and_go(waiting: Path) -> None:
+    with running(waiting, "churn") as process:
+        for _ in range(10):
+            done = backtrace("--pid", str(process), "--json", *NOWHERE)
+            assert (done.status, done.errors) == (0, "")
+            assert str(process) in done.threads
+            assert not is_stopped(process)
+
+
+def test_interrupted_at_any_time_it_lets_the_process_go_on(waiting: Path) -> None:
+    command = [sys.executable, "-m", "sframe_unwind", "backtrace", "--pid"]
+    with running(waiting) as process:
+        for milliseconds in range(60, 400, 34):
+            started = subprocess.Popen([*command, str(process)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(milliseconds / 1000)
+            started.send_signal(signal.SIGINT)
+            started.wait(timeout=SECONDS)
+            assert not is_stopped(process)
+
+
+def test_process_that_is_stopped_stays_so(waiting: Path) -> None:
+    with running(waiting) as process:
+        settled(process)
+        os.kill(process, signal.SIGSTOP)
+        while not is_stopped(process):
+            time.sleep(0.01)
+        done = backtrace("--pid", str(process), "--json", *NOWHERE)
+        assert functions(done.threads[str(process)])[: len(MAIN)] == MAIN
+        assert is_stopped(process)
+        os.kill(process, signal.SIGCONT)
+        while is_stopped(process):
+            time.sleep(0.01)
+
+
+def test_no_such_process() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    done = backtrace("--pid", str(ended.pid))
+    assert (done.status, done.output) == (2, "")
+    assert only_line(done.errors) == f"sframe-unwind: process {ended.pid}: no such process"
+
+
+def test_process_that_has_ended() -> None:
+    ended = subprocess.Popen(["true"])
+    try:
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        done = backtrace("--pid", str(ended.pid))
+    finally:
+        ended.wait()
+    assert (done.status, done.output) == (2, "")
+    assert "it has ended, and its parent has not yet asked how (zombie)" in only_line(done.errors)
+
+
+def test_process_of_another_user() -> None:
+    done = unprivileged("--pid", str(os.getpid() if os.getuid() == 0 else 1))
+    assert (done.status, done.output) == (2, "")
+    assert only_line(done.errors).endswith(": not permitted")
+
+
+def test_process_that_is_debugged_already(waiting: Path) -> None:
+    gdb = driver.find("pypi") or driver.find("system")
+    assert gdb is not None
+    with running(waiting) as process:
+        command = driver.command_line(gdb, "-p", str(process), "-batch", "-ex", "shell echo attached; sleep 60")
+        debugging = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        try:
+            assert debugging.stdout is not None
+            while "attached" not in debugging.stdout.readline():
+                pass
+            done = backtrace("--pid", str(process))
+        finally:
+            os.killpg(debugging.pid, signal.SIGKILL)
+            debugging.communicate(timeout=SECONDS)
+    assert (done.status, done.output) == (2, "")
+    expected = f"process {process}: cannot be stopped: process {debugging.pid} is debugging it"
+    assert only_line(done.errors) == f"sframe-unwind: {expected}"

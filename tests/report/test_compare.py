@@ -1,0 +1,87 @@
+"""What a comparison says: the verdict that users read, and the JSON that others build on."""
+
+from __future__ import annotations
+
+from sframe_unwind.report.compare import compare, to_text
+from sframe_unwind.report.stack import ShownFrame, Stack
+from sframe_unwind.report.stack import to_text as stack_to_text
+
+
+def stack(*frames: tuple[int, int | None, int | None], end: str = "the end", unwinder: str = "sframe") -> Stack:
+    """Return a stack of (pc, CFA, FP)."""
+    shown = tuple(
+        ShownFrame(level, pc, cfa, fp, f"f{level}", "", "", unwinder) for level, (pc, cfa, fp) in enumerate(frames)
+    )
+    return Stack("1", 'Thread 1 "x"', shown, end)
+
+
+def test_agreement() -> None:
+    comparison = compare(stack((1, 16, 5), (2, 32, 5), unwinder="gdb"), stack((1, 16, 5), (2, None, 5)))
+    assert comparison.agrees
+    assert comparison.verdict() == "2 frames agree"
+    assert compare(stack((1, 16, 5)), stack((1, 16, 5))).verdict() == "1 frame agrees"
+
+
+def test_first_difference_is_named() -> None:
+    native = stack((1, 16, 5), (2, 32, 5), (3, 48, 5))
+    assert compare(native, stack((1, 16, 5), (2, 40, 5), (9, 48, 5))).verdict() == (
+        "first difference at frame 1: CFA 0x20 native, 0x28 by SFrame"
+    )
+    assert compare(native, stack((1, 16, 6), (2, 32, 5), (3, 48, 5))).verdict() == (
+        "first difference at frame 0: FP 0x5 native, 0x6 by SFrame"
+    )
+
+
+def test_shorter_side_says_why_it_ended() -> None:
+    long, short = stack((1, 16, 5), (2, 32, 5)), stack((1, 16, 5), end="no unwind data")
+    first = "first difference at frame 1: "
+    assert compare(short, long).verdict() == f"{first}only SFrame has it (0x2 f1); native: no unwind data"
+    assert compare(long, short).verdict() == f"{first}only native has it (0x2 f1); SFrame: no unwind data"
+    lost = stack((1, 16, 5), (0x77, 32, 5), end="identical frames")
+    longer = stack((1, 16, 5), (2, 32, 5), (3, 48, 5))
+    assert compare(lost, longer).verdict() == (
+        "first difference at frame 1: pc 0x77 native, 0x2 by SFrame; native ends there: identical frames"
+    )
+
+
+def test_json() -> None:
+    comparison = compare(stack((1, 16, 5), unwinder="gdb"), stack((1, 16, 5), (2, None, 7)))
+    assert comparison.to_json() == {
+        "id": "1",
+        "frames": [
+            {"level": 0, "pc": 1, "cfa": 16, "sframe_pc": 1, "sframe_cfa": 16, "unwinder": "sframe", "agrees": True},
+            {
+                "level": 1,
+                "pc": None,
+                "cfa": None,
+                "sframe_pc": 2,
+                "sframe_cfa": None,
+                "unwinder": "sframe",
+                "agrees": False,
+            },
+        ],
+        "agrees": False,
+    }
+
+
+def test_text_is_aligned_and_ends_with_the_verdict() -> None:
+    lines = to_text(compare(stack((0x10, 16, 5), (2, 32, 5)), stack((0x10, 16, 5), (3, 32, 5))))
+    assert lines == [
+        "    native pc  native CFA  SFrame pc  SFrame CFA  unwinder  function",
+        "#0  0x10       0x10        0x10       0x10        sframe    f0",
+        "#1  0x2        0x20        0x3        0x20        sframe    f1  <-- pc",
+        "first difference at frame 1: pc 0x2 native, 0x3 by SFrame",
+    ]
+
+
+def test_stack_text() -> None:
+    lines = stack_to_text(stack((0x10, 16, 5), (2, None, 5), end="outermost frame"))
+    assert lines == ["#0  0x0000000000000010  f0  sframe", "#1  0x0000000000000002  f1  sframe", "end: outermost frame"]
+
+
+def test_stack_json() -> None:
+    assert stack((0x10, 16, 5)).to_json() == {
+        "id": "1",
+        "frames": [{"level": 0, "pc": 16, "cfa": 16, "function": "f0", "module": None, "unwinder": "sframe"}],
+        "end": "the end",
+    }

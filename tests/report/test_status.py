@@ -1,0 +1,25 @@
+"""The table of modules."""
+
+from __future__ import annotations
+
+import pytest
+
+from sframe_unwind.report import status
+from sframe_unwind.sframe.constants import AbiNumber
+from sframe_unwind.sframe.encode import FunctionSpec, SectionSpec, encode, usual_table
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind.modules import Module
+
+START, CODE_SIZE = 0x1000, 0x200
+
+
+@pytest.mark.parametrize(
+    ("size", "share"), [(0, "0%"), (0x80, "25%"), (CODE_SIZE, "100%"), (0xFFFFFFFF, ">100%")]
+)
+def test_share_of_the_code(size: int, share: str) -> None:
+    """The last size is that of a damaged function."""
+    table = usual_table(3, AbiNumber.AMD64_ENDIAN_LITTLE, [FunctionSpec(START, size)])
+    section = Section(encode(SectionSpec(0x8000, (table,))), 0x8000)
+    module = Module("/bin/program", [(START, START + CODE_SIZE)], lambda: section)
+    row = next(line for line in status.to_text([module], "always", []) if line.startswith("program "))
+    assert row.split()[-1] == share

@@ -1,0 +1,135 @@
+"""Properties of generated sections: the round trip, the search, and reading piece by piece."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sframe_unwind.errors import FormatError
+from sframe_unwind.memory import LazyBytes
+from sframe_unwind.sframe.encode import SectionSpec, describe, encode, without_layout
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match
+from tests.sframe.strategies import SECTION_ADDRESS, Made, raw_sections, sections
+
+QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def decoded(spec: SectionSpec) -> Section:
+    return Section(encode(spec), spec.address)
+
+
+def lookup(section: Section, pc: int) -> Any:
+    """What the section says of an address, in the form that `Made.lookup` gives."""
+    match = section.lookup(pc)
+    return match and (match.function.start, match.row_start, match.rule)
+
+
+@QUICK
+@given(raw_sections())
+def test_a_section_comes_back_from_its_description(spec: SectionSpec) -> None:
+    """Byte for byte, and with every field that was put in."""
+    content = encode(spec)
+    described = describe(Section(content, spec.address))
+    assert encode(described) == content
+    bare = [without_layout(table)._replace(fde_offset=table.fde_offset) for table in described.tables]
+    assert spec.tables == tuple(bare)
+
+
+@QUICK
+@given(sections())
+def test_a_section_made_from_rules_says_these_rules(made: Made) -> None:
+    section = decoded(made.spec)
+    said = {
+        (function.start, function.fde.size, tuple(zip(*function.table.rows(function))))
+        for function in section.functions()
+    }
+    assert said == {(function.start, function.size, function.rows) for function in made.functions}
+
+
+@QUICK
+@given(sections())
+def test_item_10_lookup_finds_what_a_search_through_everything_finds(made: Made) -> None:
+    """Sorted or not, truthful or not, with functions of no size, mask functions and several tables."""
+    section = decoded(made.spec)
+    for pc in made.interesting():
+        assert lookup(section, pc) == made.lookup(pc), hex(pc)
+
+
+@QUICK
+@given(sections(), st.data())
+def test_the_order_of_lookups_does_not_matter(made: Made, data: Any) -> None:
+    """A section learns while it is searched; what it learns must not change what it says."""
+    section = decoded(made.spec)
+    for pc in data.draw(st.lists(st.sampled_from(made.interesting()), max_size=20)):
+        assert lookup(section, pc) == made.lookup(pc), hex(pc)
+
+
+@QUICK
+@given(sections(), st.integers(1, 100))
+def test_a_section_read_in_pieces_is_the_same_section(made: Made, chunk: int) -> None:
+    content = encode(made.spec)
+
+    def fetch(offset: int, size: int) -> bytes:
+        piece = content[offset : offset + size]
+        assert len(piece) == size, "asked for more than there is"
+        return piece
+
+    lazy = Section(LazyBytes(fetch, len(content), chunk), SECTION_ADDRESS)
+    assert describe(lazy) == describe(Section(content, SECTION_ADDRESS))
+    for pc in made.interesting():
+        assert lookup(lazy, pc) == made.lookup(pc), hex(pc)
+
+
+def opened(content: bytes) -> Section | FormatError:
+    """The section, or why it cannot be opened; anything else that is raised fails the test."""
+    try:
+        return Section(content, SECTION_ADDRESS)
+    except FormatError as error:
+        return error
+
+
+def answer(section: Section, pc: int) -> Match | FormatError | None:
+    """What the section says of an address, or why it cannot; anything else that is raised fails the test."""
+    try:
+        return section.lookup(pc)
+    except FormatError as error:
+        return error
+
+
+@QUICK
+@given(sections(max_tables=2), st.data())
+def test_item_07_damaged_bytes_give_an_answer_or_a_documented_error(made: Made, data: Any) -> None:
+    """The promise: any bytes at all, and nothing but FormatError comes out."""
+    content = bytearray(encode(made.spec._replace(size=None)))
+    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=6)):
+        content[at] = data.draw(st.integers(0, 255))
+    content = content[: data.draw(st.integers(0, len(content)))]
+    section = opened(bytes(content))
+    if isinstance(section, FormatError):
+        assert section.offset is not None
+        assert 0 <= section.offset <= len(content)
+        return
+    for pc in made.interesting():
+        found = answer(section, pc)
+        if isinstance(found, FormatError):
+            assert found.what
+        else:
+            assert found is None or found.function.start <= pc < found.function.end
+
+
+@settings(QUICK, max_examples=300)
+@given(st.binary(max_size=120))
+def test_item_07_random_bytes_give_a_documented_error(content: bytes) -> None:
+    for magic in (b"", b"\xe2\xde", b"\xde\xe2"):
+        for version in (b"", b"\x01", b"\x02", b"\x03"):
+            candidate = magic + version + content
+            section = opened(candidate)
+            if isinstance(section, Section):
+                assert section.size == len(candidate)
+                answers = [answer(section, pc) for pc in range(SECTION_ADDRESS, SECTION_ADDRESS + 64)]
+                assert all(found.what for found in answers if isinstance(found, FormatError))
+            else:
+                assert section.offset is not None
