@@ -45,8 +45,9 @@ def built(build: Build) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         compiler = COMPILERS[build.abi] + ("g++" if program.sources and program.sources[0].endswith(".cc") else "gcc")
         tools = toolchain(build.abi, 3)
-        command = [compiler, f"-{build.level}", *FLAGS, *program.flags, f"-B{tools}/"]
+        command = [compiler, f"-{build.level}", *FLAGS, *program.flags]
         digest = hashlib.sha256(repr((command, program.package, describe_cached(tools))).encode())
+        command.append(f"-B{tools}/")
         for source in program.sources:
             digest.update((FOLDER / source).read_bytes())
         folder = CACHE / f"{build.name}-{digest.hexdigest()[:12]}"

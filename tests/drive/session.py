@@ -28,7 +28,7 @@ STARTS = 4
 """How often a program is started in a session at most: it may run to its end early."""
 PATIENCE = 6.0
 """Seconds that a command may take without the plugin; the session ends before one that takes longer."""
-GRACE = 15.0
+GRACE = 30.0
 """Seconds that a command may take with the plugin, besides eight times what it takes without."""
 _SLOWER = 8
 _START_SECONDS = 60.0
