@@ -32,11 +32,11 @@ FRAMES = (
 SESSIONS = {
     "calls-O2": (
         *("-break-insert by_weight", "-exec-run", *FRAMES, "-break-delete 1", "-break-insert -t many"),
-        *("-exec-continue", "-exec-next"),
-        *("-exec-step", *FRAMES, "-exec-finish", *FRAMES, "-exec-next"),
-        *("-exec-run", "-exec-finish", "-break-insert growing", "-exec-run", *FRAMES, "-exec-next", "-exec-next", "-exec-step", *FRAMES),
-        *("-stack-select-frame 1", "-var-create size * size", "-exec-finish", "-var-update --all-values *"),
-        *("-exec-step-instruction 5", "-exec-next", "-exec-return", *FRAMES, "-exec-next"),
+        *("-exec-continue", "-exec-next", "-exec-step", *FRAMES, "-exec-finish", *FRAMES, "-exec-next"),
+        *("-break-insert growing", "-exec-run", *FRAMES, "-exec-next", "-exec-next", "-exec-step"),
+        *(*FRAMES, "-stack-select-frame 1", "-var-create size * size", "-exec-finish"),
+        *("-var-update --all-values *", "-exec-step-instruction 5", "-exec-next", "-exec-return"),
+        *(*FRAMES, "-exec-next"),
     ),
     "calls-O0": (
         *("-break-insert twice", "-exec-run", *FRAMES, "-exec-step", *FRAMES, "-exec-next", "-exec-finish", *FRAMES),
