@@ -24,7 +24,7 @@ INSIDE = Path(__file__).resolve().parent / "inside"
 PLUGINS = ("trace_at_stops", "panes_at_stops", "context_at_prompts")
 SESSIONS = {
     "calls-O2": ("break twice", "next", "up", "info locals", "finish", "step", "continue", "stepi 3", "next"),
-    "calls-O0": ("break last_call", "next", "step", "finish", "next", "up", "next", "tbreak many", "continue", "return"),
+    "calls-O0": ("break last_call", "next", "step", "finish", "up", "next", "tbreak many", "continue", "return"),
     "objects-O2": ("catch throw", "up 2", "catch catch", "continue", "next", "step", "finish", "next 4"),
     "handoff-O1": ("break nested", "continue", "finish", "thread 1", "continue", "up 2", "finish"),
 }

@@ -18,7 +18,7 @@ from tests.drive.building import built
 from tests.drive.channel import Died, Hang
 from tests.drive.debuggers import DEBUGGERS, MODES, STRICT, WITHOUT
 from tests.drive.programs import BUILDS, Build, named
-from tests.drive.session import Outcome
+from tests.drive.session import Kind, Outcome
 
 
 def main() -> int:
@@ -90,29 +90,22 @@ def _lines(outcome: Outcome) -> Iterator[str]:
     for mode, failure in outcome.failures.items():
         print_mode = f"python -m tests.drive {place} --mode {mode} --show"
         yield f"{print_mode}: {failure}"
+    for mode, failure in outcome.unsteady.items():
+        yield f"unsteady: {place} --mode {mode}: {failure}"
     if outcome.dropped:
         yield f"dropped: {place}: {outcome.dropped}"
-
-
-def kind_of(failure: str) -> str:
-    """In which of the table's columns a failure counts."""
-    if ": dies: " in failure or "ended by" in failure or "ended with" in failure:
-        return "die"
-    if ": hangs: " in failure or "no answer within" in failure:
-        return "hang"
-    key = failure.partition("): ")[2].partition(":")[0]
-    return "contents" if key in ("locals", "outer", "registers", "text") else "place"
 
 
 def table(outcomes: list[Outcome]) -> Iterator[str]:
     """The closing table: a row for each debugger."""
     modes = list(dict.fromkeys(mode for outcome in outcomes for mode in outcome.times if mode != WITHOUT))
+    shown = ", ".join(kind.value for kind in Kind)
     yield (
         "| debugger | sessions | commands | dropped | fail | "
-        + " | ".join(f"{mode}: place, contents, hang, die | {mode}: time" for mode in modes)
+        + " | ".join(f"{mode}: {shown} | {mode}: time" for mode in modes)
         + " |"
     )
-    yield "|---|" + "--:|" * (4 + 2 * len(modes))
+    yield "|---|" + "--:|" * (5 + 2 * len(modes))
     for name in dict.fromkeys(outcome.debugger for outcome in outcomes):
         own = [outcome for outcome in outcomes if outcome.debugger == name]
         whole = [outcome for outcome in own if not outcome.dropped]
@@ -121,12 +114,14 @@ def table(outcomes: list[Outcome]) -> Iterator[str]:
             str(len(own)),
             f"{sum(outcome.commands for outcome in whole):,}",
             str(len(own) - len(whole)),
+            str(sum(bool(outcome.unsteady) for outcome in whole)),
             str(sum(bool(outcome.failures) for outcome in whole)),
         ]
         for mode in modes:
-            kinds = Counter(kind_of(outcome.failures[mode]) for outcome in whole if mode in outcome.failures)
-            cells.append(f"{kinds['place']}, {kinds['contents']}, {kinds['hang']}, {kinds['die']}")
-            right = [outcome for outcome in whole if mode in outcome.times and mode not in outcome.failures]
+            failed = [outcome for outcome in whole if mode in outcome.failures]
+            counted = Counter(Kind.of(outcome.failures[mode]) for outcome in failed)
+            cells.append(", ".join(str(counted[kind]) for kind in Kind))
+            right = [outcome for outcome in whole if mode in outcome.times and outcome not in failed]
             base = sum(outcome.times[WITHOUT] for outcome in right)
             cells.append(f"{sum(outcome.times[mode] for outcome in right) / base:.2f}" if base else "-")
         yield f"| {' | '.join(cells)} |"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 import random
 import re
@@ -47,6 +48,27 @@ class Move:
     state: dict[str, Any]
 
 
+class Kind(enum.Enum):
+    """What is wrong in a session: the table's columns."""
+
+    PLACE = "place"
+    """The program is elsewhere, or its stack is another one."""
+    CONTENTS = "contents"
+    """Variables, registers or texts differ."""
+    HANG = "hang"
+    DIE = "die"
+
+    @classmethod
+    def of(cls, failure: str) -> Kind:
+        """The kind of a failure, from the line that describes it."""
+        what = failure.partition("): ")[2] or failure
+        if " dies: " in failure or "ended by" in failure or "ended with" in failure:
+            return cls.DIE
+        if " hangs: " in failure or "no answer within" in failure:
+            return cls.HANG
+        return cls.CONTENTS if what.partition(":")[0] in _CONTENTS else cls.PLACE
+
+
 @dataclass
 class Outcome:
     """What came of a session."""
@@ -60,6 +82,8 @@ class Outcome:
     """Why nothing was compared; empty: it was."""
     failures: dict[str, str] = field(default_factory=dict)
     """By mode: what is wrong, in a line."""
+    unsteady: dict[str, str] = field(default_factory=dict)
+    """By mode: what was wrong once, and not when the session was run again."""
     times: dict[str, float] = field(default_factory=dict)
     """By mode: seconds that all commands together took."""
 
@@ -113,6 +137,9 @@ def run(
             outcome.dropped = f"not reproducible without the plugin: {again}"
             outcome.failures.clear()
             break
+    for mode, failure in list(outcome.failures.items()):
+        if Kind.of(failure) in (Kind.PLACE, Kind.CONTENTS) and not all(replayed(mode)[0] for _ in range(WITNESSES)):
+            outcome.unsteady[mode] = outcome.failures.pop(mode)
     outcome.seconds = time.monotonic() - started
     return outcome
 
