@@ -55,4 +55,4 @@ def on_stop(event: gdb.StopEvent) -> None:
 
 
 gdb.events.stop.connect(on_stop)
-gdb.events.cont.connect(lambda event: say(f"going on with {event.inferior_thread.num}"))
+gdb.events.cont.connect(lambda event: say("going on"))
