@@ -10,7 +10,8 @@ from typing import Any
 import lldb
 
 from lldb_plugin import plugin, stacks
-from lldb_plugin.session import MODES, SESSION
+from lldb_plugin.modes import MODES
+from lldb_plugin.session import SESSION
 from sframe_unwind import __version__
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report import compare, explain, stack, status

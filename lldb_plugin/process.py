@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Callable
 
 import lldb
 
+from lldb_plugin.agreement import SharedRules
 from lldb_plugin.memory import reader
 from lldb_plugin.runtime_code import run_time_code
 from sframe_unwind.arch import BY_NAME, Arch
@@ -60,10 +62,13 @@ def _is_big_endian(file: str | None) -> bool:
 class Process:
     """What unwinding needs of one process while it stands still."""
 
-    def __init__(self, process: lldb.SBProcess, arch: Arch, modules: Modules) -> None:
+    def __init__(
+        self, process: lldb.SBProcess, arch: Arch, modules: Modules, shared: Mapping[str, SharedRules]
+    ) -> None:
         self.arch = arch
         self.modules = modules
-        modules.look_again()
+        self.shared = shared
+        """By mode: the rules by which SFrame and LLDB go on alike."""
         self.read = reader(process)
         mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if arch.pac_mask else 0
         self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask

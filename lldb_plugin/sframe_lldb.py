@@ -15,8 +15,7 @@ sys.path.insert(0, _HOME)
 try:
     from lldb_plugin import plugin
     from lldb_plugin.commands import Backtrace, Compare, Explain, Mode, Status  # noqa: F401
-    from lldb_plugin.newcomers import SFrameStopHook  # noqa: F401
-    from lldb_plugin.plugin import SFrameFrameProvider  # noqa: F401
+    from lldb_plugin.new_targets import SFrameStopHook  # noqa: F401
 finally:
     sys.path.remove(_HOME)
     sys.path.append(_HOME)

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import lldb
 
+from lldb_plugin.frame_plan import plan, walk
+from lldb_plugin.modes import ALWAYS
 from lldb_plugin.native import NAME, NativeStack
-from lldb_plugin.plan import plan, walk
 from lldb_plugin.process import Process
-from lldb_plugin.session import ALWAYS, SESSION
+from lldb_plugin.session import SESSION
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.report.compare import Comparison, compare
@@ -74,7 +75,7 @@ def selected(taken: Snapshot) -> tuple[int, FrameContext]:
     :raises SFrameError: SFrame's walk does not reach the frame.
     """
     index = taken.thread.GetSelectedFrame().GetFrameID()
-    walked = plan(taken.process, taken.native, SESSION.mode).walked
+    walked = plan(taken.process, taken.native, SESSION.mode, SESSION.strict).walked
     frame = walked[index] if index < len(walked) else None
     if frame is None:
         raise SFrameError(f"SFrame's walk does not reach frame {index}")

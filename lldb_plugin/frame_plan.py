@@ -1,13 +1,13 @@
-"""Whose each frame of a thread is: SFrame's walk against LLDB's own frames."""
+"""Decides, per frame, whether LLDB shows its own frame or SFrame's."""
 
 from __future__ import annotations
 
 from typing import NamedTuple, Union
 
-from lldb_plugin.beyond import beyond
+from lldb_plugin.fallback import fallback
+from lldb_plugin.modes import FALLBACK
 from lldb_plugin.native import NAME, NativeStack
 from lldb_plugin.process import Process
-from lldb_plugin.session import FALLBACK
 from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.modules import Found
 from sframe_unwind.unwind.walk import End, Frame, Walk
@@ -23,12 +23,20 @@ None of this can be asked of a running LLDB.
 """
 
 
-class Plan(NamedTuple):
+SFRAME = "sframe"
+"""What the walk calls frames whose caller SFrame gave."""
+
+
+class FramePlan(NamedTuple):
     """The frames that LLDB is to show, by index."""
 
     answers: tuple[Answer, ...]
     walked: tuple[Frame | None, ...]
     """For each index the frame of the walk behind it; ``None`` where only LLDB has one."""
+
+    def is_native(self, count: int) -> bool:
+        """Return whether these are just the frames that LLDB has, which are so many."""
+        return self.answers == tuple(range(count))
 
 
 def walk(process: Process, native: NativeStack, mode: str) -> Walk:
@@ -40,14 +48,17 @@ def walk(process: Process, native: NativeStack, mode: str) -> Walk:
         native.innermost,
         read_word,
         native.read_register,
-        beyond(process, native, read_word),
+        fallback(process, native, read_word),
         process.pac_mask,
         leave=process.modules.has_cfi if mode == FALLBACK else None,
     )
 
 
-def plan(process: Process, native: NativeStack, mode: str) -> Plan:
-    """Return LLDB's own frame wherever SFrame agrees with it on pc, SP and CFA, or has nothing to say."""
+def plan(process: Process, native: NativeStack, mode: str, strict: bool) -> FramePlan:
+    """Return LLDB's own frame wherever SFrame agrees with it on pc, SP and CFA, or has nothing to say.
+
+    :param strict: show SFrame's frame wherever SFrame covers the pc, though LLDB's is the same.
+    """
     answers: list[Answer] = []
     walked: list[Frame | None] = []
     last: int | None = None
@@ -55,7 +66,7 @@ def plan(process: Process, native: NativeStack, mode: str) -> Plan:
     for frame in steps:
         last = _same(native, frame)
         shown: tuple[Answer, ...]
-        if last is None:
+        if last is None or (strict and frame.level and frame.unwinder == SFRAME):
             shown = ({"idx": len(answers), "pc": _shown_pc(process, frame)},)
         else:
             shown = native.frames[last].indexes
@@ -65,7 +76,7 @@ def plan(process: Process, native: NativeStack, mode: str) -> Plan:
         for behind in native.frames[last + 1 :]:  # the walk ended where LLDB goes on
             answers += behind.indexes
             walked += [None] * len(behind.indexes)
-    return Plan(tuple(answers), tuple(walked))
+    return FramePlan(tuple(answers), tuple(walked))
 
 
 def _shown_pc(process: Process, frame: Frame) -> int:
@@ -73,13 +84,20 @@ def _shown_pc(process: Process, frame: Frame) -> int:
 
     The return address after that call is another function's, and LLDB would show that one.
     """
-    answer = process.modules.answers[frame.pc - 1]
-    if frame.interrupted or not isinstance(answer, Found) or answer.match.function.end != frame.pc:
+    found = process.modules.answers[frame.pc - 1]
+    if frame.interrupted or not isinstance(found, Found) or found.match.function.end != frame.pc:
         return frame.pc
     return frame.pc - 1
 
 
 def _same(native: NativeStack, frame: Frame) -> int | None:
+    """Return the number of the frame among LLDB's, ``None`` where LLDB has no such frame.
+
+    The innermost frame is LLDB's own always: its registers are the thread's, whoever unwinds it.  LLDB tells by it
+    where a step has to end, and a frame of a plugin is never the one that LLDB waits for.
+    """
+    if frame.level == 0:
+        return 0
     number = native.by_registers.get((frame.pc, frame.sp))
     if number is None or (frame.unwinder != NAME and frame.cfa not in (None, native.frames[number].cfa)):
         return None
