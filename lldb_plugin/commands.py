@@ -17,6 +17,7 @@ from sframe_unwind.errors import SFrameError
 from sframe_unwind.report import compare, explain, stack, status
 from sframe_unwind.report.terminal import printable
 
+_SWITCH = {"on": True, "off": False}
 _STANDING = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
 
 
@@ -107,6 +108,26 @@ class Mode(_Command):
                 raise SFrameError(f"mode {words[0]!r} is not known; {self.usage()}")
             plugin.set_mode(words[0])
         return [f"mode {SESSION.mode}"]
+
+
+class Strict(_Command):
+    """Show or set whether SFrame's frames are shown also where LLDB's own are the same.
+
+    off (the default): where both are the same, the frame is LLDB's, with all its registers and variables;
+    on: every frame that SFrame covers, except the innermost, is SFrame's, to see what SFrame alone gives.
+    Usage: sframe strict [on | off]
+    """
+
+    name = "strict"
+    positional = 1
+
+    def run(self, context: lldb.SBExecutionContext, options: set[str], words: list[str]) -> Sequence[str]:
+        """Show or set it."""
+        if words:
+            if words[0] not in _SWITCH:
+                raise SFrameError(f"{words[0]!r} is not on or off; {self.usage()}")
+            plugin.set_strict(_SWITCH[words[0]])
+        return [f"strict {'on' if SESSION.strict else 'off'}"]
 
 
 class Status(_Command):
@@ -222,4 +243,4 @@ def _reason(complaint: str) -> str:
     return found[1] if found else " ".join(complaint.split())
 
 
-COMMANDS = (Mode, Status, Backtrace, Compare, Explain)
+COMMANDS = (Mode, Strict, Status, Backtrace, Compare, Explain)

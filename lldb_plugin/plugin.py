@@ -18,6 +18,7 @@ _MODULE = "sframe_lldb"
 
 _COMMANDS = (
     ("mode", "Mode"),
+    ("strict", "Strict"),
     ("status", "Status"),
     ("backtrace", "Backtrace"),
     ("bt", "Backtrace"),
@@ -57,6 +58,12 @@ def start(debugger: lldb.SBDebugger) -> None:
 def set_mode(mode: str) -> None:
     """Change the mode, for frames that are already shown too."""
     SESSION.mode = mode
+    targets.forget_frames()
+
+
+def set_strict(strict: bool) -> None:
+    """Change whether SFrame's frames are shown where LLDB's are the same, for frames that are already shown too."""
+    SESSION.strict = strict
     targets.forget_frames()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Callable
+from typing import Callable
 
 import lldb
 
@@ -100,16 +100,21 @@ def list_modules(target: lldb.SBTarget, read: ReadMemory, arch: Arch, report: Ca
     return Modules(arch, found, report, run_time=run_time_code(target, read, arch, report))
 
 
-def signature(target: lldb.SBTarget) -> tuple[Any, ...]:
-    """Return what changes whenever a module is loaded, unloaded, moved or replaced."""
-    return tuple(
-        (module.GetUUIDString(), module.GetFileSpec().fullpath, _header_address(target, module))
-        for module in target.module_iter()
-    )
+class LoadedModules:
+    """The modules that a target has loaded at one time.
 
+    A module that is unloaded, moved or replaced is no longer where it was; one that is loaded adds to their number.
+    """
 
-def _header_address(target: lldb.SBTarget, module: lldb.SBModule) -> int:
-    return int(module.GetObjectFileHeaderAddress().GetLoadAddress(target))
+    def __init__(self, target: lldb.SBTarget) -> None:
+        headers = [module.GetObjectFileHeaderAddress() for module in target.module_iter()]
+        self._headers = [(header, header.GetLoadAddress(target)) for header in headers]
+
+    def are_still(self, target: lldb.SBTarget) -> bool:
+        """Return whether the target has loaded the same modules at the same addresses now."""
+        return target.GetNumModules() == len(self._headers) and all(
+            header.GetLoadAddress(target) == address for header, address in self._headers
+        )
 
 
 def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, arch: Arch) -> Module | None:
@@ -131,7 +136,7 @@ def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, arch
 
     # Asked for now: later questions come where LLDB's locks may be held.
     sframe, frames, index = place(".sframe"), place(".eh_frame"), place(".eh_frame_hdr")
-    header = _header_address(target, module)
+    header = int(module.GetObjectFileHeaderAddress().GetLoadAddress(target))
 
     def load() -> Section | None:
         if sframe is not None:

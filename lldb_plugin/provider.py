@@ -12,16 +12,17 @@ at times.  There is no such lock yet when LLDB asks whether the provider applies
 from __future__ import annotations
 
 import threading
-from typing import ClassVar
+from typing import ClassVar, Union
 
 import lldb
 from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
 from lldb_plugin.agreement import lldb_agrees
-from lldb_plugin.frame_plan import Answer, plan
+from lldb_plugin.frame_plan import plan
 from lldb_plugin.lock import acquire
 from lldb_plugin.modes import OFF
 from lldb_plugin.native import NativeStack
+from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
 from lldb_plugin.session import SESSION
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
@@ -30,6 +31,9 @@ from sframe_unwind.unwind.walk import Registers
 _PATIENCE = 1.0
 """Seconds to wait for LLDB's lock on the target."""
 
+
+Answer = Union[int, SFrameFrame]
+"""What LLDB takes for a frame: its own, by its index, or one of a script."""
 
 _decided: dict[int, tuple[Answer, ...]] = {}
 """By thread of LLDB's: the frames for the provider that this thread is about to make.
@@ -123,4 +127,7 @@ def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
     if planned.is_native(native.count):
         return None
     SESSION.set_native(thread, native)
-    return planned.answers
+    maker = FrameMaker(thread.GetProcess().GetTarget(), process.arch)
+    return tuple(
+        shown if isinstance(shown, int) else maker.make(index, shown) for index, shown in enumerate(planned.shown)
+    )

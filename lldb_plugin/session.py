@@ -10,7 +10,7 @@ from lldb_plugin.agreement import SharedRules
 from lldb_plugin.memory import reader
 from lldb_plugin.modes import ALWAYS, FALLBACK, OFF
 from lldb_plugin.native import NativeStack
-from lldb_plugin.process import Process, arch_of, list_modules, signature
+from lldb_plugin.process import LoadedModules, Process, arch_of, list_modules
 from sframe_unwind.arch import Arch
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.unwind.modules import Modules
@@ -22,8 +22,8 @@ _PROCESSES = 8
 class _Known:
     """What is known of one process for as long as its modules stay the same."""
 
-    def __init__(self, target: lldb.SBTarget, process: lldb.SBProcess, state: object, arch: Arch) -> None:
-        self.state = state
+    def __init__(self, target: lldb.SBTarget, process: lldb.SBProcess, arch: Arch) -> None:
+        self.loaded = LoadedModules(target)
         self.arch = arch
         self.read = reader(process)
         self.modules: Modules = list_modules(target, self.read, arch, SESSION.report)
@@ -51,10 +51,10 @@ class Session:
         :raises SFrameError: see :func:`lldb_plugin.process.arch_of`.
         """
         target = process.GetTarget()
-        number, state = process.GetUniqueID(), signature(target)
+        number = process.GetUniqueID()
         known = self._known.pop(number, None)
-        if known is None or known.state != state:
-            known = _Known(target, process, state, arch_of(target))
+        if known is None or not known.loaded.are_still(target):
+            known = _Known(target, process, arch_of(target))
         self._known[number] = known
         for oldest in list(self._known)[:-_PROCESSES]:
             del self._known[oldest]
@@ -72,11 +72,11 @@ class Session:
 
         :param native: ``None``: LLDB shows its own frames.
         """
-        of_process = self._native.setdefault(thread.GetProcess().GetUniqueID(), {})
-        if native is None:
-            of_process.pop(thread.GetThreadID(), None)
-        else:
-            of_process[thread.GetThreadID()] = native
+        number = thread.GetProcess().GetUniqueID()
+        if native is not None:
+            self._native.setdefault(number, {})[thread.GetThreadID()] = native
+        elif number in self._native:
+            self._native[number].pop(thread.GetThreadID(), None)
 
     def replaced(self, thread: lldb.SBThread) -> NativeStack | None:
         """Return LLDB's own frames of a stopped thread where LLDB shows others, else ``None``."""
