@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple, Union
 
 from lldb_plugin.fallback import fallback
-from lldb_plugin.modes import FALLBACK
 from lldb_plugin.native import NAME, NativeStack
 from lldb_plugin.process import Process
+from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.walk import End, Frame, Walk
 
@@ -45,18 +45,18 @@ def walk(process: Process, native: NativeStack, mode: str) -> Walk:
     )
 
 
-def plan(process: Process, native: NativeStack, mode: str, strict: bool) -> FramePlan:
+def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan:
     """Return LLDB's own frame wherever SFrame agrees with it on pc, SP and CFA, or has nothing to say.
 
-    :param strict: show SFrame's frame wherever SFrame covers the pc, though LLDB's is the same.
+    With ``settings.strict``: SFrame's frame wherever SFrame covers the pc, even where LLDB's is the same.
     """
     shown: list[Shown] = []
     walked: list[Frame | None] = []
     last: int | None = None
-    steps = walk(process, native, mode)
+    steps = walk(process, native, settings.mode)
     for frame in steps:
         last = _same(native, frame)
-        if last is None or (strict and frame.level and frame.unwinder == SFRAME):
+        if last is None or (settings.strict and frame.level and frame.unwinder == SFRAME):
             shown.append(frame)
             walked.append(frame)
         else:

@@ -40,12 +40,13 @@ class NativeStack:
     while LLDB steps: then it can be 0 although there are frames.
 
     :param thread: one whose frames are LLDB's own at the moment; used during construction and by :meth:`other`.
+    :param limit: how many groups of frames at the most; ``None``: all.
     """
 
-    def __init__(self, process: Process, thread: lldb.SBThread) -> None:
+    def __init__(self, process: Process, thread: lldb.SBThread, limit: int | None = None) -> None:
         self._process = process
         self._thread: lldb.SBThread | None = thread
-        self.frames = tuple(_physical(_iterate(thread)))
+        self.frames = tuple(itertools.islice(_physical(_iterate(thread)), limit))
         if not self.frames:
             raise SFrameError("the thread has no frames")
         self.by_registers: dict[tuple[int, int | None], int] = {

@@ -9,6 +9,8 @@ import lldb
 from lldb_plugin import new_targets, targets
 from lldb_plugin.session import SESSION
 from sframe_unwind import __version__
+from sframe_unwind.debugger.commands import PREFIX_HELP
+from sframe_unwind.debugger.settings import Settings
 
 _TAKES_FRAMES = importlib.util.find_spec("lldb.plugins.scripted_frame_provider") is not None
 """Whether this LLDB takes frames from a plugin; LLDB 22 is the first that does."""
@@ -40,7 +42,7 @@ def start(debugger: lldb.SBDebugger) -> None:
     if debugger.GetID() in _debuggers:
         return
     _debuggers.add(debugger.GetID())
-    _run(debugger, "command container add -h 'Unwind stack frames from SFrame data, and show what it says.' sframe")
+    _run(debugger, f"command container add -h '{PREFIX_HELP}' sframe")
     for name, kind in _COMMANDS:
         _run(debugger, f"command script add -o -c {_MODULE}.{kind} sframe {name}")
     if _TAKES_FRAMES:
@@ -55,15 +57,9 @@ def start(debugger: lldb.SBDebugger) -> None:
     print(f"sframe-unwind {__version__}: {line}")
 
 
-def set_mode(mode: str) -> None:
-    """Change the mode, for frames that are already shown too."""
-    SESSION.mode = mode
-    targets.forget_frames()
-
-
-def set_strict(strict: bool) -> None:
-    """Change whether SFrame's frames are shown where LLDB's are the same, for frames that are already shown too."""
-    SESSION.strict = strict
+def change(settings: Settings) -> None:
+    """Change the settings, for frames that are already shown too."""
+    SESSION.settings = settings
     targets.forget_frames()
 
 

@@ -20,10 +20,10 @@ from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 from lldb_plugin.agreement import lldb_agrees
 from lldb_plugin.frame_plan import plan
 from lldb_plugin.lock import acquire
-from lldb_plugin.modes import OFF
 from lldb_plugin.native import NativeStack
 from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
 from lldb_plugin.session import SESSION
+from sframe_unwind.debugger.settings import OFF
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.walk import Registers
@@ -61,7 +61,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         asker = threading.get_ident()
         _decided.pop(asker, None)
         # To look at the innermost frame makes LLDB 22 ask again, which then makes the list of LLDB's own frames.
-        if SESSION.mode == OFF or asker in SESSION.deciding:
+        if SESSION.settings.mode == OFF or asker in SESSION.deciding:
             return False
         mutex = cls.target.GetAPIMutex()
         # Whoever holds the lock may be waiting for these frames.
@@ -112,8 +112,9 @@ def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
     process = SESSION.process(thread.GetProcess())
     SESSION.set_native(thread, None)
     registers = Registers(inner.GetPC(), inner.GetSP(), inner.GetFP())
-    if not SESSION.strict and lldb_agrees(
-        process.shared[SESSION.mode],
+    settings = SESSION.settings
+    if not settings.strict and lldb_agrees(
+        process.shared[settings.mode],
         process.arch,
         registers,
         WordReader(process.read, process.arch.byteorder),
@@ -122,7 +123,7 @@ def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
     ):
         return None
     native = NativeStack(process, thread)
-    planned = plan(process, native, SESSION.mode, SESSION.strict)
+    planned = plan(process, native, settings)
     native.release()
     if planned.is_native(native.count):
         return None

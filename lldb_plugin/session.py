@@ -8,10 +8,11 @@ import lldb
 
 from lldb_plugin.agreement import SharedRules
 from lldb_plugin.memory import reader
-from lldb_plugin.modes import ALWAYS, FALLBACK, OFF
+from lldb_plugin.modules import LoadedModules, list_modules
 from lldb_plugin.native import NativeStack
-from lldb_plugin.process import LoadedModules, Process, arch_of, list_modules
+from lldb_plugin.process import Process, arch_of
 from sframe_unwind.arch import Arch
+from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, OFF, Settings
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.unwind.modules import Modules
 
@@ -36,9 +37,7 @@ class Session:
     """The state of the plugin."""
 
     def __init__(self) -> None:
-        self.mode = ALWAYS
-        self.strict = False
-        """Whether SFrame's frames are shown also where LLDB's own are the same."""
+        self.settings = Settings()
         self.deciding: set[int] = set()
         """Threads of LLDB's that ask at this moment whose frames to show."""
         self._known: dict[int, _Known] = {}
@@ -81,16 +80,17 @@ class Session:
     def replaced(self, thread: lldb.SBThread) -> NativeStack | None:
         """Return LLDB's own frames of a stopped thread where LLDB shows others, else ``None``."""
         thread.GetFrameAtIndex(0)  # makes LLDB's list of frames where there is none
-        if self.mode == OFF:
+        if self.settings.mode == OFF:
             return None
         return self._native.get(thread.GetProcess().GetUniqueID(), {}).get(thread.GetThreadID())
 
-    def native(self, thread: lldb.SBThread) -> NativeStack:
+    def native(self, thread: lldb.SBThread, limit: int | None = None) -> NativeStack:
         """Return LLDB's own frames of a stopped thread.
 
+        :param limit: how many are wanted at the most, those that share their registers counted once.
         :raises SFrameError: the thread has no frames, or see :meth:`process`.
         """
-        return self.replaced(thread) or NativeStack(self.process(thread.GetProcess()), thread)
+        return self.replaced(thread) or NativeStack(self.process(thread.GetProcess()), thread, limit)
 
     def report(self, line: str) -> None:
         """Show one line to the user, once."""

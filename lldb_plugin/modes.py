@@ -1,4 +1,0 @@
-"""The modes: which frames are unwound from SFrame."""
-
-ALWAYS, FALLBACK, OFF = "always", "fallback", "off"
-MODES = (ALWAYS, FALLBACK, OFF)
