@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sframe_unwind.code.entries import entries
+from sframe_unwind.code.instruction import Kind
 from sframe_unwind.code.interpretation import Interpreter, Run
-from sframe_unwind.code.judgement import NOT_KNOWN, Judge, Judgement, Judgements, RowRule
+from sframe_unwind.code.judgement import NOT_KNOWN, PROVED, Judge, Judgement, Judgements, RowRule
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.state import State
 from sframe_unwind.code.sweep import Sweep
@@ -50,6 +51,7 @@ class Checker:
         """Judge both tables at every instruction that can be reached from a function's entry."""
         interpreter = self._interpreter
         run = interpreter.run(function, entries(interpreter, function))
+        is_first = function.start == interpreter.image.entry_point
         visits: dict[str, dict[int, Visit]] = {table: {} for table in self._tables}
         rows = {}
         for start in sorted(run.states):
@@ -65,6 +67,8 @@ class Checker:
                     rule = described.at(pc)
                     if rule is not None:
                         judged = self._judge.judge(rule, state)
+                        if is_first and not isinstance(rule, str) and rule.ra_undefined:
+                            judged = PROVED
                         if guessed and judged.worst is Judgement.WRONG:
                             judged = NOT_KNOWN
                         visits[table][pc] = Visit(pc, rule, judged)
@@ -79,7 +83,7 @@ class Checker:
             if not instruction.size:
                 return
             yield pc, state
-            if instruction.kind:
+            if instruction.kind not in (Kind.NEXT, Kind.SYSTEM):
                 return
             self._interpreter.evaluator.apply(instruction, state, pc)
             pc += instruction.size
@@ -91,10 +95,11 @@ class Checker:
         sweep = self._interpreter.sweeps.sweep(function)
         padding = self._interpreter.machine.is_padding
         reached = set().union(*visits.values()) if visits else set()
+        in_plt = self._interpreter.image.plt(function.start) is not None  # which has data between its entries
         count = 0
         for pc, instruction in sweep.instructions.items():
             if pc not in reached:
-                if padding(sweep.bytes_at(pc, instruction.size)):
+                if pc in sweep.executed or in_plt or padding(sweep.bytes_at(pc, instruction.size)):
                     continue
                 for table, rules in self._tables.items():
                     rule = rules.rows(function).at(pc)

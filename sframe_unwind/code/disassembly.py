@@ -40,10 +40,16 @@ class Disassembler:
         try:
             _, written = found.regs_access()
         except self._capstone.CsError:
-            return None  # capstone does not say for this architecture
+            # For s390x it does not say: any register that is an operand may be written, and the other of a pair.
+            numbers = [number for operand in found.operands if operand.type == 1 for number in self._numbers(operand.reg)]
+            return found.size, numbers
         names = {str(found.reg_name(number)) for number in written}
         known = self._machine.capstone_registers
         return found.size, sorted({known[name] for name in names if name in known})
+
+    def _numbers(self, register: int) -> list[int]:
+        number = self._machine.capstone_registers.get(str(self._decoder.reg_name(register)))
+        return [] if number is None else [number, number ^ 1]
 
     def text(self, raw: bytes, address: int) -> str:
         """Return the instruction at the start of some bytes, as ``push %rbx``; empty where it is not known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -42,7 +43,8 @@ def image_of(file: ELFFile, machine: Machine, layout: Layout, symbols: Symbols) 
     order: Literal["little", "big"] = "little" if file.little_endian else "big"
     not_returning = {symbol.address for symbol in symbols if is_not_returning(symbol.name)}
     not_returning.update(address for address, name in _plt_names(file, plts) if is_not_returning(name))
-    return CodeImage(sections, order, frozenset(not_returning), external, _Pointers(file), plts)
+    entry_point = file["e_entry"] or None
+    return CodeImage(sections, order, frozenset(not_returning), external, _Pointers(file), plts, entry_point)
 
 
 class _Pointers(Mapping[int, int]):
@@ -64,8 +66,6 @@ class _Pointers(Mapping[int, int]):
         self._values.extend(value for _, value in pairs)
 
     def __getitem__(self, address: int) -> int:
-        from bisect import bisect_left
-
         at = bisect_left(self._offsets, address)
         if at < len(self._offsets) and self._offsets[at] == address:
             return self._values[at]

@@ -56,6 +56,7 @@ class CodeImage:
         external: Mapping[int, str] | None = None,
         pointers: Mapping[int, int] | None = None,
         plts: tuple[Plt, ...] = (),
+        entry_point: int | None = None,
     ) -> None:
         self._sections = sorted(sections, key=lambda section: section.start)
         self._starts = [section.start for section in self._sections]
@@ -64,6 +65,8 @@ class CodeImage:
         self.external = external or {}
         self._pointers = pointers or {}
         self.plts = plts
+        self.entry_point = entry_point
+        """Where the program starts, without a caller."""
 
     def section(self, address: int) -> CodeSection | None:
         """Return the section with an address."""

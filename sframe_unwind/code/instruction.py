@@ -63,7 +63,9 @@ class Kind(IntEnum):
     RETURN = 3
     TRAP = 4
     """A trap: nothing follows, unless the trap's handler goes on behind it."""
-    STOP = 5
+    SYSTEM = 5
+    """A system call."""
+    STOP = 6
     """What follows is not known: the instruction could not be decoded."""
 
 
@@ -103,6 +105,6 @@ class Instruction(NamedTuple):
     """Address, size in bytes and value of each store, in order."""
     exits: tuple[Exit, ...]
     target: Expression | None
-    """Of an unconditional jump or call."""
+    """Of an unconditional jump or call; of an instruction that executes another: where that is."""
     link: int | None = None
     """The register that a call leaves its return address in."""

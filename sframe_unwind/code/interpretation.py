@@ -61,7 +61,8 @@ class Interpreter:
     """Interprets functions of one file.
 
     :param ranges: of all functions.
-    :param landing_pads: addresses at which exceptions are caught, by the address of the call that may throw.
+    :param landing_pads: addresses at which an exception that passes through a call may be caught, by the address before its
+        return address.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class _Flow:
         while self._later:
             # Behind a trap: only where nothing else leads there.
             address, state = self._later.pop()
-            if address not in self._states:
+            if address not in self._visited and self._function.start <= address < self._function.end:
                 self._join(address, state)
                 self._drain()
         self._guess()
@@ -205,6 +206,11 @@ class _Flow:
         kind = instruction.kind
         if kind is Kind.NEXT:
             return self._pass(pc, instruction, state)
+        if kind is Kind.SYSTEM:
+            base, number = state.registers.get(self._all.machine.system_call, OTHER)
+            if base == NUMBER and number in self._all.machine.ending_calls:
+                return False
+            return self._pass(pc, instruction, state)
         if kind is Kind.CALL and (instruction.link is not None or self._all.machine.arch.ra is None):
             return self._call(pc, instruction, state)
         if kind in (Kind.JUMP, Kind.CALL):
@@ -247,19 +253,23 @@ class _Flow:
             self._evaluator.apply(instruction, state, pc)
             return True
         self._evaluator.call(state, instruction.link)
-        for pad in self._all.landing_pads(pc):
+        for pad in self._all.landing_pads(following - 1):
             self._flow(pad, state)
         if name is None and target[0] == NUMBER:
             self._called.add(target[1])
         if is_not_returning(name) if name is not None else target[1] in self._all.not_returning and target[0] == NUMBER:
             return False
+        # Behind a call that does not return there may be padding, and then what other paths lead to.
+        sweep, padding = self._sweep_at(pc), self._all.machine.is_padding
+        while (size := sweep.instruction(following).size) and padding(sweep.bytes_at(following, size)):
+            following += size
         self._flow(following, state, after_call=True)
         return False
 
     def _jump(self, pc: int, instruction: Instruction, before: State, state: State) -> None:
         assert instruction.target is not None
         target = self._evaluator.value(instruction.target, before, pc)
-        if self._image.external_call(pc, instruction.size) is not None:
+        if self._image.external_call(pc, instruction.size) is not None or target == self._frame.return_address:
             self._returns = True
         elif target[0] == NUMBER:
             self._flow(target[1], state)
@@ -270,7 +280,7 @@ class _Flow:
         else:
             self._returns = True
             plt = self._image.plt(pc)
-            if plt is not None and pc + instruction.size < self._function.end:
+            if plt is not None and plt.first <= pc and pc + instruction.size < self._function.end:
                 # Until the function is bound, the table of addresses leads back behind the jump.
                 self._flow(pc + instruction.size, state)
             elif not self._frame.is_entry(state):
@@ -278,19 +288,17 @@ class _Flow:
 
     def _jump_by_table(self, entry: Entry, state: State) -> bool:
         base, bound = state.registers.get(BOUND, OTHER)
-        found = targets(
-            entry,
-            bound + 1 if base == NUMBER else None,
-            self._evaluator.entries.tables(),
-            self._image,
-            self._is_target,
-        )
+        is_bound = base == NUMBER
+        count = bound + 1 if is_bound else None
+
+        def is_target(address: int) -> bool:
+            # Parts of a function that lie elsewhere are told from what follows the table by the number of entries.
+            return address in self._sweep.instructions or (is_bound and self._all.ranges.find(address) is not None)
+
+        found = targets(entry, count, self._evaluator.entries.tables(), self._image, is_target)
         for target in found:
             self._flow(target, state)
         return bool(found)
-
-    def _is_target(self, address: int) -> bool:
-        return address in self._sweep.instructions
 
     def _lose(self, state: State) -> None:
         """Note a jump to targets that are not known."""

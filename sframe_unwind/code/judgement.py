@@ -7,7 +7,18 @@ from typing import NamedTuple, Union
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.state import Frame, State
-from sframe_unwind.code.values import CFA, OTHER, SIGNED, STACK_BASE, UNKNOWN, UNKNOWN_BASE, Value, is_open, on_stack, plus
+from sframe_unwind.code.values import (
+    CFA,
+    OTHER,
+    SIGNED,
+    STACK_BASE,
+    UNKNOWN,
+    UNKNOWN_BASE,
+    Value,
+    is_open,
+    on_stack,
+    plus,
+)
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 
@@ -49,7 +60,7 @@ class Judge:
     def judge(self, rule: RowRule, state: State) -> Judgements:
         """Judge a rule for the instruction before which the machine is in a state."""
         if isinstance(rule, str) or rule.cfa is None:
-            return NOT_KNOWN
+            return NOT_KNOWN  # that a stack ends does not show in the code
         frame = self._frame
         cfa = self._compare(self._value(rule.cfa, state), self._cfa)
         ra = self.return_address(rule, state)

@@ -36,6 +36,7 @@ from sframe_unwind.code.instruction import (
     Kind,
 )
 from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.machines.base import unknown_results
 from sframe_unwind.errors import SFrameError
 
 _BASE = 0x5AFE_0000_0000
@@ -52,13 +53,15 @@ _PC = -1
 _ENDS = {
     "Ijk_Call": Kind.CALL,
     "Ijk_Ret": Kind.RETURN,
+    "Ijk_Sys_syscall": Kind.SYSTEM,
     "Ijk_SigTRAP": Kind.TRAP,
     "Ijk_SigILL": Kind.TRAP,
-    "Ijk_NoDecode": Kind.STOP,
-    "Ijk_EmFail": Kind.STOP,
     "Ijk_MapFail": Kind.STOP,
 }
 """Jump kinds; those that are missing go on at the target."""
+
+_UNDECODED = ("Ijk_NoDecode", "Ijk_EmFail")
+"""VEX cannot decode the instruction, or thinks that the processor does not have it."""
 
 _WIDENING = {"Iop_32Uto64": (32, False), "Iop_32Sto64": (32, True), "Iop_16Uto64": (16, False)}
 _WIDENING.update({"Iop_16Sto64": (16, True), "Iop_8Uto64": (8, False), "Iop_8Sto64": (8, True)})
@@ -66,6 +69,8 @@ _WIDENING.update({"Iop_8Uto32": (8, False), "Iop_8Sto32": (8, True)})
 _WIDENING.update({"Iop_16Uto32": (16, False), "Iop_16Sto32": (16, True)})
 _COPIES = ("Iop_ReinterpI64asF64", "Iop_ReinterpF64asI64")
 _NARROWING = ("Iop_64to32", "Iop_64to16", "Iop_64to8", "Iop_32to16", "Iop_32to8")
+_CONDITIONS = ("amd64g_calculate_condition", "arm64g_calculate_condition", "s390_calculate_cond")
+"""What VEX calls to find out whether a condition holds."""
 _COMPARISONS = {
     "Iop_CmpEQ64": "==",
     "Iop_CmpNE64": "!=",
@@ -129,7 +134,7 @@ class Lifter:
             )
         except self._pyvex.PyVEXError:
             block = None
-        if block is None or not 0 < block.size <= len(raw) or block.jumpkind == "Ijk_NoDecode":
+        if block is None or not 0 < block.size <= len(raw) or block.jumpkind in _UNDECODED:
             return self._undecoded(raw)
         return _Translation(block, self._registers, self.machine, raw).instruction()
 
@@ -140,7 +145,7 @@ class Lifter:
         if found is None:
             return Instruction(0, Kind.STOP, (), (), (), None)
         size, registers = found
-        return Instruction(size, Kind.NEXT, tuple((number, ANYTHING) for number in registers), (), (), None)
+        return unknown_results(size, registers)
 
 
 def _register_numbers(arch: Any, machine: Machine) -> dict[int, int]:
@@ -182,6 +187,9 @@ class _Translation:
                 handler(self, statement)
         kind = _ENDS.get(block.jumpkind, Kind.JUMP)
         target: Expression | None = self._value(block.next)
+        if kind is Kind.RETURN and self._machine.returns_through is not None:
+            # VEX takes each jump to what a register holds for a return.
+            kind = Kind.RETURN if target == (REGISTER, self._machine.returns_through, 0) else Kind.JUMP
         if kind is Kind.JUMP and target == (PC_RELATIVE, block.size):
             kind, target = Kind.NEXT, None
         link = None
@@ -290,7 +298,8 @@ class _Translation:
             return RESULT
         value &= _MASK
         if -_REACH <= value - _BASE <= _REACH:
-            return (self._relative, value - _BASE)
+            # What an instruction for pages gives is a multiple of their size; the other is the next instruction.
+            return (PC_RELATIVE if value % _PAGE else self._relative, value - _BASE)
         return (CONSTANT, value - (1 << 64) if value >> 63 else value)
 
     def _value(self, data: Any) -> Expression:
@@ -428,7 +437,7 @@ class _Translation:
         """Return the condition that a call of VEX's for the condition code stands for."""
         if data.tag == "Iex_RdTmp":
             return self._helpers.get(data.tmp)
-        if data.tag != "Iex_CCall":
+        if data.tag != "Iex_CCall" or data.cee.name not in _CONDITIONS:
             return None
         name, arguments = str(data.cee.name), data.args
         constants = [arguments[0].con.value] if arguments[0].tag == "Iex_Const" else []

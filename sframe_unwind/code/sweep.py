@@ -29,6 +29,8 @@ class Sweep:
         """By address."""
         self.starts: set[int] = set()
         """Addresses that direct jumps lead to."""
+        self.executed: set[int] = set()
+        """Addresses of instructions that others execute."""
         self._decode()
 
     def _decode(self) -> None:
@@ -45,8 +47,11 @@ class Sweep:
             for leaving in found.exits:
                 if leaving.target[0] == PC_RELATIVE:
                     self.starts.add(pc + leaving.target[1])
-            if found.kind is Kind.JUMP and found.target is not None and found.target[0] == PC_RELATIVE:
-                self.starts.add(pc + found.target[1])
+            if found.target is not None and found.target[0] == PC_RELATIVE:
+                if found.kind is Kind.JUMP:
+                    self.starts.add(pc + found.target[1])
+                elif found.kind is Kind.NEXT:
+                    self.executed.add(pc + found.target[1])
             at += found.size
             pc += found.size
 

@@ -15,7 +15,7 @@ from sframe_unwind.code.instruction import (
     Instruction,
     Kind,
 )
-from sframe_unwind.code.machines.base import Machine
+from sframe_unwind.code.machines.base import Machine, trap
 
 _SIZE = (4,)
 _V0 = 64
@@ -60,7 +60,7 @@ def _special(raw: bytes) -> Instruction | None:
         return Instruction(4, Kind.NEXT, ((aarch64.LR, (STRIP, _LR)),), (), (), None)
     if word in _RETURNING:
         return Instruction(4, Kind.RETURN, (), (), (), None)
-    return None
+    return trap(4) if len(raw) >= 4 and not word >> 16 else None  # udf
 
 
 def _is_page_relative(raw: bytes) -> bool:
@@ -95,6 +95,8 @@ def _machine(arch: Arch) -> Machine:
         max_size=4,
         sizes=_sizes,
         special=_special,
+        system_call=8,
+        ending_calls=frozenset((93, 94, 139)),  # exit, exit_group, rt_sigreturn
         is_page_relative=_is_page_relative,
         is_padding=_is_padding,
         condition=_condition,
@@ -107,6 +109,7 @@ def _machine(arch: Arch) -> Machine:
             "sp": aarch64.SP,
             "wsp": aarch64.SP,
         },
+        returns_through=None,
         disassembler=("CS_ARCH_ARM64", "CS_MODE_ARM"),
         plt_entry_sizes=(16, 24),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sframe_unwind.arch import amd64
 from sframe_unwind.code.instruction import CC_LEFT, CC_OPERATION, CC_RIGHT, Instruction
-from sframe_unwind.code.machines.base import Machine
+from sframe_unwind.code.machines.base import Machine, trap
 
 _NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)))
 _PARTS = {
@@ -32,7 +32,7 @@ def _sizes(code: bytes, at: int) -> Sequence[int]:
 
 
 def _special(raw: bytes) -> Instruction | None:
-    return None
+    return trap(2) if raw[:2] == b"\x0f\x0b" else None  # ud2
 
 
 def _is_page_relative(raw: bytes) -> bool:
@@ -67,12 +67,15 @@ MACHINE = Machine(
     max_size=15,
     sizes=_sizes,
     special=_special,
+    system_call=0,
+    ending_calls=frozenset((60, 231, 15)),  # exit, exit_group, rt_sigreturn
     is_page_relative=_is_page_relative,
     is_padding=_is_padding,
     condition=_condition,
     comparisons=_SUBTRACTIONS,
     unsigned_comparisons=_SUBTRACTIONS,
     capstone_registers=_PARTS,
+    returns_through=None,
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
     plt_entry_sizes=(16,),
 )

@@ -36,6 +36,10 @@ class Machine(NamedTuple):
     """``(code, offset)``: the sizes that the instruction there may have."""
     special: Callable[[bytes], Union[Instruction, None]]
     """The instruction at the start of some bytes, where VEX does not know it or means something else by it."""
+    system_call: int
+    """The register with the number of a system call."""
+    ending_calls: frozenset[int]
+    """Numbers of the system calls that do not return."""
     is_page_relative: Callable[[bytes], bool]
     """Whether an instruction computes an address from its page rather than from its own address."""
     is_padding: Callable[[bytes], bool]
@@ -48,6 +52,8 @@ class Machine(NamedTuple):
     """Those of them that compare values without sign."""
     capstone_registers: Mapping[str, int]
     """Capstone's names of the general registers and their parts."""
+    returns_through: int | None
+    """The register of the return address, where VEX does not tell returns from other indirect jumps."""
     disassembler: tuple[str, str]
     """Names of capstone's constants for architecture and mode."""
     plt_entry_sizes: tuple[int, ...]
@@ -59,9 +65,9 @@ class Machine(NamedTuple):
         return self.vex_name == "ARCH_S390X"
 
 
-def without_effect(size: int) -> Instruction:
-    """Return an instruction that does nothing of interest."""
-    return Instruction(size, Kind.NEXT, (), (), (), None)
+def trap(size: int) -> Instruction:
+    """Return an instruction that ends the program, or is handled by who comes back behind it."""
+    return Instruction(size, Kind.TRAP, (), (), (), None)
 
 
 def unknown_results(size: int, registers: Sequence[int]) -> Instruction:

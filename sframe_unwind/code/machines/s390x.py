@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from sframe_unwind.arch import s390x
 from sframe_unwind.code.instruction import (
-    ANYTHING,
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
+    PC_RELATIVE,
     RESULT,
     Instruction,
     Kind,
 )
-from sframe_unwind.code.machines.base import Machine
+from sframe_unwind.code.machines.base import Machine, trap
 
 _SIZES = ((2,), (4,), (4,), (6,))
 """By the two highest bits of the first byte."""
@@ -37,10 +37,12 @@ def _special(raw: bytes) -> Instruction | None:
     # may write any register but the stack pointer.
     if (raw[:1] == b"\xc6" and len(raw) > 1 and not raw[1] & 0xF) or raw[:1] == b"\x44":
         size = 6 if raw[:1] == b"\xc6" else 4
-        return Instruction(size, Kind.NEXT, ((1, RESULT), (2, RESULT)), (), (), None) if len(raw) >= size else None
-    if raw[:2] == b"\x0a\x00":
-        return Instruction(2, Kind.STOP, ((s390x.RA, ANYTHING),), (), (), None)
-    return None
+        if len(raw) < size:
+            return None
+        offset = 2 * int.from_bytes(raw[2:6], "big", signed=True)
+        executed = (PC_RELATIVE, offset) if size == 6 else None
+        return Instruction(size, Kind.NEXT, ((1, RESULT), (2, RESULT)), (), (), executed)
+    return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # what compilers' traps jump to
 
 
 def _is_page_relative(raw: bytes) -> bool:
@@ -48,8 +50,8 @@ def _is_page_relative(raw: bytes) -> bool:
 
 
 def _is_padding(raw: bytes) -> bool:
-    # bcr 0 and bc 0 to anywhere
-    return raw in _PADDING or (raw[:1] == b"\x07" and len(raw) > 1 and raw[1] < 0x10)
+    # bcr 0 and bc 0 to anywhere; the words of data in the entries of a PLT
+    return raw in _PADDING or raw[:1] == b"\0" or (raw[:1] == b"\x07" and len(raw) > 1 and raw[1] < 0x10)
 
 
 def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
@@ -74,12 +76,15 @@ MACHINE = Machine(
     max_size=6,
     sizes=_sizes,
     special=_special,
+    system_call=1,
+    ending_calls=frozenset((1, 248, 173, 119)),  # exit, exit_group, rt_sigreturn, sigreturn
     is_page_relative=_is_page_relative,
     is_padding=_is_padding,
     condition=_condition,
     comparisons=frozenset((_SIGNED_COMPARISON, _UNSIGNED_COMPARISON)),
     unsigned_comparisons=frozenset((_UNSIGNED_COMPARISON,)),
     capstone_registers={f"r{n}": n for n in range(16)},
+    returns_through=s390x.RA,
     disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
     plt_entry_sizes=(32,),
 )
