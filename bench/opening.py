@@ -12,6 +12,7 @@ from bench.report import SCALES, BenchError, Row, Target, Unavailable, medians, 
 from bench.timing import alternate
 from sframe_unwind import elf
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Miss
 
 PART = "open"
 AT_MOST = Target(1.0)
@@ -74,12 +75,12 @@ class _Program:
 
         def from_file() -> None:
             for pc in self._addresses:
-                if elf.load(path)[0].lookup(pc) is None:
+                if isinstance(elf.load(path)[0].lookup(pc), Miss):
                     raise BenchError(f"{path}: {pc:#x} was not found")
 
         def from_bytes() -> None:
             for pc in self._addresses:
-                if Section(data, address).lookup(pc) is None:
+                if isinstance(Section(data, address).lookup(pc), Miss):
                     raise BenchError(f"{path}: {pc:#x} was not found")
 
         return from_file if source == "file" else from_bytes

@@ -134,9 +134,7 @@ class Status(_Command):
             return
         lines = status.to_text(process.modules.modules, self._unwinder.mode, about, process.arch)
         if process.run_time is not None:
-            from sframe_unwind.runtime_code import status_text
-
-            lines += status_text.to_text(process.run_time)
+            lines += process.run_time.describe()
         _show(lines)
 
 

@@ -15,8 +15,10 @@ import gdb
 
 from gdb_plugin.execute import may_execute
 from gdb_plugin.memory import read
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FormatError, MemoryReadError
-from sframe_unwind.image.eh_frame import EhFrame, SectionData
+from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import read_image
 from sframe_unwind.image.link_map import EXECUTABLE, loaded_images
 from sframe_unwind.memory import ChunkCache, lazy_memory
@@ -39,14 +41,14 @@ class SectionPlace(NamedTuple):
     end: int
 
 
-def list_modules(byteorder: str) -> list[Module]:
+def list_modules(arch: Arch) -> list[Module]:
     """Return the modules of the current program space."""
     text = gdb.execute("info files", to_string=True)
     files = _EXECUTABLE.findall(text)  # a core file comes before its executable
-    return [_module(name, places, byteorder) for name, places in _groups(text, files[-1] if files else "")]
+    return [_module(name, places, arch) for name, places in _groups(text, files[-1] if files else "")]
 
 
-def discover_modules(byteorder: str) -> list[Module]:
+def discover_modules(arch: Arch) -> list[Module]:
     """Return the modules that the process has in memory, whether or not GDB has their files."""
     if not may_execute():
         return []
@@ -57,12 +59,17 @@ def discover_modules(byteorder: str) -> list[Module]:
     auxv = {int(key): int(value, 0) for key, value in _AUXV.findall(text)}
     names = {EXECUTABLE: gdb.current_progspace().filename or EXECUTABLE}
     return [
-        Module(names.get(name, name), image.code_ranges(), partial(image.sframe_section, read))
-        for name, image, _ in loaded_images(ChunkCache(read).read, auxv, byteorder)
+        Module(
+            names.get(name, name),
+            image.code_ranges(),
+            partial(image.sframe_section, read),
+            partial(eh_frame_in, image, read, arch),
+        )
+        for name, image, _ in loaded_images(ChunkCache(read).read, auxv, arch.byteorder)
     ]
 
 
-def _module(name: str, places: dict[str, SectionPlace], byteorder: str) -> Module:
+def _module(name: str, places: dict[str, SectionPlace], arch: Arch) -> Module:
     span = min(place.start for place in places.values()), max(place.end for place in places.values())
 
     def load() -> Section | None:
@@ -76,9 +83,9 @@ def _module(name: str, places: dict[str, SectionPlace], byteorder: str) -> Modul
             return None
         return image.sframe_section(read)
 
-    def load_cfi() -> EhFrame | None:
+    def load_cfi() -> CfiSection | None:
         frames, index = (places.get(section) for section in (".eh_frame", ".eh_frame_hdr"))
-        return EhFrame(_piece(frames), index and _piece(index), byteorder) if frames else None
+        return CfiSection(_piece(frames), index and _piece(index), arch) if frames else None
 
     code_size = sum(place.end - place.start for section, place in places.items() if _CODE.match(section))
     return Module(name, [span], load, load_cfi, code_size)

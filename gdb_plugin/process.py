@@ -68,7 +68,7 @@ class Process:
         self.read_word = WordReader(read, arch.byteorder)
         self.run_time = open_run_time_code(arch, read, symbols.addresses, report)
         self.modules = Modules(
-            arch, list_modules(arch.byteorder), report, partial(discover_modules, arch.byteorder), self.run_time
+            arch, list_modules(arch), report, partial(discover_modules, arch), self.run_time
         )
         self._registers: dict[gdb.Architecture, Registers] = {}
         self._tail_calls: dict[tuple[int, int], bool] = {}

@@ -10,10 +10,8 @@ from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind import signal_frame
-from sframe_unwind.unwind.step import step
+from sframe_unwind.unwind.cfi_fallback import CfiFallback
 from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
-
-DWARF = "dwarf"
 
 
 def beyond(process: Process, native: NativeStack, read_word: ReadWord) -> FallbackUnwinder:
@@ -23,35 +21,13 @@ def beyond(process: Process, native: NativeStack, read_word: ReadWord) -> Fallba
     # LLDB's last frame is mostly the stack's; not so where its caller is code that LLDB does not know.
     ends_early = run_time is not None and run_time.is_used()
 
+    cfi = CfiFallback(process.arch, process.modules.cfi_match, read_word, process.pac_mask)
+
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
         handed = other.unwind(registers, interrupted, read_register)
         handed = handed or signal_frame.unwind(process.arch, process.read, read_word, registers)
         if handed is not None or (native.has(registers) and not ends_early):
             return handed
-        return _by_cfi(process, registers, interrupted, read_word, read_register if interrupted else None)
+        return cfi.unwind(registers, interrupted, read_register if interrupted else None)
 
     return FallbackUnwinder(other.name, unwind)
-
-
-def _by_cfi(
-    process: Process, registers: Registers, interrupted: bool, read_word: ReadWord, read_register: ReadRegister | None
-) -> UnwindResult | None:
-    pc, sp, fp = registers
-    lookup = pc if interrupted else pc - 1
-    module = process.modules.find(lookup)
-    record = module.cfi_record(lookup) if module is not None else None
-    if record is None:
-        return None
-    try:
-        from sframe_unwind.dwarf.fde_reader import FdeReader  # pyelftools may not be there
-    except ImportError:
-        return None
-    reader = FdeReader(process.read, process.arch)
-    function = reader.function_at_record(record)
-    rule = reader.rule(function.row_at(lookup), lookup)
-    if rule.ra_undefined:
-        return UnwindResult(None, False, None, DWARF)
-    if rule.ra is None and not interrupted:
-        return None
-    caller = step(rule, process.arch, sp, fp, read_word, read_register, process.pac_mask)
-    return UnwindResult(caller, function.signal, None, DWARF)

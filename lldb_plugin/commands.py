@@ -128,9 +128,7 @@ class Status(_Command):
             return [*about, f"mode {SESSION.mode}", str(error)]
         lines = status.to_text(process.modules.modules, SESSION.mode, about, process.arch)
         if process.modules.run_time is not None:
-            from sframe_unwind.runtime_code import status_text
-
-            lines += status_text.to_text(process.modules.run_time)
+            lines += process.modules.run_time.describe()
         return lines
 
 

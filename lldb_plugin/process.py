@@ -10,11 +10,12 @@ import lldb
 from lldb_plugin.memory import reader
 from lldb_plugin.runtime_code import run_time_code
 from sframe_unwind.arch import BY_NAME, Arch
+from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError, StepError
-from sframe_unwind.image.eh_frame import EhFrame, SectionData
 from sframe_unwind.image.elf_image import read_image
 from sframe_unwind.memory import ReadMemory, ReadRegister, lazy_memory
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.modules import Module, Modules
 
 _ARCHITECTURES = {
@@ -69,11 +70,7 @@ class Process:
 
     def is_trampoline(self, pc: int) -> bool:
         """Return whether the code at an address returns from a signal handler."""
-        code = self.arch.sigreturn
-        try:
-            return self.read(pc, len(code)) == code
-        except MemoryReadError:
-            return False
+        return signal_frame.is_trampoline(self.arch, self.read, pc)
 
     def register_reader(self, frame: lldb.SBFrame) -> ReadRegister:
         """Return the function that reads a register of a frame by its DWARF number."""
@@ -93,7 +90,7 @@ class Process:
 
 def list_modules(target: lldb.SBTarget, read: ReadMemory, arch: Arch, report: Callable[[str], None]) -> Modules:
     """Return the modules that a target has loaded."""
-    modules = (_module(target, module, read, arch.byteorder) for module in target.module_iter())
+    modules = (_module(target, module, read, arch) for module in target.module_iter())
     found = [module for module in modules if module is not None]
     return Modules(arch, found, report, run_time=run_time_code(target, read, arch, report))
 
@@ -110,7 +107,7 @@ def _header_address(target: lldb.SBTarget, module: lldb.SBModule) -> int:
     return int(module.GetObjectFileHeaderAddress().GetLoadAddress(target))
 
 
-def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, byteorder: str) -> Module | None:
+def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, arch: Arch) -> Module | None:
     ranges = []
     code_size = 0
     for section in module.section_iter():
@@ -144,7 +141,7 @@ def _module(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, byte
     def piece(found: tuple[int, int]) -> SectionData:
         return SectionData(found[0], lazy_memory(read, found[0], found[1]))
 
-    def load_cfi() -> EhFrame | None:
-        return EhFrame(piece(frames), piece(index) if index else None, byteorder) if frames else None
+    def load_cfi() -> CfiSection | None:
+        return CfiSection(piece(frames), piece(index) if index else None, arch) if frames else None
 
     return Module(module.GetFileSpec().fullpath or "", ranges, load, load_cfi, code_size or None)

@@ -1,6 +1,6 @@
 """The exceptions of the core: one tree, so that a caller can catch :class:`SFrameError` and be done.
 
-A message says what is wrong, where (section offset or address), what was expected and what was found.
+A message says what is wrong, where (section and offset, or address), what was expected and what was found.
 """
 
 from __future__ import annotations
@@ -14,22 +14,32 @@ class FormatError(SFrameError):
     """The bytes break the format.
 
     :param what: what is wrong, with the value found and what was expected.
-    :param offset: where, in bytes from the start of the SFrame section; ``None`` where the raiser
-        cannot know and a caller adds it (:meth:`at`).
+    :param offset: where, in bytes from the start of the section; ``None`` where the code that raises the error cannot
+        know and a caller adds it (:meth:`at`).
+    :param section: what the offset counts in.
     """
 
-    def __init__(self, what: str, offset: int | None = None) -> None:
+    def __init__(self, what: str, offset: int | None = None, section: str = ".sframe") -> None:
         self.what = what
         self.offset = offset
-        super().__init__(what if offset is None else f"{what} (section offset {offset:#x})")
+        self.section = section
+        super().__init__(what if offset is None else f"{what} ({section} offset {offset:#x})")
 
     def at(self, offset: int) -> FormatError:
-        """Return the same error with its place filled in, unless it already names one."""
-        return self if self.offset is not None else type(self)(self.what, offset)
+        """Return the same error with its offset filled in, unless it already has one."""
+        return self if self.offset is not None else type(self)(self.what, offset, self.section)
+
+    def moved(self, distance: int) -> FormatError:
+        """Return the same error for data that begins ``distance`` bytes further on in its section."""
+        return self if self.offset is None else type(self)(self.what, self.offset + distance, self.section)
 
 
 class UnsupportedError(FormatError):
     """Well-formed as far as can be told, but of a version, ABI or kind that is not known here."""
+
+
+class UnsupportedExpressionError(UnsupportedError):
+    """A DWARF expression computes more than a register rule expresses; the message names the operation."""
 
 
 class NoSFrameError(SFrameError):

@@ -102,15 +102,17 @@ def lazy_memory(read: ReadMemory, address: int, size: int, chunk: int = CHUNK) -
     return LazyBytes(lambda offset, length: read(address + offset, length), size, chunk)
 
 
-def take(data: Data, offset: int, size: int, what: str) -> bytes:
+def take(data: Data, offset: int, size: int, what: str, section: str = ".sframe") -> bytes:
     """Return ``size`` bytes at ``offset``.
 
     :param what: the record that is read, for the message.
+    :param section: the section that the data is, likewise.
     :raises FormatError: the data ends before.
     """
     piece = data[offset : offset + size] if offset >= 0 else b""
     if len(piece) != size:
-        raise FormatError(f"{what} needs {size} bytes, the section has {max(len(data) - offset, 0)} left", offset)
+        left = max(len(data) - offset, 0)
+        raise FormatError(f"{what} needs {size} bytes, the section has {left} left", offset, section)
     return piece
 
 

@@ -19,6 +19,12 @@ class RegisterRule(NamedTuple):
     """Whether the value is read from memory at ``base + offset``."""
 
 
+UNDEFINED = RegisterRule(-2, 0, False)
+"""The rule of a register whose value in the caller cannot be restored.  No step can carry it out."""
+COMPUTED = RegisterRule(-3, 0, False)
+"""The rule of a register whose value DWARF computes in more steps than a rule has.  No step can carry it out."""
+
+
 class UnwindRule(NamedTuple):
     """How to get CFA, return address and frame pointer.
 
@@ -35,6 +41,16 @@ class UnwindRule(NamedTuple):
     """The return address carries a pointer authentication code (AArch64)."""
     others: tuple[tuple[int, RegisterRule], ...] | None = None
     """DWARF numbers and places of all other registers that are not unchanged; ``None``: those are not tracked."""
+
+    def place(self, register: int, fp: int) -> RegisterRule | None:
+        """Return the rule of a register other than the return address; ``None``: unchanged, as far as is known.
+
+        :param register: its DWARF number.
+        :param fp: that of the frame pointer.
+        """
+        if register == fp:
+            return self.fp
+        return next((rule for number, rule in self.others or () if number == register), None)
 
     @property
     def ra_undefined(self) -> bool:

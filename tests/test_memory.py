@@ -88,9 +88,9 @@ def test_take() -> None:
 @pytest.mark.parametrize(
     ("offset", "size", "message"),
     [
-        (4, 3, "record needs 3 bytes, the section has 2 left (section offset 0x4)"),
-        (9, 1, "record needs 1 bytes, the section has 0 left (section offset 0x9)"),
-        (-2, 2, "record needs 2 bytes, the section has 8 left (section offset -0x2)"),
+        (4, 3, "record needs 3 bytes, the section has 2 left (.sframe offset 0x4)"),
+        (9, 1, "record needs 1 bytes, the section has 0 left (.sframe offset 0x9)"),
+        (-2, 2, "record needs 2 bytes, the section has 8 left (.sframe offset -0x2)"),
     ],
 )
 def test_take_beyond_the_end(offset: int, size: int, message: str) -> None:

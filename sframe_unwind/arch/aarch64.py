@@ -1,31 +1,53 @@
-"""AArch64 (AAPCS64) in both byte orders, specification 3.2: return address and frame pointer are saved together."""
+"""AArch64 (AAPCS64) in both byte orders: return address and frame pointer are saved together."""
 
 from __future__ import annotations
 
-from sframe_unwind.arch.base import Arch
+import struct
+
+from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, SignalFrame
 
 PC, SP, FP, LR = 32, 31, 29, 30
+_NAMES = {**{n: f"x{n}" for n in range(31)}, SP: "sp", PC: "pc"}
 
 PAC_MASK = 0xFF7F_0000_0000_0000
 """All bits above a 48-bit address but bit 55, which selects the half of the address space and is never signed."""
 
+_SIGCONTEXT = 312
+"""Offset from SP of the registers in ``struct sigcontext``, in bytes: behind ``siginfo`` (128), the head of
+``ucontext`` (176) and the address of the fault."""
+
 
 def call_target(code: bytes, return_address: int) -> int | None:
     """Where ``bl imm26`` goes; instructions are little-endian in both byte orders of data."""
-    word = int.from_bytes(code, "little")
-    if word >> 26 != 0b100101:
+    instruction = int.from_bytes(code, "little")
+    if instruction >> 26 != 0b100101:
         return None
-    words = (word & 0x03FF_FFFF ^ 0x0200_0000) - 0x0200_0000
-    return return_address - 4 + 4 * words
+    distance = (instruction & 0x03FF_FFFF ^ 0x0200_0000) - 0x0200_0000
+    return return_address - 4 + 4 * distance
 
 
-_NAMES = {**{n: f"x{n}" for n in range(31)}, SP: "sp", PC: "pc"}
+def returned_address(code: bytes, address: int) -> tuple[int, bool] | None:
+    """``adrp x0`` and ``add`` or ``ldr`` with the offset in the page."""
+    instructions = struct.unpack_from("<5I", code)
+    start = 1 if instructions[0] in (0xD503245F, 0xD503233F) else 0  # bti c, paciasp
+    first, second = instructions[start : start + 2]
+    if first & 0x9F00001F != 0x90000000:  # adrp x0, page
+        return None
+    page = ((first >> 5 & 0x7FFFF) << 2 | first >> 29 & 3) << 12
+    page = (page ^ 1 << 32) - (1 << 32) + (address + 4 * start & ~0xFFF)
+    if second & 0xFFC003FF == 0x91000000:  # add x0, x0, offset
+        return page + (second >> 10 & 0xFFF), False
+    if second & 0xFFC003FF == 0xF9400000:  # ldr x0, [x0, offset]
+        return page + 8 * (second >> 10 & 0xFFF), True
+    return None
 
 
 def _arch(name: str, byteorder: str) -> Arch:
     return Arch(
         name=name,
         elf_machine="EM_AARCH64",
+        uname=name,
         byteorder=byteorder,
         pc=PC,
         sp=SP,
@@ -34,10 +56,26 @@ def _arch(name: str, byteorder: str) -> Arch:
         sp_from_cfa=0,
         register_names=_NAMES,
         preserved=tuple(range(19, 29)),
+        pac_mask=PAC_MASK,
+        instruction_unit=4,
         call_size=4,
         call_target=call_target,
-        sigreturn=b"\x68\x11\x80\xd2\x01\x00\x00\xd4",  # mov x8,#139; svc #0
-        pac_mask=PAC_MASK,
+        returned_address=returned_address,
+        frame_record=FrameRecord(in_back_chain=False, fp=0, pc=WORD_SIZE, sp=2 * WORD_SIZE),
+        signal_frames=(
+            SignalFrame(
+                code=b"\x68\x11\x80\xd2\x01\x00\x00\xd4",  # mov x8,#139; svc #0
+                registers={number: _SIGCONTEXT + WORD_SIZE * number for number in range(33)},
+            ),
+        ),
+        user_registers=tuple(range(33)),  # struct user_pt_regs
+        float_registers=(),
+        relocations={
+            257: FieldRelocation(8, pc_relative=False),  # R_AARCH64_ABS64
+            258: FieldRelocation(4, pc_relative=False),  # R_AARCH64_ABS32
+            260: FieldRelocation(8, pc_relative=True),  # R_AARCH64_PREL64
+            261: FieldRelocation(4, pc_relative=True),  # R_AARCH64_PREL32
+        },
     )
 
 

@@ -1,10 +1,17 @@
-"""AMD64, specification 3.1: the return address is always at a fixed offset from the CFA."""
+"""AMD64 (System V ABI, AMD64 supplement): the return address is always on the stack."""
 
 from __future__ import annotations
 
-from sframe_unwind.arch.base import Arch
+import struct
+
+from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, SignalFrame
 
 PC, SP, FP = 16, 7, 6
+_NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip")
+
+_SIGCONTEXT = (8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16)
+"""The registers of ``struct sigcontext``, in its order; it is 40 bytes behind SP, in a ``struct ucontext``."""
 
 
 def call_target(code: bytes, return_address: int) -> int | None:
@@ -12,11 +19,31 @@ def call_target(code: bytes, return_address: int) -> int | None:
     return return_address + int.from_bytes(code[1:], "little", signed=True) if code[0] == 0xE8 else None
 
 
-_NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip")
+def returned_address(code: bytes, address: int) -> tuple[int, bool] | None:
+    """``lea`` or ``mov`` relative to ``%rip``, or an immediate, into ``%rax``."""
+    start = 4 if code.startswith(b"\xf3\x0f\x1e\xfa") else 0  # endbr64
+    if code[start : start + 4] == b"\x55\x48\x89\xe5":  # push %rbp; mov %rsp,%rbp
+        start += 4
+    operation, offset = code[start : start + 3], struct.unpack_from("<i", code, start + 3)[0]
+    kinds = {b"\x48\x8d\x05": False, b"\x48\x8b\x05": True}  # lea, mov offset(%rip),%rax
+    if operation in kinds:
+        return address + start + 7 + offset, kinds[operation]
+    return _immediate(code[start:])
+
+
+def _immediate(code: bytes) -> tuple[int, bool] | None:
+    """``mov $address,%rax`` in its three lengths, for code that is not position-independent."""
+    if code[:3] == b"\x48\xc7\xc0":
+        return struct.unpack_from("<i", code, 3)[0], False
+    if code[:2] == b"\x48\xb8":
+        return struct.unpack_from("<Q", code, 2)[0], False
+    return (struct.unpack_from("<I", code, 1)[0], False) if code[:1] == b"\xb8" else None
+
 
 ARCH = Arch(
     name="amd64",
     elf_machine="EM_X86_64",
+    uname="x86_64",
     byteorder="little",
     pc=PC,
     sp=SP,
@@ -25,7 +52,25 @@ ARCH = Arch(
     sp_from_cfa=0,
     register_names=dict(enumerate(_NAMES)),
     preserved=(3, *range(12, 16)),
+    pac_mask=0,
+    instruction_unit=1,
     call_size=5,
     call_target=call_target,
-    sigreturn=b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05",  # mov $15,%rax; syscall
+    returned_address=returned_address,
+    frame_record=FrameRecord(in_back_chain=False, fp=0, pc=WORD_SIZE, sp=2 * WORD_SIZE),
+    signal_frames=(
+        SignalFrame(
+            code=b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05",  # mov $15,%rax; syscall
+            registers={number: 40 + WORD_SIZE * word for word, number in enumerate(_SIGCONTEXT)},
+        ),
+    ),
+    user_registers=(15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, None, 16, None, None, 7),  # user_regs_struct
+    float_registers=(),
+    relocations={
+        1: FieldRelocation(8, pc_relative=False),  # R_X86_64_64
+        2: FieldRelocation(4, pc_relative=True),  # R_X86_64_PC32
+        10: FieldRelocation(4, pc_relative=False),  # R_X86_64_32
+        11: FieldRelocation(4, pc_relative=False),  # R_X86_64_32S
+        24: FieldRelocation(8, pc_relative=True),  # R_X86_64_PC64
+    },
 )

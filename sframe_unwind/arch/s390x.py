@@ -1,13 +1,32 @@
-"""s390x, specification 3.3: scaled CFA offsets, and return address or frame pointer possibly in a register."""
+"""s390x (64-bit ELF ABI supplement): leaf functions save registers in floating-point registers; no frame pointer."""
 
 from __future__ import annotations
 
-from sframe_unwind.arch.base import Arch
+import struct
+
+from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, SignalFrame
 
 PC, SP, FP, RA = 65, 15, 11, 14
+_PSW_MASK = 64
 
 SP_FROM_CFA = -160
-"""``SFRAME_S390X_SP_VAL_OFFSET``: the register save area that every caller provides lies below the CFA."""
+"""The register save area that every caller provides lies below the CFA."""
+
+_FPRS = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
+"""The floating-point registers in the order of DWARF numbers 16 to 31."""
+_FLOAT_REGISTERS = tuple(16 + _FPRS.index(n) for n in range(16))
+"""DWARF numbers of f0 to f15."""
+
+_SIGREGS = {
+    _PSW_MASK: 0,
+    PC: 8,
+    **{n: 16 + WORD_SIZE * n for n in range(16)},
+    **{number: 216 + WORD_SIZE * n for n, number in enumerate(_FLOAT_REGISTERS)},
+}
+"""Offsets in ``struct _sigregs``, in bytes: PSW (16), r0 to r15 (128), access registers (64), control register (8),
+f0 to f15."""
+_SAVE_AREA = 160
 
 
 def call_target(code: bytes, return_address: int) -> int | None:
@@ -17,12 +36,18 @@ def call_target(code: bytes, return_address: int) -> int | None:
     return return_address - 6 + 2 * int.from_bytes(code[2:], "big", signed=True)
 
 
-# DWARF numbers 16 to 31 are the floating-point registers in the order of the s390x ELF ABI supplement.
-_FPRS = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
+def returned_address(code: bytes, address: int) -> tuple[int, bool] | None:
+    """``larl`` or ``lgrl`` of ``%r2``."""
+    kinds = {b"\xc0\x20": False, b"\xc4\x28": True}
+    if code[:2] not in kinds:
+        return None
+    return address + 2 * struct.unpack_from(">i", code, 2)[0], kinds[code[:2]]
+
 
 ARCH = Arch(
     name="s390x",
     elf_machine="EM_S390",
+    uname="s390x",
     byteorder="big",
     pc=PC,
     sp=SP,
@@ -31,12 +56,33 @@ ARCH = Arch(
     sp_from_cfa=SP_FROM_CFA,
     register_names={
         **{n: f"r{n}" for n in range(16)},
-        **{16 + i: f"f{n}" for i, n in enumerate(_FPRS)},
-        64: "pswm",
+        **{number: f"f{n}" for n, number in enumerate(_FLOAT_REGISTERS)},
+        _PSW_MASK: "pswm",
         PC: "pswa",
     },
     preserved=(*range(6, 11), 12, 13, *range(24, 32)),
+    pac_mask=0,
+    instruction_unit=1,
     call_size=6,
     call_target=call_target,
-    sigreturn=b"\x0a\xad",  # svc 173
+    returned_address=returned_address,
+    # With -mbackchain; the caller's registers are in the save area that it provided.
+    frame_record=FrameRecord(in_back_chain=True, fp=WORD_SIZE * FP, pc=WORD_SIZE * RA, sp=0),
+    signal_frames=(
+        # Behind the save area: the instruction (8), siginfo (128), the head of ucontext (40).
+        SignalFrame(
+            code=b"\x0a\xad",  # svc 173: rt_sigreturn
+            registers={number: _SAVE_AREA + 176 + offset for number, offset in _SIGREGS.items()},
+        ),
+        # Of a handler that was installed without SA_SIGINFO.
+        SignalFrame(code=b"\x0a\x77", registers=_SIGREGS, pointer=_SAVE_AREA + 8),  # svc 119: sigreturn
+    ),
+    user_registers=(_PSW_MASK, PC, *range(16)),  # s390_regs; the access registers behind them are left out
+    float_registers=_FLOAT_REGISTERS,
+    relocations={
+        4: FieldRelocation(4, pc_relative=False),  # R_390_32
+        5: FieldRelocation(4, pc_relative=True),  # R_390_PC32
+        22: FieldRelocation(8, pc_relative=False),  # R_390_64
+        23: FieldRelocation(8, pc_relative=True),  # R_390_PC64
+    },
 )

@@ -21,7 +21,7 @@ from sframe_unwind.report.notation import attributes, cells_of, words
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.sframe.constants import PauthKey, PcType
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.sframe.table import Function, Match
+from sframe_unwind.sframe.table import NO_FUNCTION, Function, Match, Miss
 
 EXAMPLES = """\
   sframe-unwind lookup ./program 0x1185
@@ -76,21 +76,19 @@ def _number(text: str) -> int:
 
 def _answer(sections: list[Section], symbols: Symbols, address: int) -> tuple[bool, list[str]]:
     """Return whether the address is covered, and the lines that say how."""
-    function = match = None
+    found: Match | Miss = NO_FUNCTION
     for section in sections:
-        function = section.find(address)
-        match = section.lookup(address)
-        if function:
+        found = section.lookup(address)
+        if found.function:
             break
     name = symbols.name(address)
     title = f"{address:#x}: {printable(name) if name else '(no symbol)'}"
-    if function is None:
-        return False, [f"{title}: not covered: no SFrame function contains it"]
-    lines = [title, f"    function {_extent(function)}"]
-    if match is None:
-        why = "before the first row" if function.fde.num_rows else "the function has no rows"
-        return False, [*lines, f"    not covered: {why}"]
-    return True, [*lines, f"    row {_row(match)}", *(f"    {line}" for line in _in_words(match))]
+    if found.function is None:
+        return False, [f"{title}: not covered: {found.reason}"]
+    lines = [title, f"    function {_extent(found.function)}"]
+    if isinstance(found, Miss):
+        return False, [*lines, f"    not covered: {found.reason}"]
+    return True, [*lines, f"    row {_row(found)}", *(f"    {line}" for line in _in_words(found))]
 
 
 def _extent(function: Function) -> str:

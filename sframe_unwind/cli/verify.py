@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
             complain(str(found))
             failures.append(found)
             continue
-        if found.disagreements and status == DONE:
+        if not found.agrees and status == DONE:
             status = NOT_ALL
         if keep:
             verdicts.append(found)

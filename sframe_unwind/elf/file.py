@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Union
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section as ElfSection
 
+from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
@@ -148,6 +149,18 @@ def _contents(path: PathLike | None, elf: ELFFile, offset: int, size: int) -> Da
         return piece
 
     return LazyBytes(fetch, size, _CHUNK)
+
+
+def arch_of(elf: ELFFile) -> Arch:
+    """Return the architecture of an ELF file.
+
+    :raises FileError: it is none that SFrame has an ABI for.
+    """
+    order = "little" if elf.little_endian else "big"
+    for arch in ARCHES:
+        if (arch.elf_machine, arch.byteorder) == (elf["e_machine"], order):
+            return arch
+    raise FileError(f"a {order}-endian file for {elf['e_machine']}, for which SFrame has no ABI")
 
 
 def _check_machine(elf: Any, section: Section) -> None:

@@ -1,6 +1,8 @@
 """The relocations of an object file's unwind sections, which fill in where the functions start.
 
-pyelftools applies 32-bit relocations only; version 3 has 64-bit start fields.
+pyelftools has no recipe for the 64-bit PC-relative types of AMD64, AArch64 and s390x (R_X86_64_PC64,
+R_AARCH64_PREL64, R_390_PC64), which fill in version 3's start fields; and it adds the symbol's value alone, while the
+sections of an object file need an address each, so that no two functions get the same one.
 """
 
 from __future__ import annotations
@@ -12,15 +14,9 @@ from typing import Literal, NamedTuple
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section as ElfSection
 
+from sframe_unwind.arch import ARCHES
 from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.sframe.section import Section
-
-_KINDS = {
-    "EM_X86_64": {1: (8, False), 2: (4, True), 10: (4, False), 11: (4, False), 24: (8, True)},
-    "EM_AARCH64": {257: (8, False), 258: (4, False), 260: (8, True), 261: (4, True)},
-    "EM_S390": {4: (4, False), 5: (4, True), 22: (8, False), 23: (8, True)},
-}
-"""Relocation type to the field's length in bytes, and whether it is relative to the field's own address."""
 
 SYMBOL = "IBBHQQ"
 """The fields of a symbol: name, info, other, section, value, size."""
@@ -47,7 +43,7 @@ class Relocations:
     def __init__(self, elf: ELFFile, addresses: Sequence[int] = ()) -> None:
         self._elf = elf
         self._addresses = addresses
-        self._kinds = _KINDS.get(elf["e_machine"], {})
+        self._kinds = next((arch.relocations for arch in ARCHES if arch.elf_machine == elf["e_machine"]), {})
         self._order: Literal["little", "big"] = "little" if elf.little_endian else "big"
         self._tables: dict[int, list[ElfSection]] = {}
         self._values: dict[int, list[int]] = {}

@@ -21,7 +21,7 @@ from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.base import FileMapping, Thread
 from sframe_unwind.process.memory import Memory
-from sframe_unwind.process.registers import floating_point_registers, general_registers
+from sframe_unwind.process.registers import float_registers, general_registers
 from sframe_unwind.sframe.constants import ARCH_BY_ABI
 
 # Offsets in struct elf_prstatus, the same on all ABIs of 64 bits.
@@ -113,7 +113,7 @@ def _threads(arch: Arch, notes: list[Any]) -> tuple[Thread, ...]:
             (thread,) = struct.unpack_from(mark + "I", data, _ID)
             found.append((thread, number, general_registers(arch, data[_REGISTERS:])))
         elif note["n_type"] == "NT_FPREGSET" and found:  # it follows the general registers of its thread
-            found[-1][2].update(floating_point_registers(arch, data))
+            found[-1][2].update(float_registers(arch, data))
     # The first is the one that died; the others' notes repeat the signal.
     return tuple(
         Thread(thread, name, "" if level else _signal_name(number), registers)

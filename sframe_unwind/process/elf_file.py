@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
-
-from elftools.dwarf.callframe import FDE, CallFrameInfo
-from elftools.dwarf.structs import DWARFStructs
 
 from sframe_unwind.elf.file import opened
 from sframe_unwind.elf.symbols import Symbols, read_symbols
@@ -69,21 +65,15 @@ class ElfFile:
             return Symbols([])
 
     @cached_property
-    def debug_frame(self) -> dict[tuple[int, int], FDE]:
-        """The FDEs of ``.debug_frame`` by start and end address, in order.
+    def debug_frame(self) -> bytes:
+        """The contents of ``.debug_frame``; empty where there is none.
 
-        :raises FileError: it is malformed.
+        :raises FileError: it cannot be read.
         """
         if DEBUG_FRAME not in self.sections:
-            return {}
+            return b""
         with opened(self.path) as elf:
-            data = elf.get_section_by_name(DEBUG_FRAME).data()
-            structs = DWARFStructs(little_endian=elf.little_endian, dwarf_format=32, address_size=8)
-            entries = CallFrameInfo(BytesIO(data), len(data), 0, structs).get_entries()
-            found = [entry for entry in entries if isinstance(entry, FDE)]
-            starts = [entry["initial_location"] for entry in found]
-            by_range = {(start, start + entry["address_range"]): entry for start, entry in zip(starts, found)}
-            return {key: by_range[key] for key in sorted(by_range)}
+            return bytes(elf.get_section_by_name(DEBUG_FRAME).data())
 
 
 def _open(path: str) -> BinaryIO:

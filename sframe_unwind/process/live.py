@@ -15,15 +15,13 @@ from typing import BinaryIO, NamedTuple
 from elftools.elf.enums import ENUM_E_MACHINE
 
 from sframe_unwind.address import page_start
-from sframe_unwind.arch import BY_NAME, Arch
+from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.errors import MemoryReadError, ProcessError
 from sframe_unwind.process.base import FileMapping, Registers, Thread
 from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.ptrace import NT_FPREGSET, NT_PRSTATUS, Stopped, status
-from sframe_unwind.process.registers import floating_point_registers, general_registers
+from sframe_unwind.process.registers import float_registers, general_registers
 
-_OWN = {"x86_64": "amd64", "aarch64": "aarch64", "aarch64_be": "aarch64_be", "s390x": "s390x"}
-"""The machine's name to that of its ABI."""
 _ADDRESS_SPACE = 1 << 63
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 _DELETED = b" (deleted)"
@@ -155,8 +153,8 @@ class Live:
 
     def _registers(self, stopped: Stopped, thread: int) -> dict[int, int]:
         found = general_registers(self.arch, stopped.register_set(thread, NT_PRSTATUS))
-        if self.arch.name == "s390x":
-            found.update(floating_point_registers(self.arch, stopped.register_set(thread, NT_FPREGSET)))
+        if self.arch.float_registers:
+            found.update(float_registers(self.arch, stopped.register_set(thread, NT_FPREGSET)))
         return found
 
     def _thread(self, thread: int, registers: Registers) -> Thread:
@@ -178,7 +176,7 @@ class Live:
         """
         with self._open("exe") as stream:
             head = stream.read(20)
-        arch = BY_NAME.get(_OWN.get(platform.machine(), ""))
+        arch = next((arch for arch in ARCHES if arch.uname == platform.machine()), None)
         if arch is None or (head[4:6], head[18:20]) != _identity(arch):
             raise ProcessError(f"process {self.id}: its program is not one of 64 bits for {platform.machine()}")
         return arch

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Callable, NamedTuple
 
-from elftools.dwarf.callframe import FDE
-
 from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.section import CfiMatch, CfiSection, SectionData
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image.build_id import find_build_id
-from sframe_unwind.image.eh_frame import EhFrame, SectionData
+from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import Image
 from sframe_unwind.memory import ReadMemory, lazy_memory
-from sframe_unwind.process.cfi import Cfi, ObjectCfi, eh_frame_in
+from sframe_unwind.process.cfi import ObjectCfi
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
 from sframe_unwind.runtime_code.file_symbols import finder
@@ -26,8 +25,8 @@ from sframe_unwind.unwind.modules import Module, Modules
 _PT_NOTE = 4
 _MAX_NOTES = 1 << 16
 FindFile = Callable[[], "ElfFile | None"]
-FindCfi = Callable[[int, int], "Cfi | None"]
-"""``(lookup address, DWARF register)``"""
+FindCfi = Callable[[int], "CfiMatch | None"]
+"""``(lookup address)``"""
 
 
 class SymbolMatch(NamedTuple):
@@ -58,7 +57,7 @@ class LoadedObject:
         self._files = files
         self._find_file = find_file
         self.module = Module(name, image.code_ranges(), self._sframe)
-        self.cfi = ObjectCfi(arch, read, self._eh_frame, self._debug_frame, image.bias)
+        self.cfi = ObjectCfi(self._eh_frame, self._debug_frame, image.bias)
 
     @cached_property
     def file(self) -> ElfFile | None:
@@ -100,17 +99,17 @@ class LoadedObject:
             found = Section(piece.data, piece.address)
         return found
 
-    def _eh_frame(self) -> EhFrame | None:
-        found = eh_frame_in(self._image, self._read, self._arch.byteorder)
+    def _eh_frame(self) -> CfiSection | None:
+        found = eh_frame_in(self._image, self._read, self._arch)
         if found is None and (piece := self._section(".eh_frame")):
-            found = EhFrame(piece, None, self._arch.byteorder)
+            found = CfiSection(piece, None, self._arch)
         return found
 
-    def _debug_frame(self) -> Mapping[tuple[int, int], FDE]:
+    def _debug_frame(self) -> CfiSection | None:
         for file in (self.file, self._debug_file):
             if file is not None and file.debug_frame:
-                return file.debug_frame
-        return {}
+                return CfiSection(SectionData(0, file.debug_frame), None, self._arch, debug_frame=True)
+        return None
 
 
 class Objects:
@@ -141,11 +140,11 @@ class Objects:
         """Return whether an address lies in the code of some object."""
         return self.modules.find(pc) is not None
 
-    def find_cfi(self, pc: int, register: int | None = None) -> Cfi | None:
+    def find_cfi(self, pc: int) -> CfiMatch | None:
         """Return what CFI says of an address; see :meth:`sframe_unwind.process.cfi.ObjectCfi.at`."""
         found = self.find(pc)
         try:
-            return found.cfi.at(pc, register) if found else None
+            return found.cfi.at(pc) if found else None
         except MemoryReadError:
             if found is None or found.file is not None:
                 raise

@@ -19,7 +19,7 @@ from sframe_unwind.unwind.walk import Frame
 class RegisterHistory:
     """The frames of one thread, from the innermost outward.
 
-    :param find_cfi: finds the CFI for a lookup address and a register.
+    :param find_cfi: finds the CFI for a lookup address.
     """
 
     def __init__(self, arch: Arch, innermost: ReadRegister, read_word: ReadWord, find_cfi: FindCfi) -> None:
@@ -58,11 +58,11 @@ class RegisterHistory:
                 if number in own:
                     return own[number]
             inner = self._frames[level - 1]
-            found = self._find_cfi(inner.pc if inner.interrupted else inner.pc - 1, number)
+            found = self._find_cfi(inner.pc if inner.interrupted else inner.pc - 1)
             if found is None or inner.cfa is None:
                 name = self._arch.register_name(number)
                 raise StepError(f"{name} is wanted, of which the frame at {inner.pc:#x} says nothing")
-            place = found.rule.fp
+            place = found.rule.place(number, self._arch.fp)
             level -= 1
             if place is not None:
                 read_inner = partial(self._read, level)

@@ -13,6 +13,7 @@ from sframe_unwind.process.objects import Objects
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import ShownFrame, Stack
+from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
 
 SIGNAL_FRAME = "<signal handler called>"
@@ -43,7 +44,7 @@ def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory) -> Unwo
     fallback = unwinder.Fallback(arch, objects, read, read_word, trail)
     innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
     steps = Walk(
-        arch, objects.modules, innermost, read_word, read_register, FallbackUnwinder(unwinder.NAME, fallback.unwind)
+        arch, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)
     )
     for frame in steps:
         trail.add(frame)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.errors import SFrameError, StepError
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadMemory, ReadRegister, ReadWord
 from sframe_unwind.process.objects import Objects
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.unwind import frame_pointer, signal_frame
-from sframe_unwind.unwind.step import step
+from sframe_unwind.unwind.cfi_fallback import CfiFallback
 from sframe_unwind.unwind.walk import Registers, UnwindResult
-
-NAME = "dwarf"
 
 
 class Fallback:
@@ -25,6 +23,7 @@ class Fallback:
         self._read = read
         self._read_word = read_word
         self._trail = trail
+        self._cfi = CfiFallback(arch, objects.find_cfi, read_word)
 
     def unwind(
         self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
@@ -48,19 +47,13 @@ class Fallback:
         return handed
 
     def _by_cfi(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
-        pc, sp, fp = registers
-        found = self._objects.find_cfi(pc if interrupted else pc - 1)
-        if found is None:
-            return None
-        if found.rule.ra_undefined:
-            return UnwindResult(None, False, None, NAME)
-        if found.rule.ra is None and not interrupted:
-            raise StepError(f"the CFI at {pc:#x} has the return address in its register, which calls overwrite")
-        caller = step(found.rule, self._arch, sp, fp, self._read_word, self._trail.read_register)
-        return UnwindResult(caller, found.signal, self._trail.read_register if found.signal else None, NAME)
+        found = self._cfi.unwind(registers, interrupted, self._trail.read_register)
+        return found._replace(read_register=self._trail.read_register) if found is not None and found.signal else found
 
     def _guess(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
         is_code = self._objects.is_code
         if interrupted and not is_code(registers.pc):
-            return frame_pointer.unwind_call(self._arch, self._read_word, registers, self._trail.read_register, is_code)
+            return frame_pointer.unwind_bad_call(
+                self._arch, self._read_word, registers, self._trail.read_register, is_code
+            )
         return frame_pointer.unwind(self._arch, self._read_word, registers, is_code)

@@ -9,10 +9,9 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.report.notation import cells_of, place_words, words
-from sframe_unwind.runtime_code.libunwind.match import RunTimeMatch
 from sframe_unwind.sframe.constants import FdeType, PauthKey, PcType
 from sframe_unwind.sframe.table import Match
-from sframe_unwind.unwind.modules import Found, Modules, NoData
+from sframe_unwind.unwind.modules import Found, Modules, NoData, RunTimeMatch
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 

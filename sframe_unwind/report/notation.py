@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind import unwind_rule
 from sframe_unwind.arch import Arch
-from sframe_unwind.arch.s390x import ARCH as S390X
 from sframe_unwind.errors import FormatError
-from sframe_unwind.sframe import fre
+from sframe_unwind.sframe import default_row, fre
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, PauthKey, PcType
 from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.header import Header
@@ -104,18 +104,15 @@ def _default(header: Header, arch: Arch, base_is_sp: bool, words: tuple[int, ...
     tracked = words[1:]
     ra = "f" if header.fixed_ra_offset else "u"
     if arch.ra is not None and tracked:
-        ra = _saved(header, arch, tracked[0]) if tracked[0] else "U"
+        ra = _saved(header, tracked[0]) if tracked[0] else "U"
         tracked = tracked[1:]
-    if tracked:
-        fp = _saved(header, arch, tracked[0])
-    else:
-        fp = f"c{header.fixed_fp_offset:+d}" if header.fixed_fp_offset else "u"
-    return cfa, fp, ra
+    fixed_fp = f"c{header.fixed_fp_offset:+d}" if header.fixed_fp_offset else "u"
+    return cfa, _saved(header, tracked[0]) if tracked else fixed_fp, ra
 
 
-def _saved(header: Header, arch: Arch, word: int) -> str:
-    # Version 2 for s390x has the number of a register in odd words.
-    return f"r{word >> 1}" if arch is S390X and header.version == 2 and word & 1 else f"c{word:+d}"
+def _saved(header: Header, word: int) -> str:
+    register = default_row.saved_register(header, word)
+    return f"c{word:+d}" if register is None else f"r{register}"
 
 
 def _flexible(header: Header, arch: Arch, word_size: int, words: tuple[int, ...]) -> tuple[str, str, str]:
@@ -185,8 +182,13 @@ def words(rule: UnwindRule, arch: Arch, key: PauthKey | None = None) -> list[str
     return said
 
 
+_WITHOUT_PLACE = {unwind_rule.UNDEFINED: "undefined", unwind_rule.COMPUTED: "computed"}
+
+
 def place_words(place: RegisterRule, arch: Arch) -> str:
     """Return where one value comes from, in words: ``rsp + 16``, ``in memory at CFA - 8``."""
+    if place in _WITHOUT_PLACE:
+        return _WITHOUT_PLACE[place]
     return f"in memory at {_sum(arch, place)}" if place.in_memory else _sum(arch, place)
 
 

@@ -7,10 +7,9 @@ from typing import Callable
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.runtime_code import status_text
 from sframe_unwind.runtime_code.head import JIT_SYMBOL, FindSymbol, find_lists
-from sframe_unwind.runtime_code.jit.image import JitImage
 from sframe_unwind.runtime_code.jit.image_list import JitList
-from sframe_unwind.runtime_code.libunwind.registered import Registered
 from sframe_unwind.runtime_code.libunwind.registrations import UnwindList
 from sframe_unwind.unwind.modules import Module
 
@@ -28,7 +27,7 @@ class RunTimeCode:
         self._report = report
         lists = find_lists(find, read, arch)
         self._libunwind = [UnwindList(read, address, arch.byteorder, self._report_once) for address in lists]
-        self._jit = [JitList(read, address, arch.byteorder, self._report_once) for address in find(JIT_SYMBOL)]
+        self._jit = [JitList(read, address, arch, self._report_once) for address in find(JIT_SYMBOL)]
         self._lists: Sequence[UnwindList | JitList] = (*self._libunwind, *self._jit)
 
     def refresh(self) -> bool:
@@ -46,14 +45,11 @@ class RunTimeCode:
         module = self.find(pc)
         return "" if module is None else module.run_time_name(pc)
 
-    def registered(self, limit: int) -> tuple[list[Registered], int]:
-        """Return the first registrations with libunwind, and how many there are."""
-        modules = [module for one in self._libunwind for module in one.modules(limit)]
-        return modules[:limit], sum(map(len, self._libunwind))
-
-    def images(self) -> list[JitImage]:
-        """Return the JIT images."""
-        return [image for one in self._jit for image in one.modules()]
+    def describe(self) -> list[str]:
+        """Return the lines of ``sframe status`` about this code."""
+        registered = [module for one in self._libunwind for module in one.modules(status_text.SHOWN)]
+        images = [image for one in self._jit for image in one.modules()]
+        return status_text.to_text(registered[: status_text.SHOWN], sum(map(len, self._libunwind)), images)
 
     def is_used(self) -> bool:
         """Return whether there is any run-time code."""

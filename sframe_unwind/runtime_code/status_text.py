@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.runtime_code.jit.image import JitImage
-from sframe_unwind.runtime_code.libunwind.registered import UnknownFormat
-from sframe_unwind.runtime_code.source import RunTimeCode
+from sframe_unwind.runtime_code.libunwind.registered import Registered, UnknownFormat
 
-_SHOWN = 20
+SHOWN = 20
+"""Registrations with libunwind that are listed; of the others only their number is told."""
 _TITLES = ("run-time code", "range", "unwind info")
 
 
-def to_text(code: RunTimeCode) -> list[str]:
-    """Return the lines, none where there is no such code."""
-    registered, count = code.registered(_SHOWN)
+def to_text(registered: Sequence[Registered], count: int, images: Iterable[JitImage]) -> list[str]:
+    """Return the lines, none where there is no such code.
+
+    :param registered: the first :data:`SHOWN` registrations with libunwind.
+    :param count: how many there are.
+    """
     rows: list[tuple[str, ...]] = []
     for module in registered:
         (start, end), entry = module.ranges[0], module.entry
         what = f"unknown format {entry.format}" if isinstance(module, UnknownFormat) else module.what
         rows.append((module.registered_name or "-", f"{start:#x}-{end:#x}", f"{what} at {entry.address:#x}"))
-    for image in code.images():
+    for image in images:
         ranges = " ".join(f"{start:#x}-{end:#x}" for start, end in image.ranges)
         rows.append((image.name, ranges or "-", _image(image)))
     if not rows:

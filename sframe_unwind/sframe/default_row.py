@@ -44,6 +44,14 @@ def to_words(context: RowContext, rule: UnwindRule) -> tuple[int, ...]:
     return (cfa_word(arch, cfa), *_CODECS[context.abi].encode(context, arch, rule))
 
 
+def saved_register(context: RowContext, word: int) -> int | None:
+    """Return the DWARF register that the data word for RA or FP names, ``None`` where it is an offset from the CFA.
+
+    Version 2 for s390x alone has registers there, in odd words.
+    """
+    return word >> 1 if context.abi is AbiNumber.S390X_ENDIAN_BIG and context.version == 2 and word & 1 else None
+
+
 class _Codec(NamedTuple):
     """One ABI: the rule of a CFA and data words, and the data words behind the first one of a rule."""
 
@@ -102,11 +110,12 @@ def _decode_s390x(context: RowContext, cfa: RegisterRule, words: tuple[int, ...]
 def _s390x_location(context: RowContext, word: int) -> RegisterRule:
     if not word & 1:
         return saved_at_cfa(word)
-    if context.version != 2:
+    register = saved_register(context, word)
+    if register is None:
         raise FormatError(f"s390x row with the odd offset {word}, but version {context.version} has no registers there")
-    if word < 0:
-        raise FormatError(f"s390x row with the negative register number {word >> 1}")
-    return RegisterRule(word >> 1, 0, False)
+    if register < 0:
+        raise FormatError(f"s390x row with the negative register number {register}")
+    return RegisterRule(register, 0, False)
 
 
 def _encode_s390x(context: RowContext, arch: Arch, rule: UnwindRule) -> tuple[int, ...]:

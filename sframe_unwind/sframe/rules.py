@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import default_row, flex_row, fre
 from sframe_unwind.sframe.constants import FdeType
 from sframe_unwind.sframe.header import Header
@@ -12,11 +13,14 @@ class RuleTable(dict[bytes, UnwindRule]):
     """Row bytes (info byte and data words) to rule, for the FDEs of one type under one header.
 
     A program of 20,000 functions has a few dozen distinct rows, so rules are made once and shared.
+
+    :param offset: section offset of the header.
     """
 
-    def __init__(self, header: Header, fde_type: FdeType) -> None:
+    def __init__(self, header: Header, fde_type: FdeType, offset: int = 0) -> None:
         super().__init__()
         self._header = header
+        self._offset = offset
         self._flexible = fde_type is FdeType.FLEX
 
     def __missing__(self, row: bytes) -> UnwindRule:
@@ -27,7 +31,10 @@ class RuleTable(dict[bytes, UnwindRule]):
         elif self._flexible:
             rule = flex_row.to_rule(self._header, fre.word_size(info), words)
         else:
-            rule = default_row.to_rule(self._header, fre.base_is_sp(info), words)
+            try:
+                rule = default_row.to_rule(self._header, fre.base_is_sp(info), words)
+            except FormatError as error:
+                raise error.moved(self._offset) from None
         if fre.ra_signed(info) and words:
             rule = rule._replace(ra_signed=True)
         self[row] = rule

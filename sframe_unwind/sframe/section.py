@@ -9,7 +9,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import Data
 from sframe_unwind.sframe.header import MAGIC_BYTES
-from sframe_unwind.sframe.table import Function, Match, Table
+from sframe_unwind.sframe.table import NO_FUNCTION, Function, Match, Miss, Table
 
 ALIGNMENT = 8
 """Linkers align the input sections to this many bytes; the gap is zero."""
@@ -68,8 +68,8 @@ class Section:
         for table in self.tables:
             yield from table.functions()
 
-    def lookup(self, pc: int) -> Match | None:
-        """Return the function, row and rule for an address, ``None`` where the section does not cover it.
+    def lookup(self, pc: int) -> Match | Miss:
+        """Return the function, row and rule for an address, or why the section has none.
 
         :param pc: an address inside the instruction: for a caller, its return address minus 1.
         :raises FormatError: the data for this very address is malformed.
@@ -77,7 +77,7 @@ class Section:
         if len(self.tables) == 1:
             return self.tables[0].lookup(pc)
         table = self._table_for(pc)
-        return table.lookup(pc) if table else None
+        return table.lookup(pc) if table else NO_FUNCTION
 
     def find(self, pc: int) -> Function | None:
         """Return the function whose descriptor contains the address.

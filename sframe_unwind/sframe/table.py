@@ -37,12 +37,23 @@ class Function(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What SFrame says of one pc."""
+    """What SFrame says of an address."""
 
     function: Function
     row_start: int
     """Where the row begins, in bytes from the function's start (for mask FDEs, from the block's)."""
     rule: UnwindRule
+
+
+class Miss(NamedTuple):
+    """Why SFrame has no row for an address."""
+
+    reason: str
+    function: Function | None
+    """The function that contains the address, if one does."""
+
+
+NO_FUNCTION = Miss("no SFrame function contains the address", None)
 
 
 class Table:
@@ -71,7 +82,7 @@ class Table:
         self._pcrel = relocated or header.starts_are_pcrel(self.header.version, self.header.flags)
         self._fres = offset + self.header.fres_start
         self._fres_end = offset + self.header.fres_end
-        self._rules = {kind: RuleTable(self.header, kind) for kind in FdeType}
+        self._rules = {kind: RuleTable(self.header, kind, offset) for kind in FdeType}
         self._rows: dict[int, tuple[list[int], list[UnwindRule]]] = {}
         self._order: tuple[list[int], list[int]] | None = None
         self._claim_checked = False
@@ -178,20 +189,20 @@ class Table:
             index = self._search_unsorted(pc)
         return None if index is None else self.function(index)
 
-    def lookup(self, pc: int) -> Match | None:
-        """Return what the table says of an address: ``None`` where no function, or no row of it, covers the address.
+    def lookup(self, pc: int) -> Match | Miss:
+        """Return the row for an address, or why there is none.
 
         :raises FormatError: the function's entry or rows are malformed.
         """
         function = self.find(pc)
         if function is None:
-            return None
+            return NO_FUNCTION
         offset = pc - function.start
         if function.fde.pc_type is PcType.MASK:
             offset %= function.fde.repetition_size
         starts, rules = self.rows(function)
         at = bisect_right(starts, offset) - 1
-        return None if at < 0 else Match(function, starts[at], rules[at])
+        return _before_rows(function) if at < 0 else Match(function, starts[at], rules[at])
 
     def _search(self, pc: int) -> int | None:
         low, high = 0, len(self)
@@ -222,6 +233,13 @@ class Table:
             return None
         start, size = self.extent(order[at])
         return order[at] if pc < start + size else None
+
+
+def _before_rows(function: Function) -> Miss:
+    if function.fde.num_rows:
+        return Miss(f"the address lies before the first row of the function at {function.start:#x}", function)
+    kind = "signal trampoline" if function.fde.signal else "function"
+    return Miss(f"SFrame lists the {kind} at {function.start:#x} without rows", function)
 
 
 class _Verbatim:

@@ -1,4 +1,7 @@
-"""The caller by the convention that each frame points to the next: a guess, as nothing says that the code keeps it."""
+"""The caller by the convention of frame pointers or back chains, for code without unwind data.
+
+This is a guess: nothing says that the code keeps the convention.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,7 @@ from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers, UnwindResult
 
 NAME = "guess"
-
-
-_RECORD_SIZE = 2 * WORD_SIZE
-"""AMD64, AArch64: the caller's frame pointer and the return address, where the frame pointer points to."""
-_S390X_PC, _S390X_FP = 14 * WORD_SIZE, 11 * WORD_SIZE
-"""s390x has no frame pointer; with ``-mbackchain`` SP points to the caller's SP, where the caller's registers are."""
+"""The unwinder that frames found here are shown with."""
 
 
 def unwind(
@@ -27,25 +25,22 @@ def unwind(
 
     :param is_code: tells whether an address is in the code of some object: nothing else is believed.
     """
-    _, sp, fp = registers
+    record = arch.frame_record
     try:
-        if arch.name == "s390x":
-            caller_sp = read_word(sp)
-            pc, caller_fp = read_word(caller_sp + _S390X_PC), read_word(caller_sp + _S390X_FP)
-        else:
-            caller_sp = fp + _RECORD_SIZE
-            pc, caller_fp = arch.strip(read_word(fp + WORD_SIZE), arch.pac_mask), read_word(fp)
+        start = read_word(registers.sp) if record.in_back_chain else registers.fp
+        pc, caller_fp = arch.strip(read_word(start + record.pc), arch.pac_mask), read_word(start + record.fp)
     except SFrameError:
         return None
-    return _handed(arch, pc, caller_sp, caller_fp) if sp < caller_sp and is_code(pc - 1) else None
+    caller_sp = start + record.sp
+    return _result(arch, pc, caller_sp, caller_fp) if registers.sp < caller_sp and is_code(pc - 1) else None
 
 
-def unwind_call(
+def unwind_bad_call(
     arch: Arch, read_word: ReadWord, registers: Registers, read_register: ReadRegister, is_code: Callable[[int], bool]
 ) -> UnwindResult | None:
-    """Return the caller of code that is none, as behind a call through a null pointer: nothing has run there.
+    """Return the caller of an address that has no code, such as a call through a null pointer: nothing has run there.
 
-    :param read_register: the frame's registers, all live.
+    :param read_register: the registers of the frame, which is interrupted.
     """
     try:
         if arch.ra is None:
@@ -54,10 +49,10 @@ def unwind_call(
             pc, caller_sp = read_register(arch.ra), registers.sp
     except SFrameError:
         return None
-    return _handed(arch, pc, caller_sp, registers.fp) if is_code(pc - 1) else None
+    return _result(arch, pc, caller_sp, registers.fp) if is_code(pc - 1) else None
 
 
-def _handed(arch: Arch, pc: int, sp: int, fp: int) -> UnwindResult | None:
+def _result(arch: Arch, pc: int, sp: int, fp: int) -> UnwindResult | None:
     if sp > ADDRESS_MASK or sp % WORD_SIZE:
         return None
     return UnwindResult(Caller(sp - arch.sp_from_cfa, pc, sp, fp), False, None, NAME)

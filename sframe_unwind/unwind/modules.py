@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Callable, NamedTuple, Union
+from typing import Callable, NamedTuple, Protocol, TypeVar, Union
 
+from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.agreement import agrees
+from sframe_unwind.cfi.section import CfiMatch, CfiSection
 from sframe_unwind.errors import FormatError, SFrameError
-from sframe_unwind.image.eh_frame import EhFrame
-from sframe_unwind.runtime_code.libunwind.match import RunTimeMatch
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.sframe.table import Match
+from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import UnwindRule
 
-if TYPE_CHECKING:
-    from sframe_unwind.runtime_code.source import RunTimeCode
+_Known = TypeVar("_Known")
 
 _CACHE_LIMIT = 200_000
 """Distinct pcs to remember; who single-steps through a program for hours must not fill the memory."""
@@ -42,7 +41,7 @@ class Module:
         name: str,
         ranges: Sequence[tuple[int, int]],
         load: Callable[[], Section | None],
-        load_cfi: Callable[[], EhFrame | None] | None = None,
+        load_cfi: Callable[[], CfiSection | None] | None = None,
         code_size: int | None = None,
     ) -> None:
         self.name = name
@@ -63,8 +62,12 @@ class Module:
             return None
 
     @cached_property
-    def _eh_frame(self) -> EhFrame | None:
-        return self._load_cfi() if self._load_cfi else None
+    def cfi(self) -> CfiSection | None:
+        """The ``.eh_frame`` section, ``None`` where there is none or it cannot be opened."""
+        try:
+            return self._load_cfi() if self._load_cfi else None
+        except SFrameError:
+            return None
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether ``.eh_frame`` describes the address; CFI that cannot be read does not."""
@@ -73,9 +76,27 @@ class Module:
     def cfi_record(self, pc: int) -> int | None:
         """Return the address of the FDE in ``.eh_frame`` that contains an address, ``None`` where none can be found."""
         try:
-            return None if self._eh_frame is None else self._eh_frame.record(pc)
+            return None if self.cfi is None else self.cfi.record(pc)
         except SFrameError:
             return None
+
+    def cfi_rule(self, pc: int) -> UnwindRule | None:
+        """Return the rule that ``.eh_frame`` has for an address, with all registers that it locates.
+
+        ``None`` where it has none, or one that cannot be read or is more than a rule can express.
+        """
+        return self._cfi_rules[pc]
+
+    @cached_property
+    def _cfi_rules(self) -> _Cache[UnwindRule | None]:
+        return _Cache(self._read_cfi_rule)
+
+    def _read_cfi_rule(self, pc: int) -> UnwindRule | None:
+        try:
+            found = None if self.cfi is None else self.cfi.match(pc)
+        except SFrameError:
+            return None
+        return None if found is None else found.rule
 
     def run_time_name(self, pc: int) -> str:
         """Return what code at an address was registered as at run time; empty where it has a file, or no name."""
@@ -95,15 +116,31 @@ class Module:
         if section.arch not in (None, arch):
             raise FormatError(f"SFrame for {section.arch and section.arch.name} in a process of {arch.name}")
         match = section.lookup(pc)
-        if match is not None:
-            return Found(match.rule, match.function.fde.signal, match, self, needs_registers(match.rule, arch))
-        function = section.find(pc)
-        if function is None:
-            return NoData("no SFrame function contains the address", self)
-        if not function.fde.num_rows:
-            kind = "signal trampoline" if function.fde.signal else "function"
-            return NoData(f"SFrame lists the {kind} at {function.start:#x} without rows", self)
-        return NoData(f"the address lies before the first row of the function at {function.start:#x}", self)
+        if isinstance(match, Miss):
+            return NoData(match.reason, self)
+        return Found(match.rule, match.function.fde.signal, match, self, needs_registers(match.rule, arch))
+
+
+class Procedure(NamedTuple):
+    """A procedure that was registered at run time."""
+
+    start: int
+    """Address of its first byte."""
+    end: int
+    """Address behind its last byte."""
+    name: str
+    """As it was registered; empty where it has none."""
+    described: str
+    """Kind and address of the unwind info, in words."""
+
+
+class RunTimeMatch(NamedTuple):
+    """What run-time unwind info says of an address: the counterpart of :class:`sframe_unwind.sframe.table.Match`."""
+
+    function: Procedure
+    row_start: int
+    """Where the rule begins to hold, in bytes from the procedure's start."""
+    rule: UnwindRule
 
 
 class Found(NamedTuple):
@@ -135,6 +172,25 @@ class Unusable(NamedTuple):
 LookupResult = Union[Found, NoData, Unusable]
 
 
+class ModuleSource(Protocol):
+    """Modules that come and go while the process runs: code that it registers at run time."""
+
+    def refresh(self) -> bool:
+        """Notice what has come and gone; return whether anything has."""
+
+    def find(self, pc: int) -> Module | None:
+        """Return the module with the code at an address."""
+
+    def is_used(self) -> bool:
+        """Return whether there are any modules."""
+
+    def name(self, pc: int) -> str:
+        """Return what the code at an address was registered as; empty where it was not, or has no name."""
+
+    def describe(self) -> list[str]:
+        """Return the lines of ``sframe status`` about these modules."""
+
+
 class Modules:
     """The modules of one process at one time; make a new one when they change.
 
@@ -153,14 +209,17 @@ class Modules:
         modules: Iterable[Module],
         report: Callable[[str], None] | None = None,
         discover: Callable[[], Iterable[Module]] | None = None,
-        run_time: RunTimeCode | None = None,
+        run_time: ModuleSource | None = None,
     ) -> None:
         self.arch = arch
         self.run_time = run_time
         if run_time is not None:
             run_time.refresh()
-        self.answers = _Answers(self._answer)
+        self.answers = _Cache(self._answer)
         """Lookup address to answer, filled as it is asked: ``answers[pc]``."""
+        self.cfi_rules = _Cache(self._cfi_rule)
+        """Lookup address to what :meth:`cfi_rule` says of it, likewise."""
+        self._agreements: dict[int, tuple[UnwindRule, bool]] = {}
         self._report = report
         self._reported: set[Module | str] = set()
         self._discover = discover
@@ -171,22 +230,16 @@ class Modules:
 
     def _take(self, modules: tuple[Module, ...]) -> None:
         self.modules = modules
-        self._ranges = sorted(
-            ((start, end, module) for module in modules for start, end in module.ranges),
-            key=lambda entry: entry[0],
-        )
-        self._starts = [start for start, _, _ in self._ranges]
+        self._ranges = RangeMap((start, end, module) for module in modules for start, end in module.ranges)
 
     def find(self, pc: int) -> Module | None:
         """Return the module whose code contains the address."""
         module = self.run_time.find(pc) if self.run_time is not None else None
         if module is not None:
             return module
-        at = bisect_right(self._starts, pc) - 1
-        if at >= 0:
-            _, end, module = self._ranges[at]
-            if pc < end:
-                return module
+        module = self._ranges.get(pc)
+        if module is not None:
+            return module
         if not self._may_discover or self._discover is None:
             return None
         self._may_discover = False
@@ -199,30 +252,61 @@ class Modules:
             if not self._overlaps(module)
         }
         self._take((*self._given, *self._found.values()))
-        self.answers.clear()
+        self._forget()
         return self.find(pc)
+
+    def _forget(self) -> None:
+        """Drop what was found of addresses: they may be another module's now."""
+        self.answers.clear()
+        self.cfi_rules.clear()
+        self._agreements.clear()
 
     def _overlaps(self, module: Module) -> bool:
         """Return whether a module lies where a known one does: it is the same one, which may begin a little earlier."""
-        return any(
-            start < known_end and known_start < end
-            for start, end in module.ranges
-            for known_start, known_end, _ in self._ranges
-        )
+        return any(self._ranges.overlapping(start, end) for start, end in module.ranges)
 
     def look_again(self) -> None:
         """Look once more for modules that came or went: the process has run."""
         if self.run_time is not None and self.run_time.refresh():
-            self.answers.clear()
+            self._forget()
         if self._discover is not None and not self._may_discover:
             self._may_discover = True
             self._take(self._given)
-            self.answers.clear()
+            self._forget()
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether the module at an address has DWARF CFI for it."""
         module = self.find(pc)
         return module is not None and module.has_cfi(pc)
+
+    def cfi_rule(self, pc: int) -> UnwindRule | None:
+        """Return the rule that the module at an address has for it in DWARF CFI; see :meth:`Module.cfi_rule`."""
+        return self.cfi_rules[pc]
+
+    def cfi_match(self, pc: int) -> CfiMatch | None:
+        """Return what the module at an address has for it in DWARF CFI, ``None`` where it has nothing.
+
+        :raises SFrameError: the CFI cannot be read, or is more than a rule can express.
+        """
+        module = self.find(pc)
+        return None if module is None or module.cfi is None else module.cfi.match(pc)
+
+    def cfi_agrees(self, pc: int, rule: UnwindRule) -> bool:
+        """Return whether the CFI for an address gives the same CFA, return address and frame pointer as SFrame's rule.
+
+        :param rule: SFrame's, for this address.
+        """
+        known = self._agreements.get(pc)
+        if known is None or known[0] is not rule:
+            cfi_rule = self.cfi_rules[pc]
+            if len(self._agreements) >= _CACHE_LIMIT:
+                self._agreements.clear()
+            known = self._agreements[pc] = rule, cfi_rule is not None and agrees(rule, cfi_rule, self.arch)
+        return known[1]
+
+    def _cfi_rule(self, pc: int) -> UnwindRule | None:
+        module = self.find(pc)
+        return None if module is None else module.cfi_rule(pc)
 
     def _answer(self, pc: int) -> LookupResult:
         module = self.find(pc)
@@ -238,15 +322,15 @@ class Modules:
             return Unusable(error, module)
 
 
-class _Answers(dict[int, LookupResult]):
+class _Cache(dict[int, _Known]):
     """A dictionary that computes what it lacks: a pc asked for again costs one lookup of the interpreter's own."""
 
-    def __init__(self, compute: Callable[[int], LookupResult]) -> None:
+    def __init__(self, compute: Callable[[int], _Known]) -> None:
         super().__init__()
         self._compute = compute
 
-    def __missing__(self, pc: int) -> LookupResult:
+    def __missing__(self, pc: int) -> _Known:
         if len(self) >= _CACHE_LIMIT:
             self.clear()
-        answer = self[pc] = self._compute(pc)
-        return answer
+        known = self[pc] = self._compute(pc)
+        return known

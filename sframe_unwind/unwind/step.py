@@ -105,6 +105,8 @@ def check_outward(sp: int, cfa: int, caller_sp: int, innermost: bool) -> None:
 
 
 def _register(arch: Arch, number: int, read_register: ReadRegister | None) -> int:
+    if number < CFA:
+        raise StepError("a register's value cannot be restored")
     if read_register is None:
         raise StepError(
             f"{arch.register_name(number)} is wanted, whose value is known only in the innermost frame"

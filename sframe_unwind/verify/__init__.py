@@ -5,7 +5,7 @@ from __future__ import annotations
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
-from sframe_unwind.dwarf.file import DEBUG_FRAME, EH_FRAME, Cfi
+from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, FileCfi
 from sframe_unwind.elf.file import SECTION_NAME, PathLike, translated
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import symbols_of
@@ -34,17 +34,16 @@ def verify_elf(file: ELFFile, name: str) -> Verdict:
     """
     layout = Layout(file)
     sections = elf.load_from(file, layout=layout)
-    arch = next((section.arch for section in sections if section.arch), None)
-    if arch is None:
-        return Verdict(name, (), 0, (), _sizes(file, layout, sum(end - start for start, end in layout.code)))
     symbols = symbols_of(file, layout)
     with translated("DWARF CFI"):
-        cfi = Cfi(file, arch, layout)
+        arch = elf.arch_of(file)
+        cfi = FileCfi(file, arch, layout)
         if not cfi.ranges():
             raise FileError("no DWARF CFI to compare with")
         found = Comparison(sections, arch, cfi, symbols, layout)
     sizes = _sizes(file, layout, found.not_described)
-    return Verdict(name, found.functions, found.addresses_compared, tuple(found.disagreements), sizes)
+    problems = tuple(dict.fromkeys(map(str, cfi.problems)))
+    return Verdict(name, found.functions, found.addresses_compared, tuple(found.disagreements), sizes, problems)
 
 
 def _sizes(file: ELFFile, layout: Layout, not_described: int) -> Sizes:

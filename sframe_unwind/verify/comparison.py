@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Union
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.dwarf.cfi import CfiFunction
-from sframe_unwind.dwarf.file import Cfi
+from sframe_unwind.cfi.records import CfiFunction
+from sframe_unwind.elf.cfi import CfiProblem, FileCfi
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FormatError
@@ -16,16 +17,29 @@ from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.verify.reasons import reason
-from sframe_unwind.verify.rules import Pair, Pairs
+from sframe_unwind.verify.rules import CfiRules, Said, differences, words
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome
 
 Range = tuple[int, int]
 """Start and end address."""
 
+Rules = tuple[list[int], Sequence[Union[Said, None]]]
+"""Where each row begins, in bytes from the start of its function, and what it says, if anything."""
+
 _MIN_ROW_SIZE = 2
 """Bytes: a start address and the info byte."""
+_NEWEST = 3
+"""The version of SFrame in which an empty section is taken to be: it has words for the most."""
 _MAX_LAYERS = 8
 """How many descriptions of one byte of code are plausible: linkers fold functions that are the same."""
+
+
+class Compared(NamedTuple):
+    """What both say at one address."""
+
+    pc: int
+    sframe: UnwindRule
+    dwarf: Said
 
 
 class Comparison:
@@ -35,13 +49,13 @@ class Comparison:
     :raises FormatError: SFrame or CFI is malformed.
     """
 
-    def __init__(self, sections: list[Section], arch: Arch, cfi: Cfi, symbols: Symbols, layout: Layout) -> None:
+    def __init__(self, sections: list[Section], arch: Arch, cfi: FileCfi, symbols: Symbols, layout: Layout) -> None:
         self._arch = arch
         self._cfi = cfi
         self._symbols = symbols
         self._layout = layout
-        self._pairs = Pairs(cfi, arch)
-        self._version = max(part.header.version for section in sections for part in section.tables)
+        self._rules = CfiRules(arch)
+        self._version = max((part.header.version for section in sections for part in section.tables), default=_NEWEST)
         self.addresses_compared = 0
         self.disagreements: list[Disagreement] = []
         described = sorted(_described(sections), key=lambda function: function.start)
@@ -56,37 +70,52 @@ class Comparison:
 
     def _compare(self, function: table.Function) -> Function:
         key = function.start, function.end
-        compared: list[tuple[int, Pair]] = []
-        found = False
-        for described in self._cfi.functions(*key):
-            found = True
-            compared += [
-                (pc, self._pairs.pair(rule, described.row_at(pc), pc))
-                for pc, rule in self._changes(function, described)
-            ]
-        self.addresses_compared += len(compared)
+        differing: list[Compared] = []
+        found = self._cfi.functions(*key)
+        for described in found:
+            if isinstance(described, CfiProblem):
+                return self._function(key, Outcome.NOT_COMPARED, described.why)
+            try:
+                dwarf = self._rules.rows(described, *key)
+            except FormatError as error:
+                return self._function(key, Outcome.NOT_COMPARED, str(error))
+            differing += self._differing(function, described, dwarf)
         if not found:
             return self._function(key, Outcome.SFRAME_ONLY, "no CFI")
-        if not any(pair.differs for _, pair in compared):
+        if not differing:
             return self._function(key, Outcome.AGREES)
-        lines = tuple(Line(self._layout.spot(pc), *pair) for pc, pair in compared)
-        for (pc, pair), line in zip(compared, lines):
-            for what in pair.differs:
-                said, expected = getattr(pair.sframe, what), getattr(pair.dwarf, what)
-                self.disagreements.append(Disagreement(line.spot, self._name(pc), what, said, expected))
-        return self._function(key, Outcome.DISAGREES, lines=lines)
+        return self._function(key, Outcome.DISAGREES, lines=tuple(map(self._line, differing)))
 
-    def _changes(self, function: table.Function, described: CfiFunction) -> Iterator[tuple[int, UnwindRule]]:
-        """Yield each address at which what either says changes, with SFrame's rule, where both say something."""
+    def _differing(self, function: table.Function, described: CfiFunction, dwarf: Rules) -> list[Compared]:
+        """Return what both say at each address at which either changes, if they differ at one of them.
+
+        :param dwarf: the rows of ``described``.
+        """
         low, high = max(function.start, described.start), min(function.end, described.end)
-        starts, rules = _unrolled(function, low, high)
-        for pc in sorted({low, *starts} | self._cfi.changes(described, low, high)):
-            at = bisect_right(starts, pc) - 1
-            if low <= pc < high and at >= 0 and (rule := rules[at]) is not None:
-                yield pc, rule
+        sframe = _unrolled(function, low, high)
+        whole = function.start == described.start and function.end == described.end
+        if whole and sframe == dwarf:
+            self.addresses_compared += len(dwarf[0])
+            return []
+        compared = list(_at_changes(sframe, dwarf, function.start, described.start, low, high))
+        self.addresses_compared += len(compared)
+        differ = any(rule != said and differences(rule, said, self._arch) for _, rule, said in compared)
+        return compared if differ else []
+
+    def _line(self, compared: Compared) -> Line:
+        pc, rule, said = compared
+        where = self._layout.spot(pc)
+        line = Line(where, words(rule, self._arch), words(said, self._arch), differences(rule, said, self._arch))
+        for what in line.differs:
+            texts = getattr(line.sframe, what), getattr(line.dwarf, what)
+            self.disagreements.append(Disagreement(where, self._name(pc), what, *texts))
+        return line
 
     def _dwarf_only(self, key: Range) -> Function:
-        why = reason(self._cfi, next(self._cfi.functions(*key)), self._arch, self._version)
+        described = self._cfi.functions(*key)[0]
+        if isinstance(described, CfiProblem):
+            return self._function(key, Outcome.NOT_COMPARED, described.why)
+        why = reason(described, self._arch, self._version)
         return self._function(key, Outcome.NOT_EXPRESSIBLE if why else Outcome.DWARF_ONLY, why)
 
     def _function(self, key: Range, outcome: Outcome, why: str = "", lines: tuple[Line, ...] = ()) -> Function:
@@ -129,18 +158,39 @@ def _described(sections: Iterable[Section]) -> Iterator[table.Function]:
                 yield function
 
 
-def _unrolled(function: table.Function, low: int, high: int) -> tuple[list[int], list[UnwindRule | None]]:
-    """Return the addresses and rules of a function's rows, for a mask function those of each block in a range."""
+def _unrolled(function: table.Function, low: int, high: int) -> Rules:
+    """Return offsets and rules of a function's rows, for a mask function those of each block in a range.
+
+    ``None`` stands for the rule of what precedes a block's first row.
+    """
     starts, rules = function.table.rows(function)
     if function.fde.pc_type is not PcType.MASK:
-        return [function.start + start for start in starts], list(rules)
+        return starts, rules
     size = function.fde.repetition_size
-    first = low - (low - function.start) % size
+    low, high = low - function.start, high - function.start
     rows: list[tuple[int, UnwindRule | None]] = list(zip(starts, rules))
     if starts[0]:
         rows.insert(0, (0, None))
-    unrolled = [(block + start, rule) for block in range(first, high, size) for start, rule in rows]
+    unrolled = [(block + start, rule) for block in range(low - low % size, high, size) for start, rule in rows]
     return [start for start, _ in unrolled], [rule for _, rule in unrolled]
+
+
+def _at_changes(sframe: Rules, dwarf: Rules, start: int, dwarf_start: int, low: int, high: int) -> Iterator[Compared]:
+    """Yield each address in a range at which what either says changes, with what both say, if both do.
+
+    :param start: address that the offsets of SFrame's rows count from; ``dwarf_start``: those of DWARF's.
+    """
+    changes = {low, *(start + offset for offset in sframe[0]), *(dwarf_start + offset for offset in dwarf[0])}
+    for pc in sorted(changes):
+        if low <= pc < high:
+            rule, said = _rule_at(sframe, pc - start), _rule_at(dwarf, pc - dwarf_start)
+            if isinstance(rule, UnwindRule) and said is not None:
+                yield Compared(pc, rule, said)
+
+
+def _rule_at(rows: Rules, offset: int) -> Said | None:
+    at = bisect_right(rows[0], offset) - 1
+    return rows[1][at] if at >= 0 else None
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:

@@ -18,6 +18,8 @@ class Outcome(str, Enum):
     DWARF_ONLY = "DWARF only"
     NOT_EXPRESSIBLE = "not expressible"
     """DWARF only, and its CFI says why: SFrame has no words for it."""
+    NOT_COMPARED = "not compared"
+    """Its CFI cannot be decoded."""
 
 
 class Words(NamedTuple):
@@ -97,6 +99,8 @@ class Verdict(NamedTuple):
     addresses_compared: int
     disagreements: tuple[Disagreement, ...]
     sizes: Sizes
+    problems: tuple[str, ...] = ()
+    """What is wrong with CFI of which not even the function can be told."""
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many functions came out so."""
@@ -117,11 +121,26 @@ class Verdict(NamedTuple):
         """How many functions DWARF alone describes, whether or not it is known why."""
         return self.count(Outcome.DWARF_ONLY, Outcome.NOT_EXPRESSIBLE)
 
+    @property
+    def not_compared(self) -> int:
+        """How many functions have CFI that cannot be decoded."""
+        return self.count(Outcome.NOT_COMPARED)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all that could be compared was compared, and is the same."""
+        return not (self.disagreements or self.not_compared or self.problems)
+
     def to_json(self) -> dict[str, Any]:
         """Return the file as ``verify --json`` has it."""
         return {
             "file": self.file,
-            "functions": {"both": self.both, "sframe_only": self.sframe_only, "dwarf_only": self.dwarf_only},
+            "functions": {
+                "both": self.both,
+                "sframe_only": self.sframe_only,
+                "dwarf_only": self.dwarf_only,
+                "not_compared": self.not_compared,
+            },
             "addresses_compared": self.addresses_compared,
             "disagreements": [disagreement.to_json() for disagreement in self.disagreements],
         }
@@ -129,9 +148,10 @@ class Verdict(NamedTuple):
     def lines(self) -> Iterator[str]:
         """Yield the file as ``verify`` prints it."""
         count = len(self.disagreements)
+        not_compared = f", {self.not_compared} not compared" if self.not_compared else ""
         yield (
             f"{self.file}: {self.both} functions in both, {self.sframe_only} in SFrame only,"
-            f" {self.dwarf_only} in DWARF only; {self.addresses_compared} addresses compared,"
+            f" {self.dwarf_only} in DWARF only{not_compared}; {self.addresses_compared} addresses compared,"
             f" {count or 'no'} disagreement{'' if count == 1 else 's'}"
         )
         for difference in self.disagreements:
@@ -143,6 +163,11 @@ class Verdict(NamedTuple):
         for function in self.functions:
             if function.outcome in (Outcome.DWARF_ONLY, Outcome.NOT_EXPRESSIBLE):
                 yield _one_sided("DWARF only", function)
+        for function in self.functions:
+            if function.outcome is Outcome.NOT_COMPARED:
+                yield _one_sided("not compared", function)
+        for problem in self.problems:
+            yield f"  CFI that cannot be read: {problem}"
 
 
 def _one_sided(title: str, function: Function) -> str:

@@ -10,6 +10,7 @@ import pytest
 from sframe_unwind import elf
 from sframe_unwind.arch.s390x import ARCH, SP_FROM_CFA
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match
 from tests.abis.debuggers import DEBUGGERS, debugger, described
 from tests.abis.rewrite import rewritten_copy
 from tests.expectations import STOPS
@@ -56,7 +57,7 @@ def test_leaf_has_its_registers_in_registers(variant: str, version: int, tmp_pat
     assert {table.header.version for table in section.tables} == {version}
     inside = read_symbols(toolchain(ARCH.name, 3), original)["sample_in_leaf"].address
     match = section.lookup(inside)
-    assert match is not None
+    assert isinstance(match, Match)
     rule = match.rule
     assert rule.cfa == (ARCH.sp, 160, False)
     for place in (rule.ra, rule.fp):

@@ -126,7 +126,8 @@ def test_item_17_left_over_words_reject_the_row(abi: AbiNumber, row: str, messag
 
 
 def test_amd64_needs_the_fixed_offset() -> None:
-    with pytest.raises(FormatError, match=r"without a fixed return address offset, expected -8 \(section offset 0x6\)"):
+    message = r"without a fixed return address offset, expected -8 \(\.sframe offset 0x6\)"
+    with pytest.raises(FormatError, match=message):
         rule(AMD64, "03 08", ra=0)
 
 

@@ -172,7 +172,7 @@ def test_bytes_behind_the_last_table(tmp_path: Path, capsys: pytest.CaptureFixtu
     _, decoded, complaints = dumped(capsys, file, 2)
     assert len(decoded["sections"][0]["functions"]) == 1
     assert complaints == [
-        f"sframe-unwind: {file}: 4 bytes behind the last table are no SFrame header (section offset {len(whole):#x})"
+        f"sframe-unwind: {file}: 4 bytes behind the last table are no SFrame header (.sframe offset {len(whole):#x})"
     ]
 
 
@@ -205,7 +205,7 @@ def test_malformed_functions_do_not_hide_the_others(tmp_path: Path, capsys: pyte
         ],
     ):
         assert complaint.startswith(f"sframe-unwind: {file}: {said}")
-        assert "(section offset 0x" in complaint
+        assert "(.sframe offset 0x" in complaint
 
 
 def test_rows_claimed_again_and_again_do_not_grow_the_dump(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +229,7 @@ def test_unknown_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         printed = capsys.readouterr()
         assert printed.out == ""
         assert printed.err.startswith(f"sframe-unwind: {file}: {said}")
-        assert printed.err.endswith(f"(section offset {at:#x})\n")
+        assert printed.err.endswith(f"(.sframe offset {at:#x})\n")
 
 
 def test_machine_of_another_abi(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

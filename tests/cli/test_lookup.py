@@ -73,11 +73,11 @@ def test_ways_to_say_an_address(small: Path, capsys: pytest.CaptureFixture[str],
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("0x1000", "(no symbol): not covered: no SFrame function contains it"),
-        ("0x1040", "(no symbol): not covered: no SFrame function contains it"),
-        ("0xffffffffffffffffff", "(no symbol): not covered: no SFrame function contains it"),
-        ("0x1051", "not covered: before the first row"),
-        ("0x1061", "not covered: the function has no rows"),
+        ("0x1000", "(no symbol): not covered: no SFrame function contains the address"),
+        ("0x1040", "(no symbol): not covered: no SFrame function contains the address"),
+        ("0xffffffffffffffffff", "(no symbol): not covered: no SFrame function contains the address"),
+        ("0x1051", "not covered: the address lies before the first row of the function at 0x1050"),
+        ("0x1061", "not covered: SFrame lists the signal trampoline at 0x1060 without rows"),
     ],
 )
 def test_not_covered(small: Path, capsys: pytest.CaptureFixture[str], address: str, said: str) -> None:

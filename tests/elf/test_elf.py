@@ -12,6 +12,7 @@ from sframe_unwind import elf
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.sframe.encode import describe
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Miss
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS
@@ -100,10 +101,10 @@ def test_read_at_once_or_in_pieces(lazy: bool) -> None:
 @pytest.mark.parametrize(
     ("abi", "number", "message"),
     [
-        ("amd64", 2, "SFrame ABI 2 (aarch64) in a little-endian file for EM_X86_64 (section offset 0x4)"),
-        ("aarch64", 3, "SFrame ABI 3 (amd64) in a little-endian file for EM_AARCH64 (section offset 0x4)"),
-        ("aarch64_be", 4, "SFrame ABI 4 (s390x) in a big-endian file for EM_AARCH64 (section offset 0x4)"),
-        ("s390x", 1, "SFrame ABI 1 (aarch64_be) in a big-endian file for EM_S390 (section offset 0x4)"),
+        ("amd64", 2, "SFrame ABI 2 (aarch64) in a little-endian file for EM_X86_64 (.sframe offset 0x4)"),
+        ("aarch64", 3, "SFrame ABI 3 (amd64) in a little-endian file for EM_AARCH64 (.sframe offset 0x4)"),
+        ("aarch64_be", 4, "SFrame ABI 4 (s390x) in a big-endian file for EM_AARCH64 (.sframe offset 0x4)"),
+        ("s390x", 1, "SFrame ABI 1 (aarch64_be) in a big-endian file for EM_S390 (.sframe offset 0x4)"),
     ],
 )
 def test_item_06_abi_against_the_machine(abi: str, number: int, message: str, tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_item_01_an_empty_section_in_a_file(tmp_path: Path) -> None:
     run(tools_for("amd64", 3) / "as", "-o", result, source)
     section = load(result)
     assert section.tables == []
-    assert section.lookup(0) is None
+    assert isinstance(section.lookup(0), Miss)
 
 
 def test_no_file(tmp_path: Path) -> None:

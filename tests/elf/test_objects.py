@@ -11,6 +11,7 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe.constants import AbiNumber, Flag
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind_rule import UnwindRule
 from tests.elf.objects import NAMES, ONE, TWO, compile_object, link, run, tools_for
 from tests.samples.catalogue import ABIS
@@ -92,7 +93,7 @@ def test_item_04_output_of_ld_r_with_misplaced_relocations(abi: str, version: in
     The relocations overwrite rows, so nothing in the section can be trusted.
     """
     made = Objects(abi, version, tmp_path)
-    with pytest.raises(FormatError, match=r"relocation that is not for the start field .*\(section offset 0x"):
+    with pytest.raises(FormatError, match=r"relocation that is not for the start field .*\(\.sframe offset 0x"):
         elf.load(made.link("whole.o", "-r"))
 
 
@@ -123,7 +124,7 @@ def test_item_03_concatenated_by_a_linker_that_does_not_know_sframe(abi: str, ve
     symbols = read_symbols(made.tools, program)
     for name in NAMES:
         match = section.lookup(symbols[name].address + symbols[name].size - 1)
-        assert match is not None
+        assert isinstance(match, Match)
         assert match.function.start == symbols[name].address
 
 

@@ -11,7 +11,7 @@ from sframe_unwind.errors import FormatError, MemoryReadError, StepError
 from sframe_unwind.report import dump
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.sframe.table import Function
+from sframe_unwind.sframe.table import Function, Miss
 from sframe_unwind.unwind.modules import Module, Modules
 from sframe_unwind.unwind.walk import MAX_FRAMES, Registers, Walk
 from tests.fuzz.seeds import Seed
@@ -78,7 +78,7 @@ def _look_up(section: Section, function: Function, seen: Counter[str]) -> None:
         except FormatError:
             seen["lookups refused"] += 1
             continue
-        if match is None:
+        if isinstance(match, Miss):
             continue
         seen["lookups answered"] += 1
         found = match.function

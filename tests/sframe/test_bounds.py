@@ -18,6 +18,7 @@ from sframe_unwind.sframe.constants import AbiNumber
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
 from sframe_unwind.sframe.header import SIZE
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match
 from tests.samples.build import build
 
 ADDRESS, CODE = 0x10_0000, 0x100_0000
@@ -60,7 +61,7 @@ def test_a_lookup_fetches_what_a_binary_search_does(count: int) -> None:
     section = fetched.open()
     before = sum(fetched.pieces.values())
     match = section.lookup(CODE + 32 * (count // 3) + 5)
-    assert match is not None
+    assert isinstance(match, Match)
     assert match.rule.cfa is not None
     assert match.rule.cfa.offset == 16
     # An entry of each step, and at the end the function's own, its attributes and rows.

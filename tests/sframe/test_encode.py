@@ -20,6 +20,7 @@ from sframe_unwind.sframe.encode import (
     without_layout,
 )
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match
 
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
 S390X = AbiNumber.S390X_ENDIAN_BIG
@@ -103,7 +104,7 @@ def test_rows_before_functions() -> None:
     spec = table(FUNCTION, fre_offset=0, fde_offset=3)
     section = opened(spec)
     assert section.tables[0].header.fres_start < section.tables[0].header.fdes_start
-    assert section.lookup(0x1000) is not None
+    assert isinstance(section.lookup(0x1000), Match)
 
 
 def test_without_layout_a_changed_function_finds_its_place() -> None:
@@ -264,7 +265,7 @@ def test_item_22_the_most_rows_that_a_function_can_have(version: int) -> None:
     rows = tuple(RowSpec(4 * i, 3, (8,)) for i in range(number))
     section = opened(table(FUNCTION._replace(size=4 * number, rows=rows), version=version))
     match = section.lookup(0x1000 + 4 * number - 1)
-    assert match is not None
+    assert isinstance(match, Match)
     assert match.row_start == 4 * (number - 1)
 
 

@@ -13,6 +13,7 @@ from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType
 from sframe_unwind.sframe.encode import SectionSpec, TableSpec, encode, usual_table
 from sframe_unwind.sframe.encode_rule import function, row
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
 from tests.sframe.strategies import KINDS, default_rules, flexible_rules
 
@@ -28,7 +29,7 @@ def decoded(table: TableSpec, rule: UnwindRule, fde_type: FdeType) -> UnwindRule
     made = function(table, 0x1000, 16, [])._replace(rows=(row(table, 0, rule, fde_type),), fde_type=fde_type)
     section = Section(encode(SectionSpec(ADDRESS, (table._replace(functions=(made,)),))), ADDRESS)
     match = section.lookup(0x1000)
-    assert match is not None
+    assert isinstance(match, Match)
     return match.rule
 
 

@@ -145,8 +145,8 @@ def test_bit_7_marks_a_signal_frame_in_version_3_only() -> None:
 @pytest.mark.parametrize(
     ("version", "entries", "rows", "message"),
     [
-        (2, bytes(16) + literal("10 00 00 00"), b"", "FDE 0: repetition size 0 in a mask FDE (section offset 0x1c)"),
-        (3, bytes(16), literal("00 00 10 00 00"), "FDE 0: repetition size 0 in a mask FDE (section offset 0x1c)"),
+        (2, bytes(16) + literal("10 00 00 00"), b"", "FDE 0: repetition size 0 in a mask FDE (.sframe offset 0x1c)"),
+        (3, bytes(16), literal("00 00 10 00 00"), "FDE 0: repetition size 0 in a mask FDE (.sframe offset 0x1c)"),
     ],
 )
 def test_item_11_repetition_size_0_is_rejected(version: int, entries: bytes, rows: bytes, message: str) -> None:
@@ -158,11 +158,11 @@ def test_item_11_repetition_size_0_is_rejected(version: int, entries: bytes, row
 @pytest.mark.parametrize(
     ("version", "entries", "rows", "message"),
     [
-        (1, bytes(16) + literal("03"), b"", "FDE 0: unknown FRE type 3, expected 0 to 2 (section offset 0x2c)"),
-        (2, bytes(16) + b"\x0f\0\0\0", b"", "FDE 0: unknown FRE type 15, expected 0 to 2 (section offset 0x2c)"),
-        (3, bytes(16), literal("00 00 04 00 00"), "FDE 0: unknown FRE type 4, expected 0 to 2 (section offset 0x2e)"),
-        (3, bytes(16), literal("00 00 00 02 00"), "FDE 0: unknown FDE type 2, expected 0 or 1 (section offset 0x2f)"),
-        (3, bytes(16), literal("00 00 00 1f 00"), "FDE 0: unknown FDE type 31, expected 0 or 1 (section offset 0x2f)"),
+        (1, bytes(16) + literal("03"), b"", "FDE 0: unknown FRE type 3, expected 0 to 2 (.sframe offset 0x2c)"),
+        (2, bytes(16) + b"\x0f\0\0\0", b"", "FDE 0: unknown FRE type 15, expected 0 to 2 (.sframe offset 0x2c)"),
+        (3, bytes(16), literal("00 00 04 00 00"), "FDE 0: unknown FRE type 4, expected 0 to 2 (.sframe offset 0x2e)"),
+        (3, bytes(16), literal("00 00 00 02 00"), "FDE 0: unknown FDE type 2, expected 0 or 1 (.sframe offset 0x2f)"),
+        (3, bytes(16), literal("00 00 00 1f 00"), "FDE 0: unknown FDE type 31, expected 0 or 1 (.sframe offset 0x2f)"),
     ],
 )
 def test_item_06_unknown_types_are_named(version: int, entries: bytes, rows: bytes, message: str) -> None:
@@ -176,19 +176,19 @@ def test_item_06_unknown_types_are_named(version: int, entries: bytes, rows: byt
     [
         (
             1, bytes(8) + literal("04 00 00 00 01 00 00 00 00"), bytes(4),
-            "FDE 0: first row at 0x4 is outside the FRE sub-section of 0x4 bytes (section offset 0x24)",
+            "FDE 0: first row at 0x4 is outside the FRE sub-section of 0x4 bytes (.sframe offset 0x24)",
         ),
         (
             2, bytes(8) + literal("ff ff ff ff 01 00 00 00 00 00 00 00"), bytes(4),
-            "FDE 0: first row at 0xffffffff is outside the FRE sub-section of 0x4 bytes (section offset 0x24)",
+            "FDE 0: first row at 0xffffffff is outside the FRE sub-section of 0x4 bytes (.sframe offset 0x24)",
         ),
         (
             3, bytes(12) + literal("01 00 00 00"), bytes(5),
-            "FDE 0: attribute record at 0x1 is outside the FRE sub-section of 0x5 bytes (section offset 0x28)",
+            "FDE 0: attribute record at 0x1 is outside the FRE sub-section of 0x5 bytes (.sframe offset 0x28)",
         ),
         (
             3, bytes(12) + literal("ff ff ff ff"), bytes(5),
-            "FDE 0: attribute record at 0xffffffff is outside the FRE sub-section of 0x5 bytes (section offset 0x28)",
+            "FDE 0: attribute record at 0xffffffff is outside the FRE sub-section of 0x5 bytes (.sframe offset 0x28)",
         ),
     ],
 )
@@ -207,4 +207,4 @@ def test_an_entry_beyond_the_data() -> None:
     content, head = section(2, "little", bytes(20), b"")
     with pytest.raises(FormatError) as caught:
         fde.decode(content[:-1], 0, head, 0)
-    assert str(caught.value) == "FDE 0 needs 20 bytes, the section has 19 left (section offset 0x1c)"
+    assert str(caught.value) == "FDE 0 needs 20 bytes, the section has 19 left (.sframe offset 0x1c)"

@@ -101,12 +101,12 @@ def test_equal_starts_are_no_disorder() -> None:
 @pytest.mark.parametrize(
     ("content", "count", "message"),
     [
-        (literal("00 60"), 1, "row 0: info byte 0x60 has the invalid word size 3 (section offset 0x3)"),
-        (literal("00 00  04 ff"), 2, "row 1: info byte 0xff has the invalid word size 3 (section offset 0x5)"),
-        (literal("00 03"), 1, "row 0: data words end beyond the FRE sub-section's end (section offset 0x2)"),
-        (literal("00 03 08  01"), 2, "row 1 of 2 starts beyond the FRE sub-section's end (section offset 0x5)"),
-        (literal("00 03 08"), 2, "row 1 of 2 starts beyond the FRE sub-section's end (section offset 0x5)"),
-        (literal("08 00  07 00"), 2, "row 1 starts at 0x7, before its predecessor (section offset 0x4)"),
+        (literal("00 60"), 1, "row 0: info byte 0x60 has the invalid word size 3 (.sframe offset 0x3)"),
+        (literal("00 00  04 ff"), 2, "row 1: info byte 0xff has the invalid word size 3 (.sframe offset 0x5)"),
+        (literal("00 03"), 1, "row 0: data words end beyond the FRE sub-section's end (.sframe offset 0x2)"),
+        (literal("00 03 08  01"), 2, "row 1 of 2 starts beyond the FRE sub-section's end (.sframe offset 0x5)"),
+        (literal("00 03 08"), 2, "row 1 of 2 starts beyond the FRE sub-section's end (.sframe offset 0x5)"),
+        (literal("08 00  07 00"), 2, "row 1 starts at 0x7, before its predecessor (.sframe offset 0x4)"),
     ],
 )
 def test_malformed_rows(content: bytes, count: int, message: str) -> None:
@@ -127,5 +127,5 @@ def test_item_07_a_huge_number_of_rows_ends_at_the_end_of_the_bytes() -> None:
 
 def test_rows_beyond_the_data() -> None:
     """The limit comes from the header, which is checked; memory that ends sooner must not be a crash."""
-    with pytest.raises(FormatError, match=r"row 1 of 2 lies beyond the section's end \(section offset 0x2\)"):
+    with pytest.raises(FormatError, match=r"row 1 of 2 lies beyond the section's end \(\.sframe offset 0x2\)"):
         fre.decode(bytes(2), 0, 10, 2, 1, "little", Verbatim())

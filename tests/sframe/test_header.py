@@ -98,13 +98,13 @@ def patched(content: bytes, offset: int, value: int) -> bytes:
 @pytest.mark.parametrize(
     ("content", "offset", "value", "message"),
     [
-        (AMD64_V1, 2, 0, "unknown SFrame version 0, expected 1, 2 or 3 (section offset 0x2)"),
-        (AMD64_V1, 2, 4, "unknown SFrame version 4, expected 1, 2 or 3 (section offset 0x2)"),
-        (AMD64_V1, 3, 0x05, "unknown flag bits 0x4 in flags 0x5 of version 1 (section offset 0x3)"),
-        (S390X_V2, 3, 0x88, "unknown flag bits 0x88 in flags 0x88 of version 2 (section offset 0x3)"),
-        (AARCH64_V3, 3, 0x02, "unknown flag bits 0x2 in flags 0x2 of version 3 (section offset 0x3)"),
-        (AMD64_V1, 4, 0, "unknown ABI 0, expected 1 to 4 (section offset 0x4)"),
-        (AMD64_V1, 4, 5, "unknown ABI 5, expected 1 to 4 (section offset 0x4)"),
+        (AMD64_V1, 2, 0, "unknown SFrame version 0, expected 1, 2 or 3 (.sframe offset 0x2)"),
+        (AMD64_V1, 2, 4, "unknown SFrame version 4, expected 1, 2 or 3 (.sframe offset 0x2)"),
+        (AMD64_V1, 3, 0x05, "unknown flag bits 0x4 in flags 0x5 of version 1 (.sframe offset 0x3)"),
+        (S390X_V2, 3, 0x88, "unknown flag bits 0x88 in flags 0x88 of version 2 (.sframe offset 0x3)"),
+        (AARCH64_V3, 3, 0x02, "unknown flag bits 0x2 in flags 0x2 of version 3 (.sframe offset 0x3)"),
+        (AMD64_V1, 4, 0, "unknown ABI 0, expected 1 to 4 (.sframe offset 0x4)"),
+        (AMD64_V1, 4, 5, "unknown ABI 5, expected 1 to 4 (.sframe offset 0x4)"),
     ],
 )
 def test_item_06_what_is_not_known_is_named(content: bytes, offset: int, value: int, message: str) -> None:
@@ -117,10 +117,10 @@ def test_item_06_what_is_not_known_is_named(content: bytes, offset: int, value: 
 @pytest.mark.parametrize(
     ("content", "abi", "message"),
     [
-        (AMD64_V1, 1, "ABI 1 (AARCH64_ENDIAN_BIG) in little-endian data (section offset 0x4)"),
-        (AMD64_V1, 4, "ABI 4 (S390X_ENDIAN_BIG) in little-endian data (section offset 0x4)"),
-        (S390X_V2, 2, "ABI 2 (AARCH64_ENDIAN_LITTLE) in big-endian data (section offset 0x4)"),
-        (S390X_V2, 3, "ABI 3 (AMD64_ENDIAN_LITTLE) in big-endian data (section offset 0x4)"),
+        (AMD64_V1, 1, "ABI 1 (AARCH64_ENDIAN_BIG) in little-endian data (.sframe offset 0x4)"),
+        (AMD64_V1, 4, "ABI 4 (S390X_ENDIAN_BIG) in little-endian data (.sframe offset 0x4)"),
+        (S390X_V2, 2, "ABI 2 (AARCH64_ENDIAN_LITTLE) in big-endian data (.sframe offset 0x4)"),
+        (S390X_V2, 3, "ABI 3 (AMD64_ENDIAN_LITTLE) in big-endian data (.sframe offset 0x4)"),
     ],
 )
 def test_item_06_abi_against_byte_order(content: bytes, abi: int, message: str) -> None:
@@ -133,14 +133,14 @@ def test_item_06_abi_against_byte_order(content: bytes, abi: int, message: str) 
 def test_a_short_header_says_how_much_is_left(size: int) -> None:
     with pytest.raises(FormatError) as caught:
         header.decode(b"12" + AMD64_V1[:size], 2)
-    expected = f"SFrame header needs 28 bytes, the section has {size} left (section offset 0x2)"
+    expected = f"SFrame header needs 28 bytes, the section has {size} left (.sframe offset 0x2)"
     assert str(caught.value) == expected
 
 
 def test_wrong_magic_number() -> None:
     with pytest.raises(FormatError) as caught:
         header.decode(b"ABC" + b"\x7fELF" + bytes(40), 3)
-    expected = "no SFrame header: expected magic number 0xdee2, found bytes 7f45 (section offset 0x3)"
+    expected = "no SFrame header: expected magic number 0xdee2, found bytes 7f45 (.sframe offset 0x3)"
     assert str(caught.value) == expected
 
 
@@ -160,7 +160,7 @@ def test_item_07_tables_outside_the_section(changed: str, what: str, field: int)
     fields: dict[str, Any] = {name: int(value, 0)}
     with pytest.raises(FormatError) as caught:
         header.check_extent(EXPECTED[AMD64_V1]._replace(**fields), 78)
-    assert str(caught.value) == f"{what}, beyond the section's end at 0x4e (section offset {field:#x})"
+    assert str(caught.value) == f"{what}, beyond the section's end at 0x4e (.sframe offset {field:#x})"
 
 
 def test_item_07_tables_that_just_fit() -> None:

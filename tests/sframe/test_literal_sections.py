@@ -7,6 +7,7 @@ import pytest
 from sframe_unwind.sframe.constants import AbiNumber, FdeType, Flag, PauthKey, PcType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, TableSpec, describe, encode
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind_rule import OUTERMOST, RegisterRule, UnwindRule, saved_at_cfa
 from tests.sframe.literal import literal
 
@@ -183,4 +184,4 @@ def test_item_09_lookup(name: str) -> None:
     section = Section(content, ADDRESS)
     for pc, expected in answers.items():
         match = section.lookup(pc)
-        assert (match and match.rule) == expected, hex(pc)
+        assert (match.rule if isinstance(match, Match) else None) == expected, hex(pc)

@@ -7,6 +7,7 @@ import pytest
 from sframe_unwind.sframe.constants import AbiNumber, Flag, PcType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind_rule import OUTERMOST
 
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
@@ -27,7 +28,7 @@ def opened(*functions: FunctionSpec, version: int = 2, flags: Flag | None = None
 
 def cfa_offset(section: Section, pc: int) -> int | None:
     match = section.lookup(pc)
-    return None if match is None or match.rule.cfa is None else match.rule.cfa.offset
+    return None if isinstance(match, Miss) or match.rule.cfa is None else match.rule.cfa.offset
 
 
 @pytest.mark.parametrize("flags", [Flag.FDE_SORTED, Flag(0)])
@@ -63,7 +64,7 @@ def test_item_04_a_wrong_claim_of_order_is_found_out() -> None:
 def test_item_04_behind_a_wrong_claim_of_order_no_function_contains_what_it_does_not() -> None:
     """The search goes back over the function of no size, to one that should start before the address, but does not."""
     section = opened(FunctionSpec(0x1030, 16, (cfa(8),)), FunctionSpec(0x1010, 0), flags=Flag.FDE_SORTED)
-    assert section.lookup(0x1020) is None
+    assert isinstance(section.lookup(0x1020), Miss)
     assert cfa_offset(section, 0x1030) == 8
 
 
@@ -98,8 +99,8 @@ def test_item_10_functions_of_no_size_contain_nothing_and_hide_nothing(before: i
 
 def test_item_10_nothing_but_functions_of_no_size() -> None:
     section = opened(FunctionSpec(0x1000, 0, (cfa(8),)), FunctionSpec(0x1000, 0, ()))
-    assert section.lookup(0x1000) is None
-    assert section.lookup(0x1001) is None
+    assert isinstance(section.lookup(0x1000), Miss)
+    assert isinstance(section.lookup(0x1001), Miss)
 
 
 @pytest.mark.parametrize(("version", "repetition"), [(1, 16), (2, 16), (2, 24), (2, 1), (2, 255), (3, 16), (3, 5)])
@@ -111,10 +112,10 @@ def test_item_11_mask_rows_count_from_the_block(version: int, repetition: int) -
     for offset in range(3 * repetition):
         expected = 16 if middle and offset % repetition >= middle else 8
         match = section.lookup(start + offset)
-        assert match is not None
+        assert isinstance(match, Match)
         assert cfa_offset(section, start + offset) == expected
         assert match.row_start == (middle if expected == 16 else 0)
-    assert section.lookup(start + 3 * repetition) is None
+    assert isinstance(section.lookup(start + 3 * repetition), Miss)
 
 
 def test_item_11_no_row_covers_the_start_of_a_block() -> None:
@@ -138,7 +139,7 @@ def test_item_12_a_plt_is_a_first_entry_and_others() -> None:
 def test_item_13_a_function_without_rows(signal: bool) -> None:
     """There is no rule, but the function is found, and says whether it is a signal trampoline."""
     section = opened(FunctionSpec(0x1000, 16, (), signal=signal), version=3)
-    assert section.lookup(0x1008) is None
+    assert isinstance(section.lookup(0x1008), Miss)
     function = section.find(0x1008)
     assert function is not None
     assert function.fde.signal is signal
@@ -149,9 +150,9 @@ def test_item_14_a_row_without_words_ends_the_trace() -> None:
     """Which is an answer, other than no answer (item 22)."""
     section = opened(FunctionSpec(0x1000, 16, (RowSpec(0, 0),)))
     match = section.lookup(0x1000)
-    assert match is not None
+    assert isinstance(match, Match)
     assert match.rule is OUTERMOST
-    assert section.lookup(0x1010) is None
+    assert isinstance(section.lookup(0x1010), Miss)
 
 
 def test_item_15_a_call_may_be_a_functions_last_instruction() -> None:
@@ -173,7 +174,7 @@ def test_row_starts_of_every_size(size: int, starts: tuple[int, ...]) -> None:
     for number, start in enumerate(starts):
         assert cfa_offset(section, 0x1000 + start) == number
         match = section.lookup(0x1000 + start)
-        assert match is not None
+        assert isinstance(match, Match)
         assert match.row_start == start
 
 
@@ -190,5 +191,5 @@ def test_of_rows_that_start_at_the_same_place_the_last_holds() -> None:
 
 def test_item_22_what_the_producer_dropped_is_no_end_of_the_stack() -> None:
     section = opened(FunctionSpec(0x1000, 16, (cfa(8),)), FunctionSpec(0x1030, 16, (cfa(8),)))
-    assert section.lookup(0x1020) is None
+    assert isinstance(section.lookup(0x1020), Miss)
     assert section.find(0x1020) is None

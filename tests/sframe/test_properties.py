@@ -11,7 +11,7 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import LazyBytes
 from sframe_unwind.sframe.encode import SectionSpec, describe, encode, without_layout
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.sframe.table import Match
+from sframe_unwind.sframe.table import Match, Miss
 from tests.sframe.strategies import SECTION_ADDRESS, Made, raw_sections, sections
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,7 +24,7 @@ def decoded(spec: SectionSpec) -> Section:
 def lookup(section: Section, pc: int) -> Any:
     """What the section says of an address, in the form that `Made.lookup` gives."""
     match = section.lookup(pc)
-    return match and (match.function.start, match.row_start, match.rule)
+    return (match.function.start, match.row_start, match.rule) if isinstance(match, Match) else None
 
 
 @QUICK
@@ -91,7 +91,7 @@ def opened(content: bytes) -> Section | FormatError:
         return error
 
 
-def answer(section: Section, pc: int) -> Match | FormatError | None:
+def answer(section: Section, pc: int) -> Match | Miss | FormatError:
     """What the section says of an address, or why it cannot; anything else that is raised fails the test."""
     try:
         return section.lookup(pc)
@@ -117,7 +117,7 @@ def test_item_07_damaged_bytes_give_an_answer_or_a_documented_error(made: Made, 
         if isinstance(found, FormatError):
             assert found.what
         else:
-            assert found is None or found.function.start <= pc < found.function.end
+            assert found.function is None or found.function.start <= pc < found.function.end
 
 
 @settings(QUICK, max_examples=300)

@@ -10,6 +10,7 @@ from sframe_unwind import elf
 from sframe_unwind.sframe.encode import RowSpec, describe, encode
 from sframe_unwind.sframe.encode_rule import row
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match, Miss
 from tests.samples.build import build
 from tests.samples.catalogue import Build, all_builds
 from tools.binutils import ToolchainUnavailable
@@ -106,6 +107,6 @@ def test_item_12_a_real_plt(name: str, version: int) -> None:
             within = offset % function.repetition_size if function.pc_type else offset
             expected = [one.start for one in function.rows if one.start <= within]
             match = section.lookup(function.start + offset)
-            assert (match and match.row_start) == (expected[-1] if expected else None)
-            assert match is None or match.function.start == function.start
+            assert (match.row_start if isinstance(match, Match) else None) == (expected[-1] if expected else None)
+            assert isinstance(match, Miss) or match.function.start == function.start
     assert masks > 0

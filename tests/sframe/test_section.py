@@ -12,6 +12,7 @@ from sframe_unwind.memory import LazyBytes
 from sframe_unwind.sframe.constants import AbiNumber, Flag
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Match, Miss
 
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
 ADDRESS = 0x10000
@@ -36,7 +37,7 @@ def starts(section: Section) -> list[int]:
 def test_item_01_an_empty_section_is_no_data() -> None:
     section = Section(b"", ADDRESS)
     assert (section.tables, section.rest, section.arch, section.size) == ([], None, None, 0)
-    assert section.lookup(ADDRESS) is None
+    assert isinstance(section.lookup(ADDRESS), Miss)
     assert section.find(ADDRESS) is None
     assert section.covered() == 0
     assert starts(section) == []
@@ -49,7 +50,7 @@ def test_item_01_a_header_without_functions_covers_nothing(version: int, abi: Ab
     assert section.rest is None
     assert section.arch is not None
     assert len(section.tables[0]) == 0
-    assert section.lookup(ADDRESS) is None
+    assert isinstance(section.lookup(ADDRESS), Miss)
     assert section.covered() == 0
 
 
@@ -61,10 +62,10 @@ def test_item_03_every_concatenated_table_is_read(version: int) -> None:
     assert section.covered() == 48
     for start in (0x1000, 0x2000, 0x3000):
         match = section.lookup(start + 15)
-        assert match is not None
+        assert isinstance(match, Match)
         assert match.function.start == start
         assert section.find(start + 15) == match.function
-        assert section.lookup(start - 1) is None
+        assert isinstance(section.lookup(start - 1), Miss)
         assert section.find(start + 16) is None
 
 
@@ -80,8 +81,8 @@ def test_item_03_an_empty_table_among_others() -> None:
     tables = (usual_table(2, AMD64), usual_table(2, AMD64, [FunctionSpec(0x1000, 16, ROWS)]), usual_table(2, AMD64))
     section = Section(encode(SectionSpec(ADDRESS, tables)), ADDRESS)
     assert len(section.tables) == 3
-    assert section.lookup(0x1000) is not None
-    assert section.lookup(0xFFF) is None
+    assert isinstance(section.lookup(0x1000), Match)
+    assert isinstance(section.lookup(0xFFF), Miss)
 
 
 @pytest.mark.parametrize("empty", [0x1000, 0x1008, 0x100F])
@@ -113,7 +114,7 @@ def test_zeros_behind_the_last_table_are_padding(zeros: int) -> None:
 def test_item_03_other_bytes_behind_the_last_table_are_reported() -> None:
     content = one(0x1000)
     section = Section(content + b"\0\0what is this", ADDRESS)
-    expected = f"14 bytes behind the last table are no SFrame header (section offset {len(content):#x})"
+    expected = f"14 bytes behind the last table are no SFrame header (.sframe offset {len(content):#x})"
     assert str(section.rest) == expected
     assert starts(section) == [0x1000]
 
@@ -123,10 +124,10 @@ def test_item_03_a_malformed_second_header_is_reported_and_the_first_read() -> N
     second = content.index(b"\xe2\xde", 1)
     section = Section(content[: second + 2] + b"\x09" + content[second + 3 :], ADDRESS)
     message = f"{len(content) - second} bytes behind the last table: unknown SFrame version 9, expected 1, 2 or 3"
-    assert str(section.rest) == f"{message} (section offset {second + 2:#x})"
+    assert str(section.rest) == f"{message} (.sframe offset {second + 2:#x})"
     assert starts(section) == [0x1000]
-    assert section.lookup(0x1000) is not None
-    assert section.lookup(0x2000) is None
+    assert isinstance(section.lookup(0x1000), Match)
+    assert isinstance(section.lookup(0x2000), Miss)
 
 
 def test_item_03_a_truncated_second_table_is_reported() -> None:
@@ -154,7 +155,7 @@ def test_item_05_an_auxiliary_header(version: int, aux: bytes) -> None:
     section = Section(encode(SectionSpec(ADDRESS, (table, table))), ADDRESS)
     assert starts(section) == [0x1000, 0x1000]
     assert [table.aux_header for table in section.tables] == [aux, aux]
-    assert section.lookup(0x100F) is not None
+    assert isinstance(section.lookup(0x100F), Match)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_an_error_names_the_function_and_its_place() -> None:
     section = Section(bytes(content), ADDRESS)
     with pytest.raises(FormatError) as caught:
         section.lookup(0x1000)
-    expected = f"function at 0x1000: row 0: info byte 0x60 has the invalid word size 3 (section offset {row + 1:#x})"
+    expected = f"function at 0x1000: row 0: info byte 0x60 has the invalid word size 3 (.sframe offset {row + 1:#x})"
     assert str(caught.value) == expected
 
 
@@ -191,14 +192,25 @@ def test_an_error_in_one_function_leaves_the_others() -> None:
     section = Section(bytes(content), ADDRESS)
     with pytest.raises(FormatError):
         section.lookup(0x1000)
-    assert section.lookup(0x2000) is not None
+    assert isinstance(section.lookup(0x2000), Match)
 
 
 def test_item_07_a_row_that_means_nothing_names_its_function() -> None:
     table = usual_table(2, AMD64, [FunctionSpec(0x1000, 16, (RowSpec(0, 7, (8, 8, 8)),))])
     section = Section(encode(SectionSpec(ADDRESS, (table,))), ADDRESS)
-    with pytest.raises(FormatError, match=r"function at 0x1000: AMD64 row with 3 data words.*\(section offset 0x30\)"):
+    with pytest.raises(FormatError, match=r"function at 0x1000: AMD64 row with 3 data words.*\(\.sframe offset 0x30\)"):
         section.lookup(0x1000)
+
+
+def test_an_error_in_the_second_header_names_its_own_offset() -> None:
+    rows = (RowSpec(0, 3, (8,)),)
+    first = usual_table(2, AMD64, [FunctionSpec(0x1000, 16, rows)])
+    second = usual_table(2, AMD64, [FunctionSpec(0x2000, 16, rows)])._replace(fixed_ra_offset=0)
+    section = Section(encode(SectionSpec(ADDRESS, (first, second))), ADDRESS)
+    field = section.tables[1].offset + 6
+    assert field > 6
+    with pytest.raises(FormatError, match=rf"without a fixed return address offset.*\(\.sframe offset {field:#x}\)"):
+        section.lookup(0x2000)
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -235,7 +247,7 @@ def test_item_08_start_fields_of_32_bits_are_signed(version: int, start: int) ->
 def test_item_08_start_fields_of_64_bits(start: int) -> None:
     section = Section(one(start, 3), ADDRESS)
     assert starts(section) == [start]
-    assert section.lookup(start + 5) is not None
+    assert isinstance(section.lookup(start + 5), Match)
 
 
 SORTED, PCREL = Flag.FDE_SORTED, Flag.FDE_FUNC_START_PCREL
@@ -284,5 +296,5 @@ def test_opening_reads_the_header_and_a_lookup_little_more() -> None:
 
     section = Section(LazyBytes(fetch, len(content)), ADDRESS)
     assert sum(fetched) <= 2048
-    assert section.lookup(0x100000 + 32 * 12_345 + 7) is not None
+    assert isinstance(section.lookup(0x100000 + 32 * 12_345 + 7), Match)
     assert sum(fetched) <= 32 * 1024

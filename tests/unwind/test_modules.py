@@ -36,6 +36,15 @@ def test_answers() -> None:
         assert answer.reason == reason
 
 
+def test_a_module_within_another_hides_nothing_behind_it() -> None:
+    """The vDSO, or a JIT image, can lie in a gap of what another module claims from its first to its last byte."""
+    outer = Module("outer", [(0x1000, 0x9000)], lambda: None)
+    inner = Module("inner", [(0x3000, 0x4000)], lambda: None)
+    modules = Modules(ABI, [inner, outer])
+    expected = {0xFFF: None, 0x1000: outer, 0x3000: inner, 0x3FFF: inner, 0x4000: outer, 0x5000: outer, 0x9000: None}
+    assert {pc: modules.find(pc) for pc in expected} == expected
+
+
 def test_malformed_section_is_reported_once() -> None:
     lines: list[str] = []
     modules = Modules(ABI, [Module("lib.so", [(0, 0x100)], lambda: Section(b"nonsense" * 8, 0))], lines.append)
@@ -43,7 +52,7 @@ def test_malformed_section_is_reported_once() -> None:
     assert all(isinstance(answer, Unusable) for answer in answers)
     assert lines == [
         "lib.so: SFrame data not used: no SFrame header:"
-        " expected magic number 0xdee2, found bytes 6e6f (section offset 0x0)"
+        " expected magic number 0xdee2, found bytes 6e6f (.sframe offset 0x0)"
     ]
 
 

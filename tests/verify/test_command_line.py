@@ -45,7 +45,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     program = build("plt")
     assert main(["verify", "--json", str(program)]) == 1
     (file,) = json.loads(capsys.readouterr().out)["files"]
-    assert file["functions"] == {"both": 7, "sframe_only": 0, "dwarf_only": 1}
+    assert file["functions"] == {"both": 7, "sframe_only": 0, "dwarf_only": 1, "not_compared": 0}
     first, second = file["disagreements"]
     assert first.pop("address") + 8 == second.pop("address")
     assert first == second == {

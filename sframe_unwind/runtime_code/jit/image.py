@@ -8,8 +8,9 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from typing import Any
 
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FileError, NoSFrameError, SFrameError
-from sframe_unwind.image.eh_frame import EhFrame, SectionData
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.jit.stream import MemoryStream
 from sframe_unwind.sframe.section import Section
@@ -19,10 +20,10 @@ from sframe_unwind.unwind.modules import Module
 class JitImage(Module):
     """An image with its ``.sframe``, ``.eh_frame`` and symbols."""
 
-    def __init__(self, name: str, elf: Any, stream: MemoryStream, byteorder: str) -> None:
+    def __init__(self, name: str, elf: Any, stream: MemoryStream, arch: Arch) -> None:
         self._elf = elf
         self._stream = stream
-        self._byteorder = byteorder
+        self._arch = arch
         self._named: Any = None
         super().__init__(name, _code_ranges(elf), self._open, self._open_cfi)
 
@@ -67,7 +68,7 @@ class JitImage(Module):
                 raise FileError(f"{len(found)} SFrame sections, expected one")
             return found[0]
 
-    def _open_cfi(self) -> EhFrame | None:
+    def _open_cfi(self) -> CfiSection | None:
         with self._translated():
             pieces = {
                 section.name: SectionData(section["sh_addr"], section.data())
@@ -76,7 +77,7 @@ class JitImage(Module):
             }
         if ".eh_frame" not in pieces:
             return None
-        return EhFrame(pieces[".eh_frame"], pieces.get(".eh_frame_hdr"), self._byteorder)
+        return CfiSection(pieces[".eh_frame"], pieces.get(".eh_frame_hdr"), self._arch)
 
 
 def _code_ranges(elf: Any) -> list[tuple[int, int]]:
@@ -90,7 +91,7 @@ def _code_ranges(elf: Any) -> list[tuple[int, int]]:
     ]
 
 
-def open_image(read: ReadMemory, address: int, size: int, byteorder: str) -> JitImage:
+def open_image(read: ReadMemory, address: int, size: int, arch: Arch) -> JitImage:
     """Open the ELF file at an address.
 
     :raises FileError: there is none, or pyelftools is not there to read it.
@@ -103,4 +104,4 @@ def open_image(read: ReadMemory, address: int, size: int, byteorder: str) -> Jit
     stream = MemoryStream(read, address, size)
     name = f"JIT image at {address:#x}"
     with parsed(stream, name) as elf:  # type: ignore[arg-type]  # pyelftools reads, seeks and tells
-        return JitImage(name, elf, stream, byteorder)
+        return JitImage(name, elf, stream, arch)

@@ -6,6 +6,7 @@ import struct
 from typing import Callable, NamedTuple
 
 from sframe_unwind.address import RangeMap
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
 from sframe_unwind.runtime_code.jit.image import JitImage, open_image
@@ -30,15 +31,15 @@ class JitList:
 
     :param read: reads the memory of the process, as it is now.
     :param address: of the descriptor.
-    :param byteorder: ``"little"`` or ``"big"``.
+    :param arch: of the process.
     :param report: takes one line about damage.
     """
 
-    def __init__(self, read: ReadMemory, address: int, byteorder: str, report: Callable[[str], None]) -> None:
-        mark = STRUCT_MARKS[byteorder]
+    def __init__(self, read: ReadMemory, address: int, arch: Arch, report: Callable[[str], None]) -> None:
+        mark = STRUCT_MARKS[arch.byteorder]
         self._read = read
         self._address = address
-        self._byteorder = byteorder
+        self._arch = arch
         self._report = report
         self._descriptor = struct.Struct(mark + "I12xQ")
         """version, first_entry"""
@@ -96,7 +97,7 @@ class JitList:
         try:
             if not 0 < code.size <= MAX_SIZE:
                 raise FormatError(f"it has {code.size:,} bytes, expected 1 to {MAX_SIZE:,}")
-            return open_image(self._read, code.address, code.size, self._byteorder)
+            return open_image(self._read, code.address, code.size, self._arch)
         except SFrameError as error:
             self._report(f"the JIT image at {code.address:#x} is not used: {error}")
             return None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
-from sframe_unwind.errors import FileError, FormatError
-from sframe_unwind.image.eh_frame import search_table
+from sframe_unwind.cfi.index import search_table
+from sframe_unwind.cfi.records import Records
+from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, lazy_memory, read_c_string
 from sframe_unwind.runtime_code.libunwind.layout import Entry, Format, Structures
-from sframe_unwind.runtime_code.libunwind.match import Procedure, RunTimeMatch
 from sframe_unwind.runtime_code.libunwind.regions import read_regions
 from sframe_unwind.runtime_code.libunwind.rows import Alias, Row, build_rows
-from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData
+from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData, Procedure, RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -121,13 +122,8 @@ class RegisteredTable(Registered):
     def look_up(self, pc: int, modules: Modules) -> LookupResult:
         """Return what the FDE for an address says.
 
-        :raises SFrameError: table or FDE are damaged, or cannot be read, or pyelftools is not there.
+        :raises SFrameError: table or FDE are damaged, or cannot be read.
         """
-        try:
-            # Only now: GDB's Python may lack pyelftools, which nothing else here needs.
-            from sframe_unwind.dwarf.fde_reader import FdeReader
-        except ImportError as error:
-            raise FileError("reading DWARF FDEs needs pyelftools, which this Python lacks") from error
         _, base, length, data = self._structures.table.unpack(self.entry.union)
         size = length * WORD_SIZE
         if size > MAX_TABLE:
@@ -136,16 +132,13 @@ class RegisteredTable(Registered):
         mark = STRUCT_MARKS[modules.arch.byteorder]
         record = search_table(lazy_memory(self._read, data, size), 0, size // _TABLE_ENTRY, base, mark, at)
         if record is not None:
-            reader = FdeReader(self._read, modules.arch, base)
-            function = reader.function_at_record(record)
-            if function.start <= at < function.end:
-                bias = pc - at
-                row = bisect_right(function.starts, at) - 1
-                rule = reader.rule(function.rows[row], at)
-                offset = function.starts[row] - function.start
-                return self.covered(
-                    function.start + bias, offset, function.end + bias, rule, function.signal, modules
-                )
+            # The FDEs lie anywhere in memory: a section that is all of it, as far as Python can count.
+            memory = lazy_memory(self._read, 0, sys.maxsize)
+            fde = Records(memory, 0, modules.arch, data_base=base).fde(record & ADDRESS_MASK)
+            if fde.start <= at < fde.end:
+                function, bias = fde.decode(), pc - at
+                rule, offset = function.rule_at(at, modules.arch), function.row_offset(at)
+                return self.covered(fde.start + bias, offset, fde.end + bias, rule, function.cie.signal, modules)
         return NoData("no FDE of the table contains the address", self)
 
 

@@ -15,11 +15,6 @@ from sframe_unwind.runtime_code.libunwind.regions import Directive, Region
 from sframe_unwind.runtime_code.libunwind.state import Machine, State
 from sframe_unwind.unwind_rule import UnwindRule
 
-INDEX_UNIT = {"aarch64": 4, "aarch64_be": 4}
-"""Bytes that an instruction index stands for.
-
-libunwind leaves it to the architecture: instructions of a fixed size are numbered, others have byte offsets.
-"""
 _BEFORE = -1
 """As ``when``: before the region's first instruction."""
 
@@ -88,7 +83,7 @@ class _Builder:
     def __init__(self, arch: Arch, resolve: Resolve) -> None:
         self._arch = arch
         self._machine = Machine(arch)
-        self._unit = INDEX_UNIT.get(arch.name, 1)
+        self._unit = arch.instruction_unit
         self._resolve = resolve
         self._labels: dict[int, tuple[State, tuple[State, ...]]] = {}
         self.rows: list[Row] = []

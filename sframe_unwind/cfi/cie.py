@@ -1,0 +1,108 @@
+"""Common information entries: what the FDEs that refer to one have in common.
+
+``.eh_frame``: Linux Standard Base Core 5.0, 10.6.1.1.  ``.debug_frame``: DWARF 5, 6.4.1, and DWARF 2 for version 1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sframe_unwind.cfi.constants import ADDRESS_SIZE, PE_ABSPTR, PE_OMIT
+from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
+from sframe_unwind.cfi.pointers import read_number
+from sframe_unwind.errors import FormatError, UnsupportedError
+
+_VERSIONS = (1, 3, 4)
+_SIZED = 4
+"""The first version that tells the size of an address."""
+
+
+class Cie(NamedTuple):
+    """One CIE."""
+
+    code_factor: int
+    data_factor: int
+    return_column: int
+    """DWARF number of the register that stands for the return address."""
+    encoding: int
+    """How the addresses in its FDEs are written."""
+    augmented: bool
+    """Its FDEs have augmentation data, which begins with its length."""
+    signal: bool
+    """Its FDEs describe signal trampolines."""
+    pauth_key_b: bool
+    """Return addresses are signed with key B (AArch64)."""
+    mte_tagged: bool
+    """Frames are tagged (AArch64 Memory Tagging Extension)."""
+    instructions: bytes
+    """What its FDEs' instructions start from."""
+
+
+def decode(body: bytes, offset: int, byteorder: str) -> Cie:
+    """Decode a CIE.
+
+    :param body: the record, from the CIE id on.
+    :param offset: of the version in it, which is behind the CIE id.
+    :raises UnsupportedError: it is of an unknown version or augmentation.
+    :raises FormatError: it is cut short.
+    """
+    try:
+        version = body[offset]
+        if version not in _VERSIONS:
+            raise UnsupportedError(f"CIE version {version}, expected one of {', '.join(map(str, _VERSIONS))}")
+        end = body.index(b"\0", offset + 1)
+        augmentation = body[offset + 1 : end].decode("latin-1")
+        offset = end + 1
+        if version >= _SIZED:
+            if (body[offset], body[offset + 1]) != (ADDRESS_SIZE, 0):
+                raise UnsupportedError(
+                    f"CIE with addresses of {body[offset]} bytes and segments of {body[offset + 1]}, expected 8 and 0"
+                )
+            offset += 2
+        if augmentation == "eh":
+            offset += ADDRESS_SIZE  # a pointer of GCC 2, of no use here
+        code_factor, offset = read_uleb128(body, offset)
+        data_factor, offset = read_sleb128(body, offset)
+        if version == 1:
+            column, offset = body[offset], offset + 1
+        else:
+            column, offset = read_uleb128(body, offset)
+        augmented = augmentation.startswith("z")
+        if not augmented and augmentation not in ("", "eh"):
+            raise UnsupportedError(f"CIE with the unknown augmentation {augmentation!r}")
+        encoding = PE_ABSPTR
+        if augmented:
+            size, offset = read_uleb128(body, offset)
+            if size > len(body) - offset:
+                raise FormatError(f"CIE with {size} bytes of augmentation data, but {len(body) - offset} left")
+            encoding = _encoding(augmentation, body[offset : offset + size], byteorder)
+            offset += size
+    except (IndexError, ValueError):
+        raise FormatError("CIE is cut short") from None
+    letters = augmentation if augmented else ""
+    return Cie(
+        *(code_factor, data_factor, column, encoding, augmented),
+        *("S" in letters, "B" in letters, "G" in letters, body[offset:]),
+    )
+
+
+def _encoding(augmentation: str, data: bytes, byteorder: str) -> int:
+    """Return how the FDEs' addresses are written, from the data that the letters of an augmentation announce.
+
+    :raises UnsupportedError: a letter is not known.
+    """
+    encoding, offset = PE_ABSPTR, 0
+    for letter in augmentation[1:]:
+        if letter == "R":
+            encoding, offset = data[offset], offset + 1
+        elif letter == "L":
+            offset += 1
+        elif letter == "P":
+            personality, offset = data[offset], offset + 1
+            if personality != PE_OMIT:
+                _, offset = read_number(data, offset, personality, byteorder)
+        elif letter not in "SBG":
+            raise UnsupportedError(f"CIE with the unknown augmentation {augmentation!r}")
+    if offset > len(data):
+        raise FormatError(f"CIE with {len(data)} bytes of augmentation data, too few for {augmentation!r}")
+    return encoding

@@ -1,0 +1,29 @@
+"""The numbers of call frame information."""
+
+from __future__ import annotations
+
+# DWARF 5, 7.24: call frame instructions.  The first three carry an operand in their low six bits.
+ADVANCE_LOC, OFFSET, RESTORE = 0x40, 0x80, 0xC0
+LOW_BITS = 0x3F
+NOP, SET_LOC, ADVANCE_LOC1, ADVANCE_LOC2, ADVANCE_LOC4 = 0x00, 0x01, 0x02, 0x03, 0x04
+OFFSET_EXTENDED, RESTORE_EXTENDED, UNDEFINED, SAME_VALUE, REGISTER = 0x05, 0x06, 0x07, 0x08, 0x09
+REMEMBER_STATE, RESTORE_STATE = 0x0A, 0x0B
+DEF_CFA, DEF_CFA_REGISTER, DEF_CFA_OFFSET, DEF_CFA_EXPRESSION = 0x0C, 0x0D, 0x0E, 0x0F
+EXPRESSION, OFFSET_EXTENDED_SF, DEF_CFA_SF, DEF_CFA_OFFSET_SF = 0x10, 0x11, 0x12, 0x13
+VAL_OFFSET, VAL_OFFSET_SF, VAL_EXPRESSION = 0x14, 0x15, 0x16
+# Of vendors.  0x2d is GNU_window_save on SPARC.
+MIPS_ADVANCE_LOC8 = 0x1D
+AARCH64_NEGATE_RA_STATE_WITH_PC, AARCH64_NEGATE_RA_STATE = 0x2C, 0x2D
+GNU_ARGS_SIZE, GNU_NEGATIVE_OFFSET_EXTENDED = 0x2E, 0x2F
+
+# Linux Standard Base Core 5.0, 10.5: DW_EH_PE_*, how a pointer is written, and what it is relative to.
+PE_ABSPTR, PE_ULEB128, PE_UDATA2, PE_UDATA4, PE_UDATA8 = 0x00, 0x01, 0x02, 0x03, 0x04
+PE_SIGNED, PE_SLEB128, PE_SDATA2, PE_SDATA4, PE_SDATA8 = 0x08, 0x09, 0x0A, 0x0B, 0x0C
+PE_FORMAT, PE_APPLICATION = 0x0F, 0x70
+PE_PCREL, PE_TEXTREL, PE_DATAREL, PE_FUNCREL, PE_ALIGNED = 0x10, 0x20, 0x30, 0x40, 0x50
+PE_INDIRECT, PE_OMIT = 0x80, 0xFF
+
+EXTENDED_LENGTH = 0xFFFFFFFF
+"""In the place of a length of 4 bytes: the length follows, in 8 bytes (64-bit DWARF)."""
+ADDRESS_SIZE = 8
+"""Bytes of an address on every architecture here."""

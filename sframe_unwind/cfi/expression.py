@@ -1,0 +1,143 @@
+"""DWARF expressions in CFI, as far as they amount to a place: a register plus an offset, with at most one read.
+
+That is what the assemblers write for PLT entries (the CFA depends on the pc, which is known) and for realigned stacks
+(the CFA is in memory at an offset from the frame pointer).  The operations are those of DWARF 5, 2.5 and 7.7.1.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Callable, NamedTuple, Union
+
+from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
+from sframe_unwind.errors import FormatError, UnsupportedExpressionError
+from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.unwind_rule import CFA, RegisterRule
+
+_DEREF, _AND, _MINUS, _PLUS, _PLUS_UCONST, _SHL, _GE, _NOP = 0x06, 0x1A, 0x1C, 0x22, 0x23, 0x24, 0x2A, 0x96
+_CONSTANTS = {0x08: "B", 0x09: "b", 0x0A: "H", 0x0B: "h", 0x0C: "I", 0x0D: "i", 0x0E: "Q", 0x0F: "q"}
+_CONSTU, _CONSTS = 0x10, 0x11
+_LIT0, _BREG0, _BREGX, _NUMBERED = 0x30, 0x70, 0x92, 32
+_NAMES = {
+    0x03: "addr", 0x12: "dup", 0x13: "drop", 0x14: "over", 0x15: "pick", 0x16: "swap", 0x17: "rot", 0x19: "abs",
+    0x1B: "div", 0x1D: "mod", 0x1E: "mul", 0x1F: "neg", 0x20: "not", 0x21: "or", 0x25: "shr", 0x26: "shra",
+    0x27: "xor", 0x28: "bra", 0x29: "eq", 0x2B: "gt", 0x2C: "le", 0x2D: "lt", 0x2E: "ne", 0x2F: "skip",
+    0x94: "deref_size", 0x95: "xderef_size", 0x18: "xderef", 0xA3: "entry_value", 0x9F: "stack_value",
+    _DEREF: "deref", _AND: "and", _MINUS: "minus", _PLUS: "plus", _PLUS_UCONST: "plus_uconst", _SHL: "shl",
+    _GE: "ge",
+}
+_WORD = 1 << 64
+
+Value = Union[int, RegisterRule]
+"""A number that is known, or a place."""
+
+
+class Evaluated(NamedTuple):
+    """What an expression amounts to."""
+
+    place: RegisterRule
+    depends_on_pc: bool
+    """The expression reads the pc: at another address it amounts to another place."""
+
+
+def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: str) -> Evaluated:
+    """Return the place that an expression computes.
+
+    :param code: the operations.
+    :param pc: the address for which the rule is asked.
+    :param pc_register: DWARF number of the register that holds the pc.
+    :param on_cfa: the expression begins with the CFA on its stack (rules of registers).
+    :param byteorder: ``"little"`` or ``"big"``.
+    :raises UnsupportedExpressionError: it does not amount to a place.
+    :raises FormatError: it is cut short.
+    """
+    stack: list[Value] = [RegisterRule(CFA, 0, False)] if on_cfa else []
+    offset, depends_on_pc = 0, False
+    while offset < len(code):
+        operation = code[offset]
+        offset += 1
+        try:
+            if _LIT0 <= operation < _LIT0 + _NUMBERED:
+                stack.append(operation - _LIT0)
+            elif _BREG0 <= operation < _BREG0 + _NUMBERED or operation == _BREGX:
+                register = operation - _BREG0
+                if operation == _BREGX:
+                    register, offset = read_uleb128(code, offset)
+                added, offset = read_sleb128(code, offset)
+                depends_on_pc |= register == pc_register
+                stack.append(pc + added if register == pc_register else RegisterRule(register, added, False))
+            elif operation == _PLUS_UCONST:
+                added, offset = read_uleb128(code, offset)
+                stack.append(_plus(stack.pop(), added))
+            elif operation == _DEREF:
+                stack.append(_dereference(stack.pop()))
+            elif operation in _BINARY:
+                right, left = stack.pop(), stack.pop()
+                stack.append(_BINARY[operation](left, right))
+            elif operation in _CONSTANTS or operation in (_CONSTU, _CONSTS):
+                constant, offset = _read_constant(code, offset, operation, byteorder)
+                stack.append(constant)
+            elif operation != _NOP:
+                raise UnsupportedExpressionError(_name(operation))
+        except IndexError:
+            raise UnsupportedExpressionError(f"{_name(operation)} on an empty stack") from None
+    if not stack or not isinstance(stack[-1], RegisterRule):
+        raise UnsupportedExpressionError("a constant" if stack else "nothing")
+    return Evaluated(stack[-1], depends_on_pc)
+
+
+def _name(operation: int) -> str:
+    return f"DW_OP_{_NAMES[operation]}" if operation in _NAMES else f"operation {operation:#x}"
+
+
+def _read_constant(code: bytes, offset: int, operation: int, byteorder: str) -> tuple[int, int]:
+    if operation in (_CONSTU, _CONSTS):
+        return (read_uleb128 if operation == _CONSTU else read_sleb128)(code, offset)
+    number = struct.Struct(STRUCT_MARKS[byteorder] + _CONSTANTS[operation])
+    if offset + number.size > len(code):
+        raise FormatError("the expression ends within a constant")
+    return number.unpack_from(code, offset)[0], offset + number.size
+
+
+def _dereference(value: Value) -> RegisterRule:
+    if not isinstance(value, RegisterRule) or value.in_memory:
+        raise UnsupportedExpressionError("more than one read from memory")
+    return value._replace(in_memory=True)
+
+
+def _plus(left: Value, right: Value) -> Value:
+    if isinstance(left, int) and isinstance(right, int):
+        return (left + right) % _WORD
+    place, number = (left, right) if isinstance(left, RegisterRule) else (right, left)
+    if not isinstance(place, RegisterRule) or not isinstance(number, int) or place.in_memory:
+        raise UnsupportedExpressionError("a sum of two places, or of what was read from memory")
+    return place._replace(offset=signed(place.offset + number))
+
+
+def signed(value: int) -> int:
+    """Return a number as 64 bits with a sign."""
+    return (value + _WORD // 2) % _WORD - _WORD // 2
+
+
+def _minus(left: Value, right: Value) -> Value:
+    if not isinstance(right, int):
+        raise UnsupportedExpressionError("arithmetic on a register")
+    return _plus(left, -right)
+
+
+def _numbers(compute: Callable[[int, int], int]) -> Callable[[Value, Value], Value]:
+    def apply(left: Value, right: Value) -> Value:
+        if not isinstance(left, int) or not isinstance(right, int):
+            raise UnsupportedExpressionError("arithmetic on a register")
+        return compute(left, right) % _WORD
+
+    return apply
+
+
+_BINARY: dict[int, Callable[[Value, Value], Value]] = {
+    _PLUS: _plus,
+    _MINUS: _minus,
+    _AND: _numbers(lambda left, right: left & right),
+    _SHL: _numbers(lambda left, right: left << min(right, 64)),
+    _GE: _numbers(lambda left, right: int(signed(left) >= signed(right))),
+}

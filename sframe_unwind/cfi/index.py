@@ -1,0 +1,75 @@
+"""Tables that tell where the FDE of an address is: ``.eh_frame_hdr``, and those that programs register at run time.
+
+Linux Standard Base Core 5.0, 10.6.2.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from sframe_unwind.cfi.constants import PE_OMIT
+from sframe_unwind.cfi.pointers import Bases, read_pointer
+from sframe_unwind.errors import FormatError
+from sframe_unwind.memory import STRUCT_MARKS, Data, take
+
+_VERSION = 1
+_DATAREL_SDATA4 = 0x3B
+"""The one encoding of the table that can be searched, and that linkers write."""
+_HEAD = 32
+"""Bytes that hold the fields before the table, however they are written."""
+
+
+class Index:
+    """``.eh_frame_hdr``.
+
+    :param data: the section.
+    :param address: where it is loaded.
+    :raises FormatError: its first bytes are malformed.
+    """
+
+    def __init__(self, data: Data, address: int, byteorder: str) -> None:
+        self._data = data
+        self._address = address
+        self._mark = STRUCT_MARKS[byteorder]
+        head = take(data, 0, 4, ".eh_frame_hdr")
+        version, frames_encoding, count_encoding, table_encoding = head
+        if version != _VERSION:
+            raise FormatError(f".eh_frame_hdr version {version}, expected {_VERSION}")
+        head, bases = data[: min(_HEAD, len(data))], Bases(byteorder, address)
+        self.frames, at = read_pointer(head, 4, frames_encoding, address + 4, bases)
+        """Address of ``.eh_frame``."""
+        self.searchable = count_encoding != PE_OMIT and table_encoding == _DATAREL_SDATA4
+        """There is a table in a form that can be searched."""
+        self._count = 0
+        if self.searchable:
+            self._count, at = read_pointer(head, at, count_encoding, address + at, bases)
+        self._table = at
+
+    def find(self, pc: int) -> int | None:
+        """Return the address of the last FDE that starts at or before an address.
+
+        :raises FormatError: the table ends before it should.
+        """
+        return search_table(self._data, self._table, self._count, self._address, self._mark, pc)
+
+
+def search_table(table: Data, offset: int, count: int, base: int, mark: str, pc: int) -> int | None:
+    """Return the address of the last FDE that starts at or before an address.
+
+    :param table: data with pairs of 4-byte numbers at ``offset``, sorted: where code starts, where its FDE is.
+    :param base: what both count from.
+    :param mark: byte order, as :mod:`struct` has it.
+    :raises FormatError: the table ends before it should.
+    """
+    pair = struct.Struct(mark + "ii")
+    low, high = 0, min(count, (len(table) - offset) // pair.size)
+    found = None
+    while low < high:
+        middle = (low + high) // 2
+        start, entry = pair.unpack(take(table, offset + middle * pair.size, pair.size, "entry of a table of FDEs"))
+        if base + start <= pc:
+            found = base + entry
+            low = middle + 1
+        else:
+            high = middle
+    return found

@@ -1,0 +1,247 @@
+"""The records of a section with call frame information: CIEs and FDEs, found and decoded.
+
+``.eh_frame``: Linux Standard Base Core 5.0, 10.6.  ``.debug_frame``: DWARF 5, 6.4.1.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi import cie as cies
+from sframe_unwind.cfi.cie import Cie
+from sframe_unwind.cfi.constants import EXTENDED_LENGTH
+from sframe_unwind.cfi.instructions import RowDecoder
+from sframe_unwind.cfi.leb128 import read_uleb128
+from sframe_unwind.cfi.pointers import Bases, check_supported, fixed_format, origin, read_number
+from sframe_unwind.cfi.row import Row
+from sframe_unwind.errors import FormatError
+from sframe_unwind.memory import STRUCT_MARKS, Data, take
+from sframe_unwind.unwind_rule import UnwindRule
+
+MAX_RECORD = 1 << 24
+"""Bytes of one record; what is longer is taken for damage.  The largest of real programs have some hundred thousand."""
+_CIE_ROOM = 1 << 16
+"""Bytes that CIEs may have beyond the size of their section, where that is not known."""
+
+
+class Common(NamedTuple):
+    """A CIE, and what decodes the FDEs that refer to it."""
+
+    cie: Cie
+    decoder: RowDecoder
+    extent: struct.Struct | None
+    """Start and size of a function; ``None`` where they are LEB128 numbers."""
+
+
+class Fde(NamedTuple):
+    """One FDE: which function it describes, and how."""
+
+    start: int
+    end: int
+    """Address behind the function's last byte."""
+    common: Common
+    code: bytes
+    """Its instructions."""
+    code_address: int
+    """Where they are loaded."""
+
+    def decode(self) -> CfiFunction:
+        """Return the function with its rows.
+
+        :raises UnsupportedError: an instruction is not known.
+        :raises FormatError: one is malformed.
+        """
+        offsets, rows = self.common.decoder.decode(self.code, self.code_address, self.start)
+        return CfiFunction(self.start, self.end, offsets, rows, self.common.cie)
+
+
+class CfiFunction(NamedTuple):
+    """What an FDE says of its function."""
+
+    start: int
+    end: int
+    """Address behind the last byte."""
+    offsets: tuple[int, ...]
+    """Where each row begins, in bytes from the start; ascending, and the first is 0."""
+    rows: tuple[Row, ...]
+    cie: Cie
+
+    def row_offset(self, pc: int) -> int:
+        """Return where the row for an address of the function begins, in bytes from its start."""
+        return self.offsets[bisect_right(self.offsets, pc - self.start) - 1]
+
+    def row_at(self, pc: int) -> Row:
+        """Return the row for an address of the function."""
+        return self.rows[bisect_right(self.offsets, pc - self.start) - 1]
+
+    def rule_at(self, pc: int, arch: Arch) -> UnwindRule:
+        """Return the rule for an address of the function.
+
+        :raises UnsupportedExpressionError: CFA or return address are more than a place.
+        :raises FormatError: an expression is malformed, or there is no CFA.
+        """
+        return self.row_at(pc).rule(arch, self.cie.return_column, pc)
+
+
+class _Record(NamedTuple):
+    body: int
+    """Section offset of what the length counts: the CIE id, or the pointer to the CIE."""
+    end: int
+    id_size: int
+    """Bytes of that id or pointer."""
+
+
+class Records:
+    """The records of one section.
+
+    :param data: the section.
+    :param address: where it is loaded.
+    :param arch: of the code that it describes.
+    :param debug_frame: it is ``.debug_frame``, not ``.eh_frame``.
+    :param data_base: see :class:`sframe_unwind.cfi.pointers.Bases`.
+    """
+
+    def __init__(
+        self, data: Data, address: int, arch: Arch, debug_frame: bool = False, data_base: int | None = None
+    ) -> None:
+        self.address = address
+        self._data = data
+        self._arch = arch
+        self._debug_frame = debug_frame
+        self._bases = Bases(arch.byteorder, data_base)
+        self._mark = STRUCT_MARKS[arch.byteorder]
+        self._number = {4: struct.Struct(self._mark + "I"), 8: struct.Struct(self._mark + "Q")}
+        self._commons: dict[int, Common | FormatError] = {}
+        self._by_content: dict[Cie, Common] = {}
+        self._cie_room = min(len(data), MAX_RECORD) + _CIE_ROOM
+
+    def fde(self, offset: int) -> Fde:
+        """Return the FDE whose record begins, with its length, at a section offset.
+
+        :raises UnsupportedError: its CIE is of a kind that is not known.
+        :raises FormatError: there is no FDE, or it is malformed.
+        """
+        record = self._record(offset, "an FDE")
+        cie = self._cie_offset(record)
+        if cie is None:
+            raise FormatError(f"expected an FDE at {self._place(offset)}, found a CIE")
+        common = self._common(cie)
+        body = take(self._data, record.body, record.end - record.body, "FDE")
+        start, size, at = self._extent(common, body, record)
+        try:
+            if common.cie.augmented:
+                length, at = read_uleb128(body, at)
+                at += length
+        except FormatError as error:
+            raise FormatError(f"FDE at {self._place(offset)}: {error}") from None
+        if at > len(body):
+            raise FormatError(f"FDE at {self._place(offset)}: its augmentation data ends behind it")
+        return Fde(start, start + size, common, body[at:], self.address + record.body + at)
+
+    def extents(self, size_known: bool, problems: list[FormatError]) -> Iterator[tuple[int, int, int]]:
+        """Yield start and end address of each FDE in the section, and its section offset.
+
+        :param size_known: the data is the section and nothing else, so that an entry of length 0 is not its end.
+        :param problems: to which what is wrong with single FDEs is added; they are left out.
+        :raises FormatError: a record does not end within the section.
+        """
+        offset = 0
+        while offset + 4 <= len(self._data):
+            if self._data[offset : offset + 4] == b"\0\0\0\0":
+                if not size_known:
+                    return
+                offset += 4
+                continue
+            record = self._record(offset, "a record")
+            try:
+                cie = self._cie_offset(record)
+                if cie is not None:
+                    start, size, _ = self._extent(self._common(cie), self._body_start(record), record)
+                    yield start, start + size, offset
+            except FormatError as error:
+                problems.append(error)
+            offset = record.end
+
+    def _body_start(self, record: _Record) -> bytes:
+        """Return the first bytes of a record: all that an FDE can have before its augmentation data."""
+        return self._data[record.body : min(record.end, record.body + 32)]
+
+    def _record(self, offset: int, what: str) -> _Record:
+        (length,) = self._number[4].unpack(take(self._data, offset, 4, "CFI record"))
+        body, id_size = offset + 4, 4
+        if length == EXTENDED_LENGTH:
+            (length,) = self._number[8].unpack(take(self._data, body, 8, "CFI record"))
+            body += 8
+            # Linux Standard Base Core 5.0, 10.6.1: in .eh_frame id and pointer keep their 4 bytes.
+            id_size = 8 if self._debug_frame else 4
+        if not id_size <= length <= MAX_RECORD:
+            raise FormatError(f"expected {what} at {self._place(offset)}, found a record of {length} bytes")
+        if length > len(self._data) - body:
+            raise FormatError(
+                f"the record at {self._place(offset)} has {length} bytes, the section {len(self._data) - body} left"
+            )
+        return _Record(body, body + length, id_size)
+
+    def _cie_offset(self, record: _Record) -> int | None:
+        """Return the section offset of an FDE's CIE, ``None`` where the record is a CIE itself."""
+        (value,) = self._number[record.id_size].unpack(
+            take(self._data, record.body, record.id_size, "CFI record")
+        )
+        if not self._debug_frame:
+            return int(record.body - value) if value else None
+        return None if value == (1 << 8 * record.id_size) - 1 else int(value)
+
+    def _common(self, offset: int) -> Common:
+        known = self._commons.get(offset)
+        if known is None:
+            try:
+                known = self._read_common(offset)
+            except FormatError as error:
+                known = type(error)(f"CIE at {self._place(offset)}: {error}")
+            self._commons[offset] = known
+        if isinstance(known, FormatError):
+            raise known
+        return known
+
+    def _read_common(self, offset: int) -> Common:
+        if not 0 <= offset < len(self._data):
+            raise FormatError("there is none")
+        record = self._record(offset, "a CIE")
+        if self._cie_offset(record) is not None:
+            raise FormatError("found an FDE")
+        size = record.end - record.body
+        self._cie_room -= size
+        if self._cie_room < 0:
+            raise FormatError("the CIEs lie above each other")
+        body = take(self._data, record.body, size, "CIE")
+        cie = cies.decode(body, record.id_size, self._arch.byteorder)
+        known = self._by_content.get(cie)
+        if known is None:
+            check_supported(cie.encoding, self._bases)
+            layout = fixed_format(cie.encoding)
+            extent = struct.Struct(self._mark + layout + layout.upper()) if layout else None
+            known = self._by_content[cie] = Common(cie, RowDecoder(cie, self._arch, self._bases), extent)
+        return known
+
+    def _extent(self, common: Common, body: bytes, record: _Record) -> tuple[int, int, int]:
+        """Return start and size of an FDE's function, and the offset of what follows in the body."""
+        at, encoding = record.id_size, common.cie.encoding
+        base = origin(encoding, self.address + record.body + at, self._bases)
+        if common.extent is None:
+            start, at = read_number(body, at, encoding, self._arch.byteorder)
+            size, at = read_number(body, at, encoding, self._arch.byteorder)
+        elif at + common.extent.size > len(body):
+            raise FormatError(f"the FDE at {self._place(record.body)} ends within the addresses of its function")
+        else:
+            start, size = common.extent.unpack_from(body, at)
+            at += common.extent.size
+        return start + base & ADDRESS_MASK, size, at
+
+    def _place(self, offset: int) -> str:
+        """Return what a section offset is called in messages."""
+        return f".debug_frame+{offset:#x}" if self._debug_frame else f"{self.address + offset:#x}"

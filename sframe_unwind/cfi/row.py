@@ -1,0 +1,101 @@
+"""A row of a table of call frame information: where the CFA and the registers of the caller are (DWARF 5, 6.4.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Union
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.expression import evaluate
+from sframe_unwind.errors import FormatError, UnsupportedExpressionError
+from sframe_unwind.unwind_rule import COMPUTED, OUTERMOST, UNDEFINED, RegisterRule, UnwindRule
+
+
+class Expression(NamedTuple):
+    """A rule that is computed by a DWARF expression."""
+
+    code: bytes
+    read: bool
+    """The value is in memory where the expression says; ``False``: it is the expression's value."""
+
+
+Source = Union[RegisterRule, Expression]
+"""Where a value comes from; :data:`sframe_unwind.unwind_rule.UNDEFINED` where it cannot be restored."""
+
+
+class Row:
+    """What holds from one address to the next row's.
+
+    The decoder makes only one row of one content, so that rows of one decoder are compared by identity.
+
+    :param cfa: ``None`` where no instruction has defined it.
+    :param registers: DWARF number and source of each register that is not unchanged, in the order of the numbers.
+    :param ra_signed: the return address carries a pointer authentication code (AArch64).
+    """
+
+    __slots__ = ("_rule", "cfa", "depends_on_pc", "ra_signed", "registers")
+
+    def __init__(self, cfa: Source | None, registers: tuple[tuple[int, Source], ...], ra_signed: bool) -> None:
+        self.cfa = cfa
+        self.registers = registers
+        self.ra_signed = ra_signed
+        self.depends_on_pc = False
+        """The rule differs from address to address; known once :meth:`rule` was called."""
+        self._rule: UnwindRule | None = None
+
+    def rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
+        """Return the rule that the row amounts to at an address.
+
+        :param return_column: DWARF number of the register that stands for the return address.
+        :raises UnsupportedExpressionError: CFA or return address are more than a place.
+        :raises FormatError: an expression is malformed, or there is no CFA.
+        """
+        if self._rule is not None:
+            return self._rule
+        rule = self._make_rule(arch, return_column, pc)
+        if not self.depends_on_pc:
+            self._rule = rule
+        return rule
+
+    def source(self, register: int) -> Source | None:
+        """Return where a register of the caller comes from, by its DWARF number; ``None``: it is unchanged."""
+        return next((source for number, source in self.registers if number == register), None)
+
+    def place(self, source: Source, arch: Arch, pc: int, on_cfa: bool = True) -> RegisterRule:
+        """Return the place that a source amounts to at an address.
+
+        :param on_cfa: it is the source of a register, whose expressions count from the CFA.
+        :raises UnsupportedExpressionError: it is more than a place.
+        :raises FormatError: it is malformed.
+        """
+        if isinstance(source, RegisterRule):
+            return source
+        place, depends_on_pc = evaluate(source.code, pc, arch.pc, on_cfa, arch.byteorder)
+        self.depends_on_pc |= depends_on_pc
+        if not source.read:
+            return place
+        if place.in_memory:
+            raise UnsupportedExpressionError("more than one read from memory")
+        return place._replace(in_memory=True)
+
+    def _make_rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
+        ra = self.source(return_column)
+        if ra == UNDEFINED:
+            return OUTERMOST
+        if self.cfa is None:
+            raise FormatError("no instruction defines the CFA")
+        cfa = self.place(self.cfa, arch, pc, on_cfa=False)
+        if ra is None and return_column not in (arch.ra, arch.pc):
+            ra = RegisterRule(return_column, 0, False)
+        fp, others = None, []
+        for number, source in self.registers:
+            if number == arch.fp:
+                fp = self._register(source, arch, pc)
+            elif number not in (return_column, arch.sp):
+                others.append((number, self._register(source, arch, pc)))
+        return UnwindRule(cfa, ra and self.place(ra, arch, pc), fp, self.ra_signed, tuple(others))
+
+    def _register(self, source: Source, arch: Arch, pc: int) -> RegisterRule:
+        try:
+            return self.place(source, arch, pc)
+        except UnsupportedExpressionError:
+            return COMPUTED

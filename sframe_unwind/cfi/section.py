@@ -1,0 +1,135 @@
+"""The call frame information of one module: which FDE contains an address, and what it says."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.index import Index
+from sframe_unwind.cfi.records import CfiFunction, Fde, Records
+from sframe_unwind.errors import FormatError
+from sframe_unwind.memory import Data
+from sframe_unwind.unwind_rule import UnwindRule
+
+_KEPT = 4096
+"""Functions whose rows are kept."""
+_BEYOND = 1 << 64
+"""Behind all addresses."""
+
+
+class SectionData(NamedTuple):
+    """A section where it is loaded."""
+
+    address: int
+    data: Data
+
+
+class CfiMatch(NamedTuple):
+    """What CFI says of one address."""
+
+    rule: UnwindRule
+    signal: bool
+    """The function is a signal trampoline: its caller was interrupted, not left by a call."""
+
+
+class CfiSection:
+    """``.eh_frame`` or ``.debug_frame``.
+
+    :param frames: the section.
+    :param index: ``.eh_frame_hdr``, where the module has one.  Without it the records are read once, and sorted.
+    :param arch: of the code that it describes.
+    :param debug_frame: it is ``.debug_frame``.
+    :param size_known: ``frames`` is the section and nothing else.  Where the program headers alone tell of it, its end
+        is not known.
+    """
+
+    def __init__(
+        self,
+        frames: SectionData,
+        index: SectionData | None,
+        arch: Arch,
+        debug_frame: bool = False,
+        size_known: bool = True,
+    ) -> None:
+        self.records = Records(frames.data, frames.address, arch, debug_frame)
+        self.problems: list[FormatError] = []
+        """What is wrong with single FDEs, known once all were read; they are passed over."""
+        self._arch = arch
+        self._frames = frames
+        self._index = index
+        self._size_known = size_known
+        self._opened_index: Index | None = None
+        self._extents: list[tuple[int, int, int]] | None = None
+        self._functions: dict[int, CfiFunction] = {}
+
+    def covers(self, pc: int) -> bool:
+        """Return whether some FDE contains an address.
+
+        :raises FormatError: the CFI is malformed where it was looked at.
+        :raises MemoryReadError: it cannot be read.
+        """
+        return self.find(pc) is not None
+
+    def record(self, pc: int) -> int | None:
+        """Return the address of the FDE that contains an address, ``None`` where none does; raises as :meth:`find`."""
+        offset = self.find(pc)
+        return None if offset is None else self._frames.address + offset
+
+    def find(self, pc: int) -> int | None:
+        """Return the section offset of the FDE that contains an address, ``None`` where none does.
+
+        :raises FormatError: the CFI is malformed where it was looked at.
+        :raises MemoryReadError: it cannot be read.
+        """
+        if self._index is not None and self._opened_index is None:
+            self._opened_index = Index(self._index.data, self._index.address, self._arch.byteorder)
+        if self._opened_index is not None and self._opened_index.searchable:
+            address = self._opened_index.find(pc)
+            if address is None or pc >= self.records.fde(address - self._frames.address).end:
+                return None
+            return address - self._frames.address
+        extents = self.extents()
+        at = bisect_right(extents, (pc, _BEYOND)) - 1
+        return extents[at][2] if at >= 0 and pc < extents[at][1] else None
+
+    def extents(self) -> list[tuple[int, int, int]]:
+        """Return start and end address of each FDE, in order, and its section offset.
+
+        :raises FormatError: a record does not end within the section.
+        :raises MemoryReadError: it cannot be read.
+        """
+        if self._extents is None:
+            self._extents = sorted(self.records.extents(self._size_known, self.problems))
+        return self._extents
+
+    def function(self, offset: int) -> CfiFunction:
+        """Return what the FDE at a section offset says.
+
+        :raises UnsupportedError: it is of a kind, or has an instruction, that is not known.
+        :raises FormatError: it is malformed.
+        :raises MemoryReadError: it cannot be read.
+        """
+        known = self._functions.get(offset)
+        if known is None:
+            if len(self._functions) >= _KEPT:
+                self._functions.clear()
+            fde: Fde = self.records.fde(offset)
+            try:
+                known = self._functions[offset] = fde.decode()
+            except FormatError as error:
+                raise type(error)(f"CFI of the function at {fde.start:#x}: {error}") from error
+        return known
+
+    def function_at(self, pc: int) -> CfiFunction | None:
+        """Return what the FDE that contains an address says, ``None`` where none does; raises as :meth:`function`."""
+        offset = self.find(pc)
+        return None if offset is None else self.function(offset)
+
+    def match(self, pc: int) -> CfiMatch | None:
+        """Return what is said of an address, ``None`` where no FDE contains it; raises as :meth:`function`, and
+
+        :raises UnsupportedExpressionError: CFA or return address are more than a rule expresses.
+        """
+        function = self.function_at(pc)
+        return None if function is None else CfiMatch(function.rule_at(pc, self._arch), function.cie.signal)

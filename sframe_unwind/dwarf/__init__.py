@@ -1,1 +1,0 @@
-"""DWARF CFI as unwind rules, decoded by pyelftools."""

@@ -1,0 +1,80 @@
+"""Which addresses have CFI, against pyelftools' decoding of all of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from elftools.dwarf.callframe import FDE
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind.arch import BY_NAME, Arch
+from sframe_unwind.cfi.section import CfiSection, SectionData
+from sframe_unwind.errors import FormatError
+from tests.image.test_elf_image import libraries
+from tests.samples.build import build
+
+
+def pieces(path: Path) -> tuple[SectionData, SectionData | None, list[tuple[int, int]]]:
+    """Return ``.eh_frame``, ``.eh_frame_hdr`` and the address ranges of all FDEs by pyelftools."""
+    with path.open("rb") as stream:
+        elf = ELFFile(stream)
+        sections = [elf.get_section_by_name(name) for name in (".eh_frame", ".eh_frame_hdr")]
+        found = [section and SectionData(section["sh_addr"], section.data()) for section in sections]
+        ranges = [
+            (entry["initial_location"], entry["initial_location"] + entry["address_range"])
+            for entry in elf.get_dwarf_info().EH_CFI_entries()
+            if isinstance(entry, FDE)
+        ]
+        assert found[0] is not None
+        return found[0], found[1], ranges
+
+
+def samples() -> list[tuple[Path, Arch]]:
+    """Return files of several producers and byte orders."""
+    library = next(Path(name) for name in libraries() if "libc" in name)
+    built = {
+        "amd64": (library, build("stepper"), build("plt", version=1, variant="O0")),
+        "aarch64": (build("callback", abi="aarch64"),),
+        "aarch64_be": (build("free_walk", abi="aarch64_be"),),
+        "s390x": (build("callback", abi="s390x"),),
+    }
+    return [(path, BY_NAME[name]) for name, paths in built.items() for path in paths]
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+def test_every_boundary_agrees_with_pyelftools(with_index: bool) -> None:
+    checked = 0
+    for path, arch in samples():
+        frames, index, ranges = pieces(path)
+        eh_frame = CfiSection(frames, index if with_index else None, arch)
+        probes = {pc for start, end in ranges for pc in (start - 1, start, end - 1, end)}
+        for pc in sorted(probes)[:4000]:
+            expected = any(start <= pc < end for start, end in ranges)
+            assert eh_frame.covers(pc) == expected, f"{path.name}: {pc:#x}"
+            checked += 1
+    assert checked > 4000
+
+
+def test_damaged_index_is_an_error() -> None:
+    frames, index, _ = pieces(build("stepper"))
+    assert index is not None
+    damaged = SectionData(index.address, b"\x02" + index.data[1:])
+    with pytest.raises(FormatError, match="eh_frame_hdr version 2, expected 1"):
+        CfiSection(frames, damaged, BY_NAME["amd64"]).covers(0x1000)
+
+
+@pytest.mark.parametrize(("field", "encoding"), [(2, 0xFF), (3, 0xFF), (3, 0x1B)])
+def test_index_that_cannot_be_searched_is_not_used(field: int, encoding: int) -> None:
+    frames, index, ranges = pieces(build("stepper"))
+    assert index is not None
+    data = index.data[:field] + bytes([encoding]) + index.data[field + 1 :]
+    section = CfiSection(frames, SectionData(index.address, data), BY_NAME["amd64"])
+    assert all(section.covers(start) for start, _ in ranges)
+
+
+def test_truncated_frames_are_an_error() -> None:
+    frames, index, ranges = pieces(build("stepper"))
+    short = SectionData(frames.address, frames.data[:30])
+    with pytest.raises(FormatError):
+        CfiSection(short, index, BY_NAME["amd64"]).covers(ranges[-1][0])

@@ -1,0 +1,131 @@
+"""Records in the forms that the formats have, most of which no compiler writes."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from sframe_unwind.arch import BY_NAME
+from sframe_unwind.cfi.records import CfiFunction, Records
+from sframe_unwind.errors import FormatError, SFrameError, UnsupportedError
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
+
+AT = 0x7F00_0000_1000
+"""Where the records of the tests lie."""
+START, END = 0x7F00_0010_0000, 0x7F00_0010_0040
+"""The function that they describe."""
+
+
+def records(mark: str, encoding: int, location: bytes, extended: bool = False, augmentation: bytes = b"zR") -> bytes:
+    """Return a CIE and an FDE of AMD64's rules: CFA rsp+8, from offset 1 on rsp+16 with rbp saved."""
+
+    def record(body: bytes) -> bytes:
+        body += b"\0" * (-len(body) % 4)  # DW_CFA_nop
+        length = struct.pack(mark + "IQ", 0xFFFFFFFF, len(body)) if extended else struct.pack(mark + "I", len(body))
+        return length + body
+
+    # version 1, augmentation, code alignment 1, data alignment -8, return address in 16, encoding
+    common = b"\0\0\0\0\x01" + augmentation + b"\0" + b"\x01\x78\x10" + b"\x01" + bytes([encoding])
+    cie = record(common + b"\x0c\x07\x08" + b"\x90\x01")  # def_cfa rsp+8; offset r16 at cfa-8
+    distance = len(cie) + (12 if extended else 4)
+    code = b"\x41\x0e\x10\x86\x02"  # advance 1; def_cfa_offset 16; offset rbp at cfa-16
+    return cie + record(struct.pack(mark + "I", distance) + location + b"\0" + code)
+
+
+def second(data: bytes, extended: bool = False, mark: str = "<") -> int:
+    """Return where the second of two records is."""
+    if extended:
+        return int(12 + struct.unpack_from(mark + "Q", data, 4)[0])
+    return int(4 + struct.unpack_from(mark + "I", data)[0])
+
+
+SIZE = END - START
+FORMS = {
+    "absolute": (0x00, struct.pack("<QQ", START, SIZE)),
+    "absolute of 8 bytes": (0x04, struct.pack("<QQ", START, SIZE)),
+    "relative to data": (0x3B, struct.pack("<iI", 0x10_0000, SIZE)),
+    "relative to data, 8 bytes": (0x3C, struct.pack("<qQ", 0x10_0000, SIZE)),
+}
+DATA_BASE = START - 0x10_0000
+
+
+AMD64 = BY_NAME["amd64"]
+
+
+def decoded(data: bytes, offset: int, data_base: int | None = None, byteorder: str = "little") -> CfiFunction:
+    """Decode the FDE at an offset of some records that lie at AT."""
+    return Records(data, AT, AMD64._replace(byteorder=byteorder), data_base=data_base).fde(offset).decode()
+
+
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_ways_to_write_an_address(form: str, extended: bool) -> None:
+    data = records("<", *FORMS[form], extended)
+    function = decoded(data, second(data, extended), DATA_BASE)
+    assert (function.start, function.end, function.offsets) == (START, END, (0, 1))
+    assert function.rule_at(START, AMD64) == UnwindRule(RegisterRule(7, 8, False), saved_at_cfa(-8), None, False, ())
+    inside = function.rule_at(START + 1, AMD64)
+    assert inside == UnwindRule(RegisterRule(7, 16, False), saved_at_cfa(-8), saved_at_cfa(-16), False, ())
+
+
+@pytest.mark.parametrize("extended", [False, True])
+@pytest.mark.parametrize("byteorder", ["little", "big"])
+def test_address_relative_to_its_own_place(byteorder: str, extended: bool) -> None:
+    mark = "<" if byteorder == "little" else ">"
+    place = second(records(mark, 0x1B, bytes(8), extended), extended, mark) + (16 if extended else 8)
+    data = records(mark, 0x1B, struct.pack(mark + "iI", START - AT - place, SIZE), extended)
+    function = decoded(data, second(data, extended, mark), byteorder=byteorder)
+    assert (function.start, function.end) == (START, END)
+
+
+def test_what_is_no_fde_is_an_error() -> None:
+    data = records("<", *FORMS["absolute"])
+    fde = second(data)
+    with pytest.raises(FormatError, match=f"expected an FDE at {AT:#x}, found a CIE"):
+        decoded(data, 0)
+    with pytest.raises(FormatError, match="needs 4 bytes, the section has 0 left"):
+        decoded(data, len(data))
+    long = data[:fde] + b"\xfe\xff\xff\x7f" + data[fde + 4 :]
+    with pytest.raises(FormatError, match=f"at {AT + fde:#x}, found a record of 2147483646 bytes"):
+        decoded(long, fde)
+    longer = data[:fde] + struct.pack("<I", len(data)) + data[fde + 4 :]
+    with pytest.raises(FormatError, match=f"the record at {AT + fde:#x} has {len(data)} bytes, the section"):
+        decoded(longer, fde)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        (0x20, "relative to 0x20 is not supported"),
+        (0x50, "relative to 0x50 is not supported"),
+        (0x9B, "DW_EH_PE_indirect is not supported"),
+        (0x3B, "DW_EH_PE_datarel without a known base address"),
+        (0x07, "the format 0x7 is not known"),
+        (0xFF, "DW_EH_PE_omit"),
+    ],
+)
+def test_encoding_that_is_not_supported(encoding: int, said: str) -> None:
+    data = records("<", encoding, FORMS["absolute"][1])
+    with pytest.raises(UnsupportedError, match=f"^CIE at {AT:#x}: pointer encoding {encoding:#x}.*{said}"):
+        decoded(data, second(data))
+
+
+def test_unknown_augmentation() -> None:
+    data = records("<", 0, FORMS["absolute"][1], augmentation=b"zRX")
+    with pytest.raises(UnsupportedError, match=f"^CIE at {AT:#x}: CIE with the unknown augmentation 'zRX'"):
+        decoded(data, second(data))
+
+
+def test_any_damage_is_an_error_or_an_answer() -> None:
+    data = records("<", *FORMS["relative to data"])
+    fde = second(data)
+    errors = 0
+    for at in range(len(data)):
+        for value in (0, 0x7F, 0x80, 0xFF):
+            damaged = data[:at] + bytes([value]) + data[at + 1 :]
+            try:
+                decoded(damaged, fde, DATA_BASE)
+            except SFrameError:
+                errors += 1
+    assert errors > 50

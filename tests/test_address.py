@@ -1,0 +1,41 @@
+"""Ranges of addresses that overlap and lie within each other, against a list that is searched from end to end."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sframe_unwind.address import RangeMap, lookup_address, page_start
+
+RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12).map(
+    lambda pairs: [(start, end, number) for number, (start, end) in enumerate(pairs)]
+)
+
+
+@given(RANGES, st.integers(-1, 61))
+def test_find_gives_the_range_that_begins_last(ranges: list[tuple[int, int, int]], address: int) -> None:
+    containing = [entry for entry in ranges if entry[0] <= address < entry[1]]
+    index = RangeMap(ranges)
+    found = index.find(address)
+    assert (found is None) == (not containing)
+    if found is not None:
+        assert found in containing
+        assert found[0] == max(start for start, _, _ in containing)
+        assert index.get(address) == found[2]
+
+
+@given(RANGES, st.integers(0, 60), st.integers(1, 20))
+def test_overlapping_gives_every_range_that_shares_an_address(
+    ranges: list[tuple[int, int, int]], start: int, size: int
+) -> None:
+    expected = [entry for entry in ranges if entry[0] < entry[1] and entry[0] < start + size and start < entry[1]]
+    assert sorted(RangeMap(ranges).overlapping(start, start + size)) == sorted(expected)
+
+
+def test_a_return_address_is_looked_up_in_the_call() -> None:
+    assert lookup_address(0x1000, interrupted=True) == 0x1000
+    assert lookup_address(0x1000, interrupted=False) == 0xFFF
+
+
+def test_page_start() -> None:
+    assert [page_start(address) for address in (0, 0xFFF, 0x1000, 0x1FFF)] == [0, 0, 0x1000, 0x1000]

@@ -1,0 +1,188 @@
+"""The layers of the core: what each package may import, held over every import statement, lazy ones included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+CORE = "sframe_unwind"
+
+LAYERS = (
+    "errors",
+    "address",
+    "memory",
+    "unwind_rule",
+    "arch",
+    "sframe",
+    "cfi",
+    "image",
+    "unwind",
+    "elf",
+    "runtime_code",
+    "report",
+    "process",
+    "verify",
+    "cli",
+)
+"""Each imports only those before it."""
+
+WITH_PYELFTOOLS = ("elf", "process", "verify", "runtime_code.jit", "runtime_code.file_symbols", "cli")
+"""A debugger's Python may lack pyelftools, and must load all that a stack needs without it."""
+
+ARCH_IMPORTS = ("address", "arch")
+"""What a machine is says nothing of SFrame."""
+
+VERSIONED = ("sframe", "verify", "runtime_code.status_text", "report")
+"""Who may ask for the version of the format: the package that normalises it, and who shows it to people."""
+
+
+class Import(NamedTuple):
+    """One imported module."""
+
+    importer: str
+    imported: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.imported}"
+
+
+def imports_of(path: Path, module: str) -> Iterator[Import]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                is_module = (CHECKOUT / full.replace(".", "/")).is_dir() or (
+                    CHECKOUT / f"{full.replace('.', '/')}.py"
+                ).is_file()
+                yield Import(module, full if is_module else str(node.module), node.lineno)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(module, alias.name, node.lineno)
+
+
+def modules(package: str) -> dict[str, Path]:
+    found = {}
+    for path in sorted((CHECKOUT / package).rglob("*.py")):
+        parts = path.relative_to(CHECKOUT).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def all_imports(*packages: str) -> list[Import]:
+    return [
+        one for package in packages for module, path in modules(package).items() for one in imports_of(path, module)
+    ]
+
+
+def layer(module: str) -> str | None:
+    """The layer of a module of the core; ``None`` for the package itself and what starts the command line."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] != "__main__" else None
+
+
+def is_within(module: str, places: tuple[str, ...]) -> bool:
+    return any(module == f"{CORE}.{place}" or module.startswith(f"{CORE}.{place}.") for place in places)
+
+
+def show(broken: list[Import]) -> str:
+    return "\n".join(map(str, broken))
+
+
+def test_every_module_has_a_layer() -> None:
+    found = {layer(module) for module in modules(CORE)} - {None}
+    assert found == set(LAYERS)
+
+
+def test_a_layer_imports_only_those_before_it() -> None:
+    broken = [
+        one
+        for one in all_imports(CORE)
+        if (importer := layer(one.importer)) is not None
+        and one.imported.startswith(f"{CORE}.")
+        and LAYERS.index(str(layer(one.imported))) > LAYERS.index(importer)
+    ]
+    assert not broken, show(broken)
+
+
+@pytest.mark.parametrize("package", [CORE, "gdb_plugin", "lldb_plugin"])
+def test_no_circle(package: str) -> None:
+    graph: dict[str, set[str]] = {module: set() for module in modules(package)}
+    for one in all_imports(package):
+        if one.imported in graph and one.imported != one.importer:
+            graph[one.importer].add(one.imported)
+    # Take away what imports nothing that is left; what remains imports itself in a circle.
+    while leaves := [module for module, imported in graph.items() if not imported & graph.keys()]:
+        for module in leaves:
+            del graph[module]
+    assert not graph, f"these modules import each other: {sorted(graph)}"
+
+
+def test_the_core_knows_no_debugger() -> None:
+    debuggers = ("gdb", "lldb", "gdb_plugin", "lldb_plugin")
+    broken = [one for one in all_imports(CORE) if one.imported.split(".")[0] in debuggers]
+    assert not broken, show(broken)
+
+
+@pytest.mark.parametrize(("plugin", "other"), [("gdb_plugin", "lldb"), ("lldb_plugin", "gdb")])
+def test_a_plugin_knows_only_its_debugger(plugin: str, other: str) -> None:
+    broken = [one for one in all_imports(plugin) if one.imported.split(".")[0] in (other, f"{other}_plugin")]
+    assert not broken, show(broken)
+
+
+def test_pyelftools_is_imported_only_for_files() -> None:
+    broken = [
+        one
+        for one in all_imports(CORE)
+        if one.imported.startswith("elftools") and not is_within(one.importer, WITH_PYELFTOOLS)
+    ]
+    assert not broken, show(broken)
+
+
+def test_arch_knows_nothing_of_sframe() -> None:
+    broken = [
+        one
+        for one in all_imports(f"{CORE}/arch")
+        if one.imported.startswith(f"{CORE}.") and not is_within(one.imported, ARCH_IMPORTS)
+    ]
+    assert not broken, show(broken)
+
+
+def test_only_arch_tells_machines_apart() -> None:
+    """Nobody else compares the name of a machine, or imports one machine: a new one is a new file in arch."""
+    named = ("amd64", "aarch64", "s390x")
+    broken = [
+        one
+        for one in all_imports(CORE)
+        if one.imported.startswith(f"{CORE}.arch.")
+        and one.imported.rpartition(".")[2] in named
+        and not is_within(one.importer, ("arch", "sframe.constants", "sframe.row_context"))
+    ]
+    assert not broken, show(broken)
+    for module, path in modules(CORE).items():
+        if is_within(module, ("arch",)):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare):
+                compared = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+                assert not {*named, "aarch64_be"} & {str(value) for value in compared}, f"{path}:{node.lineno}"
+
+
+def test_only_sframe_asks_for_the_version() -> None:
+    for module, path in modules(CORE).items():
+        if is_within(module, VERSIONED):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_header_version = (
+                isinstance(node, ast.Attribute)
+                and node.attr == "version"
+                and isinstance(node.value, (ast.Name, ast.Attribute))
+                and "header" in ast.dump(node.value)
+            )
+            assert not is_header_version, f"{path}:{getattr(node, 'lineno', 0)} asks for the version"
