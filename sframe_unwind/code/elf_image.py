@@ -11,10 +11,14 @@ from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.code.code_relocations import relocate
+from sframe_unwind.code.exception_tables import ExceptionTables
 from sframe_unwind.code.image import CodeImage, CodeSection, Plt
+from sframe_unwind.code.interpretation import LandingPads
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
-from sframe_unwind.elf.relocation import SYMBOL, records
+from sframe_unwind.elf.cfi import EH_FRAME
+from sframe_unwind.elf.contents import contents
+from sframe_unwind.elf.relocation import SYMBOL, Relocations, records
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
 
@@ -33,12 +37,12 @@ def image_of(file: ELFFile, machine: Machine, layout: Layout, symbols: Symbols) 
         flags = section["sh_flags"]
         if not flags & SH_FLAGS.SHF_ALLOC or flags & SH_FLAGS.SHF_TLS or section["sh_type"] == "SHT_NOBITS":
             continue
-        contents, start = section.data(), layout.addresses[number]
+        data, start = contents(section), layout.addresses[number]
         if layout.relocatable:
-            contents, found = relocate(file, number, contents, layout)
+            data, found = relocate(file, number, data, layout)
             external.update(found)
         executable, writable = bool(flags & SH_FLAGS.SHF_EXECINSTR), bool(flags & SH_FLAGS.SHF_WRITE)
-        sections.append(CodeSection(start, contents, executable, writable))
+        sections.append(CodeSection(start, data, executable, writable))
     plts = tuple(_plts(file, machine))
     order: Literal["little", "big"] = "little" if file.little_endian else "big"
     not_returning = {symbol.address for symbol in symbols if is_not_returning(symbol.name)}
@@ -122,3 +126,12 @@ def _plt_names(file: ELFFile, plts: tuple[Plt, ...]) -> Iterator[tuple[int, str]
                 address = plt.first + number * plt.entry_size
                 if address + plt.entry_size <= plt.end:
                     yield address, names[symbol]
+
+
+def exception_tables(file: ELFFile, machine: Machine, layout: Layout, image: CodeImage) -> LandingPads:
+    """Return where exceptions are caught, by the address before the return address of a call."""
+    for number, section in enumerate(file.iter_sections()):
+        if section.name == EH_FRAME and section["sh_type"] != "SHT_NOBITS":
+            data = Relocations(file, layout.addresses).relocated(number, section) or contents(section)
+            return ExceptionTables(data, layout.addresses[number], machine.arch.byteorder, image).landing_pads
+    return lambda pc: ()

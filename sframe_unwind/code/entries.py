@@ -16,6 +16,5 @@ def entries(interpreter: Interpreter, function: CodeRange) -> dict[int, State]:
     plt = interpreter.image.plt(function.start)
     if plt is None:
         return {function.start: frame.entry()}
-    found = range(max(plt.first, function.start - (function.start - plt.first) % plt.entry_size), function.end, plt.entry_size)
-    starts = [address for address in found if address >= function.start]
-    return {address: frame.entry() for address in starts}
+    first = function.start + (plt.first - function.start) % plt.entry_size
+    return {address: frame.entry() for address in range(max(first, plt.first), function.end, plt.entry_size)}

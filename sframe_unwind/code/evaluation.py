@@ -57,9 +57,6 @@ _WORD = 8
 _MIN_ADDRESS = 0x1000
 """Smaller constants are not taken for the address of a table."""
 _MAX_SLOTS = 256
-_ALIGNMENT = {"s390x": 8}
-_USUAL_ALIGNMENT = 16
-"""Of a CFA, in bytes, by the ABIs."""
 
 
 class Evaluator:
@@ -72,7 +69,6 @@ class Evaluator:
         self._machine = machine
         self._frame = frame
         self._read = read_constant
-        self._alignment = _ALIGNMENT.get(machine.arch.name, _USUAL_ALIGNMENT)
         self.entries = Entries()
 
     def value(self, expression: Expression, state: State, pc: int) -> Value:
@@ -178,7 +174,7 @@ class Evaluator:
         if base == NUMBER:
             return number(offset & mask)
         if self._is_address(base) and mask < 0 and not -mask & (-mask - 1):
-            if base == CFA and -mask <= self._alignment and not offset & ~mask:
+            if base == CFA and -mask <= self._machine.stack_alignment and not offset & ~mask:
                 return value  # aligned already
             return STACK
         return self._opaque(value)
@@ -233,9 +229,9 @@ class Evaluator:
     def _new_sp(self, value: Value, state: State, pc: int) -> Value:
         """Return a name for what the stack pointer has become; what it named before is now out of reach."""
         fresh = displaced(pc) if value[0] in (STACK_BASE, OTHER_BASE) else lost(pc)
-        for number, known in list(state.registers.items()):
+        for register, known in list(state.registers.items()):
             if known[0] == fresh[0]:
-                state.registers[number] = UNKNOWN
+                state.registers[register] = UNKNOWN
         for slot, known in list(state.slots.items()):
             if slot[0] == fresh[0]:
                 del state.slots[slot]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple, Union
+from typing import NamedTuple, Union
 
 from sframe_unwind.code.image import CodeImage
 
@@ -97,18 +97,23 @@ class _Reader:
             if pointer:
                 place = body - pointer
                 if place not in commons:
-                    commons[place] = self._guarded(lambda place=place: self._common(place))
+                    commons[place] = self._common_if_readable(place)
                 common = commons[place]
                 if common is not None and common.table_encoding != _OMIT:
-                    found = self._guarded(lambda body=body, common=common: self._function(body + 4, common))
+                    found = self._function_if_readable(body + 4, common)
                     if found is not None:
                         yield found
             offset = body + size
 
-    @staticmethod
-    def _guarded(read: Callable[[], object]) -> Any:
+    def _common_if_readable(self, offset: int) -> _Common | None:
         try:
-            return read()
+            return self._common(offset)
+        except (IndexError, ValueError, struct.error):
+            return None
+
+    def _function_if_readable(self, offset: int, common: _Common) -> tuple[int, int, int] | None:
+        try:
+            return self._function(offset, common)
         except (IndexError, ValueError, struct.error):
             return None
 

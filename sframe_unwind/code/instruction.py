@@ -1,7 +1,7 @@
 """One machine instruction as the interpretation needs it: what it writes, where it goes.
 
-An expression is a tuple whose first item is one of the node kinds below.  All expressions of an instruction refer to the
-state before it.  Registers are numbered as DWARF numbers them; :data:`HIGH` and the condition code follow behind.
+An expression is a tuple whose first item is one of the node kinds below.  All expressions of an instruction refer to
+the state before it.  Registers are numbered as DWARF numbers them; :data:`HIGH` and the condition code follow behind.
 """
 
 from __future__ import annotations

@@ -35,6 +35,8 @@ class Run(NamedTuple):
 
     states: dict[int, State]
     """The states at the starts of blocks, by address; each block reaches to the next, or to a jump."""
+    sources: dict[int, set[int]]
+    """The starts of the blocks that lead to each."""
     guessed: set[int]
     """Those of them that only a jump with targets that are not known may lead to."""
     continued: set[int]
@@ -61,8 +63,8 @@ class Interpreter:
     """Interprets functions of one file.
 
     :param ranges: of all functions.
-    :param landing_pads: addresses at which an exception that passes through a call may be caught, by the address before its
-        return address.
+    :param landing_pads: addresses at which an exception that passes through a call may be caught, by the address
+        before its return address.
     """
 
     def __init__(
@@ -76,6 +78,10 @@ class Interpreter:
         self.evaluator = Evaluator(machine, self.frame, image.read_constant)
         self.sweeps = Sweeps(image, lifter)
         self.not_returning = set(image.not_returning)
+
+    def sweep_at(self, pc: int) -> Sweep:
+        """Return the instructions of the function with an address."""
+        return self.sweeps.sweep(self.ranges.find(pc) or CodeRange(pc, pc))
 
     def run(self, function: CodeRange, entries: dict[int, State]) -> Run:
         """Interpret a function.
@@ -106,6 +112,8 @@ class _Flow:
         self._dead = dead
         self._sweep = interpreter.sweeps.sweep(function)
         self._states: dict[int, State] = {}
+        self._sources: dict[int, set[int]] = {}
+        self._current: int | None = None
         self._visited: set[int] = set()
         self._after_call: set[int] = set()
         self._work: list[int] = []
@@ -137,6 +145,7 @@ class _Flow:
     def result(self, complete: bool) -> Run:
         return Run(
             self._states,
+            self._sources,
             self._guessed,
             self._continued,
             self._called,
@@ -158,7 +167,7 @@ class _Flow:
         state = self._unresolved[0].copy()
         for other in self._unresolved[1:]:
             self._frame.join(state, other, 0)
-        self._guessing = True
+        self._guessing, self._current = True, None
         for address in self._sweep.after_jumps():
             if address not in self._visited:
                 self._join(address, state)
@@ -166,9 +175,10 @@ class _Flow:
 
     def _block(self, pc: int, state: State) -> None:
         """Interpret from the start of a block to a jump, or to the start of another."""
-        sweep = self._sweep if pc in self._sweep.instructions else self._sweep_at(pc)
+        sweep = self._sweep if pc in self._sweep.instructions else self._all.sweep_at(pc)
         evaluator, instructions, starts = self._evaluator, sweep.instructions, sweep.starts
         first, visited = True, self._visited
+        self._current = pc
         while True:
             instruction = instructions.get(pc)
             if instruction is None:
@@ -191,18 +201,14 @@ class _Flow:
                 self._flow(pc, state)
                 return
 
-    def _sweep_at(self, pc: int) -> Sweep:
-        function = self._function if self._function.start <= pc < self._function.end else self._all.ranges.find(pc)
-        return self._all.sweeps.sweep(function or CodeRange(pc, pc))
-
     def _transfer(self, pc: int, instruction: Instruction, state: State) -> bool:
         """Follow an instruction that may not go on to the next; return whether it may, too, with the state there."""
         for leaving in instruction.exits:
             after = self._evaluator.apply_until(leaving.puts, instruction, state, pc)
             target = self._evaluator.value(leaving.target, state, pc)
-            if self._holds(leaving.condition, state, after, pc) and target[0] == NUMBER:
-                if self._image.external_call(pc, instruction.size) is None:
-                    self._flow(target[1], after)
+            elsewhere = target[0] != NUMBER or self._image.external_call(pc, instruction.size) is not None
+            if self._holds(leaving.condition, state, after, pc) and not elsewhere:
+                self._flow(target[1], after)
         kind = instruction.kind
         if kind is Kind.NEXT:
             return self._pass(pc, instruction, state)
@@ -260,7 +266,7 @@ class _Flow:
         if is_not_returning(name) if name is not None else target[1] in self._all.not_returning and target[0] == NUMBER:
             return False
         # Behind a call that does not return there may be padding, and then what other paths lead to.
-        sweep, padding = self._sweep_at(pc), self._all.machine.is_padding
+        sweep, padding = self._all.sweep_at(pc), self._all.machine.is_padding
         while (size := sweep.instruction(following).size) and padding(sweep.bytes_at(following, size)):
             following += size
         self._flow(following, state, after_call=True)
@@ -327,6 +333,8 @@ class _Flow:
 
     def _join(self, target: int, state: State, after_call: bool = False) -> None:
         known = self._states.get(target)
+        if self._current is not None:
+            self._sources.setdefault(target, set()).add(self._current)
         if known is None:
             if after_call and target in self._dead:
                 return

@@ -19,7 +19,7 @@ from sframe_unwind.code.values import (
     on_stack,
     plus,
 )
-from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
+from sframe_unwind.unwind_rule import COMPUTED, UNDEFINED, RegisterRule, UnwindRule
 
 
 class Judgement(IntEnum):
@@ -64,8 +64,11 @@ class Judge:
         frame = self._frame
         cfa = self._compare(self._value(rule.cfa, state), self._cfa)
         ra = self.return_address(rule, state)
-        fp = state.registers[frame.fp] if rule.fp is None else self._value(rule.fp, state)
-        verdict_fp = self._compare(fp, frame.entry_fp)
+        if rule.fp in (UNDEFINED, COMPUTED):
+            verdict_fp = Judgement.UNKNOWN
+        else:
+            fp = state.registers[frame.fp] if rule.fp is None else self._value(rule.fp, state)
+            verdict_fp = self._compare(fp, frame.entry_fp)
         return Judgements(cfa, ra, verdict_fp) if cfa or ra or verdict_fp else PROVED
 
     def return_address(self, rule: UnwindRule, state: State) -> Judgement:

@@ -95,7 +95,8 @@ class Lifter:
             from pyvex import arches
         except ImportError as error:
             raise SFrameError(
-                "checking against the machine code wants pyvex, which is not installed: pip install 'sframe-unwind[code]'"
+                "checking against the machine code wants pyvex, which is not installed:"
+                " pip install 'sframe-unwind[code]'"
             ) from error
         self._pyvex = pyvex
         self._arch: Any = copy(getattr(arches, machine.vex_name))

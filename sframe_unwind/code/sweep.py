@@ -21,6 +21,7 @@ class Sweep:
     def __init__(self, function: CodeRange, image: CodeImage, lifter: Lifter) -> None:
         self.function = function
         self._lifter = lifter
+        self._image = image
         section = image.section(function.start)
         self._code = section.contents if section is not None and section.executable else b""
         self._origin = section.start if section is not None else 0
@@ -66,6 +67,20 @@ class Sweep:
     def bytes_at(self, pc: int, size: int) -> bytes:
         """Return bytes of the code."""
         return self._code[pc - self._origin : pc - self._origin + size]
+
+    def calls(self) -> Iterator[tuple[int, int]]:
+        """Yield the addresses of direct calls, and where they lead."""
+        for pc, found in self.instructions.items():
+            if found.kind is Kind.CALL and found.target is not None and found.target[0] == PC_RELATIVE:
+                yield pc, pc + found.target[1]
+
+    def external_names(self) -> tuple[tuple[int, str], ...]:
+        """Return the names of what the function refers to in other files, by offset from its start."""
+        if not self._image.external:
+            return ()
+        start, end = self.function
+        fields = self._image.external
+        return tuple((field - start, fields[field]) for field in range(start, end) if field in fields)
 
     def after_jumps(self) -> Iterator[int]:
         """Yield the addresses of the instructions that follow one behind which execution does not go on."""

@@ -92,7 +92,7 @@ class Comparison:
         :param dwarf: the rows of ``described``.
         """
         low, high = max(function.start, described.start), min(function.end, described.end)
-        sframe = _unrolled(function, low, high)
+        sframe = unrolled(function, low, high)
         whole = function.start == described.start and function.end == described.end
         if whole and sframe == dwarf:
             self.addresses_compared += len(dwarf[0])
@@ -158,7 +158,7 @@ def _described(sections: Iterable[Section]) -> Iterator[table.Function]:
                 yield function
 
 
-def _unrolled(function: table.Function, low: int, high: int) -> Rules:
+def unrolled(function: table.Function, low: int, high: int) -> Rules:
     """Return offsets and rules of a function's rows, for a mask function those of each block in a range.
 
     ``None`` stands for the rule of what precedes a block's first row.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sframe_unwind.arch import Arch, aarch64
@@ -40,6 +41,7 @@ _STRIPPING = {
 }
 _RETURNING = {0xD65F0BFF, 0xD65F0FFF}
 """``retaa``, ``retab``."""
+_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 _NOP, _TRAP = 0xD503201F, 0
 _RELATIONS = {0: "==", 1: "!=", 2: ">=", 3: "<", 8: ">", 9: "<="}
 """The architecture's condition codes."""
@@ -76,6 +78,13 @@ def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
     return None if relation is None else (relation, 1)
 
 
+def _objdump_text(mnemonic: str, operands: str) -> str:
+    # objdump writes decimal numbers within brackets and behind them.
+    plain, bracket, address = operands.partition("[")
+    address = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), address)
+    return f"{mnemonic} {plain}{bracket}{address}".rstrip()
+
+
 def _machine(arch: Arch) -> Machine:
     return Machine(
         arch=arch,
@@ -91,6 +100,7 @@ def _machine(arch: Arch) -> Machine:
         general=tuple(range(32)),
         preserved=frozenset((*range(19, 30), aarch64.SP, *range(_V0 + 8, _V0 + 16))),
         sp_at_entry=0,
+        stack_alignment=16,
         ra_slot=None,
         max_size=4,
         sizes=_sizes,
@@ -110,6 +120,8 @@ def _machine(arch: Arch) -> Machine:
             "wsp": aarch64.SP,
         },
         returns_through=None,
+        att_syntax=False,
+        objdump_text=_objdump_text,
         disassembler=("CS_ARCH_ARM64", "CS_MODE_ARM"),
         plt_entry_sizes=(16, 24),
     )

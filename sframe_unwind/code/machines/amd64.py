@@ -24,6 +24,8 @@ _RELATIONS = {2: "<", 3: ">=", 4: "==", 5: "!=", 6: "<=", 7: ">"}
 """Intel's condition codes."""
 _SUBTRACTIONS = frozenset(range(5, 9))
 """``AMD64G_CC_OP_SUBB`` to ``SUBQ``."""
+_SIZED = ("pushq", "popq", "callq", "retq", "jmpq", "leaveq")
+_SIZED_WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", "cmp")
 _PADDING = (b"\xcc", b"\x90", b"\x66\x90", b"\x66\x66\x90", b"\xf3\x90")
 
 
@@ -45,6 +47,15 @@ def _is_padding(raw: bytes) -> bool:
     return raw in _PADDING or rest[:2] == b"\x0f\x1f" or rest == b"\x90"
 
 
+def _objdump_text(mnemonic: str, operands: str) -> str:
+    # objdump leaves out the size of the operand where a register tells it.
+    if mnemonic in _SIZED or (mnemonic[-1:] == "q" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%r" in operands):
+        mnemonic = mnemonic[:-1]
+    if mnemonic[-1:] in "lwb" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%" in operands.rpartition(", ")[2][:1]:
+        mnemonic = mnemonic[:-1]
+    return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
+
+
 def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
     relation = _RELATIONS.get(constants[0]) if helper == "amd64g_calculate_condition" else None
     return None if relation is None else (relation, 2)
@@ -63,6 +74,7 @@ MACHINE = Machine(
     general=tuple(range(16)),
     preserved=frozenset(_PRESERVED),
     sp_at_entry=-8,
+    stack_alignment=16,
     ra_slot=-8,
     max_size=15,
     sizes=_sizes,
@@ -76,6 +88,8 @@ MACHINE = Machine(
     unsigned_comparisons=_SUBTRACTIONS,
     capstone_registers=_PARTS,
     returns_through=None,
+    att_syntax=True,
+    objdump_text=_objdump_text,
     disassembler=("CS_ARCH_X86", "CS_MODE_64"),
     plt_entry_sizes=(16,),
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Callable, NamedTuple, Union
+from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.code.instruction import ANYTHING, Instruction, Kind
 
-Relations = Mapping[int, str]
-"""Condition of a conditional jump, as VEX numbers it, to the relation of the values compared, if it is of use."""
+Special = Callable[[bytes], "Instruction | None"]
+FindCondition = Callable[[str, "Sequence[int]"], "tuple[str, int] | None"]
 
 
 class Machine(NamedTuple):
@@ -28,13 +28,15 @@ class Machine(NamedTuple):
     """What a call leaves unchanged."""
     sp_at_entry: int
     """The stack pointer at a function's entry, from the CFA, in bytes."""
+    stack_alignment: int
+    """Of a CFA, in bytes, by the ABI."""
     ra_slot: int | None
     """Where from the CFA the return address is at a function's entry; ``None``: in its register."""
     max_size: int
     """Of an instruction, in bytes."""
     sizes: Callable[[bytes, int], Sequence[int]]
     """``(code, offset)``: the sizes that the instruction there may have."""
-    special: Callable[[bytes], Union[Instruction, None]]
+    special: Special
     """The instruction at the start of some bytes, where VEX does not know it or means something else by it."""
     system_call: int
     """The register with the number of a system call."""
@@ -44,7 +46,7 @@ class Machine(NamedTuple):
     """Whether an instruction computes an address from its page rather than from its own address."""
     is_padding: Callable[[bytes], bool]
     """Whether an instruction does nothing, and may be there for the sake of alignment only."""
-    condition: Callable[[str, Sequence[int]], Union[tuple[str, int], None]]
+    condition: FindCondition
     """``(helper, constants)``: relation and number of the first operand, of VEX's call for a condition."""
     comparisons: frozenset[int]
     """What VEX says set the condition code where it was a comparison for equality, or for any relation."""
@@ -54,6 +56,10 @@ class Machine(NamedTuple):
     """Capstone's names of the general registers and their parts."""
     returns_through: int | None
     """The register of the return address, where VEX does not tell returns from other indirect jumps."""
+    att_syntax: bool
+    """Whether objdump writes instructions as AT&T did."""
+    objdump_text: Callable[[str, str], str]
+    """``(mnemonic, operands)`` of capstone: the instruction as objdump writes it."""
     disassembler: tuple[str, str]
     """Names of capstone's constants for architecture and mode."""
     plt_entry_sizes: tuple[int, ...]

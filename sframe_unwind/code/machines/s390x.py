@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sframe_unwind.arch import s390x
@@ -23,8 +24,10 @@ _FPRS = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
 _PADDING = (b"\x07\x00", b"\x07\x07", b"\x47\x00\x00\x00", b"\xc0\x04\x00\x00\x00\x00")
 _SIGNED_COMPARISON, _UNSIGNED_COMPARISON = 1, 2
 """``S390_CC_OP_SIGNED_COMPARE`` and ``UNSIGNED_COMPARE``."""
-_RELATIONS = {8: "==", 9: "==", 6: "!=", 7: "!=", 4: "<", 5: "<", 2: ">", 3: ">", 12: "<=", 13: "<=", 10: ">=", 11: ">="}
-"""By the mask of a conditional jump: 8 equal, 4 low, 2 high, 1 cannot be."""
+_RELATIONS = {8: "==", 6: "!=", 4: "<", 2: ">", 12: "<=", 10: ">="}
+"""By the mask of a conditional jump: 8 equal, 4 low, 2 high."""
+_CANNOT_BE = 1
+_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 
 
 def _sizes(code: bytes, at: int) -> Sequence[int]:
@@ -54,8 +57,15 @@ def _is_padding(raw: bytes) -> bool:
     return raw in _PADDING or raw[:1] == b"\0" or (raw[:1] == b"\x07" and len(raw) > 1 and raw[1] < 0x10)
 
 
+def _objdump_text(mnemonic: str, operands: str) -> str:
+    # objdump writes decimal numbers, but for addresses.
+    if not mnemonic.startswith(("j", "br", "larl")):
+        operands = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), operands)
+    return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
+
+
 def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
-    relation = _RELATIONS.get(constants[0]) if helper == "s390_calculate_cond" else None
+    relation = _RELATIONS.get(constants[0] & ~_CANNOT_BE) if helper == "s390_calculate_cond" else None
     return None if relation is None else (relation, 2)
 
 
@@ -72,6 +82,7 @@ MACHINE = Machine(
     general=tuple(range(16)),
     preserved=frozenset((*range(6, 14), 15, *range(24, 32))),
     sp_at_entry=s390x.SP_FROM_CFA,
+    stack_alignment=8,
     ra_slot=None,
     max_size=6,
     sizes=_sizes,
@@ -85,6 +96,8 @@ MACHINE = Machine(
     unsigned_comparisons=frozenset((_UNSIGNED_COMPARISON,)),
     capstone_registers={f"r{n}": n for n in range(16)},
     returns_through=s390x.RA,
+    att_syntax=False,
+    objdump_text=_objdump_text,
     disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
     plt_entry_sizes=(32,),
 )
