@@ -11,6 +11,7 @@ from sframe_unwind.elf.section_addresses import Layout
 
 _RELA = "QQq"
 _UNDEFINED = 0
+_FAR = 0x4000_0000
 
 # Relocation type to how the field is filled in.
 _ABSOLUTE, _RELATIVE = False, True
@@ -50,6 +51,8 @@ def relocate(file: ELFFile, number: int, contents: bytes, layout: Layout) -> tup
             defined, value, name = symbols[symbol]
             if symbol and not defined:
                 external[start + offset] = name
+                # Not to be taken for a jump to the next instruction.
+                _apply(result, file, info & 0xFFFFFFFF, offset, start + offset, start + offset - _FAR)
             else:
                 _apply(result, file, info & 0xFFFFFFFF, offset, start + offset, value + addend)
     return bytes(result), external

@@ -269,7 +269,8 @@ class _Flow:
         sweep, padding = self._all.sweep_at(pc), self._all.machine.is_padding
         while (size := sweep.instruction(following).size) and padding(sweep.bytes_at(following, size)):
             following += size
-        self._flow(following, state, after_call=True)
+        if sweep.function.start <= following < sweep.function.end:  # a call at the end does not return
+            self._flow(following, state, after_call=True)
         return False
 
     def _jump(self, pc: int, instruction: Instruction, before: State, state: State) -> None:
@@ -317,8 +318,6 @@ class _Flow:
         if self._function.start <= target < self._function.end:
             self._join(target, state, after_call)
             return
-        if after_call:
-            return  # a call at the end of a function does not return
         other = self._all.ranges.find(target)
         is_entry = self._frame.is_entry(state)
         self._returns = True
