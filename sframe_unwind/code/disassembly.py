@@ -5,23 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from sframe_unwind.code.machines import Machine
-from sframe_unwind.errors import SFrameError
 
 
 class Disassembler:
-    """Disassembles the instructions of one machine.
-
-    :raises SFrameError: capstone is not installed.
-    """
+    """Disassembles the instructions of one machine."""
 
     def __init__(self, machine: Machine) -> None:
-        try:
-            import capstone
-        except ImportError as error:
-            raise SFrameError(
-                "checking against the machine code wants capstone, which is not installed:"
-                " pip install 'sframe-unwind[code]'"
-            ) from error
+        import capstone
+
         architecture, mode = machine.disassembler
         self._machine = machine
         self._capstone = capstone

@@ -32,11 +32,6 @@ class Finding(NamedTuple):
     instruction: str
     """That instruction, in objdump's notation."""
 
-    @property
-    def words(self) -> str:
-        """What the code makes of it, and since when."""
-        return self.code if self.origin is None else f"{self.code} since `{self.instruction}` at {self.origin:#x}"
-
 
 class Counts(NamedTuple):
     """How many instructions a table was judged at."""

@@ -7,6 +7,7 @@ meaning depends on its bytes alone and is computed once for all places where the
 from __future__ import annotations
 
 from copy import copy
+from importlib.util import find_spec
 from typing import Any
 
 from sframe_unwind.code.disassembly import Disassembler
@@ -37,7 +38,7 @@ from sframe_unwind.code.instruction import (
 )
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.machines.base import unknown_results
-from sframe_unwind.errors import SFrameError
+from sframe_unwind.errors import MissingExtraError
 
 _BASE = 0x5AFE_0000_0000
 """Where instructions are lifted.  A constant within :data:`_REACH` of it is relative to the instruction's address."""
@@ -83,21 +84,27 @@ _COMPARISONS = {
 }
 
 
+def check_installed() -> None:
+    """Check that what decodes code, the extra ``code``, is installed.
+
+    :raises MissingExtraError: it is not.
+    """
+    for name in ("pyvex", "capstone"):
+        if find_spec(name) is None:
+            raise MissingExtraError(name)
+
+
 class Lifter:
     """Decodes the instructions of one machine.
 
-    :raises SFrameError: pyvex is not installed.
+    :raises MissingExtraError: pyvex or capstone is not installed.
     """
 
     def __init__(self, machine: Machine) -> None:
-        try:
-            import pyvex
-            from pyvex import arches
-        except ImportError as error:
-            raise SFrameError(
-                "checking against the machine code wants pyvex, which is not installed:"
-                " pip install 'sframe-unwind[code]'"
-            ) from error
+        check_installed()
+        import pyvex
+        from pyvex import arches
+
         self._pyvex = pyvex
         self._arch: Any = copy(getattr(arches, machine.vex_name))
         if self._arch.name == "ARM64":  # what pyvex looks its lifters up by

@@ -10,6 +10,7 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Finding
+from sframe_unwind.elf.cfi import FileCfi
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbols_of
 from sframe_unwind.verify.code_check import check_elf
@@ -35,7 +36,8 @@ class Checked:
         with elf.opened(self.path) as file:
             layout = Layout(file)
             self.symbols: Symbols = symbols_of(file, layout)
-            self.verdict: CodeVerdict = check_elf(file, layout, self.symbols)
+            sections, cfi = elf.load_from(file, layout=layout), FileCfi(file, elf.arch_of(file), layout)
+            self.verdict: CodeVerdict = check_elf(file, layout, self.symbols, sections, cfi)
         self.described = {
             table: {verdict.start for verdict in self.verdict.functions if table in verdict.worst}
             for table in (SFRAME, DWARF)
