@@ -92,7 +92,7 @@ def interrupted(*args, step=unwinder.step, calls=iter(range(100))):
     return step(*args)
 unwinder.step = interrupted
 end"""
-    with terminal(debugger, built("recursion", ABI, 3), "break sample_stop", "set args 30", "run") as gdb:
+    with terminal(debugger, built("recursion", ABI, 3), "set sframe strict on", "break sample_stop", "set args 30", "run") as gdb:
         for line in interrupting.splitlines():
             gdb.type(f"{line}\n")
         gdb.wait()
