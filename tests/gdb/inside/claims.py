@@ -30,7 +30,7 @@ class _Spy:
 
 
 def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
-    """For each program at its place: the pcs of all frames, and of those that were unwound from SFrame in a strict mode."""
+    """For each program at its place: the pcs of all frames, and of those that were unwound from SFrame, strictly."""
     place, unwinder = next(
         (number, unwinder) for number, unwinder in enumerate(gdb.frame_unwinders) if unwinder.name == "sframe"
     )
