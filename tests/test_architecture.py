@@ -27,6 +27,7 @@ LAYERS = (
     "runtime_code",
     "report",
     "process",
+    "debugger",
     "verify",
     "cli",
 )
