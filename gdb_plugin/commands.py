@@ -9,7 +9,6 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.session import Session
 from gdb_plugin.settings import ALWAYS, MODES
 from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import SFrameUnwinder
@@ -278,7 +277,7 @@ def _prefix(name: str, doc: str) -> None:
     type("_Prefix", (gdb.Command,), {"__doc__": doc})(name, gdb.COMMAND_STACK, prefix=True)
 
 
-def register(unwinder: SFrameUnwinder, session: Session, stacks: Stacks) -> None:
+def register(unwinder: SFrameUnwinder, stacks: Stacks) -> None:
     """Make all commands and the parameter."""
     _prefix("set sframe", "Settings of the SFrame unwinder.")
     _prefix("show sframe", "Show the settings of the SFrame unwinder.")

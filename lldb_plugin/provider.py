@@ -55,7 +55,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
             native.release()
 
     @staticmethod
-    def applies_to_thread(thread: lldb.SBThread) -> bool:
+    def applies_to_thread(_thread: lldb.SBThread) -> bool:
         """Return whether LLDB is to ask at all; it asks this first."""
         return bool(SESSION.mode != OFF)
 
