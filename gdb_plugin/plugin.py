@@ -33,7 +33,7 @@ def start() -> None:
     session = Session(report, names)
     unwinder = SFrameUnwinder(session, names, report)
     register_unwinder(None, unwinder, replace=True)
-    commands.register(unwinder, Stacks(unwinder, session))
+    commands.register(unwinder, session, Stacks(unwinder, session))
     gdb.invalidate_cached_frames()
     _started = True
     gdb.write(f"sframe-unwind {__version__}: stack frames are unwound from SFrame; see 'help sframe'\n")
