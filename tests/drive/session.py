@@ -133,7 +133,8 @@ def run(
         failure, outcome.times[mode] = replayed(mode)
         if failure:
             outcome.failures[mode] = failure
-    for _ in range(WITNESSES if outcome.failures else 0):
+    witnesses = WITNESSES * (3 if build.program.threads else 1)
+    for _ in range(witnesses if outcome.failures else 0):
         again, _ = replayed(WITHOUT)
         if again:
             outcome.dropped = f"not reproducible without the plugin: {again}"
