@@ -219,7 +219,7 @@ def replay(
     return f"somewhere: {found}" if found else less, total
 
 
-_PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output", "threads")
+_PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output")
 _CONTENTS = ("locals", "outer", "registers", "text")
 """What goes on differing once it does, and does not change where the program goes: the session is not over."""
 
