@@ -98,7 +98,7 @@ class Module:
             return None
         return None if found is None else found.rule
 
-    def run_time_name(self, pc: int) -> str:
+    def run_time_name(self, pc: int) -> str:  # noqa: ARG002  # code registered at run time needs it
         """Return what code at an address was registered as at run time; empty where it has a file, or no name."""
         return ""
 
