@@ -133,7 +133,8 @@ def run(
         failure, outcome.times[mode] = replayed(mode)
         if failure:
             outcome.failures[mode] = failure
-    for _ in range(WITNESSES if outcome.failures else 0):
+    witnesses = WITNESSES * (3 if build.program.threads else 1)
+    for _ in range(witnesses if outcome.failures else 0):
         again, _ = replayed(WITHOUT)
         if again:
             outcome.dropped = f"not reproducible without the plugin: {again}"
@@ -218,7 +219,7 @@ def replay(
     return f"somewhere: {found}" if found else less, total
 
 
-_PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output", "threads")
+_PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output")
 _CONTENTS = ("locals", "outer", "registers", "text")
 """What goes on differing once it does, and does not change where the program goes: the session is not over."""
 
