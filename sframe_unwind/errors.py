@@ -50,6 +50,16 @@ class FileError(SFrameError):
     """A file cannot be read as what it should be; the message names the file."""
 
 
+class MissingExtraError(SFrameError):
+    """A package is not installed that only an extra of this one brings.
+
+    :param package: its name.
+    """
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"this wants the package {package}: pip install 'sframe-unwind[code]' (Python 3.10 or later)")
+
+
 class ProcessError(SFrameError):
     """A process cannot be looked into: it is not there, it is somebody else's, or it is of another kind."""
 
