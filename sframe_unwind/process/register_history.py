@@ -62,7 +62,7 @@ class RegisterHistory:
             if found is None or inner.cfa is None:
                 name = self._arch.register_name(number)
                 raise StepError(f"{name} is wanted, of which the frame at {inner.pc:#x} says nothing")
-            place = found.rule.place(number, self._arch.fp)
+            place = found.rule.register_rule(number, self._arch.fp)
             level -= 1
             if place is not None:
                 read_inner = partial(self._read, level)
