@@ -9,9 +9,10 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.processes import Processes
+from gdb_plugin.session import Session
+from gdb_plugin.settings import ALWAYS, MODES
 from gdb_plugin.stacks import Stacks
-from gdb_plugin.unwinder import ALWAYS, MODES, SFrameUnwinder
+from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind import __version__
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.report import compare, explain, stack, status
@@ -130,9 +131,9 @@ class Status(_Command):
         try:
             process = self._stacks.process()
         except gdb.error as error:
-            _show([*about, f"mode {self._unwinder.mode}", f"no stack to unwind: {error}"])
+            _show([*about, f"mode {self._unwinder.settings.mode}", f"no stack to unwind: {error}"])
             return
-        lines = status.to_text(process.modules.modules, self._unwinder.mode, about, process.arch)
+        lines = status.to_text(process.modules.modules, self._unwinder.settings.mode, about, process.arch)
         if process.run_time is not None:
             lines += process.run_time.describe()
         _show(lines)
@@ -241,7 +242,7 @@ off: none; GDB's own unwinders do it all."""
 
     def get_set_string(self) -> str:
         """Take effect at once, on frames that are already unwound too."""
-        self._unwinder.set_mode(self.value)
+        self._unwinder.set(self._unwinder.settings._replace(mode=self.value))
         return ""
 
     def get_show_string(self, value: str) -> str:
@@ -249,16 +250,41 @@ off: none; GDB's own unwinders do it all."""
         return f"The mode of the SFrame unwinder is {value!r}."
 
 
+class Strict(gdb.Parameter):
+    """Whether SFrame's frames are shown where GDB's own unwinder gives the same ones."""
+
+    set_doc = "Set whether mode 'always' also claims frames for which GDB's own unwinder gives the same caller."
+    show_doc = "Show whether mode 'always' also claims frames for which GDB's own unwinder gives the same caller."
+    __doc__ = """off (the default): where DWARF CFI says the same as SFrame, the frame is left to GDB's own unwinder,
+which knows more registers.
+on: every frame that SFrame covers shows what SFrame alone gives."""
+
+    def __init__(self, unwinder: SFrameUnwinder) -> None:
+        self._unwinder = unwinder
+        super().__init__("sframe strict", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
+        self.value = False
+
+    def get_set_string(self) -> str:
+        """Take effect at once, on frames that are already unwound too."""
+        self._unwinder.set(self._unwinder.settings._replace(strict=bool(self.value)))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return f"Strict SFrame unwinding is {value}."
+
+
 def _prefix(name: str, doc: str) -> None:
     type("_Prefix", (gdb.Command,), {"__doc__": doc})(name, gdb.COMMAND_STACK, prefix=True)
 
 
-def register(unwinder: SFrameUnwinder, processes: Processes, stacks: Stacks) -> None:
+def register(unwinder: SFrameUnwinder, session: Session, stacks: Stacks) -> None:
     """Make all commands and the parameter."""
     _prefix("set sframe", "Settings of the SFrame unwinder.")
     _prefix("show sframe", "Show the settings of the SFrame unwinder.")
     SFrame()
     Mode(unwinder)
+    Strict(unwinder)
     Status(unwinder, stacks)
     Backtrace(stacks)
     Compare(stacks)

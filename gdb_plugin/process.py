@@ -1,4 +1,4 @@
-"""One inferior in the core's terms: its ABI, registers, memory and modules, kept while they hold."""
+"""One inferior in the core's terms: its architecture, registers, memory and modules."""
 
 from __future__ import annotations
 
@@ -7,51 +7,23 @@ from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.files import discover_modules, list_modules
+from gdb_plugin.frame_history import FrameHistory
 from gdb_plugin.memory import read
+from gdb_plugin.modules import discover_modules, list_modules
+from gdb_plugin.plans import Plan, make_plan
+from gdb_plugin.registers import Registers
+from gdb_plugin.settings import Settings
 from gdb_plugin.symbols import Symbols
-from gdb_plugin.tailcall import may_hide_tail_calls
-from sframe_unwind.address import ADDRESS_MASK
-from sframe_unwind.arch import BY_NAME, Arch
-from sframe_unwind.errors import StepError
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
-from sframe_unwind.unwind.modules import Modules
+from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind_rule import CFA
 
-_ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
-_UNLIKE = ("ilp32", "x64-32")
-"""Variants with 32-bit addresses, which SFrame does not have."""
-
-
-def arch_of(architecture: gdb.Architecture) -> Arch | None:
-    """Return the SFrame ABI of a GDB architecture, ``None`` where SFrame has none for it."""
-    name = architecture.name()
-    if any(mark in name for mark in _UNLIKE):
-        return None
-    for prefix, arch in _ARCHITECTURES.items():
-        if name.startswith(prefix):
-            return BY_NAME[arch + "_be" if arch == "aarch64" and _big_endian(architecture) else arch]
-    return None
-
-
-def _big_endian(architecture: gdb.Architecture) -> bool:
-    return int(gdb.Value(b"\1" + bytes(7), architecture.integer_type(64, False))) != 1
-
-
-class Registers:
-    """The registers that unwinding needs, in the words of one of GDB's architectures."""
-
-    def __init__(self, architecture: gdb.Architecture, arch: Arch) -> None:
-        # Asking by descriptor spares GDB the search for the name at every read.
-        registers = architecture.registers()
-        self.by_number = {number: registers.find(name) for number, name in arch.register_names.items()}
-        self.pc, self.sp, self.fp = (self.by_number[number] for number in (arch.pc, arch.sp, arch.fp))
-        # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.  Where
-        # there is none, `find` gives an alias of self.pc, and saving that would cost more than all the others.
-        pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
-        self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
-        self.ra = self.by_number[arch.ra] if arch.ra is not None else None
-        self.pac_mask = registers.find("pauth_cmask") if arch.pac_mask else None
+_LIMIT = 200_000
+"""Plans to keep; stepping through a program for hours must not fill the memory."""
 
 
 class Process:
@@ -66,16 +38,19 @@ class Process:
     ) -> None:
         self.arch = arch
         self.read_word = WordReader(read, arch.byteorder)
+        """For one frame: whoever reads another one drops what it has kept."""
         self.run_time = open_run_time_code(arch, read, symbols.addresses, report)
         self.modules = Modules(
             arch, list_modules(arch), report, partial(discover_modules, arch), self.run_time
         )
+        self.history = FrameHistory(self._is_signal_frame, self._returns_to)
         self._registers: dict[gdb.Architecture, Registers] = {}
-        self._tail_calls: dict[tuple[int, int], bool] = {}
-
-    def run_time_name(self, pc: int) -> str:
-        """Return what the code at an address was registered as at run time; empty for any other code."""
-        return self.run_time.name(pc) if self.run_time is not None else ""
+        self._plans: dict[int, Plan] = {}
+        self._settings = Settings()
+        first = Registers(architecture, arch)
+        self._registers[architecture] = first
+        self.pc_register = first.pc
+        """Of the first frame that was seen; it has the same number in all frames of a process."""
 
     def registers(self, frame: Any) -> Registers:
         """Return the registers of a (pending) frame.
@@ -89,43 +64,58 @@ class Process:
             known = self._registers[architecture] = Registers(architecture, self.arch)
         return known
 
-    def reader(self, frame: Any) -> Callable[[int], int]:
-        """Return the function that reads a register of a (pending) frame by its DWARF number."""
+    def plan(self, frame: gdb.PendingFrame, pc: int, settings: Settings) -> Plan:
+        """Return what to do with a pending frame."""
+        if settings != self._settings:
+            self._plans.clear()
+            self._settings = settings
+        plan = self._plans.get(pc)
+        if plan is None:
+            if len(self._plans) >= _LIMIT:
+                self._plans.clear()
+            strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
+            plan = self._plans[pc] = make_plan(self.modules, settings, pc, strips)
+        return plan
 
-        descriptors = self.registers(frame).by_number
+    def look_again(self) -> None:
+        """Look once more for code that came or went: the process has run."""
+        self.modules.look_again()
+        if not self.modules.answers:
+            self._plans.clear()
 
-        def read_register(number: int) -> int:
-            descriptor = descriptors.get(number)
-            try:
-                if descriptor is not None:
-                    return _to_int(frame.read_register(descriptor))
-            except gdb.error as error:
-                raise StepError(f"{self.arch.register_name(number)} is not known here: {error}") from error
-            raise StepError(f"the target has no {self.arch.register_name(number)}")
+    def run_time_name(self, pc: int) -> str:
+        """Return what the code at an address was registered as at run time; empty for any other code."""
+        return self.run_time.name(pc) if self.run_time is not None else ""
 
-        return read_register
-
-    def pac_mask(self, frame: Any) -> int | None:
-        """Return the bits of a signed return address that are no address, ``None`` where the target does not say."""
-        register = self.registers(frame).pac_mask
-        if register is None:
-            return None
+    def _is_signal_frame(self, pc: int) -> bool:
+        found = self.modules.answers[pc]
+        if isinstance(found, Found) and found.signal:
+            return True
+        codes = [frame.code for frame in self.arch.signal_frames]
         try:
-            return int(frame.read_register(register)) or None
-        except gdb.error:
-            return None
+            return read(pc, max(map(len, codes))).startswith(tuple(codes))
+        except MemoryReadError:
+            return False
 
-    def hides_tail_calls(self, start: int, return_address: int) -> bool:
-        """Return whether GDB knows of tail calls between a function and its caller; see :mod:`gdb_plugin.tailcall`."""
-        key = start, return_address
-        known = self._tail_calls.get(key)
-        if known is None:
-            known = self._tail_calls[key] = may_hide_tail_calls(self.arch, start, return_address)
-        return known
+    def _returns_to(self, inner_pc: int, pc: int, sp: int) -> bool:
+        """Return whether a frame that was left to GDB has a return address where it returns to another frame."""
+        cfa = sp - self.arch.sp_from_cfa & ADDRESS_MASK
+        self.read_word.forget()
+        offsets = {self._ra_offset(address) for address in (inner_pc, inner_pc - 1)} - {None}
+        for offset in offsets:
+            try:
+                word = self.read_word(cfa + (offset or 0) & ADDRESS_MASK)
+            except MemoryReadError:
+                continue
+            if pc in (word, self.arch.strip(word, self.arch.pac_mask)):
+                return True
+        return not offsets  # nobody knows; most frames are called
 
-
-def _to_int(value: gdb.Value) -> int:
-    """Return the bits of a register: a floating-point register can have been used to save an address (s390x)."""
-    if value.type.code == gdb.TYPE_CODE_FLT:
-        return int(value.format_string(format="x"), 16)
-    return int(value) & ADDRESS_MASK
+    def _ra_offset(self, address: int) -> int | None:
+        """Return where the return address is from the CFA on, ``None`` where it is elsewhere or not known."""
+        found = self.modules.answers[address]
+        rule = found.rule if isinstance(found, Found) else self.modules.cfi_rule(address)
+        if rule is None:
+            return -WORD_SIZE if self.arch.ra is None else None
+        place = rule.ra
+        return place.offset if place is not None and place.base == CFA and place.in_memory else None

@@ -11,8 +11,9 @@ from typing import Any
 import gdb
 
 from gdb_plugin.process import Process
-from gdb_plugin.processes import Processes
-from gdb_plugin.unwinder import ALWAYS, OFF, SFrameUnwinder
+from gdb_plugin.session import Session
+from gdb_plugin.settings import ALWAYS, OFF, Settings
+from gdb_plugin.unwinder import Recorder, SFrameUnwinder
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
@@ -29,9 +30,9 @@ _SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
 class Stacks:
     """Takes the selected thread's stack as one unwinder or the other gives it."""
 
-    def __init__(self, unwinder: SFrameUnwinder, processes: Processes) -> None:
+    def __init__(self, unwinder: SFrameUnwinder, session: Session) -> None:
         self._unwinder = unwinder
-        self._processes = processes
+        self._session = session
 
     def by_sframe(self, limit: int | None = None) -> Stack:
         """Return the stack in mode ``always``.
@@ -57,7 +58,7 @@ class Stacks:
         :raises gdb.error: there is no stack, or SFrame has no ABI for it.
         """
         frame = gdb.newest_frame()
-        process = self._processes.current(frame, in_command=True)
+        process = self._session.current(frame, in_command=True)
         if process is None:
             raise gdb.error(f"SFrame has no ABI for architecture {frame.architecture().name()}")
         return process
@@ -76,24 +77,22 @@ class Stacks:
             _register(frame, process.registers(frame).sp) or 0,
             _register(frame, process.registers(frame).fp) or 0,
             process.read_word,
-            process.reader(frame) if interrupted else None,
-            process.pac_mask(frame),
+            process.registers(frame).reader(frame) if interrupted else None,
+            process.registers(frame).pac_mask(frame),
         )
         return frame.pc() if interrupted else frame.pc() - 1, here
 
     @contextmanager
-    def _mode(self, mode: str) -> Iterator[None]:
-        """Unwind in a mode for a while; the selected frame stays selected."""
+    def _by(self, settings: Settings, recorder: Recorder) -> Iterator[None]:
+        """Unwind with other settings for a while; the selected frame stays selected."""
         unwinder = self._unwinder
         level = gdb.selected_frame().level()
-        before = unwinder.mode
-        unwinder.claimed, unwinder.refused = set(), {}
-        unwinder.set_mode(mode)
+        before = unwinder.settings
+        unwinder.set(settings, recorder)
         try:
             yield
         finally:
-            unwinder.claimed = None
-            unwinder.set_mode(before)
+            unwinder.set(before)
             with suppress(gdb.error):  # GDB's own unwinder may not even get to the innermost frame
                 frame = next(islice(_chain(gdb.newest_frame()), level, None), None)
                 if frame is not None:
@@ -101,9 +100,10 @@ class Stacks:
 
     def _stack(self, mode: str, limit: int | None) -> Stack:
         process = self.process()
+        recorder = Recorder()
         frames: list[ShownFrame] = []
         end = ""
-        with self._mode(mode):
+        with self._by(Settings(mode, strict=True), recorder):
             frame: gdb.Frame | None = None
             try:
                 frame = _physical(gdb.newest_frame())
@@ -119,21 +119,23 @@ class Stacks:
                 except gdb.error as error:
                     end = str(error)
                 try:
-                    shown = self._shown(process, frame, outer, len(frames))
+                    shown = self._shown(process, recorder, frame, outer, len(frames))
                 except gdb.error as error:
                     end = str(error)
                     break
                 if outer is None:
                     try:
-                        shown = self._shown(process, frame, _behind_limits(frame), len(frames))
-                        end = end or self._end(process, frame)
+                        shown = self._shown(process, recorder, frame, _behind_limits(frame), len(frames))
+                        end = end or self._end(process, recorder, frame)
                     except gdb.error as error:  # GDB 13 loses some frames when its settings change
                         end = end or str(error)
                 frames.append(shown)
                 frame = outer
         return _titled(frames, end)
 
-    def _shown(self, process: Process, frame: gdb.Frame, outer: gdb.Frame | None, level: int) -> ShownFrame:
+    def _shown(
+        self, process: Process, recorder: Recorder, frame: gdb.Frame, outer: gdb.Frame | None, level: int
+    ) -> ShownFrame:
         arch = process.arch
         pc = frame.pc()
         registers = process.registers(frame)
@@ -142,7 +144,6 @@ class Stacks:
         if outer is not None:
             outer_sp = _register(outer, process.registers(outer).sp)
             cfa = None if outer_sp is None else outer_sp - arch.sp_from_cfa
-        claimed = self._unwinder.claimed or set()
         module = process.modules.find(pc)
         return ShownFrame(
             level,
@@ -152,12 +153,12 @@ class Stacks:
             frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1),
             _place(frame, module.name if module else ""),
             module.name if module else "",
-            "sframe" if (pc, sp) in claimed else NATIVE if outer is not None else "",
+            "sframe" if (pc, sp) in recorder.claimed else NATIVE if outer is not None else "",
         )
 
-    def _end(self, process: Process, frame: gdb.Frame) -> str:
+    def _end(self, process: Process, recorder: Recorder, frame: gdb.Frame) -> str:
         """Return why GDB shows nothing beyond a frame."""
-        by_sframe = self._by_sframe(process, frame) if self._unwinder.mode == ALWAYS else ""
+        by_sframe = self._by_sframe(process, recorder, frame) if self._unwinder.settings.mode == ALWAYS else ""
         reason = frame.unwind_stop_reason()
         if reason != gdb.FRAME_UNWIND_NO_REASON:
             text = str(gdb.frame_stop_reason_string(reason))
@@ -166,10 +167,10 @@ class Stacks:
             return "main; GDB goes on with 'set backtrace past-main on'"
         return by_sframe or "the outermost frame for GDB; 'show backtrace' lists its limits"
 
-    def _by_sframe(self, process: Process, frame: gdb.Frame) -> str:
+    def _by_sframe(self, process: Process, recorder: Recorder, frame: gdb.Frame) -> str:
         """Return what SFrame has to say about a frame's having no caller."""
         pc = frame.pc()
-        refused = self._unwinder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0))
+        refused = recorder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0))
         if refused is not None:
             return refused
         answer = process.modules.answers[pc if _is_interrupted(frame) else pc - 1]

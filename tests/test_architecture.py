@@ -26,6 +26,7 @@ LAYERS = (
     "runtime_code",
     "report",
     "process",
+    "debugger",
     "verify",
     "cli",
 )

@@ -58,7 +58,7 @@ def test_answers(lldb: str) -> None:
     assert lines[-1].startswith("end: ")
     assert two.splitlines()[-1] == "end: only the innermost 2 frames were asked for"
     assert len(two.splitlines()) == 3
-    assert compare.splitlines()[-1].endswith(" frames agree")
+    assert " frames agree" in compare.splitlines()[-1]
     (thread,) = json.loads(as_json)["threads"]
     assert thread["agrees"]
     assert set(thread["frames"][0]) == {"level", "pc", "cfa", "sframe_pc", "sframe_cfa", "unwinder", "agrees"}

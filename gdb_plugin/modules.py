@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import gdb
 
-from gdb_plugin.execute import may_execute
 from gdb_plugin.memory import read
+from gdb_plugin.reentrancy import may_execute
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FormatError, MemoryReadError
@@ -32,6 +32,10 @@ _OF_CORE = re.compile(r"load\d+[a-z]?$")
 _CODE = re.compile(r"\.text|\.plt|\.iplt|\.init$|\.fini$")
 _AUXV = re.compile(r"^(\d+)\s.*\s(0x[0-9a-f]+|\d+)$", re.MULTILINE)
 _PAGE_MASK = ~0xFFF
+
+
+class GdbModule(Module):
+    """A module whose file GDB has, and with it the CFI."""
 
 
 class SectionPlace(NamedTuple):
@@ -88,7 +92,7 @@ def _module(name: str, places: dict[str, SectionPlace], arch: Arch) -> Module:
         return CfiSection(_piece(frames), index and _piece(index), arch) if frames else None
 
     code_size = sum(place.end - place.start for section, place in places.items() if _CODE.match(section))
-    return Module(name, [span], load, load_cfi, code_size)
+    return GdbModule(name, [span], load, load_cfi, code_size)
 
 
 def _piece(place: SectionPlace) -> SectionData:

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from gdb_plugin.execute import may_execute
-from gdb_plugin.names import FrameNames
-from gdb_plugin.process import Process, arch_of
+from gdb_plugin.frame_names import FrameNames
+from gdb_plugin.process import Process
+from gdb_plugin.reentrancy import may_execute
+from gdb_plugin.registers import arch_of
 from gdb_plugin.symbols import Symbols
 
 _RAN = ("cont", "exited", "inferior_call", "memory_changed")
-"""The inferior ran, or somebody wrote to it."""
-_MAY_HAVE_CHANGED = (
-    "stop",
-    # Modules came or went.
-    "new_objfile",
-    "clear_objfiles",
-    "free_objfile",
-    "executable_changed",
-    "corefile_changed",
-    # Whatever else the user did.
-    "before_prompt",
-)
+"""The inferior ran, or somebody wrote to it: once for each command, not for each stop that GDB makes within it."""
+_FILES_CHANGED = ("new_objfile", "clear_objfiles", "free_objfile", "executable_changed", "corefile_changed")
+"""GDB tells these at once, within a command too; ``free_objfile`` since GDB 14."""
+_FILES_MAY_HAVE_CHANGED = ("stop", "before_prompt")
 
 
-class Processes:
-    """Keeps one process per inferior for as long as neither it nor its modules change.
+class _Known(NamedTuple):
+    """A process, and what it holds for."""
+
+    pid: int
+    runs: int
+    changes: int
+    objfiles: list[gdb.Objfile]
+    """The objects themselves, so that none can be mistaken for a later one."""
+    process: Process | None
+    """``None``: SFrame has no ABI for it."""
+
+
+class Session:
+    """Keeps one process per inferior for as long as its modules do not change.
+
+    Nothing in a process depends on where the program is: what a frame needs of registers and memory is read when GDB
+    asks for the frame.
 
     :param report: shows one line to the user.
     :param frame_names: is told which process is current.
@@ -38,17 +46,16 @@ class Processes:
         self._report = report
         self._frame_names = frame_names
         self._symbols = Symbols()
-        self._known: dict[int, tuple[Any, Process | None]] = {}
+        self._known: dict[int, _Known] = {}
         self._runs = 0
-        self._seen: dict[int, int] = {}
-        self._fresh: tuple[int, int] | None = None
+        self._changes = 0
         self._asked: tuple[int, int] | None = None
-        self._process: Process | None = None
         self._settled = True
         self._behind = False
         for names, handler in (
             (_RAN, self._ran),
-            (_MAY_HAVE_CHANGED, self.forget),
+            (_FILES_CHANGED, self.forget),
+            (_FILES_MAY_HAVE_CHANGED, self.forget),
             (("stop",), self._stopped),
             (("stop",), partial(self._look_up, True)),
             (("before_prompt",), partial(self._look_up, False)),
@@ -60,13 +67,12 @@ class Processes:
                     registry.connect(handler)
 
     def forget(self, event: object = None) -> None:
-        """Take nothing for granted any more: what holds still is found out at the next use."""
-        self._fresh = None
+        """Look at the next use whether the modules are those that are known."""
+        self._changes += 1
 
     def _ran(self, event: object = None) -> None:
         self._runs += 1
         self._settled = False
-        self.forget()
 
     def _stopped(self, event: Any) -> None:
         if not any(point.commands for point in getattr(event, "breakpoints", ())):
@@ -76,7 +82,6 @@ class Processes:
         """Begin anew where the symbols of run-time code are found only now."""
         if self._symbols.look_up(at_stop):
             self._known.pop(gdb.selected_inferior().num, None)
-            self.forget()
             gdb.invalidate_cached_frames()
 
     def _settle(self, event: object = None) -> None:
@@ -84,7 +89,6 @@ class Processes:
         self._settled = True
         if self._behind:
             self._behind = False
-            self.forget()
             gdb.invalidate_cached_frames()
 
     def current(self, frame: Any, in_command: bool = False) -> Process | None:
@@ -97,28 +101,29 @@ class Processes:
         if in_command:
             self._look_up(False)
         inferior = gdb.selected_inferior()
-        key = self._asked = inferior.num, inferior.pid
-        if key == self._fresh:
-            return self._process
-        # The objfile objects themselves are kept, so that none can be mistaken for a later one.
-        state = (inferior.pid, gdb.objfiles())
-        state_known, process = self._known.get(inferior.num, (None, None))
-        if state_known != state:
+        number, pid = self._asked = inferior.num, inferior.pid
+        known = self._known.get(number)
+        if known is None or known.changes != self._changes or known.runs != self._runs or known.pid != pid:
+            known = self._renew(frame, known, in_command)
+        return None if known is None else known.process
+
+    def _renew(self, frame: Any, known: _Known | None, in_command: bool) -> _Known | None:
+        number, pid = self._asked or (0, 0)
+        objfiles = gdb.objfiles()
+        if known is None or known.pid != pid or known.objfiles != objfiles:
             if not (in_command or self._settled or may_execute()):
                 self._behind = True
                 return None
             arch = arch_of(frame.architecture())
             process = Process(frame.architecture(), arch, self._symbols, self._report) if arch else None
-            self._known[inferior.num] = state, process
-        elif process:
-            process.read_word.forget()
-            # GDB shows where the process stopped, and then asks again for all that the user wants to see there.
-            if self._seen.get(inferior.num) != self._runs or any(t.is_running() for t in inferior.threads()):
-                process.modules.look_again()
-        self._seen[inferior.num] = self._runs
-        self._fresh, self._process = key, process
-        self._frame_names.follow(process)
-        return process
+            self._frame_names.follow(process)
+        else:
+            process = known.process
+            if process is not None and known.runs != self._runs:
+                process.look_again()
+                self._frame_names.follow(process)
+        known = self._known[number] = _Known(pid, self._runs, self._changes, objfiles, process)
+        return known
 
     def is_gone(self) -> bool:
         """Return whether the inferior that was current is no more: the connection broke when it was read."""
