@@ -42,7 +42,7 @@ def walk(process: Process, native: NativeStack, mode: str) -> Walk:
         native.read_register,
         beyond(process, native, read_word),
         process.pac_mask,
-        leave=process.modules.has_cfi if mode == FALLBACK else None,
+        skip=process.modules.has_cfi if mode == FALLBACK else None,
     )
 
 
