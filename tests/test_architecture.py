@@ -17,6 +17,7 @@ LAYERS = (
     "address",
     "memory",
     "unwind_rule",
+    "columns",
     "arch",
     "sframe",
     "cfi",

@@ -17,7 +17,7 @@ from sframe_unwind import elf
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.elf.symbols import Symbols, read_symbols
 from sframe_unwind.errors import FileError, SFrameError
-from sframe_unwind.report.notation import attributes, cells_of, words
+from sframe_unwind.report.notation import attributes, cells_of, describe_rule
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.sframe.constants import PauthKey, PcType
 from sframe_unwind.sframe.section import Section
@@ -108,4 +108,4 @@ def _row(match: Match) -> str:
 
 def _in_words(match: Match) -> list[str]:
     key = match.function.fde.pauth_key if match.rule.ra_signed else PauthKey.A
-    return words(match.rule, match.function.table.arch, key)
+    return describe_rule(match.rule, match.function.table.arch, key)
