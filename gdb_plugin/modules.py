@@ -7,21 +7,23 @@ libraries and the vDSO where they are in memory, for a process, a core file and 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import gdb
 
 from gdb_plugin.memory import read
-from gdb_plugin.reentrancy import may_execute
+from gdb_plugin.reentrancy import output_of
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import read_image
-from sframe_unwind.image.link_map import EXECUTABLE, loaded_images
-from sframe_unwind.memory import ChunkCache, lazy_memory
+from sframe_unwind.image.link_map import EXECUTABLE, Loaded, loaded_image_at, loaded_images
+from sframe_unwind.memory import STRUCT_MARKS, ChunkCache, lazy_memory
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 
@@ -45,32 +47,59 @@ class SectionPlace(NamedTuple):
     end: int
 
 
-def list_modules(arch: Arch) -> list[Module]:
-    """Return the modules of the current program space."""
-    text = gdb.execute("info files", to_string=True)
+def list_modules(arch: Arch, may_execute: bool) -> list[Module]:
+    """Return the modules of the current program space.
+
+    :param may_execute: whether a GDB command can be run; else the memory of the process tells, if it can.
+    """
+    if not may_execute:
+        return list(_in_memory(arch, may_execute, GdbModule))
+    text = output_of("info files")
     files = _EXECUTABLE.findall(text)  # a core file comes before its executable
     return [_module(name, places, arch) for name, places in _groups(text, files[-1] if files else "")]
 
 
-def discover_modules(arch: Arch) -> list[Module]:
+def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
+    """Return the shared library at an address without listing all, ``None`` where it cannot be found like that."""
+    if gdb.solib_name(address) is None:
+        return None
+    found = loaded_image_at(read, _auxiliary_vector(arch, may_execute), arch.byteorder, address)
+    return None if found is None else _of_image(GdbModule, arch, found)
+
+
+def discover_modules(arch: Arch, may_execute: bool) -> list[Module]:
     """Return the modules that the process has in memory, whether or not GDB has their files."""
-    if not may_execute():
-        return []
+    return list(_in_memory(arch, may_execute, Module))
+
+
+def _in_memory(arch: Arch, may_execute: bool, kind: type[Module]) -> Iterator[Module]:
+    for image in loaded_images(ChunkCache(read).read, _auxiliary_vector(arch, may_execute), arch.byteorder):
+        yield _of_image(kind, arch, image)
+
+
+def _of_image(kind: type[Module], arch: Arch, loaded: Loaded) -> Module:
+    name, image = loaded.name, loaded.image
+    if name == EXECUTABLE:
+        name = gdb.current_progspace().filename or EXECUTABLE
+    load, load_cfi = partial(image.sframe_section, read), partial(eh_frame_in, image, read, arch)
+    return kind(name, image.code_ranges(), load, load_cfi)
+
+
+def _auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:
+    """Return the auxiliary vector of the current inferior, empty where it cannot be had."""
+    inferior = gdb.selected_inferior()
+    if inferior.connection is not None and inferior.connection.type == "native":
+        try:
+            content = Path(f"/proc/{inferior.pid}/auxv").read_bytes()
+        except OSError:
+            return {}
+        pair = struct.Struct(STRUCT_MARKS[arch.byteorder] + "QQ")
+        return dict(pair.iter_unpack(content[: len(content) // pair.size * pair.size]))
     try:
-        text = gdb.execute("info auxv", to_string=True)
+        text = output_of("info auxv") if may_execute else ""
     except gdb.error:
-        return []
-    auxv = {int(key): int(value, 0) for key, value in _AUXV.findall(text)}
-    names = {EXECUTABLE: gdb.current_progspace().filename or EXECUTABLE}
-    return [
-        Module(
-            names.get(name, name),
-            image.code_ranges(),
-            partial(image.sframe_section, read),
-            partial(eh_frame_in, image, read, arch),
-        )
-        for name, image, _ in loaded_images(ChunkCache(read).read, auxv, arch.byteorder)
-    ]
+        return {}
+    return {int(key): int(value, 0) for key, value in _AUXV.findall(text)}
 
 
 def _module(name: str, places: dict[str, SectionPlace], arch: Arch) -> Module:

@@ -2,55 +2,140 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, Callable
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
 from gdb_plugin.frame_history import FrameHistory
 from gdb_plugin.memory import read
-from gdb_plugin.modules import discover_modules, list_modules
+from gdb_plugin.modules import discover_modules, find_module, list_modules
 from gdb_plugin.plans import Plan, make_plan
 from gdb_plugin.registers import Registers
 from gdb_plugin.settings import Settings
 from gdb_plugin.symbols import Symbols
-from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
-from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind.modules import Found, Module, Modules
 from sframe_unwind.unwind_rule import CFA
+
+if TYPE_CHECKING:
+    from sframe_unwind.runtime_code.source import RunTimeCode
 
 _LIMIT = 200_000
 """Plans to keep; stepping through a program for hours must not fill the memory."""
 
 
 class Process:
-    """What unwinding needs of one inferior between two changes of its modules.
+    """What unwinding needs of one inferior.
+
+    Listing all modules takes GDB long where there are hundreds, so the list is only made again when an address lies in
+    none that is known.
 
     :param symbols: finds what the process has registered at run time.
     :param report: shows one line to the user.
+    :param may_execute: whether a GDB command can be run now.
+    :param run_time_changed: is told when other code is registered than before.
     """
 
     def __init__(
-        self, architecture: gdb.Architecture, arch: Arch, symbols: Symbols, report: Callable[[str], None]
+        self,
+        architecture: gdb.Architecture,
+        arch: Arch,
+        symbols: Symbols,
+        report: Callable[[str], None],
+        may_execute: Callable[[], bool],
+        run_time_changed: Callable[[Process], None],
     ) -> None:
         self.arch = arch
         self.read_word = WordReader(read, arch.byteorder)
         """For one frame: whoever reads another one drops what it has kept."""
-        self.run_time = open_run_time_code(arch, read, symbols.addresses, report)
-        self.modules = Modules(
-            arch, list_modules(arch), report, partial(discover_modules, arch), self.run_time
-        )
+        self.run_time: RunTimeCode | None = None
+        self.modules = Modules(arch, ())
         self.history = FrameHistory(self._is_signal_frame, self._returns_to)
-        self._registers: dict[gdb.Architecture, Registers] = {}
-        self._plans: dict[int, Plan] = {}
-        self._settings = Settings()
+        self._symbols = symbols
+        self._report = report
+        self._reported: set[str] = set()
+        self._may_execute = may_execute
+        self._listed: dict[object, Module] = {}
+        self._spans: RangeMap[Module] = RangeMap(())
+        self._all_listed = self._run_time_looked_for = False
         first = Registers(architecture, arch)
-        self._registers[architecture] = first
+        self._registers = {architecture: first}
         self.pc_register = first.pc
         """Of the first frame that was seen; it has the same number in all frames of a process."""
+        self._plans: dict[int, Plan] = {}
+        self._settings = Settings()
+        self._run_time_changed = run_time_changed
+        self._look_for_run_time()
+
+    def files_added(self, objfiles: Iterable[gdb.Objfile]) -> None:
+        """Notice that there are more modules than before."""
+        self._all_listed = False
+        if any("unwind" in Path(objfile.filename or "").name for objfile in objfiles):
+            self._look_for_run_time()
+        for pc in [pc for pc in self._plans if self._spans.get(pc) is None]:
+            del self._plans[pc]
+
+    def complete(self) -> None:
+        """List all modules and find all run-time code, if that is not done."""
+        if not self._all_listed:
+            self._list()
+        if not self._run_time_looked_for:
+            self._look_for_run_time()
+
+    def _list(self) -> None:
+        self._all_listed = may_execute = self._may_execute()
+        known = self._listed
+        self._listed = {(module.name, module.ranges): module for module in list_modules(self.arch, may_execute)}
+        for key in self._listed.keys() & known.keys():
+            self._listed[key] = known[key]  # with what it has read
+        self._renew()
+
+    def _find(self, pc: int) -> bool:
+        """Add the one module at a pc to a list that has become too short; return whether there is one."""
+        module = find_module(self.arch, self._may_execute(), pc) if self._listed else None
+        if module is None:
+            return False
+        self._listed[module.name, module.ranges] = module
+        self._renew()
+        return True
+
+    def _look_for_run_time(self) -> None:
+        self._run_time_looked_for = True
+        before, self.run_time = self.run_time, self.run_time or open_run_time_code(
+            self.arch, read, self._symbols.addresses, self._report_once
+        )
+        if self.run_time is not before:
+            self._renew()
+            self._run_time_changed(self)
+
+    def _renew(self) -> None:
+        self._spans = RangeMap((*span, module) for module in self._listed.values() for span in module.ranges)
+        self.modules = Modules(self.arch, self._listed.values(), self._report_once, self._discover, self.run_time)
+        self._plans.clear()
+
+    def _discover(self) -> list[Module]:
+        return discover_modules(self.arch, self._may_execute())
+
+    def _report_once(self, line: str) -> None:
+        if line not in self._reported:
+            self._reported.add(line)
+            self._report(line)
+
+    def _cover(self, pc: int) -> None:
+        """List what is not listed yet, if it can be there that a pc belongs to."""
+        if not self._all_listed and self._spans.get(pc) is None and not self._find(pc):
+            self._list()
+        if not self._run_time_looked_for and not any(
+            isinstance(self.modules.answers[address], Found) or self.modules.has_cfi(address)
+            for address in (pc, pc - 1)
+        ):
+            self._look_for_run_time()
 
     def registers(self, frame: Any) -> Registers:
         """Return the registers of a (pending) frame.
@@ -73,6 +158,7 @@ class Process:
         if plan is None:
             if len(self._plans) >= _LIMIT:
                 self._plans.clear()
+            self._cover(pc)
             strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
             plan = self._plans[pc] = make_plan(self.modules, settings, pc, strips)
         return plan
@@ -82,6 +168,7 @@ class Process:
         self.modules.look_again()
         if not self.modules.answers:
             self._plans.clear()
+            self._run_time_changed(self)
 
     def run_time_name(self, pc: int) -> str:
         """Return what the code at an address was registered as at run time; empty for any other code."""

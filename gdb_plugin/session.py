@@ -98,32 +98,45 @@ class Session:
         :param in_command: it is for a command of ours and not for the unwinder, so that GDB commands can be run: those
             of a breakpoint have been run before, or are being run and are not begun anew.
         """
-        if in_command:
-            self._look_up(False)
         inferior = gdb.selected_inferior()
         number, pid = self._asked = inferior.num, inferior.pid
         known = self._known.get(number)
         if known is None or known.changes != self._changes or known.runs != self._runs or known.pid != pid:
-            known = self._renew(frame, known, in_command)
-        return None if known is None else known.process
+            known = self._renew(frame, known)
+        process = known.process
+        if process is not None and in_command:
+            settled, self._settled = self._settled, True
+            process.complete()
+            self._look_up(False)
+            self._settled = settled
+        return process
 
-    def _renew(self, frame: Any, known: _Known | None, in_command: bool) -> _Known | None:
+    def _renew(self, frame: Any, known: _Known | None) -> _Known:
         number, pid = self._asked or (0, 0)
         objfiles = gdb.objfiles()
-        if known is None or known.pid != pid or known.objfiles != objfiles:
-            if not (in_command or self._settled or may_execute()):
-                self._behind = True
-                return None
-            arch = arch_of(frame.architecture())
-            process = Process(frame.architecture(), arch, self._symbols, self._report) if arch else None
+        process = known.process if known is not None and known.pid == pid else None
+        if known is None or process is None or not all(objfile.is_valid() for objfile in known.objfiles):
+            process = self._new_process(frame.architecture())
             self._frame_names.follow(process)
-        else:
-            process = known.process
-            if process is not None and known.runs != self._runs:
-                process.look_again()
-                self._frame_names.follow(process)
+        elif known.objfiles != objfiles:
+            before = set(map(id, known.objfiles))
+            process.files_added([objfile for objfile in objfiles if id(objfile) not in before])
+        elif known.runs != self._runs:
+            process.look_again()
         known = self._known[number] = _Known(pid, self._runs, self._changes, objfiles, process)
         return known
+
+    def _new_process(self, architecture: gdb.Architecture) -> Process | None:
+        arch = arch_of(architecture)
+        if arch is None:
+            return None
+        return Process(architecture, arch, self._symbols, self._report, self._may_execute, self._frame_names.follow)
+
+    def _may_execute(self) -> bool:
+        """Return whether a GDB command can be run; where not, frames are asked for again as soon as it can."""
+        may = self._settled or may_execute()
+        self._behind |= not may
+        return may
 
     def is_gone(self) -> bool:
         """Return whether the inferior that was current is no more: the connection broke when it was read."""

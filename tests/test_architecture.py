@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -188,3 +189,20 @@ def test_only_sframe_asks_for_the_version() -> None:
                 and "header" in ast.dump(node.value)
             )
             assert not is_header_version, f"{path}:{getattr(node, 'lineno', 0)} asks for the version"
+
+
+def test_one_place_subtracts_from_a_return_address() -> None:
+    """Only ``address.lookup_address`` takes 1 from a pc."""
+    places = []
+    for module, path in modules(CORE).items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.BinOp)
+                and isinstance(node.op, ast.Sub)
+                and isinstance(node.right, ast.Constant)
+                and node.right.value == 1
+                and isinstance(node.left, (ast.Name, ast.Attribute))
+                and re.search(r"(^|_)(pc|ra|address)$", getattr(node.left, "id", getattr(node.left, "attr", "")))
+            ):
+                places.append(module)
+    assert places == [f"{CORE}.address"]

@@ -1,39 +1,39 @@
-"""One ELF file on disk: what of it is loaded where, and what it has for unwinding."""
+"""One ELF file on disk: its loaded segments, sections, symbols and ``.debug_frame``."""
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
-from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from sframe_unwind.elf.file import opened
+from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.elf.symbols import Symbols, read_symbols
-from sframe_unwind.errors import FileError, SFrameError
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.image.build_id import find_build_id
 
 DEBUG_FRAME = ".debug_frame"
 
 
 class Load(NamedTuple):
-    """A part of the file that is loaded."""
+    """A loadable segment."""
 
     address: int
-    """In the terms of the file."""
+    """``p_vaddr``: the address in the file, without the load bias."""
     offset: int
+    """``p_offset``, in bytes."""
     size: int
-    """Of what the file has of it, in bytes."""
+    """``p_filesz``, in bytes."""
 
 
 class ElfFile:
-    """Headers of a linked ELF file.
+    """A linked ELF file.
 
-    :raises FileError: it cannot be read.
+    :raises FileError: the file cannot be read.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._stream = _open(path)
+        self._reader = FileReader(path)
         with opened(path) as elf:
             self.machine = elf["e_machine"], "little" if elf.little_endian else "big"
             segments = list(elf.iter_segments())
@@ -46,19 +46,16 @@ class ElfFile:
             self.build_id = next(filter(None, (find_build_id(data, self.machine[1]) for data in notes)), "")
             kept = [section for section in elf.iter_sections() if section["sh_type"] != "SHT_NOBITS"]
             self.sections = {section.name: (section["sh_addr"], section["sh_size"]) for section in kept}
-            """Address and size of each section with contents, in the terms of the file."""
+            """Address (without the load bias) and size in bytes of each section with contents."""
             self.has_symbol_table = any(section["sh_type"] == "SHT_SYMTAB" for section in kept)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return bytes of the file, as far as it has them."""
-        try:
-            return os.pread(self._stream.fileno(), size, offset)
-        except (OSError, OverflowError):  # the offset is none
-            return b""
+        """Return up to ``size`` bytes at a file offset; fewer at the end of the file."""
+        return self._reader.read(offset, size)
 
     @cached_property
     def symbols(self) -> Symbols:
-        """The names of its functions; none where they cannot be read."""
+        """The symbols of the file; empty if they cannot be read."""
         try:
             return read_symbols(self.path)
         except SFrameError:
@@ -66,18 +63,11 @@ class ElfFile:
 
     @cached_property
     def debug_frame(self) -> bytes:
-        """The contents of ``.debug_frame``; empty where there is none.
+        """The contents of ``.debug_frame``; empty: the file has none.
 
-        :raises FileError: it cannot be read.
+        :raises FileError: the section cannot be read.
         """
         if DEBUG_FRAME not in self.sections:
             return b""
         with opened(self.path) as elf:
             return bytes(elf.get_section_by_name(DEBUG_FRAME).data())
-
-
-def _open(path: str) -> BinaryIO:
-    try:
-        return Path(path).open("rb")
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror or error}") from error

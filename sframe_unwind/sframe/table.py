@@ -35,6 +35,15 @@ class Function(NamedTuple):
         """End address (exclusive)."""
         return self.start + self.fde.size
 
+    def rows(self) -> list[tuple[int, UnwindRule]]:
+        """Return start offset and rule of each row.
+
+        Offsets are in bytes from the start of the function; in a mask FDE, from the start of the block.
+
+        :raises FormatError: a row is malformed.
+        """
+        return list(zip(*self.table.rows(self)))
+
 
 class Match(NamedTuple):
     """The result of a successful lookup."""
@@ -43,6 +52,11 @@ class Match(NamedTuple):
     row_start: int
     """Start offset of the row, in bytes from the start of the function; in a mask FDE, from the start of the block."""
     rule: UnwindRule
+
+    @property
+    def arch(self) -> Arch:
+        """The architecture of the rule's registers."""
+        return self.function.table.arch
 
 
 class Miss(NamedTuple):

@@ -63,11 +63,11 @@ class Module:
 
     @cached_property
     def cfi(self) -> CfiSection | None:
-        """The ``.eh_frame`` section; ``None``: the module has none, or it cannot be opened."""
-        try:
-            return self._load_cfi() if self._load_cfi else None
-        except SFrameError:
-            return None
+        """The ``.eh_frame`` section; ``None``: the module has none.
+
+        :raises SFrameError: the section cannot be opened.  The next access tries again.
+        """
+        return self._load_cfi() if self._load_cfi else None
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether ``.eh_frame`` describes the address.  Unreadable CFI counts as none."""

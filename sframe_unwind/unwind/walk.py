@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Callable, NamedTuple
 
+from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.memory import ReadRegister, ReadWord
@@ -123,7 +124,7 @@ class Walk:
             if pc == 0 and level:
                 self.end = End.PC_ZERO
                 return
-            lookup = pc if interrupted else pc - 1
+            lookup = lookup_address(pc, interrupted)
             result = results[lookup]
             caller = None
             if isinstance(result, Found) and not (skip and skip(lookup)):

@@ -13,6 +13,7 @@ import pytest
 
 from sframe_unwind.cli import debugger
 from sframe_unwind.errors import FileError
+from tests.missing import absent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TIMEOUT = 60
@@ -124,7 +125,7 @@ def test_debugger_of_this_environment_comes_first(
 
 def test_real_gdb() -> None:
     if shutil.which("gdb", path=str(Path(sys.prefix) / "bin")) is None and shutil.which("gdb") is None:
-        pytest.skip("there is no gdb: that it takes these arguments stays untested")
+        absent("there is no gdb: that it takes these arguments stays untested")
     done = run("gdb", "-nx", "-batch", "-ex", "show args", "-ex", "help sframe", "--args", sys.executable, "-x", "y z")
     assert done.returncode == 0
     assert 'is "-x y\\ z".' in done.stdout

@@ -17,6 +17,7 @@ from tests.gdb.compiling import compiled
 from tests.gdb.driver import Debugger, batch, command_line, run
 from tests.gdb.programs import built
 from tests.gdb.stacks import names_in, without_arguments
+from tests.missing import not_on_this_system
 
 ABI = "amd64"
 BY_NAME = {stop.name: stop for stop in STOPS}
@@ -113,7 +114,7 @@ def test_stop_in_the_vdso(debugger: Debugger, tmp_path: Path) -> None:
     there = ("break now", "run", "break *__vdso_clock_gettime", "continue", "info symbol $pc")
     output = batch(debugger, *there, *steps, executable=executable)
     if "in section .text of system-supplied DSO" not in output:
-        pytest.skip("the C library does not ask this kernel's vDSO")
+        not_on_this_system("the C library does not ask this kernel's vDSO")
     shown = _shown(output)
     assert len(shown) == 24
     for ours, native in zip(shown[::2], shown[1::2]):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.missing import absent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = CHECKOUT / "lldb_plugin" / "sframe_lldb.py"
@@ -31,7 +31,7 @@ def find(name: str) -> str:
     """The path of an LLDB; without it the test is skipped."""
     path = path_of(name)
     if not path.exists():
-        pytest.skip(f"{path} is not there: LLDB {name} stays untested")
+        absent(f"{path} is not there: LLDB {name} stays untested")
     return str(path)
 
 
@@ -53,5 +53,5 @@ def find_without_provider() -> str:
     """The path of an LLDB that takes no frames; without it the test is skipped."""
     path = without_provider()
     if not path:
-        pytest.skip("there is no LLDB without frame providers: what the plugin does there stays untested")
+        absent("there is no LLDB without frame providers: what the plugin does there stays untested")
     return str(path)

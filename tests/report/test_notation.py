@@ -9,13 +9,14 @@ import pytest
 
 from sframe_unwind.arch import Arch, aarch64, amd64, s390x
 from sframe_unwind.cli import main
-from sframe_unwind.report.notation import Cells, cells, words
+from sframe_unwind.report.notation import Cells, cells, describe_rule
 from sframe_unwind.sframe import header as headers
 from sframe_unwind.sframe.constants import FdeType, PauthKey
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule
 from tests.cli.sections import AARCH64, AMD64, S390X, Function, elf, row, section
 from tests.cli.text import comparable
-from tools.binutils import ToolchainUnavailable, provide
+from tests.missing import toolchain_needed
+from tools.binutils import provide
 
 DEFAULT, FLEX = FdeType.DEFAULT, FdeType.FLEX
 
@@ -65,10 +66,8 @@ def test_readelf_prints_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], abi: int, version: int
 ) -> None:
     """All rows of the table above, all attributes of a function, and flags in all combinations."""
-    try:
+    with toolchain_needed():
         tools = provide("2.47", "x86_64")
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     chosen = [
         (kind, raw)
         for of_abi, _, of_version, kind, raw, _ in ROWS
@@ -128,9 +127,9 @@ WORDS = [
 
 @pytest.mark.parametrize(("rule", "abi", "said"), WORDS)
 def test_words(rule: UnwindRule, abi: Arch, said: list[str]) -> None:
-    assert words(rule, abi, PauthKey.B) == said
+    assert describe_rule(rule, abi, PauthKey.B) == said
 
 
 def test_words_without_a_key() -> None:
     rule = UnwindRule(RegisterRule(31, 0, False), None, None, True)
-    assert "return address signed" in words(rule, aarch64.LITTLE)
+    assert "return address signed" in describe_rule(rule, aarch64.LITTLE)

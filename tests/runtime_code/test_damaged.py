@@ -44,7 +44,7 @@ def test_cycle() -> None:
     memory.put(memory.entries[0], "Q", memory.entries[1])
     assert covered(memory, lines) == [True, True, True]
     (line,) = lines
-    assert line.startswith("libunwind's list goes in a circle or never ends: the entry at ")
+    assert line.startswith("libunwind's list is circular or too long: the entry at ")
 
 
 def test_dangling_pointer() -> None:
@@ -53,7 +53,7 @@ def test_dangling_pointer() -> None:
     memory.put(memory.entries[1], "Q", 0xDEAD0000)
     assert covered(memory, lines) == [False, True, True]
     assert lines == [
-        f"libunwind's list ends behind the entry at {memory.entries[1]:#x}: the next is dangling:"
+        f"libunwind's list ends after the entry at {memory.entries[1]:#x}: the next is unreadable:"
         " cannot read 32 bytes of memory at 0xdead0000"
     ]
 
@@ -92,12 +92,12 @@ def test_endless_list() -> None:
         (("count", 1 << 31), r"region at 0x[0-9a-f]+ has 2,147,483,648 directives, expected at most 100,000"),
         (("tag", 9), r"directive at 0x[0-9a-f]+ has the tag 9, expected 0 to 8"),
         (("tag", -1), r"directive at 0x[0-9a-f]+ has the tag -1, expected 0 to 8"),
-        (("cycle", 0), r"the list of regions goes in a circle or never ends, at 0x[0-9a-f]+"),
+        (("cycle", 0), r"the list of regions is circular or too long, at 0x[0-9a-f]+"),
         (("length", -SIZE - 1), r"region at 0x[0-9a-f]+ is the last 65 bytes of a procedure of 64, 0 of which"),
         (("reg", 0), r"ADD to rax, which holds no copy of SP"),
         (("label", 5), r"COPY_STATE of the label 5, which no state has"),
         (("alias", 0x1234), r"ALIAS of 0x123c: no module has code there"),
-        (("alias", CODE + SIZE), r"ALIAS goes in a circle, at 0x500048"),
+        (("alias", CODE + SIZE), r"ALIAS is circular, at 0x500048"),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else "",
 )

@@ -99,7 +99,7 @@ def test_image_is_replaced_in_its_place(images: tuple[bytes, bytes]) -> None:
     ("damage", "expected", "works"),
     [
         ((DESCRIPTOR, "I", 7), "the list of JIT images at 0x1000 ends early: it has version 7, expected 1", False),
-        ((ENTRY, "Q", ENTRY), "the list of JIT images at 0x1000 ends early: it goes in a circle", True),
+        ((ENTRY, "Q", ENTRY), "the list of JIT images at 0x1000 ends early: it is circular or too long", True),
         ((ENTRY, "Q", 0xDEAD0000), "the list of JIT images at 0x1000 ends early: cannot read 32 bytes", True),
         ((ENTRY + 24, "Q", 1 << 60), "the JIT image at 0x2000 is not used: it has 1,152,921,504,606,846,976", False),
         ((ENTRY + 16, "Q", 0xDEAD0000), "the JIT image at 0xdead0000 is not used: ", False),
