@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from gdb_plugin.functions import entry_of
-from gdb_plugin.modules import GdbModule
-from gdb_plugin.settings import FALLBACK, Settings
 from sframe_unwind.address import lookup_address
-from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.unwind.modules import Found, Module, Modules
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 
@@ -41,13 +40,16 @@ LEFT = Plan(None, None, False, None)
 """Leave all frames to GDB."""
 
 
-def make_plan(modules: Modules, settings: Settings, pc: int, strips: bool) -> Plan:
+def make_plan(
+    modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, pc: int, strips: bool
+) -> Plan:
     """Return what to do with the frames of a pc.
 
+    :param gdb_has: whether GDB has a module's file, and with it the CFI.
     :param strips: GDB can strip signed return addresses.
     """
-    interrupted = _claim(modules, settings, lookup_address(pc, True), strips)
-    calling = _claim(modules, settings, lookup_address(pc, False), strips)
+    interrupted = _claim(modules, gdb_has, settings, lookup_address(pc, True), strips)
+    calling = _claim(modules, gdb_has, settings, lookup_address(pc, False), strips)
     if interrupted is None and calling is None:
         leaf = _leaf(modules, pc)
         return LEFT if leaf is None else Plan(None, None, False, leaf)
@@ -58,13 +60,14 @@ def make_plan(modules: Modules, settings: Settings, pc: int, strips: bool) -> Pl
     return Plan(interrupted, calling, True, None)
 
 
-def _claim(modules: Modules, settings: Settings, address: int, strips: bool) -> Claim | None:
+def _claim(
+    modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, address: int, strips: bool
+) -> Claim | None:
     found = modules.answers[address]
     if not isinstance(found, Found):
         return None
     rule = found.rule
-    # GDB does not know the CFI of a module that only the memory of the process tells of.
-    has_cfi = modules.has_cfi(address) and (isinstance(found.module, GdbModule) or settings.mode == FALLBACK)
+    has_cfi = modules.has_cfi(address) and gdb_has(found.module, settings)
     if has_cfi and settings.mode == FALLBACK:
         return None
     others = rule.others

@@ -13,10 +13,10 @@ from gdb_plugin.memory import read
 from gdb_plugin.modules import discover_modules, find_module, list_modules
 from gdb_plugin.plans import Plan, make_plan
 from gdb_plugin.registers import Registers
-from gdb_plugin.settings import Settings
 from gdb_plugin.symbols import Symbols
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap
 from sframe_unwind.arch import Arch
+from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
@@ -62,6 +62,7 @@ class Process:
         self._reported: set[str] = set()
         self._may_execute = may_execute
         self._listed: dict[object, Module] = {}
+        self._gdb_modules: set[Module] = set()
         self._spans: RangeMap[Module] = RangeMap(())
         self._all_listed = self._run_time_looked_for = False
         first = Registers(architecture, arch)
@@ -115,6 +116,7 @@ class Process:
             self._run_time_changed(self)
 
     def _renew(self) -> None:
+        self._gdb_modules = set(self._listed.values())
         self._spans = RangeMap((*span, module) for module in self._listed.values() for span in module.ranges)
         self.modules = Modules(self.arch, self._listed.values(), self._report_once, self._discover, self.run_time)
         self._plans.clear()
@@ -160,8 +162,17 @@ class Process:
                 self._plans.clear()
             self._cover(pc)
             strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
-            plan = self._plans[pc] = make_plan(self.modules, settings, pc, strips)
+            plan = self._plans[pc] = make_plan(self.modules, self._gdb_has, settings, pc, strips)
         return plan
+
+    def _gdb_has(self, module: Module, settings: Settings) -> bool:
+        """Return whether GDB has the CFI of a module: not where only the memory of the process tells of it.
+
+        A JIT compiler's image GDB mostly has too, but not for certain.
+        """
+        if settings.mode == FALLBACK:
+            return module in self._gdb_modules or module not in self.modules.modules
+        return module in self._gdb_modules
 
     def look_again(self) -> None:
         """Look once more for code that came or went: the process has run."""

@@ -16,8 +16,8 @@ from gdb_plugin.plans import LEFT, Claim
 from gdb_plugin.process import Process
 from gdb_plugin.registers import Registers
 from gdb_plugin.session import Session
-from gdb_plugin.settings import OFF, Settings
 from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
 from sframe_unwind.unwind.step import Caller, check_outward, step, value_of
 from sframe_unwind.unwind_rule import UnwindRule

@@ -53,6 +53,16 @@ class FileError(SFrameError):
     """A file cannot be read, or is not of the expected kind; the message names the file."""
 
 
+class MissingExtraError(SFrameError):
+    """A package is not installed that only an extra of this one brings.
+
+    :param package: its name.
+    """
+
+    def __init__(self, package: str) -> None:
+        super().__init__(f"this wants the package {package}: pip install 'sframe-unwind[code]' (Python 3.10 or later)")
+
+
 class ProcessError(SFrameError):
     """A process cannot be inspected: it does not exist, access is denied, or its architecture is not supported."""
 

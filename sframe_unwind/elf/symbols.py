@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from elftools.elf.elffile import ELFFile
@@ -33,6 +34,9 @@ class Symbols:
         # A lookup finds the last symbol at an address.  Symbols with a size, and then global ones, come last.
         self._symbols = sorted(symbols, key=lambda s: (s.address, s.size > 0, s.is_global))
         self._starts = [symbol.address for symbol in self._symbols]
+
+    def __iter__(self) -> Iterator[Symbol]:
+        return iter(self._symbols)
 
     def name(self, address: int) -> str | None:
         """Return ``symbol`` or ``symbol+0x10`` for an address; ``None``: no symbol covers it."""

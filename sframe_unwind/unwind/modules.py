@@ -267,14 +267,18 @@ class Modules:
         """Return whether a module overlaps a known one: it is the same one, perhaps with another start address."""
         return any(self._ranges.overlapping(start, end) for start, end in module.ranges)
 
-    def look_again(self) -> None:
-        """Update the modules after the process has run: run-time code now, the others at the next miss."""
-        if self.run_time is not None and self.run_time.refresh():
-            self._forget()
+    def look_again(self) -> bool:
+        """Update the modules after the process has run: run-time code now, the others at the next miss.
+
+        Return whether the caches were emptied.  The caller must then drop what it derived from lookup results.
+        """
+        changed = self.run_time is not None and self.run_time.refresh()
         if self._discover is not None and not self._may_discover:
-            self._may_discover = True
+            self._may_discover = changed = True
             self._take(self._given)
+        if changed:
             self._forget()
+        return changed
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether the module that contains an address has DWARF CFI for it."""

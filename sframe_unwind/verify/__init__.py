@@ -1,49 +1,88 @@
-"""SFrame against the DWARF CFI of the same file: at every address where either changes."""
+"""SFrame against the DWARF CFI of the same file, and both against its machine code."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
+from sframe_unwind.code.whole_file import Progress
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, FileCfi
 from sframe_unwind.elf.file import SECTION_NAME, PathLike, translated
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import symbols_of
-from sframe_unwind.errors import FileError
+from sframe_unwind.errors import FileError, NoSFrameError
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.verify.code_check import judged
 from sframe_unwind.verify.comparison import Comparison
 from sframe_unwind.verify.verdict import Sizes, Verdict
 
 EH_FRAME_HDR = ".eh_frame_hdr"
 
 
-def verify(path: PathLike) -> Verdict:
-    """Compare the SFrame of a file, linked or not, with its DWARF CFI.
+class Plan(NamedTuple):
+    """What files are verified against."""
 
-    :raises FileError: the file cannot be read, or has no CFI.
+    dwarf: bool = True
+    """SFrame against DWARF CFI."""
+    code: bool = False
+    """Either, or both, against the machine code: a file may then lack one of them."""
+    jobs: int = 1
+    """How many processes interpret the code of one file."""
+    progress: Progress | None = None
+
+
+def verify(path: PathLike, plan: Plan = Plan()) -> Verdict:  # noqa: B008  # it cannot change
+    """Compare the SFrame of a file, linked or not, with its DWARF CFI, or either with the machine code.
+
+    :raises FileError: the file cannot be read, or there is nothing to compare.
     :raises NoSFrameError: it has no SFrame section.
     :raises FormatError: SFrame or CFI is malformed.
+    :raises SFrameError: the code is to be interpreted, and what decodes it is not installed.
     """
     with elf.opened(path) as file:
-        return verify_elf(file, str(path))
+        return verify_elf(file, str(path), plan)
 
 
-def verify_elf(file: ELFFile, name: str) -> Verdict:
+def verify_elf(file: ELFFile, name: str, plan: Plan = Plan()) -> Verdict:  # noqa: B008  # it cannot change
     """Compare as :func:`verify` does, in an ELF file that is open.
 
     :param name: what the file is called.
     """
     layout = Layout(file)
-    sections = elf.load_from(file, layout=layout)
     symbols = symbols_of(file, layout)
+    sections = _sframe(file, layout, plan)
     with translated("DWARF CFI"):
         arch = elf.arch_of(file)
         cfi = FileCfi(file, arch, layout)
-        if not cfi.ranges():
+        if not plan.code and not cfi.ranges():
             raise FileError("no DWARF CFI to compare with")
-        found = Comparison(sections, arch, cfi, symbols, layout)
-    sizes = _sizes(file, layout, found.not_described)
+        found = None
+        if plan.dwarf and sections is not None and cfi.ranges():
+            found = Comparison(sections, arch, cfi, symbols, layout)
     problems = tuple(dict.fromkeys(map(str, cfi.problems)))
-    return Verdict(name, found.functions, found.addresses_compared, tuple(found.disagreements), sizes, problems)
+    verdict = Verdict(name, (), 0, (), _sizes(file, layout, 0), problems, compared=found is not None)
+    if found is not None:
+        verdict = verdict._replace(
+            functions=found.functions,
+            addresses_compared=found.addresses_compared,
+            disagreements=tuple(found.disagreements),
+            sizes=_sizes(file, layout, found.not_described),
+        )
+    if not plan.code:
+        return verdict
+    disagreeing = found.disagreeing if found is not None else []
+    return judged(verdict, disagreeing, file, layout, symbols, sections, cfi, plan.jobs, plan.progress)
+
+
+def _sframe(file: ELFFile, layout: Layout, plan: Plan) -> list[Section] | None:
+    try:
+        return elf.load_from(file, layout=layout)
+    except NoSFrameError:
+        if plan.code:
+            return None
+        raise
 
 
 def _sizes(file: ELFFile, layout: Layout, not_described: int) -> Sizes:

@@ -16,6 +16,7 @@ from sframe_unwind.sframe import table
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind_rule import UnwindRule
+from sframe_unwind.verify.names import function_name
 from sframe_unwind.verify.reasons import reason
 from sframe_unwind.verify.rules import CfiRules, Said, differences, words
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome
@@ -58,6 +59,8 @@ class Comparison:
         self._version = max((part.header.version for section in sections for part in section.tables), default=_NEWEST)
         self.addresses_compared = 0
         self.disagreements: list[Disagreement] = []
+        self.disagreeing: list[int] = []
+        """The address of each disagreement."""
         described = sorted(_described(sections), key=lambda function: function.start)
         code = sum(end - start for start, end in layout.code)
         _check_extent("SFrame", sum(function.fde.size for function in described), code)
@@ -92,7 +95,7 @@ class Comparison:
         :param dwarf: the rows of ``described``.
         """
         low, high = max(function.start, described.start), min(function.end, described.end)
-        sframe = _unrolled(function, low, high)
+        sframe = unrolled(function, low, high)
         whole = function.start == described.start and function.end == described.end
         if whole and sframe == dwarf:
             self.addresses_compared += len(dwarf[0])
@@ -109,6 +112,7 @@ class Comparison:
         for what in line.differs:
             texts = getattr(line.sframe, what), getattr(line.dwarf, what)
             self.disagreements.append(Disagreement(where, self._name(pc), what, *texts))
+            self.disagreeing.append(pc)
         return line
 
     def _dwarf_only(self, key: Range) -> Function:
@@ -123,11 +127,7 @@ class Comparison:
         return Function(self._layout.spot(start), end - start, self._name(start), outcome, why, lines)
 
     def _name(self, pc: int) -> str:
-        found = self._symbols.find(pc)
-        # A symbol without a size reaches to the next one, but not into another section.
-        if found is None or self._layout.spot(found[0].address).section != self._layout.spot(pc).section:
-            return ""
-        return self._symbols.name(pc) or ""
+        return function_name(pc, self._layout, self._symbols)
 
 
 def _check_extent(what: str, described: int, code: int) -> None:
@@ -158,7 +158,7 @@ def _described(sections: Iterable[Section]) -> Iterator[table.Function]:
                 yield function
 
 
-def _unrolled(function: table.Function, low: int, high: int) -> Rules:
+def unrolled(function: table.Function, low: int, high: int) -> Rules:
     """Return offsets and rules of a function's rows, for a mask function those of each block in a range.
 
     ``None`` stands for the rule of what precedes a block's first row.

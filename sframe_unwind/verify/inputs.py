@@ -6,15 +6,18 @@ import os
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
 from sframe_unwind.elf import archive
+from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.errors import FileError, SFrameError
-from sframe_unwind.verify import verify, verify_elf
+from sframe_unwind.verify import Plan, verify, verify_elf
 from sframe_unwind.verify.verdict import Verdict
+
+IsWanted = Callable[[ELFFile], bool]
 
 _ELF64_MAGIC = b"\x7fELF\x02"
 _MAGIC_SIZE = 8
@@ -39,43 +42,48 @@ class Failure(NamedTuple):
         return self.error if self.error.startswith(f"{self.name}: ") else f"{self.name}: {self.error}"
 
 
-def inputs(names: list[str]) -> Iterator[Input | Failure]:
-    """Yield what names stand for: an archive for its members with SFrame, a directory for all such files below it."""
+def inputs(names: list[str], with_cfi: bool = False) -> Iterator[Input | Failure]:
+    """Yield what names stand for: an archive for its members with SFrame, a directory for all such files below it.
+
+    :param with_cfi: a file that has DWARF CFI only is wanted, too.
+    """
+    is_wanted = _has_table if with_cfi else _has_sframe
     for name in names:
         found = False
-        for item in _directory(Path(name)) if Path(name).is_dir() else _file(Path(name)):
+        for item in (_directory if Path(name).is_dir() else _file)(Path(name), is_wanted):
             found = True
             yield item
         if not found:
-            yield Failure(name, f"nothing with a {elf.SECTION_NAME} section in it")
+            table = f"{elf.SECTION_NAME} or {EH_FRAME}" if with_cfi else elf.SECTION_NAME
+            yield Failure(name, f"nothing with a {table} section in it")
 
 
-def answer(item: Input | Failure) -> Verdict | Failure:
+def answer(item: Input | Failure, plan: Plan = Plan()) -> Verdict | Failure:  # noqa: B008  # it cannot change
     """Verify one file."""
     if isinstance(item, Failure):
         return item
     try:
         if item.member is None:
-            return verify(item.name)
+            return verify(item.name, plan)
         stream = BytesIO(_contents(item.member))
         with elf.parsed(stream, item.name) as file:
-            return verify_elf(file, item.name)
+            return verify_elf(file, item.name, plan)
     except SFrameError as error:
         return Failure(item.name, str(error))
 
 
-def _file(path: Path) -> Iterator[Input | Failure]:
+def _file(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
     try:
         start = _start(path)
         if archive.is_archive(start):
-            yield from _archive(path)
+            yield from _archive(path, is_wanted)
         else:
             yield Input(str(path), None)
     except FileError as error:
         yield Failure(str(path), str(error))
 
 
-def _directory(folder: Path) -> Iterator[Input | Failure]:
+def _directory(folder: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
     failures: list[OSError] = []
     for base, folders, files in os.walk(folder, onerror=failures.append):
         folders.sort()
@@ -85,10 +93,10 @@ def _directory(folder: Path) -> Iterator[Input | Failure]:
             try:
                 start = _start(path)
                 if archive.is_archive(start):
-                    yield from _archive(path)
+                    yield from _archive(path, is_wanted)
                 elif start.startswith(_ELF64_MAGIC):
                     with elf.opened(path) as file:
-                        worth = _has_sframe(file)
+                        worth = is_wanted(file)
                     if worth:
                         yield Input(str(path), None)
             except FileError as error:
@@ -97,7 +105,7 @@ def _directory(folder: Path) -> Iterator[Input | Failure]:
         yield Failure(str(failure.filename), failure.strerror or str(failure))
 
 
-def _archive(path: Path) -> Iterator[Input | Failure]:
+def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
     """Yield the members with SFrame; others (no ELF file, assembled without) are not asked for."""
     for member in archive.members(path):
         name = f"{path}({member.name})"
@@ -105,7 +113,7 @@ def _archive(path: Path) -> Iterator[Input | Failure]:
             contents = _contents(member)
             if contents.startswith(_ELF64_MAGIC):
                 with elf.parsed(BytesIO(contents), name) as file:
-                    worth = _has_sframe(file)
+                    worth = is_wanted(file)
                 if worth:
                     yield Input(name, member)
         except FileError as error:
@@ -115,6 +123,12 @@ def _archive(path: Path) -> Iterator[Input | Failure]:
 def _has_sframe(file: ELFFile) -> bool:
     return bool(elf.sframe_sections(file)) or any(
         segment["p_type"] in elf.PT_GNU_SFRAME and segment["p_filesz"] for segment in file.iter_segments()
+    )
+
+
+def _has_table(file: ELFFile) -> bool:
+    return _has_sframe(file) or any(
+        section.name in (EH_FRAME, DEBUG_FRAME) and section["sh_size"] for section in file.iter_sections()
     )
 
 

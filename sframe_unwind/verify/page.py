@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from sframe_unwind import __version__
+from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.report.terminal import printable
+from sframe_unwind.verify.code_report import CodeReport
 from sframe_unwind.verify.inputs import Failure
 from sframe_unwind.verify.verdict import Function, Line, Outcome, Verdict, Words
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 _PLACE = "@DATA@"
 _NOT_DESCRIBED = "not described"
+_WRONG, _UNKNOWN = "wrong by the code", "unknown"
+_OUTCOMES = [*(outcome.value for outcome in Outcome), _NOT_DESCRIBED, _WRONG, _UNKNOWN]
+"""What the map has colours for, in the order of the page's list of them."""
 
 
 def page(verdicts: Sequence[Verdict], failures: Sequence[Failure]) -> str:
@@ -25,6 +30,9 @@ def page(verdicts: Sequence[Verdict], failures: Sequence[Failure]) -> str:
     for character in "<>&":
         data = data.replace(character, f"\\u{ord(character):04x}")
     return _TEMPLATE.read_text(encoding="utf-8").replace(_PLACE, data)
+
+
+_BY_CODE = {Judgement.WRONG: _WRONG, Judgement.UNKNOWN: _UNKNOWN}
 
 
 class _Data:
@@ -39,13 +47,14 @@ class _Data:
         return {
             "version": __version__,
             "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
-            "outcomes": [*(outcome.value for outcome in Outcome), _NOT_DESCRIBED],
+            "outcomes": _OUTCOMES,
             "failures": [printable(str(failure)) for failure in failures],
             "files": files,
             "texts": list(self._texts),
         }
 
     def _file(self, verdict: Verdict, label: str) -> dict[str, Any]:
+        code = verdict.code
         return {
             "name": printable(verdict.file),
             "label": printable(label),
@@ -53,10 +62,12 @@ class _Data:
             "sizes": verdict.sizes._asdict(),
             "compared": verdict.addresses_compared,
             "disagreements": len(verdict.disagreements),
-            "functions": [self._function(function) for function in verdict.functions],
+            "code": None if code is None else [code.instructions, len(code.findings), *_sums(code)],
+            "functions": [self._function(function, code) for function in verdict.functions],
         }
 
-    def _function(self, function: Function) -> list[Any]:
+    def _function(self, function: Function, code: CodeReport | None) -> list[Any]:
+        judged = code.judged.get(function.spot) if code is not None else None
         fields = [
             printable(function.name),
             self._text(function.spot.section),
@@ -64,6 +75,7 @@ class _Data:
             function.size,
             list(Outcome).index(function.outcome),
             self._text(function.reason),
+            _OUTCOMES.index(_BY_CODE[judged]) if judged in _BY_CODE else -1,
         ]
         if function.lines:
             fields.append([self._line(function, line) for line in function.lines])
@@ -71,10 +83,16 @@ class _Data:
 
     def _line(self, function: Function, line: Line) -> list[int]:
         differs = sum(1 << bit for bit, what in enumerate(Words._fields) if what in line.differs)
-        return [line.spot.address - function.spot.address, differs, *map(self._text, (*line.sframe, *line.dwarf))]
+        texts = (*line.sframe, *line.dwarf, *(line.code or ()))
+        return [line.spot.address - function.spot.address, differs, *map(self._text, texts)]
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(printable(text), len(self._texts))
+
+
+def _sums(code: CodeReport) -> tuple[int, int]:
+    """Return at how many instructions a table is wrong, and at how many it is unknown whether one is."""
+    return sum(counts.wrong for counts in code.counts.values()), sum(counts.unknown for counts in code.counts.values())
 
 
 def _common_folder(names: Sequence[str]) -> str:

@@ -7,6 +7,8 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from sframe_unwind.elf.section_addresses import FileAddress
+from sframe_unwind.verify.code_report import CodeReport
+from sframe_unwind.verify.names import named
 
 
 class Outcome(str, Enum):
@@ -20,6 +22,28 @@ class Outcome(str, Enum):
     """DWARF only, and its CFI says why: SFrame has no words for it."""
     NOT_COMPARED = "not compared"
     """Its CFI cannot be decoded."""
+    DESCRIBED = "described"
+    """By one or both, which were not compared with each other."""
+
+
+class Side(str, Enum):
+    """Whom the machine code agrees with."""
+
+    SFRAME = "sframe"
+    DWARF = "dwarf"
+    BOTH = "both"
+    """They say it in different ways."""
+    NEITHER = "neither"
+    UNKNOWN = "unknown"
+
+
+_SIDES = {
+    Side.SFRAME: "the code agrees with SFrame",
+    Side.DWARF: "the code agrees with DWARF",
+    Side.BOTH: "the code agrees with both",
+    Side.NEITHER: "the code agrees with neither",
+    Side.UNKNOWN: "the code does not tell",
+}
 
 
 class Words(NamedTuple):
@@ -38,6 +62,8 @@ class Line(NamedTuple):
     dwarf: Words
     differs: tuple[str, ...]
     """In which of ``cfa``, ``ra``, ``fp``; none where they agree."""
+    code: Words | None = None
+    """What the machine code makes of it; ``None``: it was not asked."""
 
 
 class Disagreement(NamedTuple):
@@ -50,9 +76,12 @@ class Disagreement(NamedTuple):
     """``cfa``, ``ra`` or ``fp``."""
     sframe: str
     dwarf: str
+    code: Side | None = None
+    """Whom the machine code agrees with; ``None``: it was not asked."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as ``verify --json`` has it."""
+        code = {} if self.code is None else {"code": self.code.value}
         return {
             "address": self.spot.address,
             "section": self.spot.section,
@@ -60,6 +89,7 @@ class Disagreement(NamedTuple):
             "what": self.what,
             "sframe": self.sframe,
             "dwarf": self.dwarf,
+            **code,
         }
 
 
@@ -101,6 +131,10 @@ class Verdict(NamedTuple):
     sizes: Sizes
     problems: tuple[str, ...] = ()
     """What is wrong with CFI of which not even the function can be told."""
+    code: CodeReport | None = None
+    """What the machine code makes of it; ``None``: it was not asked."""
+    compared: bool = True
+    """Whether SFrame and DWARF CFI were compared with each other."""
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many functions came out so."""
@@ -128,13 +162,18 @@ class Verdict(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether all that could be compared was compared, and is the same."""
-        return not (self.disagreements or self.not_compared or self.problems)
+        """Whether all that could be compared was compared, and is the same, and the code shows nothing wrong."""
+        return not (self.disagreements or self.not_compared or self.problems) and (
+            self.code is None or self.code.is_clean
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the file as ``verify --json`` has it."""
+        code = {} if self.code is None else {"code": self.code.to_json()}
+        return {"file": self.file, **(self._comparison_json() if self.compared else {}), **code}
+
+    def _comparison_json(self) -> dict[str, Any]:
         return {
-            "file": self.file,
             "functions": {
                 "both": self.both,
                 "sframe_only": self.sframe_only,
@@ -147,6 +186,12 @@ class Verdict(NamedTuple):
 
     def lines(self) -> Iterator[str]:
         """Yield the file as ``verify`` prints it."""
+        if self.compared:
+            yield from self._comparison_lines()
+        if self.code is not None:
+            yield from self.code.lines(self.file)
+
+    def _comparison_lines(self) -> Iterator[str]:
         count = len(self.disagreements)
         not_compared = f", {self.not_compared} not compared" if self.not_compared else ""
         yield (
@@ -156,7 +201,8 @@ class Verdict(NamedTuple):
         )
         for difference in self.disagreements:
             place = named(difference.spot, difference.function)
-            yield f"  {place}: {difference.what}: SFrame {difference.sframe}; DWARF {difference.dwarf}"
+            side = "" if difference.code is None else f"; {_SIDES[difference.code]}"
+            yield f"  {place}: {difference.what}: SFrame {difference.sframe}; DWARF {difference.dwarf}{side}"
         for function in self.functions:
             if function.outcome is Outcome.SFRAME_ONLY:
                 yield _one_sided("SFrame only", function)
@@ -173,9 +219,3 @@ class Verdict(NamedTuple):
 def _one_sided(title: str, function: Function) -> str:
     reason = f" ({function.reason})" if function.reason else ""
     return f"  {title}: {named(function.spot, function.name)}{reason}"
-
-
-def named(spot: FileAddress, name: str) -> str:
-    """Return an address with the name of the function; where it has none, the section can tell what it is."""
-    name = name or (f"({spot.section})" if spot.section and not spot.relative else "")
-    return f"{spot} {name}".rstrip()

@@ -25,7 +25,7 @@ def start(build: Build, arguments: str, rng: random.Random) -> Lines:
     again = rng.choice((0, 0, 1, 2)) if first != "main" else 0
     lines += ["tbreak main", f"tbreak {first}"] if again else [f"tbreak {first}"]
     if build.abi == "amd64":
-        return [*lines, f"run {arguments}"]
+        return [*lines, f"starti {arguments}", "drive-fix", "continue"]
     return ["target remote gdb-socket", *lines, "continue"]
 
 

@@ -28,8 +28,8 @@ def start(build: Build, arguments: str, rng: random.Random) -> Lines:
     words, _, redirections = arguments.partition("<")
     standard_input = redirections.partition(">")[0].strip() or "/dev/null"
     words = words.partition(">")[0].strip()
-    launch = f"process launch -i {standard_input} -o output.txt -e /dev/null -- {words}"
-    return [f"breakpoint set -o true -n {first}", launch]
+    launch = f"process launch -s -i {standard_input} -o output.txt -e /dev/null -- {words}"
+    return [f"breakpoint set -o true -n {first}", launch, "drive-fix", "continue"]
 
 
 def choose(rng: random.Random, state: State, build: Build) -> Lines:

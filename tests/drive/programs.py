@@ -133,6 +133,13 @@ PROGRAMS = {
             exceptions=True,
         ),
         Program(
+            "trees",
+            ("descend", "recovered", "position", "visited", "ordered", "Trace::~Trace"),
+            sources=("trees.cc",),
+            calls=("recovered(1)", "recovered(0)"),
+            exceptions=True,
+        ),
+        Program(
             "workers",
             ("parse", "attempt", "apply", "task", "Turn::await", "Turn::grant"),
             sources=("workers.cc",),

@@ -308,7 +308,7 @@ def session(debugger: Debugger, build: Build, executable: Path, mode: str, termi
 def _emulator(build: Build, executable: Path, folder: Path) -> subprocess.Popen[bytes]:
     """An emulator that waits for GDB; its own addresses, on which the program's depend, are not randomised."""
     words = ABIS[build.abi].emulator
-    command = ["setarch", "-R", words[0], "-g", "gdb-socket", *words[1:], str(executable)]
+    command = ["setarch", "-R", words[0], "-seed", "1", "-g", "gdb-socket", *words[1:], str(executable)]
     with (folder / OUTPUT).open("wb") as output:
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL

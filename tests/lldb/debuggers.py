@@ -18,8 +18,10 @@ _PATHS = {
     "22.1": CHECKOUT / ".cache" / "lldb-22.1" / "bin" / "lldb",
     "newest": Path(sys.executable).parent / "lldb",
 }
+if "SFRAME_TEST_LLDB" in os.environ:
+    _PATHS["other"] = Path(os.environ["SFRAME_TEST_LLDB"])
 PROVIDING = tuple(_PATHS)
-"""Those that take frames from a plugin: the oldest, and the one of this environment."""
+"""Those that take frames from a plugin: the oldest, the one of this environment, and one that the environment names."""
 
 
 def path_of(name: str) -> Path:

@@ -35,6 +35,13 @@ class Terminal:
         self._child.expect("stop reason = .*frame #0: ")
         return self.answer()
 
+    def advance(self, command: str) -> str:
+        """Likewise, where the process may end, or the command be refused."""
+        self.type(command)
+        self._child.expect("stop reason = .*frame #0: |exited with status|error: ")
+        stopped: str = self._child.after
+        return stopped + self.answer()
+
     def interrupted(self, command: str, seen: str) -> str:
         """Type a command, press Ctrl-C in its middle, and return what is shown until LLDB is ready.
 
@@ -81,6 +88,7 @@ def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Ite
         dimensions=(60, 300),
         echo=False,
     )
+    child.delaybeforesend = None  # that is for programs that are about to switch the echo off
     try:
         child.expect_exact(PROMPT)
         session = Terminal(child)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,15 @@ def _without_identities(value: list[list[str]], identities: set[int]) -> list[li
     return [[*entry[:-1], "ID" if entry[-1] in words else entry[-1]] for entry in value]
 
 
+def random_bytes(process: int) -> int:
+    """Where the kernel put 16 random bytes for a process (AT_RANDOM of its auxiliary vector).
+
+    The C library makes its stack canary and its pointer guard of them, which show in variables without a value.
+    """
+    vector = Path(f"/proc/{process}/auxv").read_bytes()
+    return int(dict(struct.iter_unpack("=QQ", vector))[25])
+
+
 def state(full: bool, level: int) -> dict[str, Any]:
     """Where the program is; with `full` its whole stack, and the variables of frame 0 and of one of the others."""
     inferior = gdb.selected_inferior()
@@ -123,6 +133,20 @@ class State(gdb.Command):  # type: ignore[misc]  # GDB has no types
         gdb.flush()
 
 
+class Fix(gdb.Command):  # type: ignore[misc]  # GDB has no types
+    """Give a program that begins the same random bytes each time.
+    Usage: drive-fix
+    """
+
+    def __init__(self) -> None:
+        super().__init__("drive-fix", gdb.COMMAND_USER)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """Overwrite what the kernel gave it."""
+        process = gdb.selected_inferior()
+        process.write_memory(random_bytes(process.pid), bytes(range(1, 17)))
+
+
 class Callers(gdb.Breakpoint):  # type: ignore[misc]  # GDB has no types
     """A breakpoint that looks at who called, as people's scripts do."""
 
@@ -156,4 +180,5 @@ class BreakCallers(gdb.Command):  # type: ignore[misc]  # GDB has no types
 
 
 State()
+Fix()
 BreakCallers()

@@ -1,0 +1,229 @@
+"""Checks the tables of one file against its code, function by function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from sframe_unwind.code.entries import entries
+from sframe_unwind.code.explanation import Explainer
+from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted
+from sframe_unwind.code.interpretation import Interpreter, Run
+from sframe_unwind.code.judgement import NOT_KNOWN, PROVED, Judge, Judgement, Judgements, RowRule
+from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.state import State
+from sframe_unwind.code.tables import Rows, RuleTable
+from sframe_unwind.code.walk import walk
+from sframe_unwind.unwind_rule import UnwindRule
+
+_VALUES = ("cfa", "ra", "fp")
+_MAX_FINDINGS = 1000
+"""Of one function: random bytes have one at each instruction."""
+_MAX_REMEMBERED = 200_000
+"""Functions."""
+
+
+class Checker:
+    """Checks functions.
+
+    :param tables: SFrame and DWARF CFI, as far as the file has them, by name.
+    :param wanted: addresses whose verdicts are to be part of the results.
+    """
+
+    def __init__(
+        self, interpreter: Interpreter, tables: Mapping[str, RuleTable], wanted: frozenset[int] = frozenset()
+    ) -> None:
+        self.interpreter = interpreter
+        self.tables = tables
+        self._wanted = wanted
+        self._judge = Judge(interpreter.frame)
+        self._explainer = Explainer(interpreter)
+        self._remembered: dict[_Key, FunctionResult] = {}
+
+    def result(self, function: CodeRange) -> FunctionResult:
+        """Judge the tables at every instruction of a function.  One that was seen before is not interpreted again."""
+        key = self._key(function)
+        known = self._remembered.get(key)
+        if known is not None and self._wanted.isdisjoint(range(*function)):
+            return known._replace(start=function.start)
+        check = _Check(self, function)
+        parts = check.parts()
+        own = parts.pop(function.start)
+        run = check.run
+        starts = frozenset(start for start in run.called if self._is_start(start))
+        result = FunctionResult(
+            function.start,
+            check.instructions,
+            {table: counted(verdicts) for table, verdicts in own.verdicts.items() if verdicts},
+            own.findings,
+            self._wanted_of(own.verdicts, function),
+            parts,
+            frozenset(run.continued),
+            starts,
+            run.complete,
+        )
+        if run.is_local and not result.findings and not starts and len(self._remembered) < _MAX_REMEMBERED:
+            self._remembered[key] = result
+        return result
+
+    def part(self, function: CodeRange) -> Part:
+        """Judge a function as :meth:`result` does; return all that was found in it."""
+        return _Check(self, function).parts()[function.start]
+
+    def judge(self, rule: RowRule, state: State) -> Judgements:
+        """Judge one rule in one state."""
+        return self._judge.judge(rule, state)
+
+    def finding(
+        self, table: str, what: str, rule: UnwindRule, run: Run, block: int, pc: int, state: State, end: int
+    ) -> Finding:
+        """Return the finding for a rule that is wrong."""
+        found = self._explainer.explain(what, rule, run, block, pc, state)
+        origin = found.origin
+        return Finding(
+            pc, end, table, what, found.rule, found.code, origin and origin.address, origin.text if origin else ""
+        )
+
+    def _is_start(self, address: int) -> bool:
+        found = self.interpreter.ranges.find(address)
+        return found is not None and found.start == address
+
+    def _wanted_of(self, verdicts: Mapping[str, Verdicts], function: CodeRange) -> dict[str, Verdicts]:
+        if self._wanted.isdisjoint(range(*function)):
+            return {}
+        wanted = self._wanted.intersection(range(*function))
+        return {table: {pc: found[pc] for pc in wanted if pc in found} for table, found in verdicts.items()}
+
+    def _key(self, function: CodeRange) -> _Key:
+        """Return what the result depends on, apart from where the function lies."""
+        start = function.start
+        sweep = self.interpreter.sweeps.sweep(function)
+        rows = tuple(
+            (table, tuple(at - start for at in found.starts), tuple(found.rules))
+            for table, found in ((table, rules.rows(function)) for table, rules in self.tables.items())
+        )
+        not_returning = tuple(
+            call - start for call, target in sweep.calls() if target in self.interpreter.not_returning
+        )
+        return _Key(sweep.bytes_at(start, function.end - start), rows, not_returning, sweep.external_names())
+
+
+class _Key(NamedTuple):
+    code: bytes
+    rows: tuple[tuple[str, tuple[int, ...], tuple[RowRule | None, ...]], ...]
+    not_returning: tuple[int, ...]
+    external: tuple[tuple[int, str], ...]
+
+
+class _Check:
+    """One function, and what is followed from it."""
+
+    def __init__(self, checker: Checker, function: CodeRange) -> None:
+        self._checker = checker
+        self._all = checker.interpreter
+        self._function = function
+        is_signal = any(table.is_signal(function) for table in checker.tables.values())
+        # Signal trampolines are entered with the frame of a handler that returned.
+        self.run = self._all.run(function, {} if is_signal else entries(self._all, function))
+        self.instructions = 0
+        self._rows: dict[CodeRange, dict[str, Rows]] = {}
+        self._verdicts: dict[int, dict[str, Verdicts]] = {}
+        self._findings: dict[int, list[Finding]] = {}
+        self._open: dict[tuple[str, str], tuple[object, int]] = {}
+
+    def parts(self) -> dict[int, Part]:
+        """Return what was found, by the starts of the functions it was found in."""
+        run = self.run
+        self._described(self._function)
+        for start in sorted(run.states):
+            current = self._all.ranges.find(start)
+            if current is not None:
+                self._block(start, current)
+        self._add_unreached()
+        return {
+            start: Part(verdicts, tuple(self._findings.get(start, ()))) for start, verdicts in self._verdicts.items()
+        }
+
+    def _described(self, function: CodeRange) -> dict[str, Rows]:
+        if function not in self._rows:
+            tables = self._checker.tables
+            self._rows[function] = {table: rules.rows(function) for table, rules in tables.items()}
+            self._verdicts[function.start] = {table: {} for table in tables}
+        return self._rows[function]
+
+    def _block(self, start: int, function: CodeRange) -> None:
+        rows, verdicts = self._described(function), self._verdicts[function.start]
+        guessed = start in self.run.guessed or not self.run.complete
+        is_first = function.start == self._all.image.entry_point
+        judge = self._checker.judge
+        for pc, state in walk(self._all, self.run, start):
+            for table, described in rows.items():
+                rule = described.at(pc)
+                if rule is None:
+                    continue
+                judged = judge(rule, state)
+                if judged is not PROVED:
+                    if is_first and not isinstance(rule, str) and rule.ra_undefined:
+                        judged = PROVED  # nobody called it
+                    elif judged.worst is Judgement.WRONG:
+                        if guessed:
+                            judged = NOT_KNOWN
+                        elif not isinstance(rule, str):
+                            self._found(table, rule, judged, start, pc, state)
+                verdicts[table][pc] = judged
+
+    def _found(self, table: str, rule: UnwindRule, judged: Judgements, block: int, pc: int, state: State) -> None:
+        function = self._all.ranges.find(pc)
+        assert function is not None
+        findings = self._findings.setdefault(function.start, [])
+        end = pc + self._all.sweep_at(pc).instruction(pc).size
+        for what, verdict in zip(_VALUES, judged):
+            if verdict is not Judgement.WRONG:
+                continue
+            key = self._error(what, rule, state)
+            known = self._open.get((table, what))
+            if known is not None and known[0] == key and known[1] < len(findings) and findings[known[1]].end == pc:
+                findings[known[1]] = findings[known[1]]._replace(end=end)
+            elif len(findings) < _MAX_FINDINGS:
+                self._open[table, what] = key, len(findings)
+                findings.append(self._checker.finding(table, what, rule, self.run, block, pc, state, end))
+
+    @staticmethod
+    def _error(what: str, rule: UnwindRule, state: State) -> object:
+        """Return what the findings of adjacent instructions have in common if they are the same error."""
+        if what == "cfa":
+            assert rule.cfa is not None
+            value = state.registers.get(rule.cfa.base)
+            # A push that the table missed makes all offsets that follow wrong by the same.
+            return rule.cfa.base, None if value is None else (value[0], value[1] + rule.cfa.offset)
+        return (rule.ra, rule.ra_signed) if what == "ra" else rule.fp
+
+    def _add_unreached(self) -> None:
+        """Count the function's instructions; nothing is known of those that nothing reaches."""
+        function = self._function
+        sweep, padding = self._all.sweeps.sweep(function), self._all.machine.is_padding
+        rows, verdicts = self._described(function), self._verdicts[function.start]
+        in_plt = self._all.image.plt(function.start) is not None  # which has data between its entries
+        reached: set[int] = set().union(*verdicts.values()) if verdicts else set()
+        for pc, instruction in sweep.instructions.items():
+            if pc not in reached:
+                if pc in sweep.executed or in_plt or padding(sweep.bytes_at(pc, instruction.size)):
+                    continue
+                for table, described in rows.items():
+                    if described.at(pc) is not None:
+                        verdicts[table][pc] = NOT_KNOWN
+            self.instructions += 1
+
+
+def joined(parts: Iterable[Part]) -> Part:
+    """Return what several ways into one function come to: at each instruction the worst counts."""
+    verdicts: dict[str, Verdicts] = {}
+    findings: dict[Finding, None] = {}
+    for part in parts:
+        for table, found in part.verdicts.items():
+            known = verdicts.setdefault(table, {})
+            for pc, judgements in found.items():
+                other = known.get(pc)
+                known[pc] = judgements if other is None else Judgements(*map(max, judgements, other))
+        findings.update(dict.fromkeys(part.findings))
+    return Part(verdicts, tuple(findings))

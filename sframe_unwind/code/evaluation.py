@@ -1,0 +1,314 @@
+"""Carries instructions out in abstract states."""
+
+from __future__ import annotations
+
+from typing import Callable, Union
+
+from sframe_unwind.code.instruction import (
+    ADD,
+    AND,
+    CHOICE,
+    COMPUTED,
+    CONSTANT,
+    EXTEND,
+    LOAD,
+    MIXED,
+    PAGE_RELATIVE,
+    PC_RELATIVE,
+    REGISTER,
+    SHIFT_LEFT,
+    SIGN,
+    STRIP,
+    SUBTRACT,
+    Condition,
+    Expression,
+    Instruction,
+)
+from sframe_unwind.code.jump_tables import Entries, Entry
+from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.state import Frame, State
+from sframe_unwind.code.values import (
+    CFA,
+    JUMP_ENTRY,
+    NUMBER,
+    OTHER,
+    OTHER_BASE,
+    SIGNED,
+    STACK,
+    STACK_BASE,
+    SYMBOL,
+    TABLE_BASE,
+    UNKNOWN,
+    UNKNOWN_BASE,
+    Value,
+    displaced,
+    is_open,
+    lost,
+    number,
+    on_stack,
+    plus,
+)
+
+ReadConstant = Callable[[int, int], Union[int, None]]
+"""``(address, size in bytes)``: the number that read-only memory holds there, without sign; ``None``: it is not."""
+
+_PAGE_MASK = ~0xFFF
+_WORD = 8
+_MIN_ADDRESS = 0x1000
+"""Smaller constants are not taken for the address of a table."""
+_MAX_SLOTS = 256
+
+
+class Evaluator:
+    """Evaluates the expressions of instructions.
+
+    :param read_constant: for literal pools.
+    """
+
+    def __init__(self, machine: Machine, frame: Frame, read_constant: ReadConstant) -> None:
+        self._machine = machine
+        self._frame = frame
+        self._read = read_constant
+        self.entries = Entries()
+
+    def value(self, expression: Expression, state: State, pc: int) -> Value:
+        """Return what an expression of the instruction at ``pc`` amounts to in a state."""
+        kind = expression[0]
+        if kind == REGISTER:
+            value = state.registers.get(expression[1], OTHER)
+            return plus(value, expression[2]) if expression[2] else value
+        if kind == COMPUTED:
+            return OTHER
+        if kind == CONSTANT:
+            return number(expression[1])
+        if kind == PC_RELATIVE:
+            return number(pc + expression[1])
+        if kind == PAGE_RELATIVE:
+            return number((pc & _PAGE_MASK) + expression[1])
+        if kind == LOAD:
+            return self._load(self.value(expression[1], state, pc), expression[2], expression[3], state)
+        if kind == ADD:
+            return self._add(self.value(expression[1], state, pc), self.value(expression[2], state, pc))
+        if kind == SUBTRACT:
+            return self._subtract(self.value(expression[1], state, pc), self.value(expression[2], state, pc))
+        if kind == AND:
+            return self._and(self.value(expression[1], state, pc), expression[2])
+        if kind == SHIFT_LEFT:
+            return self._shift(self.value(expression[1], state, pc), expression[2])
+        if kind == EXTEND:
+            return self._extend(self.value(expression[1], state, pc), expression[2], expression[3])
+        return self._rare(expression, state, pc)
+
+    def _rare(self, expression: Expression, state: State, pc: int) -> Value:
+        kind = expression[0]
+        if kind == MIXED:
+            bases = (self.value(operand, state, pc)[0] for operand in expression[1])
+            return UNKNOWN if any(map(self._frame.is_tracked, bases)) else OTHER
+        if kind == CHOICE:
+            left, right = self.value(expression[1], state, pc), self.value(expression[2], state, pc)
+            return self._frame.merge(left, right)
+        if kind == SIGN:
+            value = self.value(expression[1], state, pc)
+            return SIGNED if value == self._frame.return_address else self._opaque(value)
+        if kind == STRIP:
+            value = self.value(expression[1], state, pc)
+            return self._frame.return_address if value == SIGNED else value
+        return UNKNOWN
+
+    def _opaque(self, value: Value) -> Value:
+        """Return what is known of something computed from a value."""
+        return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
+
+    def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
+        base, offset = address
+        if on_stack(base):
+            if size != _WORD:
+                return OTHER
+            return state.slots.get(address, UNKNOWN if state.leaked else OTHER)
+        if base == TABLE_BASE:
+            return JUMP_ENTRY, self.entries.number(Entry(offset, size, signed))
+        if base == NUMBER:
+            found = self._read(offset, size)
+            if found is not None:
+                return number(found - (1 << 8 * size) if signed and found >> (8 * size - 1) else found)
+        if base in (UNKNOWN_BASE, STACK_BASE) and size == _WORD:
+            return UNKNOWN
+        return UNKNOWN if state.leaked and size == _WORD else OTHER
+
+    def _add(self, left: Value, right: Value) -> Value:
+        if left[0] == NUMBER:
+            left, right = right, left
+        base = left[0]
+        if right[0] == NUMBER:
+            if base == OTHER_BASE:
+                return (TABLE_BASE, right[1]) if right[1] >= _MIN_ADDRESS else OTHER
+            if base == JUMP_ENTRY:
+                entry = self.entries[left[1]]
+                if entry.base is None:
+                    return JUMP_ENTRY, self.entries.number(entry._replace(base=right[1]))
+                return OTHER
+            return plus(left, right[1])
+        if UNKNOWN_BASE in (base, right[0]):
+            return UNKNOWN
+        if self._is_address(base) != self._is_address(right[0]):
+            return STACK if not (self._frame.is_tracked(base) and self._frame.is_tracked(right[0])) else UNKNOWN
+        return self._opaque(left) if self._frame.is_tracked(base) else self._opaque(right)
+
+    def _subtract(self, left: Value, right: Value) -> Value:
+        if right[0] == NUMBER:
+            return plus(left, -right[1])
+        if left[0] == right[0] and left[0] not in (OTHER_BASE, UNKNOWN_BASE, STACK_BASE, TABLE_BASE, JUMP_ENTRY):
+            return number(left[1] - right[1])
+        if UNKNOWN_BASE in (left[0], right[0]):
+            return UNKNOWN
+        if self._is_address(left[0]) and not self._frame.is_tracked(right[0]):
+            return STACK
+        return self._opaque(left) if self._frame.is_tracked(left[0]) else self._opaque(right)
+
+    @staticmethod
+    def _is_address(base: int) -> bool:
+        return base in (CFA, STACK_BASE) or base >= SYMBOL
+
+    def _and(self, value: Value, mask: int) -> Value:
+        base, offset = value
+        if base == NUMBER:
+            return number(offset & mask)
+        if self._is_address(base) and mask < 0 and not -mask & (-mask - 1):
+            if base == CFA and -mask <= self._machine.stack_alignment and not offset & ~mask:
+                return value  # aligned already
+            return STACK
+        return self._opaque(value)
+
+    def _shift(self, value: Value, bits: int) -> Value:
+        base, offset = value
+        if base == NUMBER:
+            return number(offset << bits)
+        if base == JUMP_ENTRY:
+            entry = self.entries[offset]
+            if entry.base is None and bits < 8:
+                return JUMP_ENTRY, self.entries.number(entry._replace(shift=entry.shift + bits))
+        return OTHER
+
+    def _extend(self, value: Value, bits: int, signed: bool) -> Value:
+        base, offset = value
+        if base == NUMBER:
+            low = offset & (1 << bits) - 1
+            return NUMBER, low - (1 << bits) if signed and low >> (bits - 1) else low
+        if base == JUMP_ENTRY:
+            entry = self.entries[offset]
+            if entry.base is None and not entry.shift and 8 * entry.size <= bits:
+                exact = 8 * entry.size == bits
+                return JUMP_ENTRY, self.entries.number(entry._replace(signed=signed if exact else entry.signed))
+        return OTHER
+
+    def apply(self, instruction: Instruction, state: State, pc: int) -> None:
+        """Carry an instruction out: change a state to what it is behind it."""
+        value = self.value
+        puts = [(number, value(expression, state, pc)) for number, expression in instruction.puts]
+        for address, size, expression in instruction.stores:
+            self._store(value(address, state, pc), size, value(expression, state, pc), state)
+        if puts:
+            self._put(puts, state, pc)
+
+    def apply_until(self, count: int, instruction: Instruction, state: State, pc: int) -> State:
+        """Return the state behind the first so many register writes of an instruction, and all its stores."""
+        state = state.copy()
+        self.apply(instruction._replace(puts=instruction.puts[:count]), state, pc)
+        return state
+
+    def _put(self, puts: list[tuple[int, Value]], state: State, pc: int) -> None:
+        registers = state.registers
+        sp = self._frame.sp
+        for register, value in puts:
+            if register == sp and not on_stack(value[0]):
+                value = self._new_sp(value, state, pc)
+            if value == OTHER and register not in registers:
+                continue
+            registers[register] = value
+
+    def _new_sp(self, value: Value, state: State, pc: int) -> Value:
+        """Return a name for what the stack pointer has become; what it named before is now out of reach."""
+        fresh = displaced(pc) if value[0] in (STACK_BASE, OTHER_BASE) else lost(pc)
+        for register, known in list(state.registers.items()):
+            if known[0] == fresh[0]:
+                state.registers[register] = UNKNOWN
+        for slot, known in list(state.slots.items()):
+            if slot[0] == fresh[0]:
+                del state.slots[slot]
+            elif known[0] == fresh[0]:
+                state.slots[slot] = UNKNOWN
+        return fresh
+
+    def _store(self, address: Value, size: int, value: Value, state: State) -> None:
+        slots = state.slots
+        base, offset = address
+        if not on_stack(base):
+            if value[0] in (self._frame.entry_fp[0], self._frame.return_address[0]) and base != STACK_BASE:
+                state.leaked = True
+            return
+        if slots and (size != _WORD or offset % _WORD):
+            for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:
+                del slots[slot]
+        if size != _WORD or not self._frame.is_tracked(value[0]):
+            slots.pop(address, None)
+        elif len(slots) < _MAX_SLOTS:
+            slots[address] = value
+        else:
+            state.leaked = True
+
+    def call(self, state: State, link: int | None) -> None:
+        """Change a state to what it is behind a call.
+
+        By the ABI a call leaves the callee-saved registers and the caller's stack as they were.
+        """
+        preserved = self._machine.preserved
+        registers = state.registers
+        for register in registers:
+            if register not in preserved:
+                registers[register] = OTHER
+        base, offset = registers[self._frame.sp]
+        for slot in state.slots:
+            if slot[0] == base and slot[1] < offset:
+                state.slots[slot] = UNKNOWN
+
+    def is_possible(self, condition: Condition, before: State, after: State, pc: int) -> bool:
+        """Return whether a condition can hold; if so, note what follows from it in the state behind the instruction."""
+        if condition.relation not in ("==", "!=") or not self._compares(condition, before, pc, equality=True):
+            return True
+        left, right = self.value(condition.left, before, pc), self.value(condition.right, before, pc)
+        if left[0] == right[0] and (left[0] in (CFA, NUMBER) or left[0] >= SYMBOL):
+            return (left[1] == right[1]) == (condition.relation == "==")
+        if condition.relation == "==":
+            if left[0] >= SYMBOL and is_open(left[0]) and right[0] == CFA:
+                _substitute(after, left[0], (CFA, right[1] - left[1]))
+            elif right[0] >= SYMBOL and is_open(right[0]) and left[0] == CFA:
+                _substitute(after, right[0], (CFA, left[1] - right[1]))
+        return True
+
+    def bound(self, condition: Condition, state: State, pc: int) -> int | None:
+        """Return the greatest value that a condition leaves to what is compared, ``None`` where it says nothing."""
+        relation = condition.relation
+        if relation not in ("<", "<=") or not self._compares(condition, state, pc, equality=False):
+            return None
+        base, limit = self.value(condition.right, state, pc)
+        return limit - (relation == "<") if base == NUMBER and limit >= 0 else None
+
+    def _compares(self, condition: Condition, state: State, pc: int, equality: bool) -> bool:
+        if condition.operation is None:
+            return True
+        wanted = self._machine.comparisons if equality else self._machine.unsigned_comparisons
+        base, operation = self.value(condition.operation, state, pc)
+        return base == NUMBER and operation in wanted
+
+
+def _substitute(state: State, base: int, value: Value) -> None:
+    """Put a value, now known, in the place of a name that stood for it."""
+    for register, known in state.registers.items():
+        if known[0] == base:
+            state.registers[register] = plus(value, known[1])
+    for slot, known in list(state.slots.items()):
+        if known[0] == base:
+            state.slots[slot] = known = plus(value, known[1])
+        if slot[0] == base:
+            del state.slots[slot]
+            state.slots[value[0], value[1] + slot[1]] = known

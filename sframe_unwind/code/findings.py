@@ -1,0 +1,110 @@
+"""What checking tables against the code gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sframe_unwind.code.judgement import Judgement, Judgements
+
+SFRAME, DWARF = "sframe", "dwarf"
+"""The names of the tables."""
+TITLES = {SFRAME: "SFrame", DWARF: "DWARF"}
+
+
+class Finding(NamedTuple):
+    """A rule that the code shows to be wrong, from one address on."""
+
+    address: int
+    """Of the first instruction."""
+    end: int
+    """Behind the last one."""
+    table: str
+    """:data:`SFRAME` or :data:`DWARF`."""
+    what: str
+    """``cfa``, ``ra`` or ``fp``."""
+    rule: str
+    """What the table says."""
+    code: str
+    """What the code makes of it."""
+    origin: int | None
+    """Address of the instruction since which that is so, where it can be told."""
+    instruction: str
+    """That instruction, in objdump's notation."""
+
+
+class Counts(NamedTuple):
+    """How many instructions a table was judged at."""
+
+    proved: int
+    wrong: int
+    unknown: int
+
+    def plus(self, other: Counts) -> Counts:
+        """Return the sum of two."""
+        return Counts(self.proved + other.proved, self.wrong + other.wrong, self.unknown + other.unknown)
+
+
+NONE = Counts(0, 0, 0)
+
+Verdicts = dict[int, Judgements]
+"""By the address of the instruction."""
+
+
+def counted(verdicts: Mapping[int, Judgements]) -> Counts:
+    """Count verdicts."""
+    worst = [judgements.worst for judgements in verdicts.values()]
+    wrong, unknown = worst.count(Judgement.WRONG), worst.count(Judgement.UNKNOWN)
+    return Counts(len(worst) - wrong - unknown, wrong, unknown)
+
+
+class Part(NamedTuple):
+    """What was found in one function, entered in some way."""
+
+    verdicts: Mapping[str, Verdicts]
+    """By table."""
+    findings: tuple[Finding, ...]
+
+
+class FunctionResult(NamedTuple):
+    """What was found from the entry of one function."""
+
+    start: int
+    instructions: int
+    """How many it has, without padding."""
+    counts: Mapping[str, Counts]
+    """By table."""
+    findings: tuple[Finding, ...]
+    wanted: Mapping[str, Verdicts]
+    """By table: the verdicts at the addresses that were asked for."""
+    elsewhere: Mapping[int, Part]
+    """What was found in other functions that this one jumps into with its frame, by their starts."""
+    continued: frozenset[int]
+    """Starts of functions that are entered so at their first instruction."""
+    called: frozenset[int]
+    """Starts of functions that are called."""
+    complete: bool
+    """``False``: the function was given up, being too large."""
+
+
+class FunctionVerdict(NamedTuple):
+    """How one function came out."""
+
+    start: int
+    end: int
+    worst: Mapping[str, Judgement]
+    """By table; a table that does not describe the function is missing."""
+
+
+class CodeVerdict(NamedTuple):
+    """How one file came out."""
+
+    functions: tuple[FunctionVerdict, ...]
+    instructions: int
+    counts: Mapping[str, Counts]
+    """By table."""
+    findings: tuple[Finding, ...]
+    wanted: Mapping[str, Verdicts]
+    """By table: the verdicts at the addresses that were asked for."""
+    given_up: int
+    """How many functions were too large."""

@@ -1,0 +1,107 @@
+"""The code and the constants of an ELF file, where its sections lie, with what the linker knows of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
+
+_BEYOND = 1 << 64
+"""Behind all addresses."""
+
+
+class CodeSection(NamedTuple):
+    """A section that is loaded."""
+
+    start: int
+    """Address."""
+    contents: bytes
+    executable: bool
+    writable: bool
+
+    @property
+    def end(self) -> int:
+        """Address behind the last byte."""
+        return self.start + len(self.contents)
+
+
+class Plt(NamedTuple):
+    """A procedure linkage table."""
+
+    start: int
+    """Address."""
+    end: int
+    first: int
+    """Address of the first entry; what lies before is its header."""
+    entry_size: int
+    """In bytes."""
+
+
+class CodeImage:
+    """What can be read of a program that does not run.
+
+    :param sections: all that are loaded, with their relocations applied.
+    :param byteorder: of data.
+    :param names: of functions that calls lead to, as far as it is known that they do not return: by address.
+    :param external: addresses of instruction fields that a linker would fill in with the address of something in
+        another file, and its name.
+    :param pointers: what a dynamic linker would fill in, by address.
+    """
+
+    def __init__(
+        self,
+        sections: list[CodeSection],
+        byteorder: Literal["little", "big"],
+        not_returning: frozenset[int] = frozenset(),
+        external: Mapping[int, str] | None = None,
+        pointers: Mapping[int, int] | None = None,
+        plts: tuple[Plt, ...] = (),
+        entry_point: int | None = None,
+    ) -> None:
+        self._sections = sorted(sections, key=lambda section: section.start)
+        self._starts = [section.start for section in self._sections]
+        self._byteorder = byteorder
+        self.not_returning = not_returning
+        self.external = external or {}
+        self._pointers = pointers or {}
+        self.plts = plts
+        self.entry_point = entry_point
+        """Where the program starts, without a caller."""
+
+    def section(self, address: int) -> CodeSection | None:
+        """Return the section with an address."""
+        at = bisect_right(self._starts, address) - 1
+        if at < 0:
+            return None
+        section = self._sections[at]
+        return section if address < section.end else None
+
+    def plt(self, address: int) -> Plt | None:
+        """Return the procedure linkage table with an address."""
+        return next((plt for plt in self.plts if plt.start <= address < plt.end), None)
+
+    def is_code(self, address: int) -> bool:
+        """Return whether there is code at an address."""
+        section = self.section(address)
+        return section is not None and section.executable
+
+    def read(self, address: int, size: int) -> int | None:
+        """Return the number at an address, without sign, as it is when the program starts."""
+        if address in self._pointers and size == 8:
+            return self._pointers[address]
+        section = self.section(address)
+        if section is None or address + size > section.end:
+            return None
+        offset = address - section.start
+        return int.from_bytes(section.contents[offset : offset + size], self._byteorder)
+
+    def read_constant(self, address: int, size: int) -> int | None:
+        """Return the number at an address that cannot change."""
+        section = self.section(address)
+        return None if section is None or section.writable else self.read(address, size)
+
+    def external_call(self, address: int, size: int) -> str | None:
+        """Return the name of what an instruction refers to in another file."""
+        if not self.external:
+            return None
+        return next((self.external[field] for field in range(address, address + size) if field in self.external), None)

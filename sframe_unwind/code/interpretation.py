@@ -1,0 +1,378 @@
+"""Runs functions abstractly, to a fixpoint: the state before each instruction that can be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Callable, NamedTuple
+
+from sframe_unwind.code.evaluation import Evaluator
+from sframe_unwind.code.image import CodeImage
+from sframe_unwind.code.instruction import INVERSE, Condition, Instruction, Kind
+from sframe_unwind.code.jump_tables import Entry, targets
+from sframe_unwind.code.lifting import Lifter
+from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.not_returning import is_not_returning
+from sframe_unwind.code.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.state import Frame, State
+from sframe_unwind.code.sweep import Sweep, Sweeps
+from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER
+
+LandingPads = Callable[[int], Iterable[int]]
+
+BOUND = 3000
+"""A register of the interpretation's own: the greatest value of what was last compared."""
+
+_MAX_RESTARTS = 16
+_STEPS_PER_INSTRUCTION, _MIN_STEPS, _MAX_STEPS = 40, 4000, 4_000_000
+"""How often instructions are carried out at most before a function is given up."""
+_MAX_FOREIGN = 64
+"""How many other functions are followed from one."""
+
+
+class Run(NamedTuple):
+    """What the interpretation of a function found."""
+
+    states: dict[int, State]
+    """The states at the starts of blocks, by address; each block reaches to the next, or to a jump."""
+    sources: dict[int, set[int]]
+    """The starts of the blocks that lead to each."""
+    guessed: set[int]
+    """Those of them that only a jump with targets that are not known may lead to."""
+    continued: set[int]
+    """Starts of other functions that were entered with this function's frame."""
+    called: set[int]
+    """Addresses that are called."""
+    returns: bool
+    """Whether any path leaves the function for its caller, or may."""
+    is_local: bool
+    """Whether nothing but the function's own code counted."""
+    complete: bool
+    """``False``: it was given up."""
+
+
+class _Restart(Exception):  # noqa: N818  # no error: a call was found not to return
+    pass
+
+
+class _GivenUp(Exception):  # noqa: N818  # no error: the function takes too long
+    pass
+
+
+class Interpreter:
+    """Interprets functions of one file.
+
+    :param ranges: of all functions.
+    :param landing_pads: addresses at which an exception that passes through a call may be caught, by the address
+        before its return address.
+    """
+
+    def __init__(
+        self, image: CodeImage, machine: Machine, lifter: Lifter, ranges: CodeRanges, landing_pads: LandingPads
+    ) -> None:
+        self.image = image
+        self.machine = machine
+        self.frame = Frame(machine)
+        self.ranges = ranges
+        self.landing_pads = landing_pads
+        self.evaluator = Evaluator(machine, self.frame, image.read_constant)
+        self.sweeps = Sweeps(image, lifter)
+        self.not_returning = set(image.not_returning)
+
+    def sweep_at(self, pc: int) -> Sweep:
+        """Return the instructions of the function with an address."""
+        return self.sweeps.sweep(self.ranges.find(pc) or CodeRange(pc, pc))
+
+    def run(self, function: CodeRange, entries: dict[int, State]) -> Run:
+        """Interpret a function.
+
+        :param entries: the states in which it is entered, by address.
+        """
+        dead: set[int] = set()
+        for _ in range(_MAX_RESTARTS):
+            flow = _Flow(self, function, dead)
+            try:
+                return flow.run(entries)
+            except _Restart:
+                continue
+            except _GivenUp:
+                return flow.result(complete=False)
+        return flow.result(complete=False)
+
+
+class _Flow:
+    """One attempt at a function."""
+
+    def __init__(self, interpreter: Interpreter, function: CodeRange, dead: set[int]) -> None:
+        self._all = interpreter
+        self._evaluator = interpreter.evaluator
+        self._frame = interpreter.frame
+        self._image = interpreter.image
+        self._function = function
+        self._dead = dead
+        self._sweep = interpreter.sweeps.sweep(function)
+        self._states: dict[int, State] = {}
+        self._sources: dict[int, set[int]] = {}
+        self._current: int | None = None
+        self._visited: set[int] = set()
+        self._after_call: set[int] = set()
+        self._work: list[int] = []
+        self._waiting: set[int] = set()
+        self._foreign: set[CodeRange] = set()
+        self._continued: set[int] = set()
+        self._called: set[int] = set()
+        self._later: list[tuple[int, State]] = []
+        self._unresolved: list[State] = []
+        self._guessed: set[int] = set()
+        self._guessing = False
+        self._returns = False
+        self._is_local = True
+        self._steps = max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * len(self._sweep.instructions), _MAX_STEPS))
+
+    def run(self, entries: dict[int, State]) -> Run:
+        for address, state in entries.items():
+            self._join(address, state)
+        self._drain()
+        while self._later:
+            # Behind a trap: only where nothing else leads there.
+            address, state = self._later.pop()
+            if address not in self._visited and self._function.start <= address < self._function.end:
+                self._join(address, state)
+                self._drain()
+        self._guess()
+        return self.result(complete=True)
+
+    def result(self, complete: bool) -> Run:
+        return Run(
+            self._states,
+            self._sources,
+            self._guessed,
+            self._continued,
+            self._called,
+            self._returns or not complete,
+            self._is_local and not self._foreign,
+            complete,
+        )
+
+    def _drain(self) -> None:
+        while self._work:
+            address = heappop(self._work)
+            self._waiting.discard(address)
+            self._block(address, self._states[address].copy())
+
+    def _guess(self) -> None:
+        """Follow jumps whose targets are not known to what nothing else leads to."""
+        if not self._unresolved:
+            return
+        state = self._unresolved[0].copy()
+        for other in self._unresolved[1:]:
+            self._frame.join(state, other, 0)
+        self._guessing, self._current = True, None
+        for address in self._sweep.after_jumps():
+            if address not in self._visited:
+                self._join(address, state)
+                self._drain()
+
+    def _block(self, pc: int, state: State) -> None:
+        """Interpret from the start of a block to a jump, or to the start of another."""
+        sweep = self._sweep if pc in self._sweep.instructions else self._all.sweep_at(pc)
+        evaluator, instructions, starts = self._evaluator, sweep.instructions, sweep.starts
+        first, visited = True, self._visited
+        self._current = pc
+        while True:
+            instruction = instructions.get(pc)
+            if instruction is None:
+                instruction = sweep.instruction(pc)
+            if not first and (pc in starts or pc in self._states):
+                self._flow(pc, state)
+                return
+            first = False
+            visited.add(pc)
+            self._steps -= 1
+            if self._steps < 0:
+                raise _GivenUp
+            if instruction.kind or instruction.exits:
+                if not self._transfer(pc, instruction, state):
+                    return
+            else:
+                evaluator.apply(instruction, state, pc)
+            pc += instruction.size
+            if not sweep.function.start <= pc < sweep.function.end:
+                self._flow(pc, state)
+                return
+
+    def _transfer(self, pc: int, instruction: Instruction, state: State) -> bool:
+        """Follow an instruction that may not go on to the next; return whether it may, too, with the state there."""
+        for leaving in instruction.exits:
+            after = self._evaluator.apply_until(leaving.puts, instruction, state, pc)
+            target = self._evaluator.value(leaving.target, state, pc)
+            elsewhere = target[0] != NUMBER or self._image.external_call(pc, instruction.size) is not None
+            if self._holds(leaving.condition, state, after, pc) and not elsewhere:
+                self._flow(target[1], after)
+        kind = instruction.kind
+        if kind is Kind.NEXT:
+            return self._pass(pc, instruction, state)
+        if kind is Kind.SYSTEM:
+            base, number = state.registers.get(self._all.machine.system_call, OTHER)
+            if base == NUMBER and number in self._all.machine.ending_calls:
+                return False
+            return self._pass(pc, instruction, state)
+        if kind is Kind.CALL and (instruction.link is not None or self._all.machine.arch.ra is None):
+            return self._call(pc, instruction, state)
+        if kind in (Kind.JUMP, Kind.CALL):
+            before = state.copy()
+            if self._pass(pc, instruction, state):
+                self._jump(pc, instruction, before, state)
+        elif kind is Kind.RETURN:
+            self._returns = True
+        elif kind is Kind.TRAP:
+            self._later.append((pc + instruction.size, state))
+        else:
+            self._returns = True
+        return False
+
+    def _pass(self, pc: int, instruction: Instruction, state: State) -> bool:
+        """Carry out what a conditional jump does where it is not taken; return whether that can be."""
+        exits = instruction.exits
+        before = state.copy() if exits else state
+        self._evaluator.apply(instruction, state, pc)
+        if len(exits) != 1 or exits[0].condition is None:
+            return True
+        condition = exits[0].condition
+        return self._holds(condition._replace(relation=INVERSE[condition.relation]), before, state, pc)
+
+    def _holds(self, condition: Condition | None, before: State, after: State, pc: int) -> bool:
+        if condition is None:
+            return True
+        if not self._evaluator.is_possible(condition, before, after, pc):
+            return False
+        bound = self._evaluator.bound(condition, before, pc)
+        if bound is not None:
+            after.registers[BOUND] = (NUMBER, bound)
+        return True
+
+    def _call(self, pc: int, instruction: Instruction, state: State) -> bool:
+        target = self._evaluator.value(instruction.target or (), state, pc) if instruction.target else OTHER
+        following = pc + instruction.size
+        name = self._image.external_call(pc, instruction.size)
+        if name is None and target == (NUMBER, following):  # how position-independent code finds out where it is
+            self._evaluator.apply(instruction, state, pc)
+            return True
+        self._evaluator.call(state, instruction.link)
+        for pad in self._all.landing_pads(following - 1):
+            self._flow(pad, state)
+        if name is None and target[0] == NUMBER:
+            self._called.add(target[1])
+        if is_not_returning(name) if name is not None else target[1] in self._all.not_returning and target[0] == NUMBER:
+            return False
+        # Behind a call that does not return there may be padding, and then what other paths lead to.
+        sweep, padding = self._all.sweep_at(pc), self._all.machine.is_padding
+        while (size := sweep.instruction(following).size) and padding(sweep.bytes_at(following, size)):
+            following += size
+        if sweep.function.start <= following < sweep.function.end:  # a call at the end does not return
+            self._flow(following, state, after_call=True)
+        return False
+
+    def _jump(self, pc: int, instruction: Instruction, before: State, state: State) -> None:
+        assert instruction.target is not None
+        target = self._evaluator.value(instruction.target, before, pc)
+        if self._image.external_call(pc, instruction.size) is not None or target == self._frame.return_address:
+            self._returns = True
+        elif target[0] == NUMBER:
+            self._flow(target[1], state)
+        elif target[0] == JUMP_ENTRY:
+            self._is_local = False
+            if not self._jump_by_table(self._evaluator.entries[target[1]], state):
+                self._lose(state)
+        else:
+            self._returns = True
+            plt = self._image.plt(pc)
+            if plt is not None and plt.first <= pc and pc + instruction.size < self._function.end:
+                # Until the function is bound, the table of addresses leads back behind the jump.
+                self._flow(pc + instruction.size, state)
+            elif not self._frame.is_entry(state):
+                self._lose(state)
+
+    def _jump_by_table(self, entry: Entry, state: State) -> bool:
+        base, bound = state.registers.get(BOUND, OTHER)
+        is_bound = base == NUMBER
+        count = bound + 1 if is_bound else None
+
+        def is_target(address: int) -> bool:
+            # Parts of a function that lie elsewhere are told from what follows the table by the number of entries.
+            return address in self._sweep.instructions or (is_bound and self._all.ranges.find(address) is not None)
+
+        found = targets(entry, count, self._evaluator.entries.tables(), self._image, is_target)
+        for target in found:
+            self._flow(target, state)
+        return bool(found)
+
+    def _lose(self, state: State) -> None:
+        """Note a jump to targets that are not known."""
+        self._returns = True
+        if not self._guessing:
+            self._unresolved.append(state.copy())
+
+    def _flow(self, target: int, state: State, after_call: bool = False) -> None:
+        """Follow a jump, in a state that may be changed later."""
+        if self._function.start <= target < self._function.end:
+            self._join(target, state, after_call)
+            return
+        other = self._all.ranges.find(target)
+        is_entry = self._frame.is_entry(state)
+        self._returns = True
+        if other is None or (is_entry and (target == other.start or self._image.plt(target) is not None)):
+            return
+        if other not in self._foreign and len(self._foreign) >= _MAX_FOREIGN:
+            return
+        self._foreign.add(other)
+        if target == other.start:
+            self._continued.add(target)
+        self._join(target, state, after_call)
+
+    def _join(self, target: int, state: State, after_call: bool = False) -> None:
+        known = self._states.get(target)
+        if self._current is not None:
+            self._sources.setdefault(target, set()).add(self._current)
+        if known is None:
+            if after_call and target in self._dead:
+                return
+            self._states[target] = state.copy()
+            if after_call:
+                self._after_call.add(target)
+            elif target in self._visited:
+                self._split(target)
+        elif self._guessing and not self._is_guess(target):
+            return
+        else:
+            if self._conflicts(known, state):
+                # No compiler lets paths with different stack pointers meet: the call does not return.
+                if after_call:
+                    return
+                if target in self._after_call and target not in self._dead:
+                    self._dead.add(target)
+                    raise _Restart
+            if not after_call:
+                self._after_call.discard(target)
+            if not self._frame.join(known, state, target):
+                return
+        if self._guessing:
+            self._guessed.add(target)
+        if target not in self._waiting:
+            self._waiting.add(target)
+            heappush(self._work, target)
+
+    def _split(self, target: int) -> None:
+        """Have the block run again in whose middle a jump leads: it ends there now."""
+        before = max((start for start in self._states if start < target), default=target)
+        if before not in self._waiting:
+            self._waiting.add(before)
+            heappush(self._work, before)
+
+    def _is_guess(self, target: int) -> bool:
+        return target in self._guessed
+
+    def _conflicts(self, known: State, state: State) -> bool:
+        sp = self._frame.sp
+        left, right = known.registers[sp], state.registers[sp]
+        return left != right and left[0] == right[0] == CFA

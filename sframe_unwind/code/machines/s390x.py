@@ -1,0 +1,103 @@
+"""s390x."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from sframe_unwind.arch import s390x
+from sframe_unwind.code.instruction import (
+    CC_LEFT,
+    CC_OPERATION,
+    CC_RIGHT,
+    PC_RELATIVE,
+    RESULT,
+    Instruction,
+    Kind,
+)
+from sframe_unwind.code.machines.base import Machine, trap
+
+_SIZES = ((2,), (4,), (4,), (6,))
+"""By the two highest bits of the first byte."""
+_FPRS = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
+"""Floating-point registers in the order of DWARF's numbers from 16."""
+_PADDING = (b"\x07\x00", b"\x07\x07", b"\x47\x00\x00\x00", b"\xc0\x04\x00\x00\x00\x00")
+_SIGNED_COMPARISON, _UNSIGNED_COMPARISON = 1, 2
+"""``S390_CC_OP_SIGNED_COMPARE`` and ``UNSIGNED_COMPARE``."""
+_RELATIONS = {8: "==", 6: "!=", 4: "<", 2: ">", 12: "<=", 10: ">="}
+"""By the mask of a conditional jump: 8 equal, 4 low, 2 high."""
+_CANNOT_BE = 1
+_HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
+
+
+def _sizes(code: bytes, at: int) -> Sequence[int]:
+    return _SIZES[code[at] >> 6] if at < len(code) else ()
+
+
+def _special(raw: bytes) -> Instruction | None:
+    # VEX reads the target of execute instructions from its own process's memory.  What compilers execute are
+    # storage-to-storage instructions (mvc, clc, xc) with a length in a register: they write memory only.  The others
+    # may write any register but the stack pointer.
+    if (raw[:1] == b"\xc6" and len(raw) > 1 and not raw[1] & 0xF) or raw[:1] == b"\x44":
+        size = 6 if raw[:1] == b"\xc6" else 4
+        if len(raw) < size:
+            return None
+        offset = 2 * int.from_bytes(raw[2:6], "big", signed=True)
+        executed = (PC_RELATIVE, offset) if size == 6 else None
+        return Instruction(size, Kind.NEXT, ((1, RESULT), (2, RESULT)), (), (), executed)
+    return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # what compilers' traps jump to
+
+
+def _is_page_relative(raw: bytes) -> bool:
+    return False
+
+
+def _is_padding(raw: bytes) -> bool:
+    # bcr 0 and bc 0 to anywhere; the words of data in the entries of a PLT
+    return raw in _PADDING or raw[:1] == b"\0" or (raw[:1] == b"\x07" and len(raw) > 1 and raw[1] < 0x10)
+
+
+def _objdump_text(mnemonic: str, operands: str) -> str:
+    # objdump writes decimal numbers, but for addresses.
+    if not mnemonic.startswith(("j", "br", "larl")):
+        operands = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), operands)
+    return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()
+
+
+def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
+    relation = _RELATIONS.get(constants[0] & ~_CANNOT_BE) if helper == "s390_calculate_cond" else None
+    return None if relation is None else (relation, 2)
+
+
+MACHINE = Machine(
+    arch=s390x.ARCH,
+    vex_name="ARCH_S390X",
+    vex_registers={
+        **{f"r{n}": n for n in range(16)},
+        "cc_op": CC_OPERATION,
+        "cc_dep1": CC_LEFT,
+        "cc_dep2": CC_RIGHT,
+    },
+    vex_vectors={f"v{n}": 16 + _FPRS.index(n) for n in range(16)},
+    general=tuple(range(16)),
+    preserved=frozenset((*range(6, 14), 15, *range(24, 32))),
+    sp_at_entry=s390x.SP_FROM_CFA,
+    stack_alignment=8,
+    ra_slot=None,
+    max_size=6,
+    sizes=_sizes,
+    special=_special,
+    system_call=1,
+    ending_calls=frozenset((1, 248, 173, 119)),  # exit, exit_group, rt_sigreturn, sigreturn
+    is_page_relative=_is_page_relative,
+    is_padding=_is_padding,
+    condition=_condition,
+    comparisons=frozenset((_SIGNED_COMPARISON, _UNSIGNED_COMPARISON)),
+    unsigned_comparisons=frozenset((_UNSIGNED_COMPARISON,)),
+    capstone_registers={f"r{n}": n for n in range(16)},
+    returns_through=s390x.RA,
+    att_syntax=False,
+    objdump_text=_objdump_text,
+    disassembler=("CS_ARCH_SYSZ", "CS_MODE_BIG_ENDIAN"),
+    plt_entry_sizes=(32,),
+)

@@ -1,0 +1,113 @@
+"""The instructions of a function, decoded one behind the other from its start to its end."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+
+from sframe_unwind.code.image import CodeImage
+from sframe_unwind.code.instruction import PC_RELATIVE, Instruction, Kind
+from sframe_unwind.code.lifting import Lifter
+from sframe_unwind.code.ranges import CodeRange
+
+_MAX_KEPT = 32
+"""Sweeps: a function and what is followed from it."""
+_NOTHING = Instruction(0, Kind.STOP, (), (), (), None)
+
+
+class Sweep:
+    """The instructions of one function."""
+
+    def __init__(self, function: CodeRange, image: CodeImage, lifter: Lifter) -> None:
+        self.function = function
+        self._lifter = lifter
+        self._image = image
+        section = image.section(function.start)
+        self._code = section.contents if section is not None and section.executable else b""
+        self._origin = section.start if section is not None else 0
+        self._end = min(function.end - self._origin, len(self._code))
+        self.instructions: dict[int, Instruction] = {}
+        """By address."""
+        self.starts: set[int] = set()
+        """Addresses that direct jumps lead to."""
+        self.executed: set[int] = set()
+        """Addresses of instructions that others execute."""
+        self._decode()
+
+    def _decode(self) -> None:
+        pc, decode = self.function.start, self._lifter.instruction
+        at = pc - self._origin
+        code, end, instructions = self._code, self._end, self.instructions
+        skip = self._lifter.machine.sizes(code, at)[0] if at < end else 1
+        while at < end:
+            found = decode(code, at)
+            if not found.size or at + found.size > end:
+                at, pc = at + min(skip, 2), pc + min(skip, 2)
+                continue
+            instructions[pc] = found
+            for leaving in found.exits:
+                if leaving.target[0] == PC_RELATIVE:
+                    self.starts.add(pc + leaving.target[1])
+            if found.target is not None and found.target[0] == PC_RELATIVE:
+                if found.kind is Kind.JUMP:
+                    self.starts.add(pc + found.target[1])
+                elif found.kind is Kind.NEXT:
+                    self.executed.add(pc + found.target[1])
+            at += found.size
+            pc += found.size
+
+    def instruction(self, pc: int) -> Instruction:
+        """Return the instruction at an address of the function, also within another instruction."""
+        at = pc - self._origin
+        if not self.function.start <= pc < self.function.end or not 0 <= at < self._end:
+            return _NOTHING
+        found = self._lifter.instruction(self._code, at)
+        return found if at + found.size <= self._end else _NOTHING
+
+    def bytes_at(self, pc: int, size: int) -> bytes:
+        """Return bytes of the code."""
+        return self._code[pc - self._origin : pc - self._origin + size]
+
+    def calls(self) -> Iterator[tuple[int, int]]:
+        """Yield the addresses of direct calls, and where they lead."""
+        for pc, found in self.instructions.items():
+            if found.kind is Kind.CALL and found.target is not None and found.target[0] == PC_RELATIVE:
+                yield pc, pc + found.target[1]
+
+    def external_names(self) -> tuple[tuple[int, str], ...]:
+        """Return the names of what the function refers to in other files, by offset from its start."""
+        if not self._image.external:
+            return ()
+        start, end = self.function
+        fields = self._image.external
+        return tuple((field - start, fields[field]) for field in range(start, end) if field in fields)
+
+    def after_jumps(self) -> Iterator[int]:
+        """Yield the addresses of the instructions that follow one behind which execution does not go on."""
+        fresh = False
+        for pc, instruction in self.instructions.items():
+            if fresh and not self._lifter.machine.is_padding(self.bytes_at(pc, instruction.size)):
+                yield pc
+                fresh = False
+            if instruction.kind in (Kind.JUMP, Kind.RETURN, Kind.TRAP):
+                fresh = True
+
+
+class Sweeps:
+    """The functions that were decoded last."""
+
+    def __init__(self, image: CodeImage, lifter: Lifter) -> None:
+        self._image = image
+        self._lifter = lifter
+        self._known: OrderedDict[CodeRange, Sweep] = OrderedDict()
+
+    def sweep(self, function: CodeRange) -> Sweep:
+        """Return the instructions of a function."""
+        found = self._known.get(function)
+        if found is None:
+            found = self._known[function] = Sweep(function, self._image, self._lifter)
+            if len(self._known) > _MAX_KEPT:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(function)
+        return found

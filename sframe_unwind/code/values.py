@@ -1,0 +1,90 @@
+"""Abstract values: what a register or stack slot holds, in terms of the function's entry.
+
+A value is a pair of a base and an offset in bytes.  ``(CFA, -16)`` is the canonical frame address minus 16,
+``(ENTRY + 6, 0)`` what DWARF register 6 held at the function's entry.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+Value = tuple[int, int]
+
+CFA: Final = 0
+NUMBER: Final = 1
+"""A constant; the offset is its value."""
+OTHER_BASE: Final = 2
+UNKNOWN_BASE: Final = 3
+STACK_BASE: Final = 4
+RETURN_BASE: Final = 5
+SIGNED_BASE: Final = 6
+TABLE_BASE: Final = 7
+"""An address in a table: a constant, which is the offset, plus an index."""
+JUMP_ENTRY: Final = 8
+"""An entry of a jump table, or a jump's target made of one; the offset is a number of the interpretation's list."""
+ENTRY: Final = 16
+"""Plus a register's number: its value at the function's entry."""
+SYMBOL: Final = 1 << 20
+"""Plus four times an address plus a kind: the stack pointer as it was made there."""
+
+OTHER: Final[Value] = (OTHER_BASE, 0)
+"""Computed or loaded: certainly no copy of the CFA, the return address or the caller's frame pointer."""
+UNKNOWN: Final[Value] = (UNKNOWN_BASE, 0)
+"""Anything."""
+STACK: Final[Value] = (STACK_BASE, 0)
+"""An address in the stack at a distance from the CFA that is not constant."""
+RETURN_ADDRESS: Final[Value] = (RETURN_BASE, 0)
+"""The return address, where no register holds it at the entry."""
+SIGNED: Final[Value] = (SIGNED_BASE, 0)
+"""The return address with its authentication code."""
+
+_JOINED, _DISPLACED, _LOST = 0, 1, 2
+_MASK, _HALF = (1 << 64) - 1, 1 << 63
+
+
+def joined(address: int) -> Value:
+    """Return the stack pointer where paths with different ones meet."""
+    return SYMBOL + 4 * address + _JOINED, 0
+
+
+def displaced(address: int) -> Value:
+    """Return the stack pointer after an instruction moved it by an amount that is no constant."""
+    return SYMBOL + 4 * address + _DISPLACED, 0
+
+
+def lost(address: int) -> Value:
+    """Return the stack pointer after an instruction made it something that could not be followed."""
+    return SYMBOL + 4 * address + _LOST, 0
+
+
+def is_displaced(base: int) -> bool:
+    """Return whether a base is certainly at no constant distance from the CFA, though on the stack."""
+    return base == STACK_BASE or (base >= SYMBOL and base & 3 == _DISPLACED)
+
+
+def is_open(base: int) -> bool:
+    """Return whether a value with this base may be anything."""
+    return base == UNKNOWN_BASE or (base >= SYMBOL and base & 3 != _DISPLACED)
+
+
+def on_stack(base: int) -> bool:
+    """Return whether a base names the stack, so that slots can be told by it."""
+    return base == CFA or base >= SYMBOL
+
+
+def number(value: int) -> Value:
+    """Return a constant, as 64 bits with a sign."""
+    value &= _MASK
+    return NUMBER, value - (1 << 64) if value >> 63 else value
+
+
+def plus(value: Value, offset: int) -> Value:
+    """Return a value moved by a constant."""
+    base, start = value
+    if base == NUMBER:
+        return number(start + offset)
+    if base in (OTHER_BASE, UNKNOWN_BASE, STACK_BASE, SIGNED_BASE):
+        return value if base != SIGNED_BASE else OTHER
+    if base in (TABLE_BASE, JUMP_ENTRY) and offset:
+        return (base, start + offset) if base == TABLE_BASE else OTHER
+    return base, (start + offset + _HALF & _MASK) - _HALF

@@ -1,0 +1,26 @@
+"""Walks the blocks of a function that was interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sframe_unwind.code.instruction import Kind
+from sframe_unwind.code.interpretation import Interpreter, Run
+from sframe_unwind.code.state import State
+
+
+def walk(interpreter: Interpreter, run: Run, start: int) -> Iterator[tuple[int, State]]:
+    """Yield the addresses of the instructions of a block, each with the state before it, which changes in place."""
+    pc, state = start, run.states[start].copy()
+    sweep = interpreter.sweep_at(start)
+    while True:
+        instruction = sweep.instructions.get(pc) or sweep.instruction(pc)
+        if not instruction.size:
+            return
+        yield pc, state
+        if instruction.kind not in (Kind.NEXT, Kind.SYSTEM):
+            return
+        interpreter.evaluator.apply(instruction, state, pc)
+        pc += instruction.size
+        if pc in run.states or not sweep.function.start <= pc < sweep.function.end:
+            return

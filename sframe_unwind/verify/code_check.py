@@ -1,0 +1,170 @@
+"""SFrame and DWARF CFI of a file against its machine code."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind import elf
+from sframe_unwind.code.checking import Checker
+from sframe_unwind.code.elf_image import exception_tables, image_of
+from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Verdicts
+from sframe_unwind.code.interpretation import Interpreter
+from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.code.lifting import Lifter
+from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.ranges import CodeRanges
+from sframe_unwind.code.tables import RuleTable
+from sframe_unwind.code.whole_file import Progress, check_functions
+from sframe_unwind.elf.cfi import FileCfi
+from sframe_unwind.elf.file import translated
+from sframe_unwind.elf.section_addresses import FileAddress, Layout
+from sframe_unwind.elf.symbols import Symbols
+from sframe_unwind.errors import FileError
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.verify.code_report import CodeFinding, CodeReport, report
+from sframe_unwind.verify.code_tables import CfiTable, SFrameTable
+from sframe_unwind.verify.names import function_name
+from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome, Side, Verdict, Words
+
+_NOTHING = Words("", "", "")
+
+
+def check_elf(
+    file: ELFFile,
+    layout: Layout,
+    symbols: Symbols,
+    sections: list[Section] | None,
+    cfi: FileCfi,
+    wanted: frozenset[int] = frozenset(),
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> CodeVerdict:
+    """Check the tables of an ELF file that is open against its code.
+
+    :param sections: SFrame, if it has any.
+    :param wanted: addresses whose verdicts are to be part of the result.
+    :param jobs: how many processes work.
+    :raises FileError: it has no table.
+    :raises SFrameError: what decodes the code is not installed.
+    """
+    arch = elf.arch_of(file)
+    machine = MACHINES[arch.name]
+    lifter = Lifter(machine)
+    tables: dict[str, RuleTable] = {}
+    if sections:
+        tables[SFRAME] = SFrameTable(sections)
+    if cfi.ranges():
+        tables[DWARF] = CfiTable(cfi, arch)
+    if not tables:
+        raise FileError("neither SFrame nor DWARF CFI to check against the code")
+    with translated("code"):
+        image = image_of(file, machine, layout, symbols)
+        landing_pads = exception_tables(file, machine, layout, image)
+    described = (entry for table in tables.values() for entry in table.ranges())
+    ranges = CodeRanges(entry for entry in described if image.is_code(entry[0]))
+    interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
+    return check_functions(Checker(interpreter, tables, wanted), jobs, progress)
+
+
+def judged(
+    verdict: Verdict,
+    disagreeing: Sequence[int],
+    file: ELFFile,
+    layout: Layout,
+    symbols: Symbols,
+    sections: list[Section] | None,
+    cfi: FileCfi,
+    jobs: int,
+    progress: Progress | None,
+) -> Verdict:
+    """Add to what comparing the tables gave what the code makes of them.
+
+    :param disagreeing: the address of each disagreement of the verdict.
+    """
+    found = check_elf(file, layout, symbols, sections, cfi, frozenset(disagreeing), jobs, progress)
+    code = report(found, layout, symbols)
+    disagreements = tuple(
+        disagreement._replace(code=_side(pc, disagreement.what, found.wanted))
+        for pc, disagreement in zip(disagreeing, verdict.disagreements)
+    )
+    functions = verdict.functions if verdict.compared else _functions(found, layout, symbols)
+    with_lines = tuple(_with_code(functions, disagreements, code))
+    return verdict._replace(disagreements=disagreements, functions=with_lines, code=code)
+
+
+def _side(pc: int, what: str, verdicts: Mapping[str, Verdicts]) -> Side:
+    sframe, dwarf = (
+        getattr(verdicts[table][pc], what) if pc in verdicts.get(table, ()) else Judgement.UNKNOWN
+        for table in (SFRAME, DWARF)
+    )
+    if sframe is Judgement.PROVED:
+        return Side.BOTH if dwarf is Judgement.PROVED else Side.SFRAME
+    if dwarf is Judgement.PROVED:
+        return Side.DWARF
+    return Side.NEITHER if sframe is Judgement.WRONG and dwarf is Judgement.WRONG else Side.UNKNOWN
+
+
+def _functions(found: CodeVerdict, layout: Layout, symbols: Symbols) -> tuple[Function, ...]:
+    """Return the functions of a file whose tables were not compared with each other."""
+    return tuple(
+        Function(
+            layout.spot(function.start),
+            function.end - function.start,
+            function_name(function.start, layout, symbols),
+            Outcome.DESCRIBED,
+            "",
+            (),
+        )
+        for function in found.functions
+    )
+
+
+def _with_code(
+    functions: Sequence[Function], disagreements: Sequence[Disagreement], code: CodeReport
+) -> Sequence[Function]:
+    """Return functions with what the code makes of their lines, and lines for what it found itself."""
+    findings: dict[tuple[FileAddress, str], list[CodeFinding]] = {}
+    for finding in code.findings:
+        findings.setdefault((finding.spot, finding.what), []).append(finding)
+    sides = {(one.spot, one.what): one for one in disagreements}
+    places = sorted(findings, key=lambda key: (key[0].section, key[0].address))
+    starts = [(spot.section, spot.address) for spot, _ in places]
+    result = []
+    for function in functions:
+        lines = [_judged_line(line, sides, findings) for line in function.lines]
+        known = {line.spot for line in lines}
+        if code.judged.get(function.spot) is Judgement.WRONG:
+            first = bisect_left(starts, (function.spot.section, function.spot.address))
+            last = bisect_left(starts, (function.spot.section, function.spot.address + function.size))
+            lines += [_found_line(*place, findings[place]) for place in places[first:last] if place[0] not in known]
+        result.append(function._replace(lines=tuple(sorted(lines, key=lambda line: line.spot.address))))
+    return result
+
+
+def _judged_line(
+    line: Line,
+    sides: Mapping[tuple[FileAddress, str], Disagreement],
+    findings: Mapping[tuple[FileAddress, str], list[CodeFinding]],
+) -> Line:
+    words = {}
+    for what in line.differs:
+        disagreement = sides.get((line.spot, what))
+        if disagreement is None:
+            continue
+        found = findings.get((line.spot, what))
+        if disagreement.code in (Side.DWARF, Side.BOTH):
+            words[what] = disagreement.dwarf
+        elif disagreement.code is Side.SFRAME:
+            words[what] = disagreement.sframe
+        else:
+            words[what] = found[0].code if found else "unknown"
+    return line._replace(code=_NOTHING._replace(**words))
+
+
+def _found_line(spot: FileAddress, what: str, found: Sequence[CodeFinding]) -> Line:
+    said = {finding.table: _NOTHING._replace(**{what: finding.rule}) for finding in found}
+    code = _NOTHING._replace(**{what: found[0].code})
+    return Line(spot, said.get(SFRAME, _NOTHING), said.get(DWARF, _NOTHING), (what,), code)

@@ -1,0 +1,96 @@
+"""SFrame and DWARF CFI of a file as the tables that :mod:`sframe_unwind.code` judges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sframe_unwind.address import RangeMap
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.records import CfiFunction
+from sframe_unwind.code.judgement import RowRule
+from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.tables import NO_ROWS, Rows
+from sframe_unwind.elf.cfi import FileCfi
+from sframe_unwind.errors import FormatError
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Function, Table
+from sframe_unwind.verify.comparison import unrolled
+from sframe_unwind.verify.rules import CfiRules, NoRule, Said
+
+
+class SFrameTable:
+    """The rules of SFrame sections."""
+
+    def __init__(self, sections: list[Section]) -> None:
+        self._functions = RangeMap(
+            (start, start + size, (table, number))
+            for section in sections
+            for table in section.tables
+            for number, (start, size) in enumerate(zip(*table.extents()))
+        )
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return start and end address of each function."""
+        return [(start, end) for start, end, _ in self._functions]
+
+    def _find(self, function: CodeRange) -> Function | None:
+        found: tuple[Table, int] | None = self._functions.get(function.start)
+        if found is None:
+            return None
+        try:
+            return found[0].function(found[1])
+        except FormatError:
+            return None
+
+    def rows(self, function: CodeRange) -> Rows:
+        """Return the rules for a range of code; what is malformed has none."""
+        found = self._find(function)
+        if found is None or not found.fde.num_rows:
+            return NO_ROWS
+        try:
+            offsets, rules = unrolled(found, *function)
+        except FormatError:
+            return NO_ROWS
+        return _rows(found.start, found.end, offsets, rules)
+
+    def is_signal(self, function: CodeRange) -> bool:
+        """Return whether the function is marked as a signal trampoline."""
+        found = self._find(function)
+        return found is not None and found.fde.signal
+
+
+class CfiTable:
+    """The rules of DWARF CFI."""
+
+    def __init__(self, cfi: FileCfi, arch: Arch) -> None:
+        self._cfi = cfi
+        self._rules = CfiRules(arch)
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return start and end address of each FDE."""
+        return self._cfi.ranges()
+
+    def _find(self, function: CodeRange) -> CfiFunction | None:
+        found = self._cfi.functions(function.start, function.start + 1)
+        return next((entry for entry in found if isinstance(entry, CfiFunction)), None)
+
+    def rows(self, function: CodeRange) -> Rows:
+        """Return the rules for a range of code; what is malformed has none."""
+        found = self._find(function)
+        if found is None:
+            return NO_ROWS
+        try:
+            offsets, said = self._rules.rows(found, *function)
+        except FormatError:
+            return NO_ROWS
+        return _rows(found.start, found.end, offsets, said)
+
+    def is_signal(self, function: CodeRange) -> bool:
+        """Return whether the CIE marks a signal trampoline."""
+        found = self._find(function)
+        return found is not None and found.cie.signal
+
+
+def _rows(start: int, end: int, offsets: list[int], said: Sequence[Said | None]) -> Rows:
+    rules: list[RowRule | None] = [one.why if isinstance(one, NoRule) else one for one in said]
+    return Rows([*(start + offset for offset in offsets), end], [*rules, None])

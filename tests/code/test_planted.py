@@ -1,0 +1,103 @@
+"""Wrong directives are found at the first wrong instruction, and right ones are not accused."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind import elf
+from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Finding
+from sframe_unwind.elf.cfi import FileCfi
+from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.elf.symbols import Symbols, symbols_of
+from sframe_unwind.verify.code_check import check_elf
+from tests.code.recipes import MACHINES, Planted, planted, source
+from tools.binutils import provide
+
+pytest.importorskip("pyvex")
+
+BINUTILS = "2.47"
+TARGETS = {"amd64": "x86_64", "aarch64": "aarch64", "s390x": "s390x"}
+
+
+class Checked:
+    """The functions of one machine, assembled and checked."""
+
+    def __init__(self, machine: str, folder: Path) -> None:
+        assembly, self.path = folder / f"{machine}.s", folder / f"{machine}.o"
+        assembly.write_text(source(machine))
+        tools = provide(BINUTILS, TARGETS[machine])
+        command = [str(tools / "as"), "--gsframe", str(assembly), "-o", str(self.path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        with elf.opened(self.path) as file:
+            layout = Layout(file)
+            self.symbols: Symbols = symbols_of(file, layout)
+            sections, cfi = elf.load_from(file, layout=layout), FileCfi(file, elf.arch_of(file), layout)
+            self.verdict: CodeVerdict = check_elf(file, layout, self.symbols, sections, cfi)
+        self.described = {
+            table: {verdict.start for verdict in self.verdict.functions if table in verdict.worst}
+            for table in (SFRAME, DWARF)
+        }
+
+    def address(self, name: str) -> int:
+        (found,) = self.symbols.addresses(name)
+        return found
+
+    def findings(self, function: Planted) -> Iterator[Finding]:
+        for finding in self.verdict.findings:
+            name = self.symbols.name(finding.address) or ""
+            if name.partition("+")[0].partition(".")[0] in (function.name, function.label):
+                yield finding
+
+    def has_rows(self, function: Planted, table: str) -> bool:
+        """Whether a table describes the function, and its cold part if it has one: SFrame cannot say everything."""
+        names = [function.name, *([f"{function.name}.cold"] if "%cold" in function.recipe.lines else [])]
+        return all(self.address(name) in self.described[table] for name in names)
+
+
+@pytest.fixture(scope="module", params=MACHINES)
+def checked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Checked]:
+    return request.param, Checked(request.param, tmp_path_factory.mktemp("planted"))
+
+
+def test_there_are_enough() -> None:
+    assert sum(function.is_wrong for machine in MACHINES for function in planted(machine)) >= 60
+
+
+def test_wrong_functions_are_found_at_the_first_wrong_instruction(checked: tuple[str, Checked]) -> None:
+    machine, found = checked
+    for function in planted(machine):
+        if function.is_wrong:
+            expected = found.address(function.label)
+            for table in (SFRAME, DWARF):
+                if table == SFRAME and not found.has_rows(function, table):
+                    continue
+                first = [one for one in found.findings(function) if one.table == table][:3]
+                assert first, f"{machine}: {function.recipe.title}: not found in {table}"
+                told = [(one.address - expected, one.what) for one in first]
+                assert (0, function.recipe.what) in told, f"{machine}: {function.recipe.title} in {table}: {first}"
+                assert min(told)[0] == 0, f"{machine}: {function.recipe.title} in {table}: {first}"
+
+
+def test_right_functions_are_not_accused(checked: tuple[str, Checked]) -> None:
+    machine, found = checked
+    for function in planted(machine):
+        if not function.is_wrong:
+            assert not list(found.findings(function)), f"{machine}: {function.recipe.title}"
+
+
+def test_few_functions_are_beyond_sframe(checked: tuple[str, Checked]) -> None:
+    """Those that GNU as writes no SFrame for are judged in DWARF only."""
+    machine, found = checked
+    missing = {function.recipe.title for function in planted(machine) if not found.has_rows(function, SFRAME)}
+    assert len(missing) <= 4, missing
+
+
+def test_nothing_stays_unknown(checked: tuple[str, Checked]) -> None:
+    _, found = checked
+    for counts in found.verdict.counts.values():
+        assert counts.unknown == 0
