@@ -1,4 +1,4 @@
-"""Decoding all of a program's SFrame, against pyelftools' decoding all of its DWARF unwind data."""
+"""Measures decoding all SFrame data of a program, compared with pyelftools decoding all its DWARF unwind data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDS = 3
 
 
 def rows() -> Iterator[Row]:
-    """Measure, from the file to the rules of all rows."""
+    """Measure from opening the file to the rules of all rows."""
     for version in (3, 2):
         try:
             yield _faster(version)
@@ -43,7 +43,7 @@ def _faster(version: int) -> Row:
 
 
 def decode_sframe(path: Path) -> None:
-    """Make a rule of each row of each function."""
+    """Decode each row of each function to a rule."""
     functions = 0
     for section in elf.load(path, lazy=False):
         for function in section.functions():
@@ -53,7 +53,7 @@ def decode_sframe(path: Path) -> None:
 
 
 def decode_dwarf(path: Path) -> None:
-    """Make the table of each FDE in ``.eh_frame``."""
+    """Decode the table of each FDE in ``.eh_frame``."""
     functions = 0
     with elf.opened(path) as file:
         for entry in file.get_dwarf_info().EH_CFI_entries():

@@ -1,4 +1,4 @@
-"""What the tests say in the end, besides what failed."""
+"""Adds the test matrix and other results to the summary of a test run."""
 
 from __future__ import annotations
 

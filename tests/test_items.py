@@ -1,4 +1,4 @@
-"""The list of edge cases that the project set out with has 28 items; each has tests, which begin with its number."""
+"""The project's list of edge cases has 28 items.  Each has tests, with names that begin with its number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gdb` and `lldb`: which program is started, with which arguments, and what is left of us in it."""
+"""`gdb` and `lldb`: which program they start, with which arguments, and in which state."""
 
 from __future__ import annotations
 

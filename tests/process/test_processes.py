@@ -1,4 +1,4 @@
-"""Running processes: their stacks, and that they go on afterwards whatever happens."""
+"""Running processes: their stacks, and that they continue afterwards in every case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in readelf's notation: what binutils 2.47 prints for them, by heart and by asking it."""
+"""Rows in readelf's notation, compared with recorded output of binutils 2.47 and with readelf itself."""
 
 from __future__ import annotations
 

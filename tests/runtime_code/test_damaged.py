@@ -1,4 +1,4 @@
-"""Lists that are damaged, or that the process was changing when it stopped: one clear line, and the rest goes on."""
+"""Damaged lists, and lists in the middle of a change: one clear line, and the other entries are used."""
 
 from __future__ import annotations
 

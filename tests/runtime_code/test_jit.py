@@ -1,4 +1,4 @@
-"""JIT images without a debugger: what replaces one in its place, and lists that are damaged."""
+"""JIT images without a debugger: replaced images, and damaged lists."""
 
 from __future__ import annotations
 

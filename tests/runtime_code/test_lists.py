@@ -1,4 +1,4 @@
-"""Code comes, goes and is replaced: what is used, and what the commands say of it."""
+"""Code that is registered, removed and replaced: which unwind info is used, and the output of the commands."""
 
 from __future__ import annotations
 

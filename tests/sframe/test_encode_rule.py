@@ -1,4 +1,4 @@
-"""From rules to rows: every rule that can be said comes back, and what cannot be said is refused."""
+"""Rules to rows: every rule with an encoding comes back, and the others are refused."""
 
 from __future__ import annotations
 

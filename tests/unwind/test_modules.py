@@ -1,4 +1,4 @@
-"""What the modules of a process answer, and that they say it once."""
+"""Lookup in the modules of a process, and that each problem is reported once."""
 
 from __future__ import annotations
 

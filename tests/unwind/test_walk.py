@@ -1,4 +1,4 @@
-"""The walk: its guards, its hand-over, and why it ends (edge cases 15, 18, 21 to 27)."""
+"""The walk: its guards, its fallback unwinder, and why it ends (edge cases 15, 18, 21 to 27)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process made up for a test: modules with encoded SFrame, a stack as a dictionary of words."""
+"""A process for tests: modules with encoded SFrame data, and a stack as a dictionary of words."""
 
 from __future__ import annotations
 
