@@ -24,13 +24,13 @@ def absent(what: str) -> NoReturn:
     :param what: what is missing, and what stays untested.
     """
     if IN_CI:
-        pytest.fail(f"{what} (CI is set: what is missing is a failure)", pytrace=False)
-    pytest.skip(what)
+        raise pytest.fail.Exception(f"{what} (CI is set: what is missing is a failure)", pytrace=False)
+    raise pytest.skip.Exception(what)
 
 
 def not_on_this_system(why: str) -> NoReturn:
     """End the test: the kernel of this machine does not do what it tests, and no package changes that."""
-    pytest.skip(why)
+    raise pytest.skip.Exception(why)
 
 
 @contextmanager

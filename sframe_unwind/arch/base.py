@@ -61,6 +61,8 @@ class Arch(NamedTuple):
     """Register that holds the return address at the entry of a function; ``None``: it is on the stack."""
     sp_from_cfa: int
     """The caller's SP minus the CFA, in bytes."""
+    stack_alignment: int
+    """Alignment of SP at a call by the procedure call standard, in bytes.  Every CFA has it too."""
     register_names: Mapping[int, str]
     """Maps a register to the name that GDB and LLDB use."""
     preserved: tuple[int, ...]

@@ -98,7 +98,7 @@ class Module:
             return None
         return None if found is None else found.rule
 
-    def run_time_name(self, pc: int) -> str:
+    def run_time_name(self, pc: int) -> str:  # noqa: ARG002  # JIT images use the parameter
         """Return the name that the process registered for the code at an address; empty: there is none."""
         return ""
 

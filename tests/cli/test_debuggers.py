@@ -68,7 +68,7 @@ def test_arguments_and_status_are_the_debuggers(fake: Path, name: str, arguments
 
 
 @pytest.mark.parametrize("name", ["gdb", "lldb"])
-def test_debugger_that_is_not_there(name: str, tmp_path: Path) -> None:
+def test_debugger_that_is_not_there(name: str) -> None:
     variable = f"SFRAME_UNWIND_{name.upper()}"
     done = run(name, **{variable: "/nonexistent/debugger"})
     assert (done.returncode, done.stdout) == (2, "")
@@ -104,7 +104,7 @@ def test_line_for_the_init_file(name: str) -> None:
 
 
 def test_debugger_of_this_environment_comes_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     started = []
     monkeypatch.setattr(os, "execv", lambda path, arguments: started.append((path, arguments)))

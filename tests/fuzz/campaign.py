@@ -78,5 +78,5 @@ def run(numbers: Iterable[int], kind: str = "sframe") -> Result:
     return Result(inputs, seen, tuple(failures))
 
 
-def _too_slow(number: int, frame: FrameType | None) -> None:
+def _too_slow(_number: int, _frame: FrameType | None) -> None:
     raise _TooSlow(f"over {SECONDS} s")
