@@ -56,7 +56,7 @@ def _core() -> Iterator[Row]:
         return Modules(ARCH, [], run_time=RunTimeCode(ARCH, read, find, print))
 
     def first() -> None:
-        if not isinstance(process().answers[_CODE + _SIZE * PROCEDURES // 2], Found):
+        if not isinstance(process().results[_CODE + _SIZE * PROCEDURES // 2], Found):
             raise BenchError("a registered procedure was not found")
 
     known = process()

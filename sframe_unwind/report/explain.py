@@ -34,7 +34,7 @@ def explain(modules: Modules, pc: int, name: str, context: FrameContext | None) 
     :param context: the frame with this lookup address; ``None``: the address does not belong to a frame.
     """
     lines = [f"{pc:#x} {name}".rstrip()]
-    result = modules.answers[pc]
+    result = modules.results[pc]
     if isinstance(result, NoData):
         return [*lines, f"no data: {result.reason}" + (f" ({result.module.name})" if result.module else "")]
     if not isinstance(result, Found):

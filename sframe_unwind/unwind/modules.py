@@ -217,7 +217,7 @@ class Modules:
         self.run_time = run_time
         if run_time is not None:
             run_time.refresh()
-        self.answers = _Cache(self._look_up)
+        self.results = _Cache(self._look_up)
         """Maps a lookup address to its :data:`LookupResult`; computed on first access."""
         self.cfi_rules = _Cache(self._cfi_rule)
         """Maps a lookup address to the result of :meth:`cfi_rule`; computed on first access."""
@@ -259,7 +259,7 @@ class Modules:
 
     def _forget(self) -> None:
         """Empty the caches: addresses may belong to other modules now."""
-        self.answers.clear()
+        self.results.clear()
         self.cfi_rules.clear()
         self._agreements.clear()
 

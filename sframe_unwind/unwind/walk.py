@@ -117,7 +117,7 @@ class Walk:
 
     def __iter__(self) -> Iterator[Frame]:
         arch, read_word, pac_mask = self._arch, self._read_word, self._pac_mask
-        results, skip = self._modules.answers, self._skip
+        results, skip = self._modules.results, self._skip
         pc, sp, fp = self._registers
         interrupted, read_register = True, self._read_register
         for level in range(self._limit):

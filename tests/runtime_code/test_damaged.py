@@ -24,7 +24,7 @@ def three(memory: Memory) -> None:
 def covered(memory: Memory, lines: list[str]) -> list[bool]:
     """Whether each of the three is used."""
     process = modules(memory, lines)
-    answers = [process.answers[CODE + SIZE * number + 8] for number in range(3)]
+    answers = [process.results[CODE + SIZE * number + 8] for number in range(3)]
     for answer in answers:
         assert not isinstance(answer, Found) or answer.rule.cfa == RegisterRule(7, 24, False)
     return [isinstance(answer, Found) for answer in answers]
@@ -34,7 +34,7 @@ def covered(memory: Memory, lines: list[str]) -> list[bool]:
 def test_sound_list(abi: str) -> None:
     memory, lines = Memory(abi), list[str]()
     memory.entry(memory.region(SIZE), "one")
-    assert isinstance(modules(memory, lines).answers[CODE], Found)
+    assert isinstance(modules(memory, lines).results[CODE], Found)
     assert not lines
 
 
@@ -125,9 +125,9 @@ def test_damaged_procedure(damage: tuple[str, int], expected: str) -> None:
     else:
         memory.put(region + 16, "bbhiq", {"label": 7, "alias": 8}[what], 0, 0, -1, value)
     process = modules(memory, lines)
-    answers = [process.answers[CODE + SIZE * number + 8] for number in range(3)]
-    process.answers.clear()
-    assert isinstance(process.answers[CODE + SIZE + 9], Unusable)
+    answers = [process.results[CODE + SIZE * number + 8] for number in range(3)]
+    process.results.clear()
+    assert isinstance(process.results[CODE + SIZE + 9], Unusable)
     assert [isinstance(answer, Found) for answer in answers] == [True, False, True]
     (line,) = lines
     assert line.startswith("run-time code: unwind info of two not used: ")
@@ -137,7 +137,7 @@ def test_damaged_procedure(damage: tuple[str, int], expected: str) -> None:
 def test_negative_length_before_the_last_region() -> None:
     memory, lines = Memory(), list[str]()
     memory.entry(memory.region(-4, following=memory.region(4)), "one")
-    assert isinstance(modules(memory, lines).answers[CODE], Unusable)
+    assert isinstance(modules(memory, lines).results[CODE], Unusable)
     assert "has the length -4, which only the last one may have" in lines[0]
 
 
@@ -145,15 +145,15 @@ def test_changes_are_noticed_by_the_generation() -> None:
     memory, lines = Memory(), list[str]()
     three(memory)
     process = modules(memory, lines)
-    assert isinstance(process.answers[CODE + SIZE], Found)
+    assert isinstance(process.results[CODE + SIZE], Found)
     reads = memory.reads
     process.look_again()
     assert memory.reads == reads + 1
-    assert CODE + SIZE in process.answers
+    assert CODE + SIZE in process.results
     memory.link([memory.entries[2], memory.entries[0]])
     process.look_again()
-    assert not isinstance(process.answers[CODE + SIZE], Found)
-    assert isinstance(process.answers[CODE], Found)
+    assert not isinstance(process.results[CODE + SIZE], Found)
+    assert isinstance(process.results[CODE], Found)
     assert not lines
 
 
@@ -165,12 +165,12 @@ def test_stop_in_the_middle_of_a_change(cancelled: int) -> None:
     memory.put(HEAD + 4, "I", 4)
     process = modules(memory, lines)
     address = CODE + SIZE * cancelled
-    assert isinstance(process.answers[address], Found)
+    assert isinstance(process.results[address], Found)
     rest = [entry for entry in reversed(memory.entries) if entry != memory.entries[cancelled]]
     memory.link(rest)
     memory.put(HEAD + 4, "I", 4)
     process.look_again()
-    assert not isinstance(process.answers[address], Found)
+    assert not isinstance(process.results[address], Found)
     assert not lines
 
 

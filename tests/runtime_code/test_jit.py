@@ -66,7 +66,7 @@ def images() -> tuple[bytes, bytes]:
 
 def frame_size(process: Modules) -> int | None:
     """The distance of the CFA from SP in the body of the function."""
-    answer = process.answers[CODE + 16]
+    answer = process.results[CODE + 16]
     if not isinstance(answer, Found):
         return None
     assert answer.rule.cfa is not None
@@ -83,7 +83,7 @@ def test_image_is_replaced_in_its_place(images: tuple[bytes, bytes]) -> None:
     assert small is not None
     assert process.run_time.name(CODE + 16) == "jitted"
     process.look_again()
-    assert CODE + 16 in process.answers  # nothing has changed
+    assert CODE + 16 in process.results  # nothing has changed
     memory.bytes[IMAGE : IMAGE + len(images[1])] = images[1]
     process.look_again()
     large = frame_size(process)

@@ -112,7 +112,7 @@ class RegisteredProcedure(Registered):
 
 
 def _resolve(address: int, modules: Modules) -> UnwindRule:
-    result = modules.answers[address]
+    result = modules.results[address]
     if isinstance(result, Found):
         return result.rule
     reason = result.reason if isinstance(result, NoData) else str(result.error)
