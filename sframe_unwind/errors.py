@@ -54,13 +54,13 @@ class FileError(SFrameError):
 
 
 class MissingExtraError(SFrameError):
-    """A package is not installed that only an extra of this one brings.
+    """A package from an optional extra of this project is not installed.
 
-    :param package: its name.
+    :param package: name of the missing package.
     """
 
     def __init__(self, package: str) -> None:
-        super().__init__(f"this wants the package {package}: pip install 'sframe-unwind[code]' (Python 3.10 or later)")
+        super().__init__(f"this needs the package {package}: pip install 'sframe-unwind[code]' (Python 3.10 or later)")
 
 
 class ProcessError(SFrameError):
