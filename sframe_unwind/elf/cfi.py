@@ -49,7 +49,7 @@ class FileCfi:
                 if section.name == name and section["sh_type"] != "SHT_NOBITS":
                     data = relocations.relocated(number, section) or contents(section)
                     self._add(found, Records(data, self._layout.addresses[number], arch, name == DEBUG_FRAME))
-        self._fdes = RangeMap((start, end, place) for (start, end), place in found.items())
+        self._fdes = RangeMap((start, end, entry) for (start, end), entry in found.items())
 
     def _add(self, found: dict[Range, tuple[Records, int]], records: Records) -> None:
         for start, end, offset in records.extents(True, self.problems):
@@ -67,8 +67,8 @@ class FileCfi:
         return [_decoded(*entry) for entry in self._fdes.overlapping(start, end)]
 
 
-def _decoded(start: int, end: int, place: tuple[Records, int]) -> CfiFunction | CfiProblem:
-    records, offset = place
+def _decoded(start: int, end: int, entry: tuple[Records, int]) -> CfiFunction | CfiProblem:
+    records, offset = entry
     try:
         function = records.fde(offset).decode()
     except FormatError as error:

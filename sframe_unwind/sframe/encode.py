@@ -192,7 +192,7 @@ def encode_table(table: TableSpec, address: int, where: str = "table") -> bytes:
     _check_version(table, where)
     names = [f"{where}: function {number} at {f.start:#x}" for number, f in enumerate(table.functions)]
     blobs = [_function_rows(table, function, name) for function, name in zip(table.functions, names)]
-    rows_at, rows = _place([function.rows_at for function in table.functions], blobs, names)
+    rows_at, rows = _lay_out([function.rows_at for function in table.functions], blobs, names)
     fre_size = len(rows) if table.fre_size is None else table.fre_size
     if fre_size < len(rows):
         raise EncodeError(f"{where}: FRE sub-section of {fre_size:#x} bytes, but the rows take {len(rows):#x}")
@@ -346,7 +346,7 @@ def _info(function: FunctionSpec, where: str) -> int:
     return fre_type | function.pc_type << 4 | function.pauth_key << 5 | function.signal << 7
 
 
-def _place(wanted: list[int | None], blobs: list[bytes], names: list[str]) -> tuple[list[int], bytes]:
+def _lay_out(wanted: list[int | None], blobs: list[bytes], names: list[str]) -> tuple[list[int], bytes]:
     """Lay out the FRE sub-section; return the offset of each blob, and the bytes of the sub-section.
 
     Functions may share rows: blobs may overlap if the bytes are equal there.

@@ -61,7 +61,7 @@ def _row(table: TableSpec, arch: Arch, rule: UnwindRule, fde_type: FdeType) -> t
         raise EncodeError("signed return address, which only AArch64 has")
     if rule.cfa is None:
         if rule.ra or rule.fp or rule.ra_signed:
-            raise EncodeError("return address undefined, expected no other place beside it")
+            raise EncodeError("the return address is undefined, expected no other register rule")
         return 0, ()
     signed = 0x80 if rule.ra_signed else 0
     if fde_type is FdeType.FLEX:
