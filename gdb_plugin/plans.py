@@ -63,7 +63,7 @@ def make_plan(
 def _claim(
     modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, address: int, strips: bool
 ) -> Claim | None:
-    found = modules.answers[address]
+    found = modules.results[address]
     if not isinstance(found, Found):
         return None
     rule = found.rule
@@ -83,6 +83,6 @@ def _claim(
 def _leaf(modules: Modules, pc: int) -> UnwindRule | None:
     if modules.arch.ra is None:
         return None
-    found = modules.answers[pc]
+    found = modules.results[pc]
     rule = found.rule if isinstance(found, Found) else modules.cfi_rule(pc)
     return rule if rule is not None and rule.cfa is not None and rule.ra is None else None

@@ -59,7 +59,7 @@ class SharedRules(dict[int, "SharedRule | None"]):
         cfi = self._modules.cfi_match(address)
         if cfi is None or not self._is_plain(cfi.rule):
             return None
-        found = None if self._prefers_cfi else self._modules.answers[address]
+        found = None if self._prefers_cfi else self._modules.results[address]
         if isinstance(found, Found) and not agrees(found.rule, cfi.rule, self._modules.arch):
             return None
         return SharedRule(cfi.rule, cfi.signal)
