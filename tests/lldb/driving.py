@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parent / "stepping.cc"
 STARTS = ("main", "attempt", "Adds::run", "nested<0>")
 """Functions with a breakpoint."""
 COMMANDS = ("next", "next", "step", "step", "finish", "thread step-inst", "thread step-inst", "thread step-out")
+ALWAYS, STRICT = "always", "strict"
 _FRAME = re.compile(r"frame #(\d+): (0x[0-9a-f]+) (.*)")
 _SYNTHETIC = "script print('synthetic', sum(f.IsSynthetic() for f in lldb.thread))"
 
@@ -50,14 +51,14 @@ def program(level: str = "-O2") -> Path:
 def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> list[Step]:
     """Where the program is after each of so many commands; a program that ends is started again.
 
-    `mode`: of the plugin; `none`: it is not loaded.
+    `mode`: of the plugin; `none`: it is not loaded; `strict`: mode `always` with SFrame's frames throughout.
     """
     drawn = random.Random(seed)
     done = []
     with terminal(lldb) as session:
         if mode != "none":
             session.run(IMPORT)
-            session.run(f"sframe mode {mode}")
+            session.run("sframe strict on" if mode == STRICT else f"sframe mode {mode}")
         session.run(f"target create {program(level)}")
         for name in STARTS:
             session.run(f"breakpoint set -n {name}")
