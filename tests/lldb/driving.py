@@ -71,7 +71,8 @@ def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> li
 def _step(session: Terminal, command: str) -> Step:
     if "exited with status" in session.advance(command):
         session.advance("process launch")
-    shown = session.run("bt").rpartition("(lldb) bt")[2]
+    # LLDB can draw the prompt, and what was typed at it, before or behind what it shows.
+    shown = next(part for part in reversed(session.run("bt").split("* thread #")) if _FRAME.search(part))
     synthetic = re.search(r"synthetic (\d+)", session.run(_SYNTHETIC))
     assert synthetic, shown
     return Step(command, tuple(match.groups() for match in _FRAME.finditer(shown)), int(synthetic[1]))
