@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from tests.drive import session
+from tests.drive import session, variables
 from tests.drive.building import built
 from tests.drive.debuggers import DEBUGGERS, WITHOUT
 from tests.drive.programs import named
@@ -48,3 +48,11 @@ def test_what_differs_is_found(debugger: str) -> None:
         changed = [*moves[:-1], dataclasses.replace(last, full=True, state={**last.state, key: other})]
         failure, _ = session.replay(changed, chosen, build, executable, WITHOUT, False)
         assert f"): {key}: " in failure
+
+
+@pytest.mark.parametrize("debugger", DEBUGGERS)
+def test_every_variable_that_is_shown_without_the_plugin_is_shown_with_it(debugger: str) -> None:
+    found = variables.count(DEBUGGERS[debugger], "bzip2-O2", "always")
+    assert found.stops == 10
+    assert found.without > 250
+    assert not found.lost
