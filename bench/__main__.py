@@ -15,6 +15,7 @@ from bench import (
     backtraces,
     decoding,
     lldb_backtraces,
+    lldb_driving,
     lldb_starting,
     opening,
     runtime_code,
@@ -27,13 +28,13 @@ from bench.report import BenchError, Row, table
 
 _MODULES = (
     *(starting, opening, decoding, verifying, walking, unaided, backtraces, runtime_code),
-    *(lldb_starting, lldb_backtraces),
+    *(lldb_starting, lldb_backtraces, lldb_driving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
     "core": ("open", "decode", "verify", "walk", "backtrace"),
     "gdb": ("start", "bt", "run-time"),
-    "lldb": ("lldb-start", "lldb-bt"),
+    "lldb": ("lldb-start", "lldb-bt", "lldb-drive"),
 }
 
 _EPILOG = """\

@@ -27,11 +27,11 @@ class Lldb(NamedTuple):
         """Return what LLDB prints, on both streams, when run without anybody's settings."""
         return run(self.name, [str(self.path), "--no-lldbinit", "--batch", *arguments], **environment)
 
-    def call(self, program: Path, **arguments: Any) -> Any:
-        """Return what :func:`bench.in_lldb.backtraces` returns when called in this LLDB, with the plugin loaded."""
+    def call(self, program: Path, function: str, **arguments: Any) -> Any:
+        """Return what a function of :mod:`bench.in_lldb` returns when called in this LLDB, with the plugin loaded."""
         with tempfile.TemporaryDirectory() as folder:
             result = Path(folder) / "result.json"
-            job = json.dumps({"result": str(result), "arguments": arguments})
+            job = json.dumps({"result": str(result), "function": function, "arguments": arguments})
             script = f'command script import "{CHECKOUT / "bench" / "in_lldb.py"}"'
             said = self.run("-O", IMPORT, "-o", script, str(program), BENCH_JOB=job)
             if not result.exists():

@@ -14,8 +14,8 @@ from bench.timing import alternate
 from sframe_unwind.verify import verify
 
 PART = "verify"
-SLOWER = Target(3)
-MEMORY = Target(400)
+SLOWER = Target(0.3)
+MEMORY = Target(200)
 ROUNDS = 3
 
 _PEAK = """

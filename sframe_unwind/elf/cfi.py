@@ -8,7 +8,7 @@ from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.records import CfiFunction, Records
+from sframe_unwind.cfi.records import CfiFunction, Fde, Records
 from sframe_unwind.elf.contents import contents
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
@@ -42,21 +42,21 @@ class FileCfi:
         """What is wrong with FDEs of which not even the addresses can be told."""
         self._layout = layout or Layout(elf)
         relocations = Relocations(elf, self._layout.addresses)
-        found: dict[Range, tuple[Records, int]] = {}
+        found: dict[Range, Fde] = {}
         numbered = list(enumerate(elf.iter_sections()))
         for name in (EH_FRAME, DEBUG_FRAME):
             for number, section in numbered:
                 if section.name == name and section["sh_type"] != "SHT_NOBITS":
                     data = relocations.relocated(number, section) or contents(section)
                     self._add(found, Records(data, self._layout.addresses[number], arch, name == DEBUG_FRAME))
-        self._fdes = RangeMap((start, end, place) for (start, end), place in found.items())
+        self._fdes = RangeMap((start, end, fde) for (start, end), fde in found.items())
 
-    def _add(self, found: dict[Range, tuple[Records, int]], records: Records) -> None:
-        for start, end, offset in records.extents(True, self.problems):
+    def _add(self, found: dict[Range, Fde], records: Records) -> None:
+        for _, fde in records.fdes(True, self.problems):
             # Linkers leave behind what describes functions that they discarded.
-            limit = self._layout.code_end(start)
-            if limit is not None and start < end:
-                found.setdefault((start, min(end, limit)), (records, offset))
+            limit = self._layout.code_end(fde.start)
+            if limit is not None and fde.start < fde.end:
+                found.setdefault((fde.start, min(fde.end, limit)), fde)
 
     def ranges(self) -> list[Range]:
         """Return start and end address of what each FDE describes, in order."""
@@ -67,10 +67,9 @@ class FileCfi:
         return [_decoded(*entry) for entry in self._fdes.overlapping(start, end)]
 
 
-def _decoded(start: int, end: int, place: tuple[Records, int]) -> CfiFunction | CfiProblem:
-    records, offset = place
+def _decoded(start: int, end: int, fde: Fde) -> CfiFunction | CfiProblem:
     try:
-        function = records.fde(offset).decode()
+        function = fde.decode()
     except FormatError as error:
         return CfiProblem(start, end, str(error))
     return function if function.end == end else function._replace(end=end)

@@ -20,6 +20,7 @@ from tests.drive.channel import OUTPUT, Channel, Died, Hang, broken
 from tests.drive.debuggers import MODES, STRICT, WITHOUT, Debugger
 from tests.drive.programs import BUILDS, Build
 from tests.samples.catalogue import ABIS
+from tests.waiting import listens, wait_until
 
 LENGTH = 25
 """Commands, or groups of commands that belong together, in a session."""
@@ -314,8 +315,5 @@ def _emulator(build: Build, executable: Path, folder: Path) -> subprocess.Popen[
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
         )
-    deadline = time.monotonic() + _START_SECONDS
-    while not (folder / "gdb-socket").exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.1)  # the socket is there a moment before anybody listens at it
+    wait_until(lambda: process.poll() is not None or listens(process.pid), "the emulator", _START_SECONDS)
     return process
