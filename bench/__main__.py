@@ -1,4 +1,4 @@
-"""Measure speed, print one table, and say whether the targets are met."""
+"""Run the benchmarks, print one table, and tell whether the targets are met."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ exit status: 0 all targets met; 1 one is missed or cannot be measured here; 2 so
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and return the exit status."""
+    """Run the benchmarks; return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     names = [name for chosen in options.parts or PARTS for name in GROUPS.get(chosen, (chosen,))]

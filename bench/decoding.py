@@ -1,4 +1,4 @@
-"""Decoding all of a program's SFrame, and all of its DWARF CFI, against pyelftools' decoding of the latter."""
+"""Measures decoding all SFrame data and all DWARF CFI of a program, compared with pyelftools decoding the CFI."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIBRARIES = ("/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6")
 
 
 def rows() -> Iterator[Row]:
-    """Measure, from the file to the rules of all rows."""
+    """Measure from opening the file to the rules of all rows."""
     for version in (3, 2):
         try:
             yield _faster(version)
@@ -81,7 +81,7 @@ def _faster(version: int) -> Row:
 
 
 def decode_sframe(path: Path) -> None:
-    """Make a rule of each row of each function."""
+    """Decode each row of each function to a rule."""
     functions = 0
     for section in elf.load(path, lazy=False):
         for function in section.functions():

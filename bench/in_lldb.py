@@ -1,4 +1,4 @@
-"""What runs inside LLDB; see :meth:`bench.lldbs.Lldb.call`.  It needs nothing but LLDB's own Python."""
+"""Functions that run inside LLDB; see :meth:`bench.lldbs.Lldb.call`.  They need only LLDB's own Python."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SETTINGS = {
     "strict": ("sframe strict on", "sframe mode always"),
 }
 _FRAME = re.compile(r"frame #\d+: (0x[0-9a-f]+) \S+`(\w+)")
-"""The pc and the function of a frame, which must be the same in all modes."""
+"""Matches pc and function of a frame, which must be equal in all modes."""
 
 
 def backtraces(debugger: lldb.SBDebugger, depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
-    """Return how many seconds `bt` takes in each mode, round by round, after one that does not count."""
+    """Return the times of `bt` in each mode, in seconds for each round, after one warm-up round."""
     debugger.SetAsync(False)
     _run(debugger, "breakpoint set -n sample_stop")
     _run(debugger, f"process launch -o /dev/null -- {depth}")
@@ -42,7 +42,7 @@ def backtraces(debugger: lldb.SBDebugger, depth: int, rounds: int, frames: int) 
 
 
 def _backtrace(debugger: lldb.SBDebugger, mode: str) -> tuple[float, str]:
-    """Stop anew and show the stack; the stop counts too, as in mode `always` that is when frames are unwound."""
+    """Stop again and show the stack.  The time includes the stop, at which mode `always` unwinds."""
     for command in _SETTINGS[mode]:
         _run(debugger, command)
     gc.collect()
@@ -69,7 +69,7 @@ def driving(debugger: lldb.SBDebugger, mode: str, commands: list[str]) -> float:
 
 
 def _run(debugger: lldb.SBDebugger, command: str) -> str:
-    # While a script is imported, LLDB does not ask what is selected.
+    # LLDB does not update the selected target while it imports a script.
     target = debugger.GetSelectedTarget()
     thread = target.GetProcess().GetSelectedThread()
     context, result = lldb.SBExecutionContext(thread if thread.IsValid() else target), lldb.SBCommandReturnObject()

@@ -1,4 +1,4 @@
-"""LLDB's own `bt` over a deep stack in the modes of the plugin."""
+"""Measures LLDB's `bt` over a deep stack in the modes of the plugin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STRICT_AT_MOST = Target(1.6)
 
 
 def rows() -> Iterator[Row]:
-    """Measure: stopping anew and `bt`."""
+    """Measure a stop followed by `bt`."""
     lldbs = all_lldbs()
     if not lldbs:
         yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")

@@ -1,4 +1,4 @@
-"""Comparing all of a program's SFrame with its DWARF unwind data, against pyelftools' decoding the latter alone."""
+"""Measures the comparison of SFrame with DWARF unwind data, against pyelftools decoding the latter only."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMEOUT = 300
 
 
 def rows() -> Iterator[Row]:
-    """Measure from the file to the verdict, and the memory of a process that does nothing else."""
+    """Measure the time from opening the file to the verdict, and the peak memory of a separate process."""
     what = f"{program.FUNCTIONS:,} functions"
     try:
         path = program.build(3)
@@ -49,7 +49,7 @@ def _verify(path: Path) -> None:
 
 
 def _peak(path: Path) -> float:
-    """Return the peak memory in units of a million bytes."""
+    """Return the peak memory in millions of bytes."""
     command = [sys.executable, "-c", _PEAK, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
     if done.returncode:

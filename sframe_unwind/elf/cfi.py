@@ -1,4 +1,4 @@
-"""The DWARF CFI of an ELF file, ``.eh_frame`` and ``.debug_frame``, whether or not the file is linked."""
+"""The DWARF CFI of a linked or relocatable ELF file: ``.eh_frame`` and ``.debug_frame``."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from sframe_unwind.errors import FormatError
 EH_FRAME, DEBUG_FRAME = ".eh_frame", ".debug_frame"
 
 Range = tuple[int, int]
-"""Start and end address."""
+"""Start and end address (exclusive)."""
 
 
 class CfiProblem(NamedTuple):
-    """A function whose FDE cannot be decoded."""
+    """A function with an FDE that cannot be decoded."""
 
     start: int
     end: int
-    """Address behind the last byte."""
+    """End address (exclusive)."""
     why: str
 
 
 class FileCfi:
-    """All CFI of a file for code that is in the file.  Of several FDEs for the same addresses the first counts.
+    """All CFI of a file for code in the file.  If several FDEs describe the same addresses, the first one counts.
 
-    :param layout: where the sections of the file lie, which makes a difference in an object file.
-    :raises FileError: a relocation of it is not known, or a section grows too much when it is decompressed.
-    :raises FormatError: a section is no sequence of records.
+    :param layout: the addresses of the sections; ``None``: :class:`Layout` assigns them.
+    :raises FileError: a relocation is of an unknown type, or a compressed section is implausibly large.
+    :raises FormatError: a section is not a sequence of CFI records.
     """
 
     def __init__(self, elf: ELFFile, arch: Arch, layout: Layout | None = None) -> None:
         self.problems: list[FormatError] = []
-        """What is wrong with FDEs of which not even the addresses can be told."""
+        """The errors in FDEs with addresses that cannot be decoded."""
         self._layout = layout or Layout(elf)
         relocations = Relocations(elf, self._layout.addresses)
         found: dict[Range, Fde] = {}
@@ -53,17 +53,17 @@ class FileCfi:
 
     def _add(self, found: dict[Range, Fde], records: Records) -> None:
         for _, fde in records.fdes(True, self.problems):
-            # Linkers leave behind what describes functions that they discarded.
+            # Linkers keep the FDEs of functions that they discard.
             limit = self._layout.code_end(fde.start)
             if limit is not None and fde.start < fde.end:
                 found.setdefault((fde.start, min(fde.end, limit)), fde)
 
     def ranges(self) -> list[Range]:
-        """Return start and end address of what each FDE describes, in order."""
+        """Return the address range of each FDE, sorted."""
         return [(start, end) for start, end, _ in self._fdes]
 
     def functions(self, start: int, end: int) -> list[CfiFunction | CfiProblem]:
-        """Return what each FDE says that describes some of the addresses from ``start`` to before ``end``."""
+        """Return the decoded FDEs for addresses in ``[start, end)``."""
         return [_decoded(*entry) for entry in self._fdes.overlapping(start, end)]
 
 

@@ -1,4 +1,4 @@
-"""LLDB at a terminal, driven as by somebody who types."""
+"""Runs LLDB at a terminal and types commands."""
 
 from __future__ import annotations
 

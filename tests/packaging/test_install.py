@@ -1,4 +1,4 @@
-"""The distributions, installed into empty environments of every Python at hand, and used there as a user would."""
+"""The distributions, installed into empty environments of every available Python, and used as by a user."""
 
 from __future__ import annotations
 
