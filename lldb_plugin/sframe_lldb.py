@@ -21,5 +21,5 @@ finally:
     sys.path.append(_HOME)
 
 
-def __lldb_init_module(debugger, internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it
+def __lldb_init_module(debugger, _internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it
     plugin.start(debugger)

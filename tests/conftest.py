@@ -1,10 +1,17 @@
-"""What the tests say in the end, besides what failed."""
+"""Prepares a test run, and adds the test matrix and other results to its summary."""
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 
 from tests.abis import summary
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control ignores SIGINT for what it starts in the background, and programs inherit that.
+    # A handler they do not inherit: they get the default action, and the tests go on.
+    signal.signal(signal.SIGINT, lambda *_: None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,4 +1,4 @@
-"""The layers of the core: what each package may import, held over every import statement, lazy ones included."""
+"""Checks which packages of the core may import which others, for every import statement, including lazy ones."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from sframe_unwind.arch import Arch
+
 CHECKOUT = Path(__file__).resolve().parents[1]
 CORE = "sframe_unwind"
 
@@ -18,6 +20,7 @@ LAYERS = (
     "address",
     "memory",
     "unwind_rule",
+    "columns",
     "arch",
     "sframe",
     "cfi",
@@ -215,3 +218,23 @@ def test_one_place_subtracts_from_a_return_address() -> None:
             ):
                 places.append(module)
     assert places == [f"{CORE}.address"]
+
+
+def test_the_page_has_the_layers() -> None:
+    page = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("## The layers of the core")[2].partition("###")[0]
+    assert tuple(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == LAYERS
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "contributing.md"])
+def test_the_files_that_a_page_names_are_there(page: str) -> None:
+    text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w*(?:\.\w+)?)`", text))
+    assert len(named) > 8
+    paths = {name: [folder / name.replace("NAME", "amd64") for folder in (CHECKOUT, CHECKOUT / CORE)] for name in named}
+    assert {name for name, places in paths.items() if not any(place.exists() for place in places)} == set()
+
+
+def test_an_architecture_has_every_field() -> None:
+    """The checklist for a new one: Python refuses one that lacks a field."""
+    assert Arch._field_defaults == {}

@@ -10,6 +10,7 @@ import pytest
 
 from tests.cfi.comparison import compare
 from tests.cfi.libraries import FOLDERS
+from tests.missing import absent, toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS, WITH_LIBC
 
@@ -17,8 +18,9 @@ LIBRARIES = {"amd64": "libgcc_s.so.1", "aarch64": "libm.so.6", "s390x": "libgomp
 
 
 def readelf(abi: str) -> Path:
-    """The newest one."""
-    return toolchain(abi, ABIS[abi].versions[-1]) / "readelf"
+    """Return the newest one."""
+    with toolchain_needed():
+        return toolchain(abi, ABIS[abi].versions[-1]) / "readelf"
 
 
 def check(path: Path, abi: str, functions: int) -> None:
@@ -34,7 +36,7 @@ def test_library(abi: str) -> None:
     if not path.exists() and abi == "amd64":
         path = Path("/lib/x86_64-linux-gnu") / LIBRARIES[abi]
     if not path.exists():
-        pytest.skip(f"{path} is not installed")
+        absent(f"{path} is not installed")
     check(path.resolve(), abi, 100)
 
 
@@ -51,7 +53,7 @@ def test_debug_frame(flags: tuple[str, ...], tmp_path: Path) -> None:
     """Without unwind tables and with debugging information the compiler writes .debug_frame, and nothing else."""
     source, program = tmp_path / "program.c", tmp_path / "program.so"
     source.write_text("int g(int *); int f(int n) { int room[n]; return g(room) + 1; }\n", encoding="ascii")
-    gcc = shutil.which("gcc") or pytest.skip("gcc is not installed")
+    gcc = shutil.which("gcc") or absent("gcc is not installed")
     options = ("-g", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-shared", "-fPIC", "-nostdlib", "-O2")
     subprocess.run([gcc, *options, *flags, str(source), "-o", str(program)], check=True, timeout=60)
     check(program, "amd64", 1)

@@ -1,4 +1,4 @@
-"""What the command line promises whatever the command: statuses, one line for an error, never a traceback."""
+"""Behaviour that all commands share: exit statuses, one line per error, no tracebacks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def small(path: Path, count: int = 1) -> Path:
     return elf(path, AMD64, section(AMD64, [Function(16 * i, 16, [row(AMD64, 0, [8])]) for i in range(count)], ra=-8))
 
 
-def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A run of the command line as a process of its own."""
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False)
 

@@ -1,4 +1,4 @@
-"""`gdb` and `lldb`: which program is started, with which arguments, and what is left of us in it."""
+"""`gdb` and `lldb`: which program they start, with which arguments, and in which state."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_arguments_and_status_are_the_debuggers(fake: Path, name: str, arguments
 
 
 @pytest.mark.parametrize("name", ["gdb", "lldb"])
-def test_debugger_that_is_not_there(name: str, tmp_path: Path) -> None:
+def test_debugger_that_is_not_there(name: str) -> None:
     variable = f"SFRAME_UNWIND_{name.upper()}"
     done = run(name, **{variable: "/nonexistent/debugger"})
     assert (done.returncode, done.stdout) == (2, "")
@@ -87,7 +87,7 @@ def test_no_debugger_at_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.delenv("SFRAME_UNWIND_GDB", raising=False)
     assert debugger.start(debugger.GDB, []) == 2
     assert capsys.readouterr().err == (
-        "sframe-unwind: gdb: no such debugger (pip install 'sframe-unwind[gdb]' brings one)\n"
+        "sframe-unwind: gdb: no such debugger (pip install 'sframe-unwind[gdb]' installs it)\n"
     )
 
 
@@ -104,7 +104,7 @@ def test_line_for_the_init_file(name: str) -> None:
 
 
 def test_debugger_of_this_environment_comes_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     started = []
     monkeypatch.setattr(os, "execv", lambda path, arguments: started.append((path, arguments)))

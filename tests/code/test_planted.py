@@ -15,9 +15,10 @@ from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbols_of
 from sframe_unwind.verify.code_check import check_elf
 from tests.code.recipes import MACHINES, Planted, planted, source
+from tests.missing import package_needed
 from tools.binutils import provide
 
-pytest.importorskip("pyvex")
+package_needed("pyvex")
 
 BINUTILS = "2.47"
 TARGETS = {"amd64": "x86_64", "aarch64": "aarch64", "s390x": "s390x"}

@@ -1,4 +1,4 @@
-"""Many inputs, each within its bounds of time and memory; each has a number, and the number makes it again."""
+"""Runs many inputs, each within limits of time and memory.  The number of an input reproduces it."""
 
 from __future__ import annotations
 
@@ -78,5 +78,5 @@ def run(numbers: Iterable[int], kind: str = "sframe") -> Result:
     return Result(inputs, seen, tuple(failures))
 
 
-def _too_slow(number: int, frame: FrameType | None) -> None:
+def _too_slow(_number: int, _frame: FrameType | None) -> None:
     raise _TooSlow(f"over {SECONDS} s")

@@ -1,4 +1,4 @@
-"""A GDB at a terminal, for what only shows there."""
+"""Runs GDB at a terminal, for behaviour that depends on one."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ class Terminal:
         self._child = child
         self.shown = ""
         """All of it, so far."""
+
+    @property
+    def process(self) -> int:
+        """GDB's process id."""
+        return int(self._child.pid)
 
     def wait(self, text: str = PROMPT) -> str:
         """What is shown up to a text, which must come in time."""

@@ -1,15 +1,15 @@
-"""At a terminal: the prompt, completion with TAB, Ctrl-C."""
+"""Behaviour at a terminal: the prompt, completion with TAB, Ctrl-C."""
 
 from __future__ import annotations
 
 import re
-import time
 
 from tests.expectations import STOPS, Stop
 from tests.gdb.driver import Debugger
 from tests.gdb.programs import built
 from tests.gdb.stacks import names_in
 from tests.gdb.terminal import PROMPT, plain, terminal
+from tests.waiting import wait_until_it_worked
 
 ABI = "amd64"
 LEAF = next(stop for stop in STOPS if stop.sample == "leaf")
@@ -68,7 +68,7 @@ def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
             gdb.wait()
         for command in ("sframe bt", "sframe compare", "bt -1"):
             gdb.type(f"{command}\n")
-            time.sleep(0.15)  # in the middle of a walk that takes longer
+            wait_until_it_worked(gdb.process, 0.1)  # in the middle of a walk that takes longer
             gdb.interrupt()
             gdb.wait()
         # The interrupt is over, and the session goes on as before.

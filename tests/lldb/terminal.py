@@ -1,16 +1,16 @@
-"""LLDB at a terminal, driven as by somebody who types."""
+"""Runs LLDB at a terminal and types commands."""
 
 from __future__ import annotations
 
 import re
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pexpect
 
 from tests.lldb.driver import check, end, environment
+from tests.waiting import wait_until_idle, wait_until_it_worked
 
 SECONDS = 60
 PROMPT = "(lldb) "
@@ -38,7 +38,7 @@ class Terminal:
     def advance(self, command: str) -> str:
         """Likewise, where the process may end, or the command be refused."""
         self.type(command)
-        self._child.expect("stop reason = .*frame #0: |exited with status|error: ")
+        self._child.expect(r"stop reason = .*frame #\d+: |exited with status|error: ")
         stopped: str = self._child.after
         return stopped + self.answer()
 
@@ -51,9 +51,10 @@ class Terminal:
         if seen:
             self._child.expect_exact(seen)
         else:
-            time.sleep(0.3)  # pressed at the prompt it can cost LLDB 23.1 its keyboard, with and without the plugin
+            # Pressed at the prompt it can cost LLDB 23.1 its keyboard, with and without the plugin.
+            wait_until_it_worked(self._child.pid, 0.1)
         self._child.sendintr()
-        time.sleep(0.5)  # it takes with it what is typed but not yet read
+        wait_until_idle(self._child.pid)  # Ctrl-C takes with it what is typed but not yet read
         return self.answer()
 
     def type(self, *commands: str) -> None:

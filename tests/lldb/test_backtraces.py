@@ -78,7 +78,7 @@ def test_samples(lldb: str, cell: Cell) -> None:
             assert stop.threads or [answer["off"] for answer in ours] == theirs, stop.name
 
 
-def check_without_cfi(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
+def check_without_cfi(stop: Stop, _cell: Cell, answer: dict[str, Any]) -> None:
     """The trace is complete in both modes that take SFrame's frames."""
     for mode in ("first", "always", "fallback"):
         frames = selected(answer[mode])

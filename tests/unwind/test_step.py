@@ -102,7 +102,8 @@ def test_item_18_registers_are_known_in_the_innermost_frame_only(abi: Arch, rule
     anything = dict.fromkeys(range(SP_VALUE - 512, SP_VALUE + 512, 8), 0x1000)
     with pytest.raises(StepError) as caught:
         step(rule, abi, SP_VALUE, FP_VALUE, memory(anything))
-    expected = f"{register} is wanted, whose value is known only in the innermost frame and behind a signal frame"
+    where = "in the innermost frame and in a frame that a signal interrupted"
+    expected = f"the rule needs {register}, which is known only {where}"
     assert str(caught.value) == expected
     assert needs_registers(rule, abi)
 
@@ -217,7 +218,7 @@ def test_memory_that_cannot_be_read(rule: UnwindRule, address: int) -> None:
 
 
 def test_a_return_address_that_amd64_has_nowhere() -> None:
-    with pytest.raises(StepError, match="no place for the return address, which amd64 always has in memory"):
+    with pytest.raises(StepError, match="does not locate the return address, which amd64 always has in memory"):
         step(UnwindRule(at_sp(AMD64, 8), None, None), AMD64, SP_VALUE, FP_VALUE, no_memory, registers({}))
 
 
@@ -257,3 +258,11 @@ def test_item_19_check_outward_compares_stack_pointers_not_the_cfa() -> None:
     """On s390x the CFA lies 160 bytes beyond the caller's SP, and so beyond SP in a frame that makes no progress."""
     with pytest.raises(StepError, match="CFA 0x10a0 does not lie outward of SP 0x1000"):
         check_outward(0x1000, 0x10A0, 0x1000, innermost=False)
+
+
+def test_item_30_a_cfa_that_is_no_multiple_of_16_is_accepted() -> None:
+    """AAPCS64 wants a multiple of 16; hand-written code that keeps 8 can be unwound all the same."""
+    assert AARCH64.stack_alignment == 16
+    rule = UnwindRule(at_sp(AARCH64, 24), saved_at_cfa(-8), None)
+    caller = step(rule, AARCH64, SP_VALUE, FP_VALUE, memory({SP_VALUE + 16: 0x401234}))
+    assert caller == Caller(SP_VALUE + 24, 0x401234, SP_VALUE + 24, FP_VALUE)
