@@ -11,7 +11,7 @@ from tests.drive.building import built
 from tests.drive.debuggers import DEBUGGERS, WITHOUT
 from tests.drive.programs import named
 
-TRIES = 3
+TRIES = 4
 """Seeds that are tried for a session that goes the same way each time without the plugin."""
 
 SESSIONS = (
@@ -23,16 +23,16 @@ SESSIONS = (
 )
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("debugger", "name"), SESSIONS)
 def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) -> None:
     reasons = []
     for seed in range(TRIES):
         outcome = session.run(seed, DEBUGGERS[debugger], build=named(name))
-        if not outcome.dropped:
-            assert outcome.commands > 20
+        if not outcome.dropped and outcome.commands > 10:
             assert not outcome.failures, f"--seed {seed} --debugger {debugger} --program {name}: {outcome.failures}"
             return
-        reasons.append(outcome.dropped)
+        reasons.append(outcome.dropped or "too slow without the plugin")
     pytest.fail(f"no session is the same each time, without the plugin: {reasons}")
 
 
