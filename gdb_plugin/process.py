@@ -153,7 +153,7 @@ class Process:
 
     def plan(self, frame: gdb.PendingFrame, pc: int, settings: Settings) -> Plan:
         """Return what to do with a pending frame."""
-        if settings != self._settings:
+        if settings is not self._settings:
             self._plans.clear()
             self._settings = settings
         plan = self._plans.get(pc)

@@ -26,8 +26,8 @@ MAX_ROWS = 1 << 16
 """Different rows of one function; the largest of real programs have some thousand."""
 MAX_REGISTERS = 1 << 20
 """Registers that the different rows of one function locate, in all."""
-_KEPT = 1 << 14
-"""Transitions and tables kept for the functions to come."""
+_KEPT_CHANGES, _KEPT_TABLES = 1 << 14, 1 << 10
+"""What is kept for the functions to come: what runs of instructions make of rows, and whole tables."""
 
 
 class Rows(NamedTuple):
@@ -127,8 +127,10 @@ class RowDecoder:
         """
         known = self._tables.get(code)
         if known is None:
-            if len(self._transitions) + len(self._tables) > _KEPT:
+            if len(self._transitions) > _KEPT_CHANGES:
                 self._forget()
+            if len(self._tables) > _KEPT_TABLES:
+                self._tables.clear()
             known = self._decode(code, address, start)
             if not self._absolute:
                 self._tables[code] = known
