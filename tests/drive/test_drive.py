@@ -19,7 +19,7 @@ SESSIONS = (
     *(("gdb18", name) for name in ("calls-O2-aarch64", "jumps-O2-s390x")),
     *(("gdb13", name) for name in ("calls-O0", "objects-O1", "mawk-O2", "minigzip-O3", "lua-O2", "workers-O2")),
     *(("lldb23", name) for name in ("calls-O2", "objects-O2", "bzip2-O2", "lua-O2", "trees-O2")),
-    *(("lldb22", name) for name in ("calls-O1", "objects-O2", "mawk-O2", "minigzip-O2", "callback-O2")),
+    *(("lldb22", name) for name in ("bzip2-O1", "objects-O2", "mawk-O2", "minigzip-O2", "callback-O2")),
 )
 
 
