@@ -149,7 +149,7 @@ def test_two_inferiors(debugger: Debugger) -> None:
     for sample, (ours, native) in zip(("dynamic", "callback"), (shown[:2], shown[2:])):
         assert matches(BY_NAME[sample].functions, names_in(ours))
         assert without_arguments(ours) == without_arguments(native)
-    assert len(re.findall(r"^\d+ frames agree(?:, \d+ of them by SFrame)?$", output, flags=re.MULTILINE)) == 5
+    assert len(re.findall(r"^\d+ frames agree(?:, \d+ of them by SFrame)?$", output, flags=re.MULTILINE)) == 6
     assert "first difference" not in output
 
 
