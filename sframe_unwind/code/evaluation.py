@@ -127,6 +127,9 @@ class Evaluator:
             return state.slots.get(address, UNKNOWN if state.leaked else OTHER)
         if base == TABLE_BASE:
             return JUMP_ENTRY, self.entries.number(Entry(offset, size, signed))
+        if base == JUMP_ENTRY and self.entries[offset].base is not None:
+            # The index was read from another table.
+            return JUMP_ENTRY, self.entries.number(Entry(self.entries[offset].base or 0, size, signed))
         if base == NUMBER:
             found = self._read(offset, size)
             if found is not None:

@@ -41,7 +41,7 @@ def _special(raw: bytes) -> Instruction | None:
     if (raw[:1] == b"\xc6" and len(raw) > 1 and not raw[1] & 0xF) or raw[:1] == b"\x44":
         size = 6 if raw[:1] == b"\xc6" else 4
         if len(raw) < size:
-            return None
+            return Instruction(0, Kind.STOP, (), (), (), None)
         offset = 2 * int.from_bytes(raw[2:6], "big", signed=True)
         executed = (PC_RELATIVE, offset) if size == 6 else None
         return Instruction(size, Kind.NEXT, ((1, RESULT), (2, RESULT)), (), (), executed)
