@@ -58,6 +58,6 @@ def _run(debugger: lldb.SBDebugger, command: str) -> str:
     return str(result.GetOutput())
 
 
-def __lldb_init_module(debugger: lldb.SBDebugger, internal_dict: dict[str, Any]) -> None:
+def __lldb_init_module(debugger: lldb.SBDebugger, _internal_dict: dict[str, Any]) -> None:
     job = json.loads(os.environ["BENCH_JOB"])
     Path(job["result"]).write_text(json.dumps(backtraces(debugger, **job["arguments"])))

@@ -1,21 +1,25 @@
-"""The commands and the parameter; what they print is the core's."""
+"""The commands and the parameters; what they take and print is the same in both debuggers."""
 
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Callable
 
 import gdb
 
-from gdb_plugin.processes import Processes
+from gdb_plugin.returning import CheckReturn
+from gdb_plugin.session import Session
 from gdb_plugin.stacks import Stacks
-from gdb_plugin.unwinder import ALWAYS, MODES, SFrameUnwinder
-from sframe_unwind import __version__
+from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind.address import ADDRESS_MASK
-from sframe_unwind.report import compare, explain, stack, status
+from sframe_unwind.debugger import commands
+from sframe_unwind.debugger.commands import Arguments, UsageError
+from sframe_unwind.debugger.settings import ALWAYS, MODES
+from sframe_unwind.report import explain
 from sframe_unwind.report.terminal import printable
+
+_DEBUGGER = f"GDB {gdb.VERSION}; GDB lacks nothing that this needs"
 
 
 def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bool], None]:
@@ -27,6 +31,8 @@ def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bo
             invoke(self, argument, from_tty)
         except gdb.GdbError:
             raise
+        except UsageError as error:
+            raise gdb.GdbError(str(error)) from error
         except gdb.error as error:  # GDB would add that it came from Python
             raise gdb.GdbError(f"sframe: {error}") from error
         except Exception as error:  # a traceback is no use to the user
@@ -36,13 +42,15 @@ def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bo
 
 
 class _Command(gdb.Command):
-    """A command below ``sframe``: its docstring is its help, its options complete."""
+    """A command below ``sframe``.
 
-    name = ""
-    options: tuple[str, ...] = ()
+    :param command: its name, help and arguments.
+    """
 
-    def __init__(self) -> None:
-        super().__init__(f"sframe {self.name}", gdb.COMMAND_STACK)
+    def __init__(self, command: commands.Command) -> None:
+        self.command = command
+        self.__doc__ = command.help("GDB")
+        super().__init__(f"sframe {command.name}", gdb.COMMAND_STACK)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
         """Offer the options that are not there yet."""
@@ -51,19 +59,17 @@ class _Command(gdb.Command):
         *before, typed = text.split(" ")
         # For GDB a hyphen ends a word, and only what follows it is to be completed.
         broken = len(typed) - len(word)
-        return [option[broken:] for option in self.options if option.startswith(typed) and option not in before]
+        options = self.command.options
+        return [option[broken:] for option in options if option.startswith(typed) and option not in before]
 
-    def parse(self, argument: str, positional: int = 0) -> tuple[set[str], list[str]]:
-        """Return the options and the other words.
+    @_guarded
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """Run the command."""
+        _show(self.run(self.command.parse(gdb.string_to_argv(argument))))
 
-        :raises gdb.GdbError: an unknown option, or too many words.
-        """
-        words = gdb.string_to_argv(argument)
-        options = {word for word in words if word in self.options}
-        rest = [word for word in words if word not in options]
-        if len(rest) > positional or any(word.startswith("-") for word in rest):
-            raise gdb.GdbError((self.__doc__ or "").strip().splitlines()[-1].strip())
-        return options, rest
+    def run(self, arguments: Arguments) -> Sequence[str]:
+        """Return the lines to print."""
+        raise NotImplementedError
 
 
 def _show(lines: Sequence[str]) -> None:
@@ -71,19 +77,20 @@ def _show(lines: Sequence[str]) -> None:
 
 
 def _threads(every: bool) -> Iterator[gdb.InferiorThread | None]:
-    """Select each thread in turn, and at the end the one that was selected."""
+    """Select each thread of all inferiors in turn, and at the end the one that was selected."""
     selected = gdb.selected_thread()
     if not every or selected is None:
         yield selected
         return
     frame = gdb.selected_frame()
     try:
-        for thread in sorted(selected.inferior.threads(), key=lambda thread: int(thread.num)):
-            if thread.is_running():  # non-stop: it has no frames
-                gdb.write(f"Thread {thread.num} is running\n")
-                continue
-            thread.switch()
-            yield thread
+        for inferior in gdb.inferiors():
+            for thread in sorted(inferior.threads(), key=lambda thread: int(thread.num)):
+                if thread.is_running():  # non-stop: it has no frames
+                    gdb.write(f"Thread {thread.num} is running\n")
+                    continue
+                thread.switch()
+                yield thread
     finally:
         selected.switch()
         if frame.is_valid():
@@ -91,11 +98,7 @@ def _threads(every: bool) -> Iterator[gdb.InferiorThread | None]:
 
 
 class SFrame(gdb.Command):
-    """Unwind stack frames from SFrame data, and show what it says.
-
-    The mode ('set sframe mode') decides which frames of the backtrace are unwound from SFrame.
-    Usage: sframe SUBCOMMAND
-    """
+    __doc__ = f"{commands.PREFIX_HELP}\n\nUsage: sframe SUBCOMMAND"
 
     def __init__(self) -> None:
         super().__init__("sframe", gdb.COMMAND_STACK, prefix=True)
@@ -108,103 +111,59 @@ class SFrame(gdb.Command):
 
 
 class Status(_Command):
-    """Show which modules have SFrame data, and of which kind.
-
-    For each module: where its section is, version, ABI, number of functions, flags, and how much of its code the
-    functions cover.
-    Usage: sframe status
-    """
-
-    name = "status"
+    """``sframe status``."""
 
     def __init__(self, unwinder: SFrameUnwinder, stacks: Stacks) -> None:
         self._unwinder = unwinder
         self._stacks = stacks
-        super().__init__()
+        super().__init__(commands.STATUS)
 
-    @_guarded
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        """Run the command."""
-        self.parse(argument)
-        about = [f"sframe-unwind {__version__}, GDB {gdb.VERSION}; GDB lacks nothing that this needs"]
+    def run(self, arguments: Arguments) -> Sequence[str]:
+        """Return the lines to print."""
         try:
             process = self._stacks.process()
         except gdb.error as error:
-            _show([*about, f"mode {self._unwinder.mode}", f"no stack to unwind: {error}"])
-            return
-        lines = status.to_text(process.modules.modules, self._unwinder.mode, about, process.arch)
-        if process.run_time is not None:
-            lines += process.run_time.describe()
-        _show(lines)
+            reason = f"no stack to unwind: {error}"
+            return commands.status_without_process(self._unwinder.settings, _DEBUGGER, reason)
+        lines = commands.status_lines(process.modules, self._unwinder.settings, _DEBUGGER)
+        if not self._unwinder.enabled:
+            lines.insert(2, "the unwinder is disabled, GDB's own does it all; see 'help enable unwinder'")
+        return lines
 
 
 class Backtrace(_Command):
-    """Show the stack that SFrame gives, whatever the mode, and why it ends.
-
-    Each frame names the unwinder that found its caller: 'sframe', or 'gdb' where SFrame has no data.
-    Inlined functions are left out.  With N, the innermost N frames; with -all, every thread.
-    Usage: sframe backtrace [N] [-all]
-    """
-
-    name = "backtrace"
-    options = ("-all",)
+    """``sframe backtrace``."""
 
     def __init__(self, stacks: Stacks) -> None:
         self._stacks = stacks
-        super().__init__()
+        super().__init__(commands.BACKTRACE)
 
-    @_guarded
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        """Run the command."""
-        options, rest = self.parse(argument, positional=1)
-        limit = None
-        if rest:
-            if not rest[0].isdigit() or not int(rest[0]):
-                raise gdb.GdbError(f"sframe backtrace: the number of frames is {rest[0]!r}, expected 1 or more")
-            limit = int(rest[0])
-        for thread in _threads("-all" in options):
-            shown = self._stacks.by_sframe(limit)
-            _show([*([shown.title] if options and thread else []), *stack.to_text(shown)])
+    def run(self, arguments: Arguments) -> Sequence[str]:
+        """Return the lines to print."""
+        every = commands.ALL in arguments.options
+        shown = [(thread, self._stacks.by_sframe(arguments.limit)) for thread in _threads(every)]
+        return commands.backtrace_lines([stack for _, stack in shown], every and shown[0][0] is not None)
 
 
 class Compare(_Command):
-    """Compare the stack that SFrame gives with GDB's own, frame by frame: pc, CFA and frame pointer.
-
-    The last line is the verdict.  With -all, every thread; with --json, as JSON.
-    Usage: sframe compare [-all] [--json]
-    """
-
-    name = "compare"
-    options = ("-all", "--json")
+    """``sframe compare``."""
 
     def __init__(self, stacks: Stacks) -> None:
         self._stacks = stacks
-        super().__init__()
+        super().__init__(commands.COMPARE)
 
-    @_guarded
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        """Run the command."""
-        options, _ = self.parse(argument)
-        comparisons = [self._stacks.comparison() for _ in _threads("-all" in options)]
-        if "--json" in options:
-            _show([json.dumps({"threads": [comparison.to_json() for comparison in comparisons]})])
-            return
-        for comparison in comparisons:
-            _show([*([comparison.native.title] if options else []), *compare.to_text(comparison)])
+    def run(self, arguments: Arguments) -> Sequence[str]:
+        """Return the lines to print."""
+        threads = _threads(commands.ALL in arguments.options)
+        return commands.compare_lines([self._stacks.comparison(arguments.limit) for _ in threads], arguments)
 
 
 class Explain(_Command):
-    """Explain what SFrame says of an address: function, row, the rule in words, and the values that it gives.
-
-    ADDRESS is an expression; without it, the selected frame is explained.
-    Usage: sframe explain [ADDRESS]
-    """
-
-    name = "explain"
+    """``sframe explain``."""
 
     def __init__(self, stacks: Stacks) -> None:
         self._stacks = stacks
-        super().__init__()
+        super().__init__(commands.EXPLAIN)
 
     def complete(self, text: str, word: str | None) -> int:
         """Complete expressions."""
@@ -226,13 +185,11 @@ class Explain(_Command):
 
 
 class Mode(gdb.Parameter):
-    """Which frames are unwound from SFrame."""
+    """``set sframe mode``."""
 
     set_doc = "Set which frames are unwound from SFrame."
     show_doc = "Show which frames are unwound from SFrame."
-    __doc__ = """always (the default): every frame that SFrame covers.
-fallback: those where the module has no DWARF CFI.
-off: none; GDB's own unwinders do it all."""
+    __doc__ = commands.MODE.details.replace("{debugger}", "GDB")
 
     def __init__(self, unwinder: SFrameUnwinder) -> None:
         self._unwinder = unwinder
@@ -241,7 +198,7 @@ off: none; GDB's own unwinders do it all."""
 
     def get_set_string(self) -> str:
         """Take effect at once, on frames that are already unwound too."""
-        self._unwinder.set_mode(self.value)
+        self._unwinder.set(self._unwinder.settings._replace(mode=self.value))
         return ""
 
     def get_show_string(self, value: str) -> str:
@@ -249,18 +206,58 @@ off: none; GDB's own unwinders do it all."""
         return f"The mode of the SFrame unwinder is {value!r}."
 
 
-def _prefix(name: str, doc: str) -> None:
-    type("_Prefix", (gdb.Command,), {"__doc__": doc})(name, gdb.COMMAND_STACK, prefix=True)
+class Strict(gdb.Parameter):
+    """``set sframe strict``."""
+
+    set_doc = "Set whether mode 'always' shows SFrame's own frames throughout."
+    show_doc = "Show whether mode 'always' shows SFrame's own frames throughout."
+    __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
+
+    def __init__(self, unwinder: SFrameUnwinder) -> None:
+        self._unwinder = unwinder
+        super().__init__("sframe strict", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
+        self.value = False
+
+    def get_set_string(self) -> str:
+        """Take effect at once, on frames that are already unwound too."""
+        self._unwinder.set(self._unwinder.settings._replace(strict=bool(self.value)))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return f"Strict SFrame unwinding is {value}."
 
 
-def register(unwinder: SFrameUnwinder, processes: Processes, stacks: Stacks) -> None:
-    """Make all commands and the parameter."""
-    _prefix("set sframe", "Settings of the SFrame unwinder.")
-    _prefix("show sframe", "Show the settings of the SFrame unwinder.")
+class _Prefix(gdb.Command):
+    """``set sframe`` and ``show sframe``.
+
+    :param command: what to do where nothing follows; GDB 13 does nothing of its own then.
+    """
+
+    def __init__(self, name: str, doc: str, command: str) -> None:
+        self.__doc__ = doc
+        self._name = name
+        self._commands = command.split("; ")
+        super().__init__(name, gdb.COMMAND_STACK, prefix=True)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """Show what there is."""
+        if argument.strip():
+            raise gdb.GdbError(f'Undefined {self._name} command: "{argument}".  Try "help {self._name}".')
+        for command in self._commands:
+            gdb.execute(command)
+
+
+def register(unwinder: SFrameUnwinder, session: Session, stacks: Stacks) -> None:
+    """Make all commands and the parameters."""
+    _Prefix("set sframe", "Settings of the SFrame unwinder.", "help set sframe")
+    _Prefix("show sframe", "Show the settings of the SFrame unwinder.", "show sframe mode; show sframe strict")
     SFrame()
     Mode(unwinder)
+    Strict(unwinder)
     Status(unwinder, stacks)
     Backtrace(stacks)
     Compare(stacks)
     Explain(stacks)
+    CheckReturn(session)
     gdb.execute("alias sframe bt = sframe backtrace")

@@ -43,9 +43,15 @@ def process_gone() -> BaseException:
 def _read(inferior: gdb.Inferior, address: int, size: int) -> bytes:
     if 0 < size <= _BY_VALUE:
         try:
-            array = inferior.architecture().integer_type(8, False).array(size - 1)
-            return bytes(gdb.Value(address).cast(array.pointer()).dereference().bytes)
+            pointer = _pointers.get(size)
+            if pointer is None:
+                pointer = _pointers[size] = inferior.architecture().integer_type(8, False).array(size - 1).pointer()
+            return bytes(gdb.Value(address).cast(pointer).dereference().bytes)
         except gdb.error as error:
             if "max-value-size" not in str(error):  # a setting of the user's
                 raise
     return bytes(inferior.read_memory(address, size))
+
+
+_pointers: dict[int, gdb.Type] = {}
+"""Types of pointers to arrays of so many bytes; making one takes GDB longer than reading through it."""

@@ -6,8 +6,8 @@ import gdb
 from gdb.unwinder import register_unwinder
 
 from gdb_plugin import commands
-from gdb_plugin.names import FrameNames
-from gdb_plugin.processes import Processes
+from gdb_plugin.frame_names import FrameNames
+from gdb_plugin.session import Session
 from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind import __version__
@@ -30,10 +30,10 @@ def start() -> None:
         report(f"needs GDB 13 or later, this is GDB {gdb.VERSION}")
         return
     names = FrameNames(gdb.frame_filters)
-    processes = Processes(report, names)
-    unwinder = SFrameUnwinder(processes, names, report)
+    session = Session(report, names)
+    unwinder = SFrameUnwinder(session, names, report)
     register_unwinder(None, unwinder, replace=True)
-    commands.register(unwinder, processes, Stacks(unwinder, processes))
+    commands.register(unwinder, session, Stacks(unwinder, session))
     gdb.invalidate_cached_frames()
     _started = True
     gdb.write(f"sframe-unwind {__version__}: stack frames are unwound from SFrame; see 'help sframe'\n")

@@ -1,81 +1,143 @@
-"""One inferior in the core's terms: its ABI, registers, memory and modules, kept while they hold."""
+"""One inferior in the core's terms: its architecture, registers, memory and modules."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, Callable
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
-from gdb_plugin.files import discover_modules, list_modules
+from gdb_plugin.frame_history import FrameHistory
 from gdb_plugin.memory import read
+from gdb_plugin.modules import discover_modules, find_module, list_modules
+from gdb_plugin.plans import Plan, make_plan
+from gdb_plugin.registers import Registers
 from gdb_plugin.symbols import Symbols
-from gdb_plugin.tailcall import may_hide_tail_calls
-from sframe_unwind.address import ADDRESS_MASK
-from sframe_unwind.arch import BY_NAME, Arch
-from sframe_unwind.errors import StepError
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap
+from sframe_unwind.arch import Arch
+from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
-from sframe_unwind.unwind.modules import Modules
+from sframe_unwind.unwind.modules import Found, Module, Modules
+from sframe_unwind.unwind_rule import CFA
 
-_ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
-_UNLIKE = ("ilp32", "x64-32")
-"""Variants with 32-bit addresses, which SFrame does not have."""
+if TYPE_CHECKING:
+    from sframe_unwind.runtime_code.source import RunTimeCode
 
-
-def arch_of(architecture: gdb.Architecture) -> Arch | None:
-    """Return the SFrame ABI of a GDB architecture, ``None`` where SFrame has none for it."""
-    name = architecture.name()
-    if any(mark in name for mark in _UNLIKE):
-        return None
-    for prefix, arch in _ARCHITECTURES.items():
-        if name.startswith(prefix):
-            return BY_NAME[arch + "_be" if arch == "aarch64" and _big_endian(architecture) else arch]
-    return None
-
-
-def _big_endian(architecture: gdb.Architecture) -> bool:
-    return int(gdb.Value(b"\1" + bytes(7), architecture.integer_type(64, False))) != 1
-
-
-class Registers:
-    """The registers that unwinding needs, in the words of one of GDB's architectures."""
-
-    def __init__(self, architecture: gdb.Architecture, arch: Arch) -> None:
-        # Asking by descriptor spares GDB the search for the name at every read.
-        registers = architecture.registers()
-        self.by_number = {number: registers.find(name) for number, name in arch.register_names.items()}
-        self.pc, self.sp, self.fp = (self.by_number[number] for number in (arch.pc, arch.sp, arch.fp))
-        # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.  Where
-        # there is none, `find` gives an alias of self.pc, and saving that would cost more than all the others.
-        pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
-        self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
-        self.ra = self.by_number[arch.ra] if arch.ra is not None else None
-        self.pac_mask = registers.find("pauth_cmask") if arch.pac_mask else None
+_LIMIT = 200_000
+"""Plans to keep; stepping through a program for hours must not fill the memory."""
 
 
 class Process:
-    """What unwinding needs of one inferior between two changes of its modules.
+    """What unwinding needs of one inferior.
+
+    Listing all modules takes GDB long where there are hundreds, so the list is only made again when an address lies in
+    none that is known.
 
     :param symbols: finds what the process has registered at run time.
     :param report: shows one line to the user.
+    :param may_execute: whether a GDB command can be run now.
+    :param run_time_changed: is told when other code is registered than before.
     """
 
     def __init__(
-        self, architecture: gdb.Architecture, arch: Arch, symbols: Symbols, report: Callable[[str], None]
+        self,
+        architecture: gdb.Architecture,
+        arch: Arch,
+        symbols: Symbols,
+        report: Callable[[str], None],
+        may_execute: Callable[[], bool],
+        run_time_changed: Callable[[Process], None],
     ) -> None:
         self.arch = arch
         self.read_word = WordReader(read, arch.byteorder)
-        self.run_time = open_run_time_code(arch, read, symbols.addresses, report)
-        self.modules = Modules(
-            arch, list_modules(arch), report, partial(discover_modules, arch), self.run_time
-        )
-        self._registers: dict[gdb.Architecture, Registers] = {}
-        self._tail_calls: dict[tuple[int, int], bool] = {}
+        """For one frame: whoever reads another one drops what it has kept."""
+        self.run_time: RunTimeCode | None = None
+        self.modules = Modules(arch, ())
+        self.history = FrameHistory(self._is_signal_frame, self._returns_to)
+        self._symbols = symbols
+        self._report = report
+        self._reported: set[str] = set()
+        self._may_execute = may_execute
+        self._listed: dict[object, Module] = {}
+        self._gdb_modules: set[Module] = set()
+        self._spans: RangeMap[Module] = RangeMap(())
+        self._all_listed = self._run_time_looked_for = False
+        first = Registers(architecture, arch)
+        self._registers = {architecture: first}
+        self.pc_register = first.pc
+        """Of the first frame that was seen; it has the same number in all frames of a process."""
+        self._plans: dict[int, Plan] = {}
+        self._settings = Settings()
+        self._run_time_changed = run_time_changed
+        self._look_for_run_time()
 
-    def run_time_name(self, pc: int) -> str:
-        """Return what the code at an address was registered as at run time; empty for any other code."""
-        return self.run_time.name(pc) if self.run_time is not None else ""
+    def files_added(self, objfiles: Iterable[gdb.Objfile]) -> None:
+        """Notice that there are more modules than before."""
+        self._all_listed = False
+        if any("unwind" in Path(objfile.filename or "").name for objfile in objfiles):
+            self._look_for_run_time()
+        for pc in [pc for pc in self._plans if self._spans.get(pc) is None]:
+            del self._plans[pc]
+
+    def complete(self) -> None:
+        """List all modules and find all run-time code, if that is not done."""
+        if not self._all_listed:
+            self._list()
+        if not self._run_time_looked_for:
+            self._look_for_run_time()
+
+    def _list(self) -> None:
+        self._all_listed = may_execute = self._may_execute()
+        known = self._listed
+        self._listed = {(module.name, module.ranges): module for module in list_modules(self.arch, may_execute)}
+        for key in self._listed.keys() & known.keys():
+            self._listed[key] = known[key]  # with what it has read
+        self._renew()
+
+    def _find(self, pc: int) -> bool:
+        """Add the one module at a pc to a list that has become too short; return whether there is one."""
+        module = find_module(self.arch, self._may_execute(), pc) if self._listed else None
+        if module is None:
+            return False
+        self._listed[module.name, module.ranges] = module
+        self._renew()
+        return True
+
+    def _look_for_run_time(self) -> None:
+        self._run_time_looked_for = True
+        before, self.run_time = self.run_time, self.run_time or open_run_time_code(
+            self.arch, read, self._symbols.addresses, self._report_once
+        )
+        if self.run_time is not before:
+            self._renew()
+            self._run_time_changed(self)
+
+    def _renew(self) -> None:
+        self._gdb_modules = set(self._listed.values())
+        self._spans = RangeMap((*span, module) for module in self._listed.values() for span in module.ranges)
+        self.modules = Modules(self.arch, self._listed.values(), self._report_once, self._discover, self.run_time)
+        self._plans.clear()
+
+    def _discover(self) -> list[Module]:
+        return discover_modules(self.arch, self._may_execute())
+
+    def _report_once(self, line: str) -> None:
+        if line not in self._reported:
+            self._reported.add(line)
+            self._report(line)
+
+    def _cover(self, pc: int) -> None:
+        """List what is not listed yet, if it can be there that a pc belongs to."""
+        if not self._all_listed and self._spans.get(pc) is None and not self._find(pc):
+            self._list()
+        if not self._run_time_looked_for and not any(
+            isinstance(self.modules.answers[address], Found) or self.modules.has_cfi(address)
+            for address in (pc, pc - 1)
+        ):
+            self._look_for_run_time()
 
     def registers(self, frame: Any) -> Registers:
         """Return the registers of a (pending) frame.
@@ -89,43 +151,69 @@ class Process:
             known = self._registers[architecture] = Registers(architecture, self.arch)
         return known
 
-    def reader(self, frame: Any) -> Callable[[int], int]:
-        """Return the function that reads a register of a (pending) frame by its DWARF number."""
+    def plan(self, frame: gdb.PendingFrame, pc: int, settings: Settings) -> Plan:
+        """Return what to do with a pending frame."""
+        if settings != self._settings:
+            self._plans.clear()
+            self._settings = settings
+        plan = self._plans.get(pc)
+        if plan is None:
+            if len(self._plans) >= _LIMIT:
+                self._plans.clear()
+            self._cover(pc)
+            strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
+            plan = self._plans[pc] = make_plan(self.modules, self._gdb_has, settings, pc, strips)
+        return plan
 
-        descriptors = self.registers(frame).by_number
+    def _gdb_has(self, module: Module, settings: Settings) -> bool:
+        """Return whether GDB has the CFI of a module: not where only the memory of the process tells of it.
 
-        def read_register(number: int) -> int:
-            descriptor = descriptors.get(number)
-            try:
-                if descriptor is not None:
-                    return _to_int(frame.read_register(descriptor))
-            except gdb.error as error:
-                raise StepError(f"{self.arch.register_name(number)} is not known here: {error}") from error
-            raise StepError(f"the target has no {self.arch.register_name(number)}")
+        A JIT compiler's image GDB mostly has too, but not for certain.
+        """
+        if settings.mode == FALLBACK:
+            return module in self._gdb_modules or module not in self.modules.modules
+        return module in self._gdb_modules
 
-        return read_register
+    def look_again(self) -> None:
+        """Look once more for code that came or went: the process has run."""
+        self.modules.look_again()
+        if not self.modules.answers:
+            self._plans.clear()
+            self._run_time_changed(self)
 
-    def pac_mask(self, frame: Any) -> int | None:
-        """Return the bits of a signed return address that are no address, ``None`` where the target does not say."""
-        register = self.registers(frame).pac_mask
-        if register is None:
-            return None
+    def run_time_name(self, pc: int) -> str:
+        """Return what the code at an address was registered as at run time; empty for any other code."""
+        return self.run_time.name(pc) if self.run_time is not None else ""
+
+    def _is_signal_frame(self, pc: int) -> bool:
+        found = self.modules.answers[pc]
+        if isinstance(found, Found) and found.signal:
+            return True
+        codes = [frame.code for frame in self.arch.signal_frames]
         try:
-            return int(frame.read_register(register)) or None
-        except gdb.error:
-            return None
+            return read(pc, max(map(len, codes))).startswith(tuple(codes))
+        except MemoryReadError:
+            return False
 
-    def hides_tail_calls(self, start: int, return_address: int) -> bool:
-        """Return whether GDB knows of tail calls between a function and its caller; see :mod:`gdb_plugin.tailcall`."""
-        key = start, return_address
-        known = self._tail_calls.get(key)
-        if known is None:
-            known = self._tail_calls[key] = may_hide_tail_calls(self.arch, start, return_address)
-        return known
+    def _returns_to(self, inner_pc: int, pc: int, sp: int) -> bool:
+        """Return whether a frame that was left to GDB has a return address where it returns to another frame."""
+        cfa = sp - self.arch.sp_from_cfa & ADDRESS_MASK
+        self.read_word.forget()
+        offsets = {self._ra_offset(address) for address in (inner_pc, inner_pc - 1)} - {None}
+        for offset in offsets:
+            try:
+                word = self.read_word(cfa + (offset or 0) & ADDRESS_MASK)
+            except MemoryReadError:
+                continue
+            if pc in (word, self.arch.strip(word, self.arch.pac_mask)):
+                return True
+        return not offsets  # nobody knows; most frames are called
 
-
-def _to_int(value: gdb.Value) -> int:
-    """Return the bits of a register: a floating-point register can have been used to save an address (s390x)."""
-    if value.type.code == gdb.TYPE_CODE_FLT:
-        return int(value.format_string(format="x"), 16)
-    return int(value) & ADDRESS_MASK
+    def _ra_offset(self, address: int) -> int | None:
+        """Return where the return address is from the CFA on, ``None`` where it is elsewhere or not known."""
+        found = self.modules.answers[address]
+        rule = found.rule if isinstance(found, Found) else self.modules.cfi_rule(address)
+        if rule is None:
+            return -WORD_SIZE if self.arch.ra is None else None
+        place = rule.ra
+        return place.offset if place is not None and place.base == CFA and place.in_memory else None

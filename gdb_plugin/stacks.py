@@ -1,4 +1,4 @@
-"""GDB's frames as the core's stacks, in either mode."""
+"""GDB's frames as the core's stacks, by SFrame and by GDB's own unwinder."""
 
 from __future__ import annotations
 
@@ -6,50 +6,52 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import gdb
 
 from gdb_plugin.process import Process
-from gdb_plugin.processes import Processes
-from gdb_plugin.unwinder import ALWAYS, OFF, SFrameUnwinder
-from sframe_unwind.address import ADDRESS_MASK
-from sframe_unwind.report.compare import Comparison, compare
+from gdb_plugin.session import Session
+from gdb_plugin.unwinder import Recorder, SFrameUnwinder
+from sframe_unwind.address import ADDRESS_MASK, lookup_address
+from sframe_unwind.debugger.settings import ALWAYS, OFF, Settings
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.report.compare import SFRAME, Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack
 from sframe_unwind.unwind.modules import Found, NoData
+from sframe_unwind.unwind.step import step
+from sframe_unwind.unwind_rule import UnwindRule
 
 NATIVE = "gdb"
 _BEYOND = 100
 """So many frames more than SFrame's are worth showing of GDB's own."""
 _SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
 """Frames that GDB makes up from debug information; nobody unwinds them."""
+_NAMES = {gdb.DUMMY_FRAME: "<function called from gdb>", gdb.SIGTRAMP_FRAME: "<signal handler called>"}
+"""What GDB calls frames that are no function's."""
 
 
 class Stacks:
     """Takes the selected thread's stack as one unwinder or the other gives it."""
 
-    def __init__(self, unwinder: SFrameUnwinder, processes: Processes) -> None:
+    def __init__(self, unwinder: SFrameUnwinder, session: Session) -> None:
         self._unwinder = unwinder
-        self._processes = processes
+        self._session = session
 
     def by_sframe(self, limit: int | None = None) -> Stack:
-        """Return the stack in mode ``always``.
+        """Return the stack that SFrame gives, and GDB where SFrame has no data.
 
         :param limit: how many frames at the most.
         :raises gdb.error: there is no stack.
         """
-        return self._stack(ALWAYS, limit)
+        return self._stack(Settings(ALWAYS, strict=True), limit)
 
-    def native(self, limit: int | None = None) -> Stack:
-        """Return the stack in mode ``off``."""
-        return self._stack(OFF, limit)
-
-    def comparison(self) -> Comparison:
-        """Return both, compared."""
-        sframe = self.by_sframe()
+    def comparison(self, limit: int | None = None) -> Comparison:
+        """Return that and the stack that GDB's own unwinders give, compared; see :meth:`by_sframe`."""
+        sframe = self.by_sframe(limit)
         # Without unwind data GDB's own unwinder can guess on for ever.
-        return compare(self.native(len(sframe.frames) + _BEYOND), sframe)
+        return compare(self._stack(Settings(OFF), limit or len(sframe.frames) + _BEYOND), sframe)
 
     def process(self) -> Process:
         """Return the current process.
@@ -57,7 +59,7 @@ class Stacks:
         :raises gdb.error: there is no stack, or SFrame has no ABI for it.
         """
         frame = gdb.newest_frame()
-        process = self._processes.current(frame, in_command=True)
+        process = self._session.current(frame, in_command=True)
         if process is None:
             raise gdb.error(f"SFrame has no ABI for architecture {frame.architecture().name()}")
         return process
@@ -72,120 +74,163 @@ class Stacks:
         while frame.type() in _SHARED and frame.older() is not None:
             frame = frame.older()
         interrupted = _is_interrupted(frame)
+        registers = process.registers(frame)
+        process.read_word.forget()
         here = FrameContext(
-            _register(frame, process.registers(frame).sp) or 0,
-            _register(frame, process.registers(frame).fp) or 0,
+            _register(frame, registers.sp) or 0,
+            _register(frame, registers.fp) or 0,
             process.read_word,
-            process.reader(frame) if interrupted else None,
-            process.pac_mask(frame),
+            registers.reader(frame) if interrupted else None,
+            registers.pac_mask(frame),
         )
-        return frame.pc() if interrupted else frame.pc() - 1, here
+        return lookup_address(frame.pc(), interrupted), here
 
     @contextmanager
-    def _mode(self, mode: str) -> Iterator[None]:
-        """Unwind in a mode for a while; the selected frame stays selected."""
+    def _unwound(self, settings: Settings, recorder: Recorder) -> Iterator[None]:
+        """Unwind with other settings for a while; the selected frame stays selected."""
         unwinder = self._unwinder
         level = gdb.selected_frame().level()
-        before = unwinder.mode
-        unwinder.claimed, unwinder.refused = set(), {}
-        unwinder.set_mode(mode)
+        before, enabled = unwinder.settings, unwinder.enabled
+        unwinder.enabled = True
+        unwinder.set(settings, recorder)
         try:
             yield
         finally:
-            unwinder.claimed = None
-            unwinder.set_mode(before)
+            unwinder.enabled = enabled
+            unwinder.set(before)
             with suppress(gdb.error):  # GDB's own unwinder may not even get to the innermost frame
                 frame = next(islice(_chain(gdb.newest_frame()), level, None), None)
                 if frame is not None:
                     frame.select()
 
-    def _stack(self, mode: str, limit: int | None) -> Stack:
+    def _stack(self, settings: Settings, limit: int | None) -> Stack:
         process = self.process()
+        recorder = Recorder()
         frames: list[ShownFrame] = []
-        end = ""
-        with self._mode(mode):
-            frame: gdb.Frame | None = None
+        with self._unwound(settings, recorder):
             try:
-                frame = _physical(gdb.newest_frame())
+                for walked in _walk(process, recorder):
+                    if len(frames) == limit:
+                        return _titled(frames, f"only the innermost {limit} frames were asked for")
+                    frames.append(_shown(process, walked, len(frames)))
+                end = _end(process, recorder, walked.frame, settings.mode)
             except gdb.error as error:
                 end = str(error)
-            while frame is not None and not end:
-                if len(frames) == limit:
-                    end = f"only the innermost {limit} frames were asked for"
-                    break
-                outer = None
-                try:
-                    outer = _physical(frame.older())
-                except gdb.error as error:
-                    end = str(error)
-                try:
-                    shown = self._shown(process, frame, outer, len(frames))
-                except gdb.error as error:
-                    end = str(error)
-                    break
-                if outer is None:
-                    try:
-                        shown = self._shown(process, frame, _behind_limits(frame), len(frames))
-                        end = end or self._end(process, frame)
-                    except gdb.error as error:  # GDB 13 loses some frames when its settings change
-                        end = end or str(error)
-                frames.append(shown)
-                frame = outer
         return _titled(frames, end)
 
-    def _shown(self, process: Process, frame: gdb.Frame, outer: gdb.Frame | None, level: int) -> ShownFrame:
-        arch = process.arch
-        pc = frame.pc()
+
+class _Walked(NamedTuple):
+    """A frame with registers of its own."""
+
+    frame: gdb.Frame
+    fp: int | None
+    claimed: bool
+    """It was unwound by SFrame."""
+    interrupted: bool
+    cfa: int | None
+    has_caller: bool
+    """It has one, whether or not the user's settings let GDB show it."""
+
+
+def _walk(process: Process, recorder: Recorder) -> Iterator[_Walked]:
+    """Yield the physical frames of the selected thread.
+
+    :raises gdb.error: GDB cannot go on; the frames so far have been yielded.
+    """
+    frame = _physical(gdb.newest_frame())
+    interrupted, fp = True, None
+    if frame is not None:
+        fp = _register(frame, process.registers(frame).fp)
+    while frame is not None:
         registers = process.registers(frame)
-        sp = _register(frame, registers.sp)
-        cfa = None
+        pc, sp = frame.pc(), _register(frame, registers.sp)
+        claimed = (pc, sp) in recorder.claimed
+        rule = _rule(process, lookup_address(pc, interrupted), claimed)
+        error, outer = None, None
+        try:
+            outer = _physical(frame.older())
+        except gdb.error as problem:
+            error = problem
         if outer is not None:
             outer_sp = _register(outer, process.registers(outer).sp)
-            cfa = None if outer_sp is None else outer_sp - arch.sp_from_cfa
-        claimed = self._unwinder.claimed or set()
-        module = process.modules.find(pc)
-        return ShownFrame(
-            level,
-            pc,
-            cfa,
-            _register(frame, registers.fp),
-            frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1),
-            _place(frame, module.name if module else ""),
-            module.name if module else "",
-            "sframe" if (pc, sp) in claimed else NATIVE if outer is not None else "",
-        )
+            cfa = None if outer_sp is None else outer_sp - process.arch.sp_from_cfa
+            yield _Walked(frame, fp, claimed, interrupted, cfa, True)
+        else:
+            limited = error is None and frame.unwind_stop_reason() == gdb.FRAME_UNWIND_NO_REASON
+            cfa = _cfa(process, frame, rule, sp, fp) if limited else None
+            yield _Walked(frame, fp, claimed, interrupted, cfa, cfa is not None)
+        if error is not None:
+            raise error
+        interrupted = frame.type() in _NAMES
+        # A register that is saved far in takes GDB long to find, once for each frame.
+        unchanged = not (claimed or interrupted) and rule is not None and rule.cfa is not None and rule.fp is None
+        if outer is not None and not unchanged:
+            fp = _register(outer, process.registers(outer).fp)
+        frame = outer
 
-    def _end(self, process: Process, frame: gdb.Frame) -> str:
-        """Return why GDB shows nothing beyond a frame."""
-        by_sframe = self._by_sframe(process, frame) if self._unwinder.mode == ALWAYS else ""
-        reason = frame.unwind_stop_reason()
-        if reason != gdb.FRAME_UNWIND_NO_REASON:
-            text = str(gdb.frame_stop_reason_string(reason))
-            return f"{text}; SFrame: {by_sframe}" if by_sframe else text
-        if frame.name() == "main" and not gdb.parameter("backtrace past-main"):
-            return "main; GDB goes on with 'set backtrace past-main on'"
-        return by_sframe or "the outermost frame for GDB; 'show backtrace' lists its limits"
 
-    def _by_sframe(self, process: Process, frame: gdb.Frame) -> str:
-        """Return what SFrame has to say about a frame's having no caller."""
-        pc = frame.pc()
-        refused = self._unwinder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0))
-        if refused is not None:
-            return refused
-        answer = process.modules.answers[pc if _is_interrupted(frame) else pc - 1]
-        if isinstance(answer, NoData):
-            return answer.reason
-        if isinstance(answer, Found) and answer.rule.ra_undefined:
-            return "the return address is undefined, this is the outermost frame"
-        return ""
+def _rule(process: Process, address: int, claimed: bool) -> UnwindRule | None:
+    """Return the rule by which a frame was unwound, as far as it can be told."""
+    if not claimed:
+        return process.modules.cfi_rule(address)
+    found = process.modules.answers[address]
+    return found.rule if isinstance(found, Found) else None
+
+
+def _cfa(process: Process, frame: gdb.Frame, rule: UnwindRule | None, sp: int | None, fp: int | None) -> int | None:
+    """Return the CFA of a frame whose caller GDB does not show."""
+    if rule is None or sp is None or fp is None:
+        return None
+    registers = process.registers(frame)
+    process.read_word.forget()
+    try:
+        return step(rule, process.arch, sp, fp, process.read_word, registers.reader(frame)).cfa
+    except (SFrameError, gdb.error):
+        return None
+
+
+def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
+    frame = walked.frame
+    pc = frame.pc()
+    module = process.modules.find(pc)
+    name = _NAMES.get(frame.type()) or frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1)
+    module_name = module.name if module else ""
+    unwinder = SFRAME if walked.claimed else NATIVE if walked.has_caller else ""
+    return ShownFrame(level, pc, walked.cfa, walked.fp, name, _place(frame, module_name), module_name, unwinder)
+
+
+def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> str:
+    """Return why GDB shows nothing beyond a frame."""
+    by_sframe = _by_sframe(process, recorder, frame) if mode == ALWAYS else ""
+    reason = frame.unwind_stop_reason()
+    if reason != gdb.FRAME_UNWIND_NO_REASON:
+        text = str(gdb.frame_stop_reason_string(reason))
+        return f"{text}; SFrame: {by_sframe}" if by_sframe else text
+    if frame.name() == "main" and not gdb.parameter("backtrace past-main"):
+        return "main; GDB goes on with 'set backtrace past-main on'"
+    return by_sframe or "the outermost frame for GDB; 'show backtrace' lists its limits"
+
+
+def _by_sframe(process: Process, recorder: Recorder, frame: gdb.Frame) -> str:
+    """Return what SFrame has to say about a frame's having no caller."""
+    pc = frame.pc()
+    refused = recorder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0))
+    if refused is not None:
+        return refused
+    answer = process.modules.answers[lookup_address(pc, _is_interrupted(frame))]
+    if isinstance(answer, NoData):
+        return answer.reason
+    if isinstance(answer, Found) and answer.rule.ra_undefined:
+        return "the return address is undefined, this is the outermost frame"
+    return ""
 
 
 def _is_interrupted(frame: gdb.Frame) -> bool:
-    """Return whether all registers of a frame are live, so that its pc is no return address."""
+    """Return whether pc is the next instruction of a frame, and no return address."""
     inner = frame.newer()
     while inner is not None and inner.type() in _SHARED:
         inner = inner.newer()
-    return inner is None or bool(inner.type() == gdb.SIGTRAMP_FRAME)
+    return inner is None or inner.type() in _NAMES
 
 
 def _titled(frames: list[ShownFrame], end: str) -> Stack:
@@ -205,18 +250,6 @@ def _chain(frame: gdb.Frame | None) -> Iterator[gdb.Frame]:
 def _physical(frame: gdb.Frame | None) -> gdb.Frame | None:
     """Return the first frame from here outward that has registers of its own."""
     return next((frame for frame in _chain(frame) if frame.type() not in _SHARED), None)
-
-
-def _behind_limits(frame: gdb.Frame) -> gdb.Frame | None:
-    """Return the caller of a frame where only a setting of the user's hides it: its SP tells the frame's CFA."""
-    settings = [name for name in ("past-main", "past-entry") if not gdb.parameter(f"backtrace {name}")]
-    try:
-        for name in settings:
-            gdb.execute(f"set backtrace {name} on", to_string=True)
-        return _physical(frame.older())
-    finally:
-        for name in settings:
-            gdb.execute(f"set backtrace {name} off", to_string=True)
 
 
 def _register(frame: gdb.Frame, descriptor: Any) -> int | None:

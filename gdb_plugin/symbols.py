@@ -1,7 +1,8 @@
 """Addresses of symbols, with or without debug information.
 
 An expression is evaluated in the selected frame, which cannot be asked for in the middle of unwinding.  Since GDB 14
-that can be helped; before, symbols are looked up at each stop and prompt.
+that can be helped; before, symbols are looked up at the next stop or prompt.  GDB searches all files for a symbol that
+there is not, so nothing is looked up before somebody wants to know.
 """
 
 from __future__ import annotations
@@ -21,22 +22,27 @@ class Symbols:
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, dict[str, list[int]]]] = {}
+        self._wanted: set[int] = set()
 
     def addresses(self, name: str) -> list[int]:
         """Return the addresses of a function or variable, mostly none."""
         if _AT_ANY_TIME:
             return _evaluate(name, global_context=True)
-        _, found = self._known.get(gdb.selected_inferior().num, (None, {}))
+        inferior = gdb.selected_inferior()
+        self._wanted.add(inferior.num)
+        _, found = self._known.get(inferior.num, (None, {}))
         return found.get(name, [])
 
     def look_up(self, at_stop: bool) -> bool:
-        """Look all names up if there are other files than before; return whether that gave other addresses.
+        """Look up what was wanted and not known, if there are other files than before.
 
         :param at_stop: GDB is about to show where the process has stopped.
+        :return: whether that gave other addresses.
         """
         inferior = gdb.selected_inferior()
-        if _AT_ANY_TIME or (at_stop and _may_break(inferior)):
+        if inferior.num not in self._wanted or (at_stop and _may_break(inferior)):
             return False
+        self._wanted.discard(inferior.num)
         state = inferior.pid, gdb.objfiles()
         before, known = self._known.get(inferior.num, (None, {}))
         if before == state:

@@ -2,57 +2,69 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from contextlib import suppress
+from typing import Callable, NamedTuple
 
 import gdb
 from gdb.unwinder import Unwinder
 
-from gdb_plugin.liveness import Chain
+from gdb_plugin.answer import caller_info, outermost_info, save_others
+from gdb_plugin.frame_history import LastFrame
+from gdb_plugin.frame_names import FrameNames
 from gdb_plugin.memory import process_gone
-from gdb_plugin.names import FrameNames
-from gdb_plugin.process import Process, Registers
-from gdb_plugin.processes import Processes
-from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
-from sframe_unwind.arch import Arch
-from sframe_unwind.errors import SFrameError
-from sframe_unwind.unwind.modules import Found
-from sframe_unwind.unwind.step import Caller, check_outward, other_registers, step
-
-ALWAYS, FALLBACK, OFF = "always", "fallback", "off"
-MODES = (ALWAYS, FALLBACK, OFF)
+from gdb_plugin.plans import LEFT, Claim
+from gdb_plugin.process import Process
+from gdb_plugin.registers import Registers
+from gdb_plugin.session import Session
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.debugger.settings import OFF, Settings
+from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
+from sframe_unwind.unwind.step import Caller, check_outward, step, value_of
+from sframe_unwind.unwind_rule import UnwindRule
 
 _TELLS_PC = hasattr(gdb.PendingFrame, "pc")
 """Since GDB 14.  Reading a register takes GDB the longer the more frames there are; this does not."""
 
 
-class FrameId:
-    """What GDB identifies a frame by: its CFA and its function's start."""
+class Recorder:
+    """What became of the frames that GDB asked for, by pc and SP, for who shows SFrame's stack."""
 
-    __slots__ = ("pc", "sp")
+    def __init__(self) -> None:
+        self.claimed: set[tuple[int, int]] = set()
+        self.refused: dict[tuple[int, int], str] = {}
+        """Why SFrame's answer for a frame was not used."""
 
-    def __init__(self, sp: gdb.Value, pc: gdb.Value) -> None:
-        self.sp = sp
-        self.pc = pc
+
+class _Asked(NamedTuple):
+    """A pending frame whose rule is carried out."""
+
+    frame: gdb.PendingFrame
+    process: Process
+    registers: Registers
+    last: LastFrame
+    level: int
+    pc: int
+    sp: int
+    fp: int
+
+    def is_interrupted(self) -> bool:
+        return self.process.history.is_interrupted(self.last, self.level, self.pc, self.sp)
 
 
 class SFrameUnwinder(Unwinder):
-    """Claims the frames that SFrame covers, as the mode says.
+    """Claims the frames that SFrame covers, as the settings say.
 
     :param names: shows its names in all modes but ``off``.
     :param report: shows one line to the user.
     """
 
-    def __init__(self, processes: Processes, names: FrameNames, report: Callable[[str], None]) -> None:
+    def __init__(self, session: Session, names: FrameNames, report: Callable[[str], None]) -> None:
         super().__init__("sframe")
-        self.mode = ALWAYS
-        self.claimed: set[tuple[int, int]] | None = None
-        """While somebody wants to know: pc and SP of each frame that was claimed."""
-        self.refused: dict[tuple[int, int], str] = {}
-        """Likewise: why SFrame's answer for a frame was not used."""
-        self._processes = processes
+        self.settings = Settings()
+        self._session = session
         self._names = names
         self._report = report
-        self._chain = Chain()
+        self._recorder: Recorder | None = None
         self._failures: set[str] = set()
 
     def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
@@ -60,116 +72,80 @@ class SFrameUnwinder(Unwinder):
 
         Nothing may be raised here: GDB would end the whole backtrace with it.  Ctrl-C is no Exception and passes.
         """
-        if self.mode == OFF:
+        if self.settings.mode == OFF:
             return None
         try:
-            process = self._processes.current(frame)
-            if process is None:
-                return None
-            self._chain.follow()
-            info = self._unwind(frame, process)
+            process = self._session.current(frame)
+            return None if process is None else self._unwind(frame, process)
         except (SFrameError, gdb.error):
-            info = None  # no registers, no memory: no frame of ours
+            pass  # no registers, no memory: no frame of ours
         except KeyboardInterrupt:
             # GDB has noted by now that the frame has no caller, and would show the stack cut off from here on.
             gdb.post_event(gdb.invalidate_cached_frames)
             raise
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user a backtrace
-            if not self._processes.is_gone():
+            if not self._session.is_gone():
                 self._report_once(f"internal error, frame left to GDB: {type(error).__name__}: {error}")
                 return None
-            info = None
-        if info is None:
-            if self._processes.is_gone():
-                raise process_gone()
-            self._chain.note_declined(frame)
-        return info
+        if self._session.is_gone():
+            raise process_gone()
+        return None
 
-    def set_mode(self, mode: str) -> None:
-        """Change the mode, for frames that are already unwound too."""
-        self.mode = mode
-        self._names.enabled = mode != OFF
-        self._chain.forget()
+    def set(self, settings: Settings, recorder: Recorder | None = None) -> None:
+        """Change the settings, for frames that are already unwound too.
+
+        :param recorder: is told of all frames from now on.
+        """
+        self.settings = settings
+        self._recorder = recorder
+        self._names.enabled = settings.mode != OFF
         gdb.invalidate_cached_frames()
 
     def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:
-        read = frame.read_register
+        pc = frame.pc() if _TELLS_PC else int(frame.read_register(process.pc_register)) & ADDRESS_MASK
+        level = frame.level()
+        last, process.history.last = process.history.last, LastFrame(level, pc, None, False)
+        if process.run_time is not None and level <= last.level:  # GDB began anew: it may have run meanwhile
+            process.look_again()
+        plan = process.plan(frame, pc, self.settings)
+        if plan is LEFT:  # so it is of most frames: these lines are what a backtrace costs
+            return None
         registers = process.registers(frame)
-        pc = frame.pc() if _TELLS_PC else int(read(registers.pc)) & ADDRESS_MASK
-        sp = int(read(registers.sp)) & ADDRESS_MASK
-        self._chain.enter(frame, pc, sp)
-        answers = process.modules.answers
-        answer = answers[pc - 1]
-        at_pc = answers[pc]
-        if not (isinstance(answer, Found) or isinstance(at_pc, Found)):
-            return None
-        interrupted = None
-        if not (isinstance(answer, Found) and isinstance(at_pc, Found) and answer.rule is at_pc.rule):
-            # Whether pc is a return address makes a difference here.
-            interrupted = self._chain.is_interrupted(frame, pc, sp)
-            answer = at_pc if interrupted else answer
-        if not isinstance(answer, Found):
-            return None
-        address = pc if interrupted else pc - 1
-        if self.mode == FALLBACK and process.modules.has_cfi(address):
-            return None
-        rule, signal, match, _, needs_registers = answer
-        start = match.function.start
+        sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
+        asked = _Asked(frame, process, registers, last, level, pc, sp, fp)
+        interrupted = asked.is_interrupted() if plan.asks else None
+        claim = plan.interrupted if interrupted else plan.calling
+        if claim is not None:
+            return self._claim(asked, claim, interrupted)
+        if plan.leaf is not None:  # where it returns to is in no memory to be found later
+            with suppress(SFrameError, gdb.error):
+                caller = _step(asked, plan.leaf, True)
+                process.history.last = LastFrame(level, pc, (caller.pc, caller.sp), False)
+        return None
+
+    def _claim(self, asked: _Asked, claim: Claim, interrupted: bool | None) -> gdb.UnwindInfo | None:
+        """Return GDB's answer for a frame that is to be claimed; ``None`` where its rule cannot be carried out."""
+        frame, process, registers, recorder = asked.frame, asked.process, asked.registers, self._recorder
+        rule, signal = claim.found.rule, claim.found.signal
         if rule.cfa is None:
-            return self._outermost(frame, process, pc, sp, start)
-        if needs_registers and interrupted is None:
-            interrupted = self._chain.is_interrupted(frame, pc, sp)
+            if recorder is not None:
+                recorder.claimed.add((asked.pc, asked.sp))
+            return None if claim.has_cfi else outermost_info(frame, registers, asked.sp, claim.entry)
         try:
-            fp = int(read(registers.fp)) & ADDRESS_MASK
-            # GDB may still know the callee-saved registers of other frames than the innermost one.
-            reader = process.reader(frame) if interrupted or rule.others is not None else None
-            mask = process.pac_mask(frame) if rule.ra_signed else None
-            caller = step(rule, process.arch, sp, fp, process.read_word, reader, mask)
-            if caller.sp <= sp and not signal:
-                innermost = self._chain.is_interrupted(frame, pc, sp)
-                check_outward(sp, caller.cfa, caller.sp, innermost and caller.pc != pc)
+            caller = _step(asked, rule, interrupted)
+            if caller.sp <= asked.sp and not signal:
+                check_outward(asked.sp, caller.cfa, caller.sp, asked.is_interrupted() and caller.pc != asked.pc)
         except (SFrameError, gdb.error) as error:
-            self._note_refused(pc, sp, str(error))
+            if recorder is not None:
+                recorder.refused[asked.pc, asked.sp] = str(error)
             return None
-        if self.claimed is not None:
-            self.claimed.add((pc, sp))
-        elif (
-            not (rule.ra_signed and mask is None)  # GDB needs the target to tell the mask
-            and process.hides_tail_calls(start, caller.pc)
-            and process.modules.has_cfi(address)
-        ):
-            return None  # for the debugger's own display; who asks for SFrame's frames gets them all
-        self._chain.note_claimed(caller.pc, caller.sp, signal)
-        info = _unwind_info(frame, registers, caller, start)
-        if rule.others is not None:
-            values = other_registers(rule, process.arch, caller.cfa, sp, fp, process.read_word, process.reader(frame))
-            _save_others(info, frame, registers, process.arch, values)
+        if recorder is not None:
+            recorder.claimed.add((asked.pc, asked.sp))
+        process.history.last = LastFrame(asked.level, asked.pc, (caller.pc, caller.sp), signal)
+        info = caller_info(frame, registers, caller, claim.entry)
+        if claim.others is not None:
+            save_others(info, frame, registers, process.arch, _other_values(asked, claim, caller))
         return info
-
-    def _outermost(
-        self, frame: gdb.PendingFrame, process: Process, pc: int, sp: int, start: int
-    ) -> gdb.UnwindInfo | None:
-        """Tell GDB that a frame has no caller, for which an unwinder in Python has no words.
-
-        GDB's DWARF unwinder has, so the frame is left to it where there is CFI.  Else no caller's pc is given, and
-        GDB 18 says "frame did not save the PC"; GDB 13 would end the command with an error, so it is given a pc of 0
-        and shows one frame for that.
-        """
-        if self.claimed is not None:
-            self.claimed.add((pc, sp))
-        if process.modules.has_cfi(pc - 1):
-            return None
-        info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(start)))
-        if not hasattr(frame, "pc"):
-            registers = process.registers(frame)
-            for register in registers.caller_pc:
-                info.add_saved_register(register, gdb.Value(0))
-            info.add_saved_register(registers.sp, gdb.Value(sp))
-        return info
-
-    def _note_refused(self, pc: int, sp: int, why: str) -> None:
-        if self.claimed is not None:
-            self.refused[pc, sp] = why
 
     def _report_once(self, line: str) -> None:
         if line not in self._failures:
@@ -177,36 +153,24 @@ class SFrameUnwinder(Unwinder):
             self._report(line)
 
 
-def _unwind_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, start: int) -> gdb.UnwindInfo:
-    cfa = gdb.Value(caller.cfa)
-    pc = gdb.Value(caller.pc)
-    info = frame.create_unwind_info(FrameId(cfa, gdb.Value(start)))
-    save = info.add_saved_register
-    for register in registers.caller_pc:
-        save(register, pc)
-    save(registers.sp, cfa if caller.sp == caller.cfa else gdb.Value(caller.sp))
-    save(registers.fp, gdb.Value(caller.fp))
-    if registers.ra is not None:
-        # After the return the register still holds the address; DWARF's CFI says the same.
-        save(registers.ra, pc)
-    return info
+def _step(asked: _Asked, rule: UnwindRule, interrupted: bool | None) -> Caller:
+    """Carry out a rule on the registers and the memory of this moment."""
+    process, frame, registers = asked.process, asked.frame, asked.registers
+    process.read_word.forget()
+    # GDB may still know the callee-saved registers of other frames than the innermost one.
+    reader = registers.reader(frame) if interrupted or rule.others is not None else None
+    mask = registers.pac_mask(frame) if rule.ra_signed else None
+    return step(rule, process.arch, asked.sp, asked.fp, process.read_word, reader, mask)
 
 
-def _save_others(
-    info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers, arch: Arch, values: dict[int, int]
-) -> None:
-    """Give the caller its callee-saved registers: those with a value, and the others as they are in this frame."""
-    big = arch.byteorder == "big"
-    for number in dict.fromkeys((*arch.preserved, *values)):
-        register = registers.by_number.get(number)
-        if register is None:
-            continue
-        try:
-            value = frame.read_register(register)
-            if number in values:
-                value = gdb.Value(values[number].to_bytes(WORD_SIZE, "big" if big else "little"), value.type)
-            elif value.is_optimized_out:
-                continue  # a frame further in does not tell
-            info.add_saved_register(register, value)
-        except (gdb.error, ValueError):
-            pass  # not known in this frame, or of another size
+def _other_values(asked: _Asked, claim: Claim, caller: Caller) -> dict[int, int | None]:
+    """Return the caller's registers that the unwind data locates; ``None`` for what cannot be read."""
+    values: dict[int, int | None] = {}
+    process, reader = asked.process, asked.registers.reader(asked.frame)
+    for number, place in claim.others or ():
+        values[number] = None
+        with suppress(MemoryReadError, StepError):
+            values[number] = value_of(
+                place, process.arch, caller.cfa, asked.sp, asked.fp, process.read_word, reader
+            )
+    return values

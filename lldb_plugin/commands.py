@@ -1,41 +1,42 @@
-"""The commands; what they print is the core's."""
+"""The commands in LLDB; their help, arguments and output are shared with GDB's."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import lldb
 
 from lldb_plugin import plugin, stacks
-from lldb_plugin.session import MODES, SESSION
-from sframe_unwind import __version__
+from lldb_plugin.session import SESSION
+from sframe_unwind.debugger import commands
+from sframe_unwind.debugger.commands import ALL, Arguments, UsageError
+from sframe_unwind.debugger.settings import MODES
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.report import compare, explain, stack, status
+from sframe_unwind.report import explain
 from sframe_unwind.report.terminal import printable
 
-_STANDING = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
+_STOPPED = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
+_SWITCH = {"on": True, "off": False}
+_DEBUGGER = "LLDB"
 
 
 class _Command:
-    """A command below ``sframe``: its docstring is its help, the last line of it the usage."""
+    """A command below ``sframe``."""
 
-    name = ""
-    options: tuple[str, ...] = ()
-    positional = 0
+    shared: ClassVar[commands.Command]
 
     def __init__(self, debugger: lldb.SBDebugger, internal_dict: dict[str, Any]) -> None:
         pass
 
     def get_short_help(self) -> str:
         """Return the line for the list of commands."""
-        return (self.__doc__ or "").partition("\n")[0]
+        return f"{self.shared.summary}.".replace("{debugger}", _DEBUGGER)
 
     def get_long_help(self) -> str:
         """Return the help."""
-        return "\n".join(line.strip() for line in (self.__doc__ or "").splitlines())
+        return self.shared.help(_DEBUGGER)
 
     def __call__(
         self,
@@ -44,9 +45,9 @@ class _Command:
         context: lldb.SBExecutionContext,
         result: lldb.SBCommandReturnObject,
     ) -> None:
-        """Run the command; whatever it meets becomes one line, and the command has failed."""
+        """Run the command; an error becomes one line, and the command has failed."""
         try:
-            lines = self.run(context, *self._parse(command))
+            lines = self.run(context, self.parse(command))
             result.AppendMessage("\n".join(map(printable, lines)))
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
         except SFrameError as error:
@@ -54,33 +55,28 @@ class _Command:
         except Exception as error:  # noqa: BLE001  # a traceback is no use to the user
             result.SetError(f"sframe: {type(error).__name__}: {error}")
 
-    def run(self, context: lldb.SBExecutionContext, options: set[str], words: list[str]) -> Sequence[str]:
+    def parse(self, command: str) -> Arguments:
+        """Return the arguments.
+
+        :raises UsageError: they are not what the command takes.
+        """
+        return self.shared.parse(command.split())
+
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
         raise NotImplementedError
-
-    def _parse(self, command: str) -> tuple[set[str], list[str]]:
-        words = command.split()
-        options = {word for word in words if word in self.options}
-        rest = [word for word in words if word not in options]
-        if len(rest) > self.positional or any(word.startswith("-") for word in rest):
-            raise SFrameError(self.usage())
-        return options, rest
-
-    def usage(self) -> str:
-        """Return the line that says what the command takes."""
-        return self.get_long_help().rstrip().rpartition("\n")[2]
 
 
 def _stopped(context: lldb.SBExecutionContext) -> lldb.SBProcess:
     process = context.GetProcess()
-    if not process.IsValid() or process.GetState() not in _STANDING:
+    if not process.IsValid() or process.GetState() not in _STOPPED:
         raise SFrameError("no stopped process")
     return process
 
 
-def _threads(context: lldb.SBExecutionContext, every: bool) -> list[lldb.SBThread]:
+def _threads(context: lldb.SBExecutionContext, arguments: Arguments) -> list[lldb.SBThread]:
     process = _stopped(context)
-    if every:
+    if ALL in arguments.options:
         return list(process)
     thread = context.GetThread() if context.GetThread().IsValid() else process.GetSelectedThread()
     if not thread.IsValid():
@@ -89,118 +85,97 @@ def _threads(context: lldb.SBExecutionContext, every: bool) -> list[lldb.SBThrea
 
 
 class Mode(_Command):
-    """Show or set which frames are unwound from SFrame.
+    """``sframe mode``."""
 
-    always (the default): every frame that SFrame covers; fallback: those where the module has no DWARF CFI;
-    off: none, LLDB's own unwinder does it all.
-    Usage: sframe mode [always | fallback | off]
-    """
+    shared = commands.MODE
 
-    name = "mode"
-    positional = 1
-
-    def run(self, context: lldb.SBExecutionContext, options: set[str], words: list[str]) -> Sequence[str]:
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Show or set the mode."""
-        if words:
-            if words[0] not in MODES:
-                raise SFrameError(f"mode {words[0]!r} is not known; {self.usage()}")
-            plugin.set_mode(words[0])
-        return [f"mode {SESSION.mode}"]
+        for mode in arguments.rest:
+            if mode not in MODES:
+                raise UsageError(f"mode {mode!r} is not known; {self.shared.usage_line()}")
+            plugin.change(SESSION.settings._replace(mode=mode))
+        return [f"mode {SESSION.settings.mode}"]
+
+
+class Strict(_Command):
+    """``sframe strict``."""
+
+    shared = commands.STRICT
+
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Show or set whether SFrame's frames are shown also where LLDB's own are the same."""
+        for word in arguments.rest:
+            if word not in _SWITCH:
+                raise UsageError(f"{word!r} is neither on nor off; {self.shared.usage_line()}")
+            plugin.change(SESSION.settings._replace(strict=_SWITCH[word]))
+        return [f"strict {'on' if SESSION.settings.strict else 'off'}"]
 
 
 class Status(_Command):
-    """Show which modules have SFrame data, and of which kind.
+    """``sframe status``."""
 
-    For each module: where its section is, version, ABI, number of functions, flags, and how much of its code the
-    functions cover.
-    Usage: sframe status
-    """
+    shared = commands.STATUS
 
-    name = "status"
-
-    def run(self, context: lldb.SBExecutionContext, options: set[str], words: list[str]) -> Sequence[str]:
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the table."""
-        version = lldb.SBDebugger.GetVersionString().splitlines()[0]
-        about = [f"sframe-unwind {__version__}, {version}; {plugin.lacks()}"]
+        debugger = f"{lldb.SBDebugger.GetVersionString().splitlines()[0]}; {plugin.lacks()}"
         try:
             process = SESSION.process(_stopped(context))
         except SFrameError as error:
-            return [*about, f"mode {SESSION.mode}", str(error)]
-        lines = status.to_text(process.modules.modules, SESSION.mode, about, process.arch)
-        if process.modules.run_time is not None:
-            lines += process.modules.run_time.describe()
-        return lines
+            return commands.status_without_process(SESSION.settings, debugger, str(error))
+        return commands.status_lines(process.modules, SESSION.settings, debugger)
 
 
 class Backtrace(_Command):
-    """Show the stack that SFrame gives, whatever the mode, and why it ends.
+    """``sframe backtrace``."""
 
-    Each frame names the unwinder that found its caller: 'sframe', or 'lldb' where SFrame has no data.
-    Inlined functions are left out.  With N, the innermost N frames; with -all, every thread.
-    Usage: sframe backtrace [N] [-all]
-    """
+    shared = commands.BACKTRACE
 
-    name = "backtrace"
-    options = ("-all",)
-    positional = 1
-
-    def run(self, context: lldb.SBExecutionContext, options: set[str], words: list[str]) -> Sequence[str]:
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the stacks."""
-        limit = None
-        if words:
-            if not words[0].isdigit() or not int(words[0]):
-                raise SFrameError(f"the number of frames is {words[0]!r}, expected 1 or more; {self.usage()}")
-            limit = int(words[0])
-        lines: list[str] = []
-        for thread in _threads(context, "-all" in options):
-            shown = stacks.by_sframe(stacks.take(thread), limit)
-            lines += [*([shown.title] if options else []), *stack.to_text(shown)]
-        return lines
+        shown = (
+            stacks.by_sframe(stacks.take(thread, arguments.limit), arguments.limit)
+            for thread in _threads(context, arguments)
+        )
+        return commands.backtrace_lines(shown, titled=ALL in arguments.options)
 
 
 class Compare(_Command):
-    """Compare the stack that SFrame gives with LLDB's own, frame by frame: pc, CFA and frame pointer.
+    """``sframe compare``."""
 
-    The last line is the verdict.  With -all, every thread; with --json, as JSON.
-    Usage: sframe compare [-all] [--json]
-    """
+    shared = commands.COMPARE
 
-    name = "compare"
-    options = ("-all", "--json")
-
-    def run(self, context: lldb.SBExecutionContext, options: set[str], words: list[str]) -> Sequence[str]:
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the comparisons."""
-        comparisons = [stacks.comparison(stacks.take(thread)) for thread in _threads(context, "-all" in options)]
-        if "--json" in options:
-            return [json.dumps({"threads": [comparison.to_json() for comparison in comparisons]})]
-        lines: list[str] = []
-        for comparison in comparisons:
-            lines += [*([comparison.native.title] if options else []), *compare.to_text(comparison)]
-        return lines
+        compared = [
+            stacks.comparison(stacks.take(thread, arguments.limit), arguments.limit)
+            for thread in _threads(context, arguments)
+        ]
+        return commands.compare_lines(compared, arguments)
 
 
 class Explain(_Command):
-    """Explain what SFrame says of an address: function, row, the rule in words, and the values that it gives.
+    """``sframe explain``."""
 
-    ADDRESS is a number or an expression; without it, the selected frame is explained.
-    Usage: sframe explain [ADDRESS]
-    """
+    shared = commands.EXPLAIN
 
-    name = "explain"
-
-    def _parse(self, command: str) -> tuple[set[str], list[str]]:
+    def parse(self, command: str) -> Arguments:
+        """Return the arguments: one expression, which may have spaces in it."""
         expression = command.strip()
-        return super()._parse(command) if expression.startswith("--") else (set(), [expression] if expression else [])
+        if expression.startswith("--"):
+            raise UsageError(self.shared.usage_line())
+        return Arguments(frozenset(), None, (expression,) if expression else ())
 
-    def run(self, context: lldb.SBExecutionContext, options: set[str], words: list[str]) -> Sequence[str]:
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the explanation."""
-        (thread,) = _threads(context, every=False)
-        taken = stacks.take(thread)
-        if words:
-            pc, here = _address(context, words[0]), None
+        (thread,) = _threads(context, arguments)
+        snapshot = stacks.take(thread)
+        if arguments.rest:
+            address, frame = _address(context, arguments.rest[0]), None
         else:
-            pc, here = stacks.selected(taken)
-        return explain.explain(taken.process.modules, pc, stacks.describe(taken, pc), here)
+            address, frame = stacks.selected(snapshot)
+        return explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
 
 
 def _address(context: lldb.SBExecutionContext, text: str) -> int:
@@ -219,6 +194,3 @@ def _reason(complaint: str) -> str:
     """Return the one line of the compiler's complaint that says what is wrong."""
     found = re.search(r"error: (?:<.*?>(?::\d+)*: )?(?!.*error: )(.*)", complaint)
     return found[1] if found else " ".join(complaint.split())
-
-
-COMMANDS = (Mode, Status, Backtrace, Compare, Explain)

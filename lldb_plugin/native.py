@@ -1,18 +1,19 @@
 """LLDB's own frames of one thread, read once into plain values.
 
-They are read where LLDB allows it (a provider's constructor, a command).  Touching an SBFrame while a provider is asked
-for its frames deadlocks LLDB 23.1.0, so nothing of LLDB's is kept.
+They are read where LLDB allows it (while it asks whether the provider applies, or in a command).  Touching an SBFrame
+while a provider is asked for its frames deadlocks LLDB 23.1.0, so nothing of LLDB's is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Callable, NamedTuple
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import lldb
 
 from lldb_plugin.process import Process
-from sframe_unwind.errors import StepError
+from sframe_unwind.errors import SFrameError, StepError
 from sframe_unwind.memory import ReadRegister
 from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
@@ -35,39 +36,43 @@ class NativeFrame(NamedTuple):
 class NativeStack:
     """The frames of a thread as LLDB's own unwinder gives them.
 
-    :param frames: ``SBThread`` or ``SBFrameList``; used during construction and by :meth:`other`.
+    They are taken by index until there is none.  ``GetNumFrames`` says the same of a thread that stands still, but not
+    while LLDB steps: then it can be 0 although there are frames.
+
+    :param thread: one whose frames are LLDB's own at the moment; used during construction and by :meth:`other`.
+    :param limit: how many groups of frames at the most; ``None``: all.
     """
 
-    def __init__(self, process: Process, frames: lldb.SBFrameList | lldb.SBThread) -> None:
+    def __init__(self, process: Process, thread: lldb.SBThread, limit: int | None = None) -> None:
         self._process = process
-        self._frames = frames
-        self.frames = tuple(_physical(_iterate(frames)))
+        self._thread: lldb.SBThread | None = thread
+        self.frames = tuple(itertools.islice(_physical(_iterate(thread)), limit))
+        if not self.frames:
+            raise SFrameError("the thread has no frames")
         self.by_registers: dict[tuple[int, int | None], int] = {
             (frame.pc, frame.sp): number for number, frame in enumerate(self.frames)
         }
-        self._handed: dict[int, UnwindResult | None] = {}
+        self._results: dict[int, UnwindResult | None] = {}
         inner = self.frames[0]
         self.innermost = Registers(inner.pc, inner.sp or 0, inner.fp or 0)
-        self.read_register = _Remembered(process.register_reader(self._frame(0)))
+        self.read_register = _Remembered(process.register_reader(thread.GetFrameAtIndex(0)))
+
+    @property
+    def count(self) -> int:
+        """How many frames LLDB shows."""
+        return sum(len(frame.indexes) for frame in self.frames)
 
     def other(self) -> FallbackUnwinder:
         """Return the stack as the unwinder that SFrame's walk hands over to."""
         return FallbackUnwinder(NAME, self._unwind)
 
-    def has(self, registers: Registers) -> bool:
-        """Return whether a frame is one of LLDB's."""
-        return (registers.pc, registers.sp) in self.by_registers
-
     def release(self) -> None:
         """Let go of LLDB's objects; what has been asked for so far can be asked for again."""
-        self._frames = None
+        self._thread = None
         self.read_register.release()
-        for handed in self._handed.values():
-            if handed is not None and isinstance(handed.read_register, _Remembered):
-                handed.read_register.release()
-
-    def _frame(self, number: int) -> lldb.SBFrame:
-        return self._frames.GetFrameAtIndex(self.frames[number].indexes[-1])
+        for result in self._results.values():
+            if result is not None and isinstance(result.read_register, _Remembered):
+                result.read_register.release()
 
     def _unwind(
         self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
@@ -75,19 +80,20 @@ class NativeStack:
         number = self.by_registers.get((registers.pc, registers.sp))
         if number is None or number + 1 >= len(self.frames):
             return None
-        if number not in self._handed:
-            self._handed[number] = self._hand(number)
-        return self._handed[number]
+        if number not in self._results:
+            self._results[number] = self._result(number)
+        return self._results[number]
 
-    def _hand(self, number: int) -> UnwindResult | None:
+    def _result(self, number: int) -> UnwindResult | None:
         caller = self.frames[number + 1]
         if caller.sp is None:
             return None
         signal = self._process.is_trampoline(self.frames[number].pc)
         cfa = caller.sp - self._process.arch.sp_from_cfa
         reader = None
-        if signal and self._frames is not None:
-            reader = _Remembered(self._process.register_reader(self._frame(number + 1)))
+        if signal and self._thread is not None:
+            frame = self._thread.GetFrameAtIndex(caller.indexes[-1])
+            reader = _Remembered(self._process.register_reader(frame))
         return UnwindResult(Caller(cfa, caller.pc, caller.sp, caller.fp or 0), signal, reader)
 
 
@@ -109,30 +115,42 @@ class _Remembered:
         return self._known[number]
 
 
-def _iterate(frames: lldb.SBFrameList | lldb.SBThread) -> Iterator[lldb.SBFrame]:
-    size: Callable[[], int] = frames.GetSize if hasattr(frames, "GetSize") else frames.GetNumFrames
-    return (frames.GetFrameAtIndex(index) for index in range(size()))
+def _iterate(thread: lldb.SBThread) -> Iterator[lldb.SBFrame]:
+    for index in itertools.count():
+        frame = thread.GetFrameAtIndex(index)
+        if not frame.IsValid():
+            return
+        yield frame
 
 
-def _physical(frames: Iterator[lldb.SBFrame]) -> Iterator[NativeFrame]:
+def _physical(frames: Iterable[lldb.SBFrame]) -> Iterator[NativeFrame]:
+    """Group LLDB's frames by the registers that they share.
+
+    A group ends with the frame of a function that is not inlined.  LLDB can have dropped that frame, which it does
+    where the function ended in a tail call: then the group ends where SP or the CFA changes, or a tail call begins.
+    """
     indexes: list[int] = []
     inner: lldb.SBFrame | None = None
     pc = 0
     for index, frame in enumerate(frames):
-        if frame.IsArtificial():
-            # A function that ended in a tail call: LLDB knows from the debug information that it was there.
-            if inner is not None:  # LLDB drops the frame that inlined ones are in when it is called so
-                yield _native(indexes, pc, inner)
-                indexes, inner = [], None
-            indexes.append(index)
-            continue
-        if inner is None:
-            pc = frame.GetPC()  # behind an inlined function LLDB gives the place where it was inlined instead
-        inner = frame
+        if inner is not None and (frame.IsArtificial() or _place(frame) != _place(inner)):
+            yield _native(indexes, pc, inner)
+            indexes, inner = [], None
         indexes.append(index)
+        if frame.IsArtificial():
+            continue  # a function that ended in a tail call: LLDB knows from the debug information that it was there
+        if inner is None:
+            pc = frame.GetPC()  # behind an inlined function LLDB gives the address where it was inlined instead
+        inner = frame
         if not frame.IsInlined():
             yield _native(indexes, pc, frame)
             indexes, inner = [], None
+    if inner is not None:
+        yield _native(indexes, pc, inner)
+
+
+def _place(frame: lldb.SBFrame) -> tuple[int, int]:
+    return frame.GetSP(), frame.GetCFA()
 
 
 def _native(indexes: list[int], pc: int, frame: lldb.SBFrame) -> NativeFrame:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib.util
 
 import lldb
 
-from lldb_plugin import newcomers, targets
+from lldb_plugin import new_targets, targets
 from lldb_plugin.session import SESSION
 from sframe_unwind import __version__
+from sframe_unwind.debugger.commands import PREFIX_HELP
+from sframe_unwind.debugger.settings import Settings
 
-SFrameFrameProvider: Any
-try:
-    from lldb_plugin.provider import SFrameFrameProvider
-except ImportError:  # LLDB before 22
-    SFrameFrameProvider = None
+_TAKES_FRAMES = importlib.util.find_spec("lldb.plugins.scripted_frame_provider") is not None
+"""Whether this LLDB takes frames from a plugin; LLDB 22 is the first that does."""
 
 _MODULE = "sframe_lldb"
 """Where LLDB looks for the classes."""
 
 _COMMANDS = (
     ("mode", "Mode"),
+    ("strict", "Strict"),
     ("status", "Status"),
     ("backtrace", "Backtrace"),
     ("bt", "Backtrace"),
@@ -32,7 +32,7 @@ _debuggers: set[int] = set()
 
 def lacks() -> str:
     """Return what the running LLDB lacks, in words."""
-    if SFrameFrameProvider is None:
+    if not _TAKES_FRAMES:
         return "this LLDB has no scripted frame provider (LLDB 22 has): bt is its own, the sframe commands work"
     return "this LLDB lacks nothing that this needs"
 
@@ -42,24 +42,24 @@ def start(debugger: lldb.SBDebugger) -> None:
     if debugger.GetID() in _debuggers:
         return
     _debuggers.add(debugger.GetID())
-    _run(debugger, "command container add -h 'Unwind stack frames from SFrame data, and show what it says.' sframe")
+    _run(debugger, f"command container add -h '{PREFIX_HELP}' sframe")
     for name, kind in _COMMANDS:
         _run(debugger, f"command script add -o -c {_MODULE}.{kind} sframe {name}")
-    if SFrameFrameProvider is not None:
+    if _TAKES_FRAMES:
         for index in range(debugger.GetNumTargets()):
             target = debugger.GetTargetAtIndex(index)
             targets.plug_in(target, has_frames=target.GetProcess().IsValid())
         _run(debugger, f"target stop-hook add -P {_MODULE}.SFrameStopHook", debugger.GetDummyTarget())
-        newcomers.watch(debugger)
+        new_targets.watch(debugger)
         line = "stack frames are unwound from SFrame; see 'help sframe'"
     else:
         line = lacks()
     print(f"sframe-unwind {__version__}: {line}")
 
 
-def set_mode(mode: str) -> None:
-    """Change the mode, for frames that are already shown too."""
-    SESSION.mode = mode
+def change(settings: Settings) -> None:
+    """Change the settings, for frames that are already shown too."""
+    SESSION.settings = settings
     targets.forget_frames()
 
 

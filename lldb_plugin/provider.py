@@ -1,63 +1,86 @@
-"""The scripted frame provider, which LLDB makes for each thread at each stop."""
+"""The scripted frame provider: LLDB asks whether it applies whenever it makes its list of a thread's frames.
+
+All work is done in answering that question.  Where LLDB's own unwinder gives the stack that SFrame gives, the provider
+does not apply: LLDB's frames are then LLDB's own in every respect, and unwound when somebody looks at them.  Once the
+provider applies, LLDB unwinds its own whole stack for each list, so that nothing can be lazy any more.
+
+The same goes for where the work is done.  While frames are asked for, LLDB holds locks that its own interface wants:
+touching a frame in ``get_frame_at_index`` deadlocks LLDB 23.1.0 always, reading memory or resolving an address 23.1.4
+at times.  There is no such lock yet when LLDB asks whether the provider applies.
+"""
 
 from __future__ import annotations
+
+import threading
+from typing import ClassVar, Union
 
 import lldb
 from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
-from lldb_plugin.locking import acquire
+from lldb_plugin.agreement import lldb_agrees
+from lldb_plugin.frame_plan import plan
+from lldb_plugin.lock import acquire
 from lldb_plugin.native import NativeStack
-from lldb_plugin.plan import Answer, plan
-from lldb_plugin.session import OFF, SESSION
-from lldb_plugin.targets import plugged_target
+from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
+from lldb_plugin.session import SESSION
+from sframe_unwind.debugger.settings import OFF
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.memory import WordReader
+from sframe_unwind.unwind.walk import Registers
 
 _PATIENCE = 1.0
 """Seconds to wait for LLDB's lock on the target."""
 
 
+Answer = Union[int, SFrameFrame]
+"""What LLDB takes for a frame: its own, by its index, or one of a script."""
+
+_decided: dict[int, tuple[Answer, ...]] = {}
+"""By thread of LLDB's: the frames for the provider that this thread is about to make.
+
+Not :class:`threading.local`: what that holds for a thread which Python did not make is gone when its call returns.
+"""
+
+
 class SFrameFrameProvider(ScriptedFrameProvider):
     """Frames by SFrame; LLDB's own, complete, where they are the same or SFrame has none.
 
-    All of it happens in the constructor.  While frames are asked for, LLDB holds locks that its own interface wants:
-    touching a frame deadlocks LLDB 23.1.0 always, reading memory or resolving an address 23.1.4 at times.  The
-    constructor must not wait there either, as whoever holds the target's lock may be waiting for these frames.
+    There is a class of its own for each target (:func:`for_target`): what LLDB gives with its question is a thread,
+    and asking that for its target waits for the target's lock.
     """
 
+    target: ClassVar[lldb.SBTarget]
+
     def __init__(self, input_frames: lldb.SBFrameList, args: lldb.SBStructuredData) -> None:
-        # Not the base class's constructor: it waits for the lock.
-        self._answers: tuple[Answer, ...] | None = None
-        target = plugged_target(args)
-        mutex = target.GetAPIMutex() if target else None
-        if mutex is None:
-            return
+        # Not the base class's constructor: it waits for locks.
+        self._answers = _decided.pop(threading.get_ident(), None)
+
+    @classmethod
+    def applies_to_thread(cls, thread: lldb.SBThread) -> bool:
+        """Return whether some frame of the thread is SFrame's and not LLDB's own; what they are, is then known."""
+        asker = threading.get_ident()
+        _decided.pop(asker, None)
+        # To look at the innermost frame makes LLDB 22 ask again, which then makes the list of LLDB's own frames.
+        if SESSION.settings.mode == OFF or asker in SESSION.deciding:
+            return False
+        mutex = cls.target.GetAPIMutex()
+        # Whoever holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
             SESSION.report("LLDB was busy, frames of a stop were left to it; 'sframe mode always' asks anew")
-            return
-        SESSION.planning = True
+            return False
+        SESSION.deciding.add(asker)
         try:
-            self._plan(input_frames)
+            answers = _decide(thread)
+            if answers is not None:
+                _decided[asker] = answers
         except SFrameError as error:
             SESSION.report(str(error))
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user the backtrace
             SESSION.report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
         finally:
-            SESSION.planning = False
+            SESSION.deciding.discard(asker)
             mutex.unlock()
-
-    def _plan(self, input_frames: lldb.SBFrameList) -> None:
-        if input_frames.GetSize():
-            thread = input_frames.GetThread()
-            process = SESSION.process(thread.GetProcess())
-            native = NativeStack(process, input_frames)
-            self._answers = plan(process, native, SESSION.mode).answers
-            SESSION.keep(thread, native)
-            native.release()
-
-    @staticmethod
-    def applies_to_thread(thread: lldb.SBThread) -> bool:
-        """Return whether LLDB is to ask at all; it asks this first."""
-        return bool(SESSION.mode != OFF)
+        return asker in _decided
 
     @staticmethod
     def get_description() -> str:
@@ -69,3 +92,43 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         if self._answers is None:
             return index
         return self._answers[index] if index < len(self._answers) else None
+
+
+def for_target(target: lldb.SBTarget, number: int) -> type[SFrameFrameProvider]:
+    """Return the provider's class for one target."""
+    # LLDB refuses a class that inherits the methods which the base class declares abstract.
+    own = {name: vars(SFrameFrameProvider)[name] for name in ("__init__", "get_description", "get_frame_at_index")}
+    return type(f"{SFrameFrameProvider.__name__}{number}", (SFrameFrameProvider,), {"target": target, **own})
+
+
+def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
+    """Return the frames of a thread, ``None`` where they are just LLDB's own.
+
+    :raises SFrameError: SFrame has no architecture for the process.
+    """
+    inner = thread.GetFrameAtIndex(0)
+    if not inner.IsValid():
+        return None
+    process = SESSION.process(thread.GetProcess())
+    SESSION.set_native(thread, None)
+    registers = Registers(inner.GetPC(), inner.GetSP(), inner.GetFP())
+    settings = SESSION.settings
+    if not settings.strict and lldb_agrees(
+        process.shared[settings.mode],
+        process.arch,
+        registers,
+        WordReader(process.read, process.arch.byteorder),
+        process.register_reader(inner),
+        process.pac_mask,
+    ):
+        return None
+    native = NativeStack(process, thread)
+    planned = plan(process, native, settings)
+    native.release()
+    if planned.is_native(native.count):
+        return None
+    SESSION.set_native(thread, native)
+    maker = FrameMaker(thread.GetProcess().GetTarget(), process.arch)
+    return tuple(
+        shown if isinstance(shown, int) else maker.make(index, shown) for index, shown in enumerate(planned.shown)
+    )

@@ -14,13 +14,12 @@ _HOME = str(Path(__file__).resolve().parent.parent)
 sys.path.insert(0, _HOME)
 try:
     from lldb_plugin import plugin
-    from lldb_plugin.commands import Backtrace, Compare, Explain, Mode, Status  # noqa: F401
-    from lldb_plugin.newcomers import SFrameStopHook  # noqa: F401
-    from lldb_plugin.plugin import SFrameFrameProvider  # noqa: F401
+    from lldb_plugin.commands import Backtrace, Compare, Explain, Mode, Status, Strict  # noqa: F401
+    from lldb_plugin.new_targets import SFrameStopHook  # noqa: F401
 finally:
     sys.path.remove(_HOME)
     sys.path.append(_HOME)
 
 
-def __lldb_init_module(debugger, internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it
+def __lldb_init_module(debugger, _internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it
     plugin.start(debugger)

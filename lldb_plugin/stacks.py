@@ -6,10 +6,12 @@ from typing import NamedTuple
 
 import lldb
 
+from lldb_plugin.frame_plan import plan, walk
 from lldb_plugin.native import NAME, NativeStack
-from lldb_plugin.plan import plan, walk
 from lldb_plugin.process import Process
-from lldb_plugin.session import ALWAYS, SESSION
+from lldb_plugin.session import SESSION
+from sframe_unwind.address import lookup_address
+from sframe_unwind.debugger.settings import ALWAYS
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.report.compare import Comparison, compare
@@ -18,81 +20,112 @@ from sframe_unwind.report.stack import ShownFrame, Stack
 from sframe_unwind.unwind.walk import End
 
 
+class Name(NamedTuple):
+    """What the code at an address is called."""
+
+    function: str
+    """Empty where no symbol covers the address."""
+    place: str
+    """Source line or module."""
+    module: str
+    """The module's path."""
+
+
 class Snapshot(NamedTuple):
-    """A thread with LLDB's own frames."""
+    """A stopped thread with LLDB's own frames."""
 
     thread: lldb.SBThread
     process: Process
     native: NativeStack
+    names: dict[int, Name]
+    """By lookup address, filled as names are wanted."""
 
 
-def take(thread: lldb.SBThread) -> Snapshot:
+def take(thread: lldb.SBThread, limit: int | None = None) -> Snapshot:
     """Return a stopped thread's frames.
 
-    :raises SFrameError: there are none, or SFrame has no ABI for the process.
+    :param limit: how many frames are wanted at the most; ``None``: all.
+    :raises SFrameError: there are none, or SFrame has no architecture for the process.
     """
-    return Snapshot(thread, SESSION.process(thread.GetProcess()), SESSION.native(thread))
+    process = SESSION.process(thread.GetProcess())
+    # One more than wanted: LLDB's next frame is what it says of its last one's caller.
+    return Snapshot(thread, process, SESSION.native(thread, None if limit is None else limit + 1), {})
 
 
-def by_sframe(taken: Snapshot, limit: int | None = None) -> Stack:
+def by_sframe(snapshot: Snapshot, limit: int | None = None) -> Stack:
     """Return the stack that SFrame gives, LLDB's frames where it has no data.
 
     :param limit: how many frames at the most.
     """
-    steps = walk(taken.process, taken.native, ALWAYS)
+    steps = walk(snapshot.process, snapshot.native, ALWAYS)
     frames: list[ShownFrame] = []
     end = ""
     for frame in steps:
         if len(frames) == limit:
-            end = f"only the innermost {limit} frames were asked for"
+            end = _limited(limit)
             break
-        frames.append(_shown(taken, frame.level, frame.pc, frame.cfa, frame.fp, frame.unwinder, frame.interrupted))
+        frames.append(_shown(snapshot, frame.level, frame.pc, frame.cfa, frame.fp, frame.unwinder, frame.interrupted))
     if not end:
         end = steps.end.value if steps.end else ""
         if steps.end is not End.OUTERMOST and steps.detail:
             end = f"{end}: {steps.detail}"
-    return _titled(taken, frames, end)
+    return _titled(snapshot, frames, end)
 
 
-def native(taken: Snapshot) -> Stack:
-    """Return the stack that LLDB's own unwinder gives."""
+def native(snapshot: Snapshot, limit: int | None = None) -> Stack:
+    """Return the stack that LLDB's own unwinder gives.
+
+    :param limit: how many frames at the most.
+    """
+    known = snapshot.native.frames
     frames = [
-        _shown(taken, level, frame.pc, frame.cfa, frame.fp, NAME, level == 0)
-        for level, frame in enumerate(taken.native.frames)
+        _shown(snapshot, level, frame.pc, frame.cfa, frame.fp, NAME, level == 0)
+        for level, frame in enumerate(known[:limit])
     ]
-    return _titled(taken, frames, "LLDB finds no more frames")
+    end = "LLDB finds no more frames" if limit is None or len(known) <= limit else _limited(limit)
+    return _titled(snapshot, frames, end)
 
 
-def comparison(taken: Snapshot) -> Comparison:
+def comparison(snapshot: Snapshot, limit: int | None = None) -> Comparison:
     """Return both, compared."""
-    return compare(native(taken), by_sframe(taken))
+    return compare(native(snapshot, limit), by_sframe(snapshot, limit))
 
 
-def selected(taken: Snapshot) -> tuple[int, FrameContext]:
+def selected(snapshot: Snapshot) -> tuple[int, FrameContext]:
     """Return the selected frame's lookup address and what explains it.
 
     :raises SFrameError: SFrame's walk does not reach the frame.
     """
-    index = taken.thread.GetSelectedFrame().GetFrameID()
-    walked = plan(taken.process, taken.native, SESSION.mode).walked
+    index = snapshot.thread.GetSelectedFrame().GetFrameID()
+    walked = plan(snapshot.process, snapshot.native, SESSION.settings).walked
     frame = walked[index] if index < len(walked) else None
     if frame is None:
         raise SFrameError(f"SFrame's walk does not reach frame {index}")
-    reader = taken.process.register_reader(taken.thread.GetFrameAtIndex(0)) if frame.level == 0 else None
-    read_word = WordReader(taken.process.read, taken.process.arch.byteorder)
-    here = FrameContext(frame.sp, frame.fp, read_word, reader, taken.process.pac_mask)
-    return frame.pc if frame.interrupted else frame.pc - 1, here
+    process = snapshot.process
+    reader = process.register_reader(snapshot.thread.GetFrameAtIndex(0)) if frame.level == 0 else None
+    read_word = WordReader(process.read, process.arch.byteorder)
+    context = FrameContext(frame.sp, frame.fp, read_word, reader, process.pac_mask)
+    return lookup_address(frame.pc, frame.interrupted), context
 
 
-def describe(taken: Snapshot, pc: int) -> str:
+def describe(snapshot: Snapshot, address: int) -> str:
     """Return what an address is called: function and line, as far as known."""
-    name, place, _ = _names(taken, pc)
-    return f"{name} ({place})" if place else name
+    name = _name(snapshot, address)
+    return f"{name.function} ({name.place})" if name.place else name.function
 
 
-def _names(taken: Snapshot, pc: int) -> tuple[str, str, str]:
-    """Return function, source line or module, and the module's path of an address."""
-    address = taken.thread.GetProcess().GetTarget().ResolveLoadAddress(pc)
+def _limited(limit: int) -> str:
+    return f"only the innermost {limit} frame{' was' if limit == 1 else 's were'} asked for"
+
+
+def _name(snapshot: Snapshot, address: int) -> Name:
+    if address not in snapshot.names:
+        snapshot.names[address] = _look_up_name(snapshot, address)
+    return snapshot.names[address]
+
+
+def _look_up_name(snapshot: Snapshot, pc: int) -> Name:
+    address = snapshot.thread.GetProcess().GetTarget().ResolveLoadAddress(pc)
     module = address.GetModule().GetFileSpec()
     function, symbol = address.GetFunction(), address.GetSymbol()
     name = function.GetName() if function.IsValid() else symbol.GetName() if symbol.IsValid() else ""
@@ -100,19 +133,19 @@ def _names(taken: Snapshot, pc: int) -> tuple[str, str, str]:
     place = module.GetFilename() or ""
     if line.IsValid() and line.GetLine():
         place = f"{line.GetFileSpec().GetFilename()}:{line.GetLine()}"
-    found = taken.process.modules.find(pc)
+    found = snapshot.process.modules.find(pc)
     if not name and found is not None and found.run_time_name(pc):
-        return found.run_time_name(pc), found.name, found.name
-    return name or "", place, module.fullpath or ""
+        return Name(found.run_time_name(pc), found.name, found.name)
+    return Name(name or "", place, module.fullpath or "")
 
 
 def _shown(
-    taken: Snapshot, level: int, pc: int, cfa: int | None, fp: int | None, unwinder: str, interrupted: bool
+    snapshot: Snapshot, level: int, pc: int, cfa: int | None, fp: int | None, unwinder: str, interrupted: bool
 ) -> ShownFrame:
-    name, place, module = _names(taken, pc if interrupted else pc - 1)
-    return ShownFrame(level, pc, cfa, fp, name, place, module, unwinder)
+    name = _name(snapshot, lookup_address(pc, interrupted))
+    return ShownFrame(level, pc, cfa, fp, name.function, name.place, name.module, unwinder)
 
 
-def _titled(taken: Snapshot, frames: list[ShownFrame], end: str) -> Stack:
-    number = str(taken.thread.GetIndexID())
-    return Stack(number, f'Thread {number} "{taken.thread.GetName() or ""}"', tuple(frames), end)
+def _titled(snapshot: Snapshot, frames: list[ShownFrame], end: str) -> Stack:
+    number = str(snapshot.thread.GetIndexID())
+    return Stack(number, f'Thread {number} "{snapshot.thread.GetName() or ""}"', tuple(frames), end)

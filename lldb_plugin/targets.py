@@ -1,21 +1,18 @@
-"""The targets that the frame provider is registered with: LLDB takes it for one target at a time."""
+"""The targets that the frame provider is registered with; LLDB registers it for one target at a time."""
 
 from __future__ import annotations
 
 import itertools
-import json
+import sys
 import threading
 
 import lldb
 
-from lldb_plugin import events, flushing
-from lldb_plugin.session import OFF, SESSION
+from lldb_plugin import event_thread, invalidate
+from lldb_plugin.session import SESSION
 
-PROVIDER = "sframe_lldb.SFrameFrameProvider"
-"""Where LLDB looks for the class."""
-
-KEY = "target"
-"""Argument of the provider: its target's number here."""
+_MODULE = "sframe_lldb"
+"""Where LLDB looks for the provider's classes: it knows the modules that its user imported."""
 
 _lock = threading.Lock()
 _numbers = itertools.count(1)
@@ -39,27 +36,25 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         _plugged[number] = target
     # Without the lock: LLDB may wait here for a lock of its own.
     if has_frames:
-        events.settle(target.GetDebugger())
-    arguments, error = lldb.SBStructuredData(), lldb.SBError()
-    arguments.SetFromJSON(json.dumps({KEY: number}))
-    target.RegisterScriptedFrameProvider(PROVIDER, arguments, error)
+        event_thread.settle(target.GetDebugger())
+    from lldb_plugin.provider import for_target  # what it is made of exists from LLDB 22 on
+
+    provider = for_target(target, number)
+    setattr(sys.modules[_MODULE], provider.__name__, provider)
+    error = lldb.SBError()
+    target.RegisterScriptedFrameProvider(f"{_MODULE}.{provider.__name__}", lldb.SBStructuredData(), error)
     if has_frames:
-        events.settle(target.GetDebugger())
+        event_thread.settle(target.GetDebugger())
     if not error.Success():
         SESSION.report(f"LLDB does not take the frame provider: {error.GetCString()}")
 
 
-def plugged_target(arguments: lldb.SBStructuredData) -> lldb.SBTarget | None:
-    """Return the target that a provider was registered with, by the provider's arguments."""
-    return _plugged.get(arguments.GetValueForKey(KEY).GetUnsignedIntegerValue(0))
-
-
 def fetch(thread: lldb.SBThread) -> None:
-    """Make LLDB take all frames at once.
+    """Make LLDB take all of SFrame's frames at once.
 
     Asked by `bt` for one after the other, LLDB 23.1.0 counts those that it has each time.
     """
-    if thread.IsValid() and SESSION.mode != OFF:
+    if thread.IsValid() and SESSION.replaced(thread):
         thread.GetNumFrames()
 
 
@@ -69,8 +64,8 @@ def forget_frames() -> None:
         if target.GetProcess().GetState() != lldb.eStateStopped:
             continue  # at the next stop it does
         thread = target.GetProcess().GetSelectedThread()
-        index = thread.GetSelectedFrame().GetFrameID()
-        if not flushing.forget_frames(target):
+        index = thread.GetSelectedFrame().GetFrameID() if thread.IsValid() else 0
+        if not invalidate.forget_frames(target):
             SESSION.report("this LLDB keeps the frames that it has shown; the mode counts from the next stop on")
         fetch(thread)
         if 0 < index < thread.GetNumFrames():

@@ -1,10 +1,17 @@
-"""What the tests say in the end, besides what failed."""
+"""How the tests start, and what they say in the end, besides what failed."""
 
 from __future__ import annotations
+
+import signal
 
 import pytest
 
 from tests.abis import summary
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control ignores SIGINT for what it starts in the background, and programs inherit that.
+    # A handler they do not inherit: they get the default action, and the tests go on.
+    signal.signal(signal.SIGINT, lambda *_: None)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from sframe_unwind.arch import Arch
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 CORE = "sframe_unwind"
@@ -27,6 +30,7 @@ LAYERS = (
     "report",
     "process",
     "code",
+    "debugger",
     "verify",
     "cli",
 )
@@ -196,3 +200,40 @@ def test_only_sframe_asks_for_the_version() -> None:
                 and "header" in ast.dump(node.value)
             )
             assert not is_header_version, f"{path}:{getattr(node, 'lineno', 0)} asks for the version"
+
+
+def test_one_place_subtracts_from_a_return_address() -> None:
+    """Only ``address.lookup_address`` takes 1 from a pc."""
+    places = []
+    for module, path in modules(CORE).items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.BinOp)
+                and isinstance(node.op, ast.Sub)
+                and isinstance(node.right, ast.Constant)
+                and node.right.value == 1
+                and isinstance(node.left, (ast.Name, ast.Attribute))
+                and re.search(r"(^|_)(pc|ra|address)$", getattr(node.left, "id", getattr(node.left, "attr", "")))
+            ):
+                places.append(module)
+    assert places == [f"{CORE}.address"]
+
+
+def test_the_page_has_the_layers() -> None:
+    page = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("## The layers of the core")[2].partition("###")[0]
+    assert tuple(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == LAYERS
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "contributing.md"])
+def test_the_files_that_a_page_names_are_there(page: str) -> None:
+    text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:\w+/)+\w*(?:\.\w+)?)`", text))
+    assert len(named) > 8
+    paths = {name: [folder / name.replace("NAME", "amd64") for folder in (CHECKOUT, CHECKOUT / CORE)] for name in named}
+    assert {name for name, places in paths.items() if not any(place.exists() for place in places)} == set()
+
+
+def test_an_architecture_has_every_field() -> None:
+    """The checklist for a new one: Python refuses one that lacks a field."""
+    assert Arch._field_defaults == {}

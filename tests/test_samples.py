@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.missing import toolchain_needed
 from tests.samples import readelf
 from tests.samples.build import build, run_command, toolchain
 from tests.samples.catalogue import ABIS, SAMPLES
 from tests.samples.readelf import Function, Row, SFrame, Symbol
-from tools.binutils import ToolchainUnavailable
 
 RUN_TIMEOUT = 30
 """Seconds that a sample may run, under an emulator too."""
@@ -48,20 +48,16 @@ class Built:
 
 def built(name: str, abi: str, version: int, variant: str = "O2", pie: bool = True) -> Built:
     """A sample, built; skips the test where there is no toolchain for it."""
-    try:
+    with toolchain_needed():
         path = build(name, abi, version, variant, pie)
         tools = toolchain(abi, version)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     return Built(path, tools, readelf.read_sframe(tools, path), readelf.read_symbols(tools, path))
 
 
 def run(path: Path, abi: str, *arguments: str) -> str:
     """What a sample prints; fails the test unless it ends with status 0 in time."""
-    try:
+    with toolchain_needed():
         command = run_command(path, abi, *arguments)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT, check=False)
     assert done.returncode == 0, f"{command}: exit status {done.returncode}: {done.stderr}"
     return done.stdout

@@ -312,7 +312,7 @@ def main() -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once would both write .venv
         try:
             install_packages(list(TEST_PACKAGES if for_test else DEMO_PACKAGES))
-            make_environment({"gdb", "lldb", "test"} if for_test else {"gdb", "lldb"})
+            make_environment({"gdb", "lldb", "code", "test"} if for_test else {"gdb", "lldb"})
             if for_test:
                 make_oldest_lldb()
         except SetupError as error:

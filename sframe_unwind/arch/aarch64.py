@@ -54,6 +54,7 @@ def _arch(name: str, byteorder: str) -> Arch:
         fp=FP,
         ra=LR,
         sp_from_cfa=0,
+        stack_alignment=16,
         register_names=_NAMES,
         preserved=tuple(range(19, 29)),
         pac_mask=PAC_MASK,

@@ -50,6 +50,7 @@ ARCH = Arch(
     fp=FP,
     ra=None,
     sp_from_cfa=0,
+    stack_alignment=16,
     register_names=dict(enumerate(_NAMES)),
     preserved=(3, *range(12, 16)),
     pac_mask=0,

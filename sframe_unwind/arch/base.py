@@ -61,6 +61,8 @@ class Arch(NamedTuple):
     """Register that holds the return address at a function's entry; ``None``: it is on the stack."""
     sp_from_cfa: int
     """The caller's SP is the CFA plus this many bytes."""
+    stack_alignment: int
+    """What SP is a multiple of at a call by the procedure call standard, in bytes, and so every CFA."""
     register_names: Mapping[int, str]
     """Register to the name that the debuggers use."""
     preserved: tuple[int, ...]

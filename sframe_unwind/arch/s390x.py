@@ -54,6 +54,7 @@ ARCH = Arch(
     fp=FP,
     ra=RA,
     sp_from_cfa=SP_FROM_CFA,
+    stack_alignment=8,
     register_names={
         **{n: f"r{n}" for n in range(16)},
         **{number: f"f{n}" for n, number in enumerate(_FLOAT_REGISTERS)},

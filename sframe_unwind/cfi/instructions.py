@@ -147,7 +147,8 @@ class RowDecoder:
                 else:
                     target, at = read_pointer(code, at, self._cie.encoding, address + at, self._bases)
                     location = self._location(target - start, location)
-        table[location] = row
+        if row is not last:
+            table[location] = row
         return Rows(tuple(table), tuple(table.values()))
 
     def _location(self, target: int, location: int) -> int:

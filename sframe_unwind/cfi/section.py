@@ -86,9 +86,10 @@ class CfiSection:
             self._opened_index = Index(self._index.data, self._index.address, self._arch.byteorder)
         if self._opened_index is not None and self._opened_index.searchable:
             address = self._opened_index.find(pc)
-            if address is None or pc >= self.records.fde(address - self._frames.address).end:
+            if address is None:
                 return None
-            return address - self._frames.address
+            fde = self.records.fde(address - self._frames.address)
+            return address - self._frames.address if fde.start <= pc < fde.end else None
         extents = self.extents()
         at = bisect_right(extents, (pc, _BEYOND)) - 1
         return extents[at][2] if at >= 0 and pc < extents[at][1] else None

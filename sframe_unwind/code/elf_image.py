@@ -134,4 +134,4 @@ def exception_tables(file: ELFFile, machine: Machine, layout: Layout, image: Cod
         if section.name == EH_FRAME and section["sh_type"] != "SHT_NOBITS":
             data = Relocations(file, layout.addresses).relocated(number, section) or contents(section)
             return ExceptionTables(data, layout.addresses[number], machine.arch.byteorder, image).landing_pads
-    return lambda pc: ()
+    return lambda _pc: ()

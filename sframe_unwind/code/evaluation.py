@@ -259,7 +259,7 @@ class Evaluator:
         else:
             state.leaked = True
 
-    def call(self, state: State, link: int | None) -> None:
+    def call(self, state: State) -> None:
         """Change a state to what it is behind a call.
 
         By the ABI a call leaves the callee-saved registers and the caller's stack as they were.

@@ -258,7 +258,7 @@ class _Flow:
         if name is None and target == (NUMBER, following):  # how position-independent code finds out where it is
             self._evaluator.apply(instruction, state, pc)
             return True
-        self._evaluator.call(state, instruction.link)
+        self._evaluator.call(state)
         for pad in self._all.landing_pads(following - 1):
             self._flow(pad, state)
         if name is None and target[0] == NUMBER:

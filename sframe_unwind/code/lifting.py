@@ -236,7 +236,7 @@ class _Translation:
             for place in range(offset & ~7, offset + _SIZES.get(kind, 8), 8):
                 self._write(place, RESULT)
 
-    def _put_any(self, statement: Any) -> None:
+    def _put_any(self, _statement: Any) -> None:
         # An indexed write: the x87 stack, which holds nothing of interest.
         return
 

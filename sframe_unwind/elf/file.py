@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Union
 
@@ -12,6 +13,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section as ElfSection
 
 from sframe_unwind.arch import ARCHES, Arch
+from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
@@ -30,16 +32,20 @@ _CHUNK = 4096
 """One page: what reading less would cost anyway."""
 
 
-def load(path: PathLike, lazy: bool = True) -> list[Section]:
+def load(file: PathLike | bytes, lazy: bool = True) -> list[Section]:
     """Open the SFrame sections of an ELF file; there is one, save in object files with section groups.
 
-    :param lazy: read the tables piece by piece as they are asked for; ``False`` for work that needs them all.
+    :param file: the path of the file, or its contents.
+    :param lazy: read the tables of a file piece by piece as they are asked for; ``False`` for work that needs them all.
     :raises FileError: not readable, not an ELF file, or truncated.
     :raises NoSFrameError: the file has no SFrame section.
     :raises FormatError: the section is malformed, or made for another machine than the file.
     """
-    with opened(path) as elf:
-        return load_from(elf, path if lazy else None)
+    if isinstance(file, bytes):
+        with parsed(BytesIO(file), "<bytes>") as elf:
+            return load_from(elf)
+    with opened(file) as elf:
+        return load_from(elf, file if lazy else None)
 
 
 def load_from(elf: ELFFile, path: PathLike | None = None, layout: Layout | None = None) -> list[Section]:
@@ -140,10 +146,10 @@ def _contents(path: PathLike | None, elf: ELFFile, offset: int, size: int) -> Da
     if path is None:
         elf.stream.seek(offset)
         return bytes(elf.stream.read(size))
-    stream = Path(path).open("rb")  # noqa: SIM115  # closed when the data that reads from it is dropped
+    reader = FileReader(path)
 
     def fetch(start: int, length: int) -> bytes:
-        piece = os.pread(stream.fileno(), length, offset + start)
+        piece = reader.read(offset + start, length)
         if len(piece) != length:
             raise FileError(f"{path}: file became shorter while it was read")
         return piece

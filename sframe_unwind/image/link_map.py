@@ -64,14 +64,37 @@ def loaded_images(
             found[address] = Loaded(name, image, address)
         return image
 
-    headers = auxv.get(AT_PHDR, 0)
-    executable = add(EXECUTABLE, headers - _ELF_HEADER_SIZE) or add(EXECUTABLE, page_start(headers))
+    executable = next((image for at in _executable_addresses(auxv) if (image := add(EXECUTABLE, at))), None)
     add("vDSO", auxv.get(AT_SYSINFO_EHDR, 0))
     if executable is not None:
-        for name, address in _link_map(read, executable, STRUCT_MARKS[byteorder]):
-            add(name, address)
+        for load_address, name in _link_map(read, executable, STRUCT_MARKS[byteorder]):
+            add(read_c_string(read, name, _MAX_NAME), load_address)
     add("dynamic linker", auxv.get(AT_BASE, 0))
     return list(found.values())
+
+
+def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: str, address: int) -> Loaded | None:
+    """Return the image in the dynamic linker's list whose code contains an address; ``None`` where none is found.
+
+    Of the others only their places in the list are read, so that this is quick among hundreds of images.
+    """
+    executable = next((image for at in _executable_addresses(auxv) if (image := _image(read, at))), None)
+    if executable is None:
+        return None
+    entries = [entry for entry in _link_map(read, executable, STRUCT_MARKS[byteorder]) if entry[0] <= address]
+    if not entries:
+        return None
+    load_address, name = max(entries)
+    image = _image(read, load_address)
+    if image is None or not any(start <= address < end for start, end in image.code_ranges()):
+        return None
+    return Loaded(read_c_string(read, name, _MAX_NAME), image, load_address)
+
+
+def _executable_addresses(auxv: Mapping[int, int]) -> tuple[int, ...]:
+    """Return where the executable can begin: its program headers mostly follow its ELF header."""
+    headers = auxv.get(AT_PHDR, 0)
+    return (headers - _ELF_HEADER_SIZE, page_start(headers)) if headers else ()
 
 
 def _image(read: ReadMemory, address: int) -> Image | None:
@@ -81,8 +104,8 @@ def _image(read: ReadMemory, address: int) -> Image | None:
         return None
 
 
-def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[str, int]]:
-    """Yield name and load address of each entry of the dynamic linker's list (``struct link_map``)."""
+def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[int, int]]:
+    """Yield load address and address of the name of each entry of the dynamic linker's list (``struct link_map``)."""
     word, entry = struct.Struct(mark + "Q"), struct.Struct(mark + "QQQQ")
     seen: set[int] = set()
     try:
@@ -91,7 +114,7 @@ def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[
         while address and address not in seen and len(seen) < _MAX_ENTRIES:
             seen.add(address)
             load_address, name, _, following = entry.unpack(read(address, entry.size))
-            yield read_c_string(read, name, _MAX_NAME), load_address
+            yield load_address, name
             address = following
     except MemoryReadError:
         return  # what was found until here is good

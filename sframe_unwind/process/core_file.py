@@ -17,6 +17,7 @@ from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.elf.file import PathLike, opened
+from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.base import FileMapping, Thread
@@ -156,13 +157,10 @@ def _memory(path: PathLike, segments: list[Any], size: int) -> Memory:
 
     What is missing at its end is nowhere else, if the process could write to it; the rest is in the mapped files.
     """
-    stream = Path(path).open("rb")  # noqa: SIM115  # closed when the memory that reads from it is dropped
+    reader = FileReader(path)
 
     def read(offset: int, start: int, length: int) -> bytes:
-        try:
-            return os.pread(stream.fileno(), length, offset + start)
-        except (OSError, OverflowError):  # the offset is none
-            return b""
+        return reader.read(offset + start, length)
 
     memory = Memory()
     for segment in segments:

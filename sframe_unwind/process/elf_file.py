@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from functools import cached_property
-from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from sframe_unwind.elf.file import opened
+from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.elf.symbols import Symbols, read_symbols
-from sframe_unwind.errors import FileError, SFrameError
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.image.build_id import find_build_id
 
 DEBUG_FRAME = ".debug_frame"
@@ -33,7 +32,7 @@ class ElfFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self._stream = _open(path)
+        self._reader = FileReader(path)
         with opened(path) as elf:
             self.machine = elf["e_machine"], "little" if elf.little_endian else "big"
             segments = list(elf.iter_segments())
@@ -51,10 +50,7 @@ class ElfFile:
 
     def read(self, offset: int, size: int) -> bytes:
         """Return bytes of the file, as far as it has them."""
-        try:
-            return os.pread(self._stream.fileno(), size, offset)
-        except (OSError, OverflowError):  # the offset is none
-            return b""
+        return self._reader.read(offset, size)
 
     @cached_property
     def symbols(self) -> Symbols:
@@ -74,10 +70,3 @@ class ElfFile:
             return b""
         with opened(self.path) as elf:
             return bytes(elf.get_section_by_name(DEBUG_FRAME).data())
-
-
-def _open(path: str) -> BinaryIO:
-    try:
-        return Path(path).open("rb")
-    except OSError as error:
-        raise FileError(f"{path}: {error.strerror or error}") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadRegister, ReadWord
@@ -58,7 +59,7 @@ class RegisterHistory:
                 if number in own:
                     return own[number]
             inner = self._frames[level - 1]
-            found = self._find_cfi(inner.pc if inner.interrupted else inner.pc - 1)
+            found = self._find_cfi(lookup_address(inner.pc, inner.interrupted))
             if found is None or inner.cfa is None:
                 name = self._arch.register_name(number)
                 raise StepError(f"{name} is wanted, of which the frame at {inner.pc:#x} says nothing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadMemory, WordReader
@@ -56,7 +57,7 @@ def _end(steps: Walk, last: Frame, objects: Objects) -> str:
     if steps.end is None or steps.end is End.OUTERMOST:
         return End.OUTERMOST.value
     if steps.end is End.NO_DATA:
-        found = objects.find(last.pc if last.interrupted else last.pc - 1)
+        found = objects.find(lookup_address(last.pc, last.interrupted))
         if found is not None and found.name.startswith("/") and found.file is None:
             return f"{steps.end.value}: {found.name} is not found"
     return f"{steps.end.value}: {steps.detail}" if steps.detail else steps.end.value
@@ -76,7 +77,7 @@ def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
 
     :param signal: it is a signal frame.
     """
-    lookup = frame.pc if frame.interrupted or signal else frame.pc - 1
+    lookup = lookup_address(frame.pc, frame.interrupted or signal)
     found = objects.find(lookup)
     function, offset, module, place = objects.run_time_name(lookup), 0, "", ""
     if found is not None:

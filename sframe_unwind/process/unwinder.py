@@ -26,7 +26,7 @@ class Fallback:
         self._cfi = CfiFallback(arch, objects.find_cfi, read_word)
 
     def unwind(
-        self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
+        self, registers: Registers, interrupted: bool, _read_register: ReadRegister | None
     ) -> UnwindResult | None:
         """Return the caller of a frame; see :class:`sframe_unwind.unwind.walk.FallbackUnwinder`.
 

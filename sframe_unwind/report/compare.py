@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from sframe_unwind.report.stack import ShownFrame, Stack
+
+SFRAME = "sframe"
+"""What frames unwound by SFrame name as their unwinder."""
 
 
 class Pair(NamedTuple):
@@ -39,8 +43,12 @@ class Comparison(NamedTuple):
         for level, pair in enumerate(self.pairs):
             if not pair.agrees:
                 return f"first difference at frame {level}: {self._difference(pair)}{self._stopped(level)}"
-        count = len(self.pairs)
-        return f"{count} frame{'' if count == 1 else 's'} agree{'s' if count == 1 else ''}"
+        return _agreement(len(self.pairs), self.by_sframe)
+
+    @property
+    def by_sframe(self) -> int:
+        """How many frames SFrame unwound; the others agree because the debugger unwound them both times."""
+        return sum(pair.sframe is not None and pair.sframe.unwinder == SFRAME for pair in self.pairs)
 
     def _difference(self, pair: Pair) -> str:
         if pair.native is None and pair.sframe is not None:
@@ -73,6 +81,23 @@ class Comparison(NamedTuple):
             for level, pair in enumerate(self.pairs)
         ]
         return {"id": self.native.thread, "frames": frames, "agrees": self.agrees}
+
+
+def summary(comparisons: Sequence[Comparison]) -> str:
+    """Return the one line that sums up the comparisons of several threads."""
+    different = [comparison for comparison in comparisons if not comparison.agrees]
+    if different:
+        first = different[0]
+        count = f"{len(different)} of {len(comparisons)} threads differ"
+        return f"{count}; thread {first.native.thread}: {first.verdict()}"
+    frames = sum(len(comparison.pairs) for comparison in comparisons)
+    threads = f"{len(comparisons)} thread{'' if len(comparisons) == 1 else 's'}: "
+    return threads + _agreement(frames, sum(comparison.by_sframe for comparison in comparisons))
+
+
+def _agreement(frames: int, by_sframe: int) -> str:
+    text = f"{frames} frame{'' if frames == 1 else 's'} agree{'s' if frames == 1 else ''}"
+    return text if by_sframe == frames else f"{text}, {by_sframe} of them by SFrame"
 
 
 _FIELDS = {"pc": "pc", "CFA": "cfa", "FP": "fp"}

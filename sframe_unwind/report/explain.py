@@ -94,7 +94,8 @@ def _values(rule: UnwindRule, arch: Arch, here: FrameContext) -> list[str]:
     except SFrameError as error:
         return [f"here:  {error}"]
     lines = [f"here:  {arch.register_name(arch.sp)} = {here.sp:#x}, {arch.register_name(arch.fp)} = {here.fp:#x}"]
-    lines.append(f"       CFA = {caller.cfa:#x}")
+    remark = f", which is not a multiple of {arch.stack_alignment}" if caller.cfa % arch.stack_alignment else ""
+    lines.append(f"       CFA = {caller.cfa:#x}{remark}")
     lines.append(f"       return address = {caller.pc:#x}{_read_at(rule.ra, caller.cfa)}")
     lines.append(f"       caller's {arch.register_name(arch.sp)} = {caller.sp:#x}")
     lines.append(f"       caller's {arch.register_name(arch.fp)} = {caller.fp:#x}{_read_at(rule.fp, caller.cfa)}")

@@ -273,7 +273,7 @@ def _entry(table: TableSpec, function: FunctionSpec, start: int, rows_at: int, w
     mark = _mark(table)
     if version == 3:
         return struct.pack(mark + "qII", start, function.size, rows_at)
-    info = _info(table, function, where)
+    info = _info(function, where)
     entry = struct.pack(mark + "iIIIB", start, function.size, rows_at, len(function.rows), info)
     return entry if version == 1 else entry + struct.pack(mark + "BH", function.repetition_size, 0)
 
@@ -287,7 +287,7 @@ def _function_rows(table: TableSpec, function: FunctionSpec, where: str) -> byte
     area = bytearray()
     if table.version == 3:
         _check(len(function.rows), 2, False, f"{where}: number of rows")
-        info = _info(table, function, where)
+        info = _info(function, where)
         area += struct.pack(mark + "HBBB", len(function.rows), info, function.fde_type, function.repetition_size)
     previous = 0
     for number, row in enumerate(function.rows):
@@ -339,7 +339,7 @@ def _address_size(function: FunctionSpec, where: str) -> int:
     return function.address_size
 
 
-def _info(table: TableSpec, function: FunctionSpec, where: str) -> int:
+def _info(function: FunctionSpec, where: str) -> int:
     fre_type = fdes.ADDRESS_SIZES.index(_address_size(function, where))
     return fre_type | function.pc_type << 4 | function.pauth_key << 5 | function.signal << 7
 

@@ -35,6 +35,13 @@ class Function(NamedTuple):
         """Address behind the function's last byte."""
         return self.start + self.fde.size
 
+    def rows(self) -> list[tuple[int, UnwindRule]]:
+        """Return start and rule of each row; the start counts bytes from the function's (of a mask FDE: the block's).
+
+        :raises FormatError: a row is malformed.
+        """
+        return list(zip(*self.table.rows(self)))
+
 
 class Match(NamedTuple):
     """What SFrame says of an address."""
@@ -43,6 +50,11 @@ class Match(NamedTuple):
     row_start: int
     """Where the row begins, in bytes from the function's start (for mask FDEs, from the block's)."""
     rule: UnwindRule
+
+    @property
+    def arch(self) -> Arch:
+        """The machine that the rule is for."""
+        return self.function.table.arch
 
 
 class Miss(NamedTuple):

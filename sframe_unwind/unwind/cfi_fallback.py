@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Callable
 
+from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch
 from sframe_unwind.errors import StepError
@@ -45,7 +46,7 @@ class CfiFallback:
         :raises SFrameError: there is CFI, but it cannot be carried out.
         """
         pc, sp, fp = registers
-        found = self._find(pc if interrupted else pc - 1)
+        found = self._find(lookup_address(pc, interrupted))
         if found is None:
             return None
         rule, signal = found

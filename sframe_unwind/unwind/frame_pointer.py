@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Callable
 
-from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadRegister, ReadWord
@@ -32,7 +32,7 @@ def unwind(
     except SFrameError:
         return None
     caller_sp = start + record.sp
-    return _result(arch, pc, caller_sp, caller_fp) if registers.sp < caller_sp and is_code(pc - 1) else None
+    return _result(arch, pc, caller_sp, caller_fp, is_code) if registers.sp < caller_sp else None
 
 
 def unwind_bad_call(
@@ -49,10 +49,10 @@ def unwind_bad_call(
             pc, caller_sp = read_register(arch.ra), registers.sp
     except SFrameError:
         return None
-    return _result(arch, pc, caller_sp, registers.fp) if is_code(pc - 1) else None
+    return _result(arch, pc, caller_sp, registers.fp, is_code)
 
 
-def _result(arch: Arch, pc: int, sp: int, fp: int) -> UnwindResult | None:
-    if sp > ADDRESS_MASK or sp % WORD_SIZE:
+def _result(arch: Arch, pc: int, sp: int, fp: int, is_code: Callable[[int], bool]) -> UnwindResult | None:
+    if sp > ADDRESS_MASK or sp % WORD_SIZE or not is_code(lookup_address(pc, interrupted=False)):
         return None
     return UnwindResult(Caller(sp - arch.sp_from_cfa, pc, sp, fp), False, None, NAME)

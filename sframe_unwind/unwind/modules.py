@@ -63,11 +63,11 @@ class Module:
 
     @cached_property
     def cfi(self) -> CfiSection | None:
-        """The ``.eh_frame`` section, ``None`` where there is none or it cannot be opened."""
-        try:
-            return self._load_cfi() if self._load_cfi else None
-        except SFrameError:
-            return None
+        """The ``.eh_frame`` section, ``None`` where there is none.
+
+        :raises SFrameError: it cannot be opened now; asked again, it is tried again.
+        """
+        return self._load_cfi() if self._load_cfi else None
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether ``.eh_frame`` describes the address; CFI that cannot be read does not."""
@@ -98,7 +98,7 @@ class Module:
             return None
         return None if found is None else found.rule
 
-    def run_time_name(self, pc: int) -> str:
+    def run_time_name(self, pc: int) -> str:  # noqa: ARG002  # code registered at run time needs it
         """Return what code at an address was registered as at run time; empty where it has a file, or no name."""
         return ""
 
@@ -265,14 +265,18 @@ class Modules:
         """Return whether a module lies where a known one does: it is the same one, which may begin a little earlier."""
         return any(self._ranges.overlapping(start, end) for start, end in module.ranges)
 
-    def look_again(self) -> None:
-        """Look once more for modules that came or went: the process has run."""
-        if self.run_time is not None and self.run_time.refresh():
-            self._forget()
+    def look_again(self) -> bool:
+        """Look once more for modules that came or went: the process has run.
+
+        Return whether what was found of addresses was dropped, which goes for whatever was made from it too.
+        """
+        changed = self.run_time is not None and self.run_time.refresh()
         if self._discover is not None and not self._may_discover:
-            self._may_discover = True
+            self._may_discover = changed = True
             self._take(self._given)
+        if changed:
             self._forget()
+        return changed
 
     def has_cfi(self, pc: int) -> bool:
         """Return whether the module at an address has DWARF CFI for it."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Callable, NamedTuple
 
+from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.memory import ReadRegister, ReadWord
@@ -118,14 +119,12 @@ class Walk:
         arch, read_word, pac_mask = self._arch, self._read_word, self._pac_mask
         answers, leave = self._modules.answers, self._leave
         pc, sp, fp = self._registers
-        # Of a frame whose registers are all live the pc is where it goes on; of any other it is a return address,
-        # which can lie behind the function's last byte (a call to a function that never returns).
         interrupted, read_register = True, self._read_register
         for level in range(self._limit):
             if pc == 0 and level:
                 self.end = End.PC_ZERO
                 return
-            lookup = pc if interrupted else pc - 1
+            lookup = lookup_address(pc, interrupted)
             answer = answers[lookup]
             caller = None
             if isinstance(answer, Found) and not (leave and leave(lookup)):

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.expectations import Stop
 from tests.gdb import driver
 from tests.gdb.driver import Debugger
 from tests.gdb.programs import program
+from tests.missing import absent, toolchain_needed
 from tests.samples.build import run_command
 from tests.samples.catalogue import ABIS
-from tools.binutils import ToolchainUnavailable
 
 DEBUGGERS = {"pypi": "GDB 18", "system": "GDB 13"}
 """Names that `tests.gdb.driver.find` knows, and what stands for them in the table."""
@@ -22,7 +20,7 @@ DEBUGGERS = {"pypi": "GDB 18", "system": "GDB 13"}
 def debugger(name: str, abi: str) -> Debugger:
     """A GDB that knows an ABI; skips the test where there is none."""
     found = driver.find(name, abi)
-    return found or pytest.skip(f"no {DEBUGGERS[name]} for {abi}")
+    return found or absent(f"no {DEBUGGERS[name]} for {abi}")
 
 
 def newest(abi: str) -> Debugger:
@@ -32,10 +30,8 @@ def newest(abi: str) -> Debugger:
 
 def described(stop: Stop, executable: Path, abi: str, debugger: str = "pypi") -> dict[str, Any]:
     """A stop as the functions inside GDB take it; skips the test where nothing runs its program."""
-    try:
+    with toolchain_needed():
         run_command(executable, abi)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     told = {**program(stop, executable, abi), "libraries": str(executable.parent)}
     if (abi, debugger, stop.sample) == ("aarch64", "system", "signals"):
         # GDB 13 gives up where a signal frame's vectors are shorter than those of the emulator's description.

@@ -46,19 +46,19 @@ Change = Callable[[str, bytes, bytes], bytes]
 """``(ABI, section, section of another ABI) -> section``."""
 
 CHANGES: dict[str, tuple[Change, str]] = {
-    "magic": (lambda abi, data, other: b"\x12\x34" + data[2:], "found bytes 1234"),
-    "byte order": (lambda abi, data, other: data[1::-1] + data[2:], r""),
-    "version": (lambda abi, data, other: data[:2] + b"\x09" + data[3:], "version 9"),
+    "magic": (lambda _abi, data, _other: b"\x12\x34" + data[2:], "found bytes 1234"),
+    "byte order": (lambda _abi, data, _other: data[1::-1] + data[2:], r""),
+    "version": (lambda _abi, data, _other: data[:2] + b"\x09" + data[3:], "version 9"),
     "another ABI": (
-        lambda abi, data, other: data[:_ABI] + bytes([OTHER_ABI[abi]]) + data[_ABI + 1 :],
+        lambda abi, data, _other: data[:_ABI] + bytes([OTHER_ABI[abi]]) + data[_ABI + 1 :],
         r" in a process of |ABI",
     ),
-    "another machine's section": (lambda abi, data, other: other[: len(data)], r" in a process of |beyond"),
+    "another machine's section": (lambda _abi, data, other: other[: len(data)], r" in a process of |beyond"),
     "number of FDEs": (
-        lambda abi, data, other: data[:_NUM_FDES] + struct.pack(MARK[abi] + "I", 1 << 31) + data[_NUM_FDES + 4 :],
+        lambda abi, data, _other: data[:_NUM_FDES] + struct.pack(MARK[abi] + "I", 1 << 31) + data[_NUM_FDES + 4 :],
         r"",
     ),
-    "rows": (lambda abi, data, other: data[: rows_start(abi, data)].ljust(len(data), b"\xff"), r""),
+    "rows": (lambda abi, data, _other: data[: rows_start(abi, data)].ljust(len(data), b"\xff"), r""),
 }
 
 

@@ -13,6 +13,7 @@ import pytest
 import sframe_unwind
 from sframe_unwind.cli import COMMANDS, main
 from tests.cli.sections import AMD64, Function, elf, row, section
+from tests.missing import not_on_this_system
 
 TIMEOUT = 30
 """Seconds that a command may take."""
@@ -25,7 +26,7 @@ def small(path: Path, count: int = 1) -> Path:
     return elf(path, AMD64, section(AMD64, [Function(16 * i, 16, [row(AMD64, 0, [8])]) for i in range(count)], ra=-8))
 
 
-def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A run of the command line as a process of its own."""
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False)
 
@@ -127,8 +128,9 @@ def test_closed_output_is_no_error(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full, which a full disk stands for")
 def test_full_disk_is_one_line(tmp_path: Path) -> None:
+    if not Path("/dev/full").exists():
+        not_on_this_system("no /dev/full, which a full disk stands for")
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*COMMAND, "dump", str(small(tmp_path / "file"))],

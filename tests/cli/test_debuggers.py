@@ -13,6 +13,7 @@ import pytest
 
 from sframe_unwind.cli import debugger
 from sframe_unwind.errors import FileError
+from tests.missing import absent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TIMEOUT = 60
@@ -67,7 +68,7 @@ def test_arguments_and_status_are_the_debuggers(fake: Path, name: str, arguments
 
 
 @pytest.mark.parametrize("name", ["gdb", "lldb"])
-def test_debugger_that_is_not_there(name: str, tmp_path: Path) -> None:
+def test_debugger_that_is_not_there(name: str) -> None:
     variable = f"SFRAME_UNWIND_{name.upper()}"
     done = run(name, **{variable: "/nonexistent/debugger"})
     assert (done.returncode, done.stdout) == (2, "")
@@ -103,7 +104,7 @@ def test_line_for_the_init_file(name: str) -> None:
 
 
 def test_debugger_of_this_environment_comes_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     started = []
     monkeypatch.setattr(os, "execv", lambda path, arguments: started.append((path, arguments)))
@@ -124,7 +125,7 @@ def test_debugger_of_this_environment_comes_first(
 
 def test_real_gdb() -> None:
     if shutil.which("gdb", path=str(Path(sys.prefix) / "bin")) is None and shutil.which("gdb") is None:
-        pytest.skip("there is no gdb: that it takes these arguments stays untested")
+        absent("there is no gdb: that it takes these arguments stays untested")
     done = run("gdb", "-nx", "-batch", "-ex", "show args", "-ex", "help sframe", "--args", sys.executable, "-x", "y z")
     assert done.returncode == 0
     assert 'is "-x y\\ z".' in done.stdout

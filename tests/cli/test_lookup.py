@@ -9,10 +9,10 @@ import pytest
 
 from sframe_unwind.cli import main
 from tests.cli.sections import AMD64, Function, elf, row, section
+from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS
 from tests.samples.readelf import read_sframe, read_symbols
-from tools.binutils import ToolchainUnavailable
 
 ROW = row(AMD64, 0, [8])
 
@@ -122,11 +122,9 @@ def test_malformed_function(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize(("abi", "version"), [(abi.name, version) for abi in ABIS.values() for version in abi.versions])
 def test_rows_of_readelf(capsys: pytest.CaptureFixture[str], abi: str, version: int) -> None:
     """Every row is found by its first address and by the last before the next one."""
-    try:
+    with toolchain_needed():
         file = build("free_leaf", abi, version)
         tools = toolchain(abi, version)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     expected = {}
     for function in read_sframe(tools, file).functions:
         if function.mask:

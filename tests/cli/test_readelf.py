@@ -12,10 +12,10 @@ import pytest
 
 from sframe_unwind.cli import main
 from tests.cli.text import as_in_2_40, comparable
+from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS, PLAIN_VARIANTS, SAMPLES
 from tests.samples.readelf import read_sframe
-from tools.binutils import ToolchainUnavailable
 
 TIMEOUT = 60
 """Seconds that one run of a tool may take."""
@@ -62,11 +62,9 @@ def sample_builds() -> Iterator[tuple[str, str, int, str]]:
 
 @pytest.mark.parametrize(("name", "abi", "version", "variant"), list(sample_builds()))
 def test_sample(capsys: pytest.CaptureFixture[str], name: str, abi: str, version: int, variant: str) -> None:
-    try:
+    with toolchain_needed():
         executable = build(name, abi, version, variant)
         tools = toolchain(abi, version)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     for file in (executable, *sorted(executable.parent.glob("*.so"))):
         compare(capsys, tools, file, abi, version)
 
@@ -74,10 +72,8 @@ def test_sample(capsys: pytest.CaptureFixture[str], name: str, abi: str, version
 @pytest.mark.parametrize(("abi", "version"), [(abi.name, version) for abi in ABIS.values() for version in abi.versions])
 def test_object_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, abi: str, version: int) -> None:
     """Relocations fill in where the functions start."""
-    try:
+    with toolchain_needed():
         tools = toolchain(abi, version)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     file = tmp_path / "object.o"
     flags = ["-EB"] if abi == "aarch64_be" else []
     assembly = ASSEMBLY.format(offset=320 if abi == "s390x" else 16)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
-
+from tests.missing import toolchain_needed
 from tests.samples.build import toolchain
 from tests.samples.catalogue import ABIS
-from tools.binutils import ToolchainUnavailable
 
 ONE = """
 int use(int *);
@@ -33,11 +31,8 @@ TIMEOUT = 60
 
 def tools_for(abi: str, version: int) -> Path:
     """The tools that write a version of SFrame; skips the test where there are none."""
-    try:
-        tools = toolchain(abi, version)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
-    return tools
+    with toolchain_needed():
+        return toolchain(abi, version)
 
 
 def run(*command: object) -> None:

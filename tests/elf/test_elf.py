@@ -14,21 +14,18 @@ from sframe_unwind.sframe.encode import describe
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Miss
 from tests.elf.objects import run, tools_for
+from tests.missing import toolchain_needed
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS
 from tests.samples.readelf import read_sframe
-from tools.binutils import ToolchainUnavailable
 
 EVERY = [(abi.name, version) for abi in ABIS.values() for version in abi.versions]
 
 
 def sample(abi: str, version: int) -> Path:
     """A small program."""
-    try:
-        program = build("free_walk", abi, version)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
-    return program
+    with toolchain_needed():
+        return build("free_walk", abi, version)
 
 
 def section_type(file: Path) -> object:

@@ -11,7 +11,7 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe.constants import AbiNumber, Flag
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.sframe.table import Match
+from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind_rule import UnwindRule
 from tests.elf.objects import NAMES, ONE, TWO, compile_object, link, run, tools_for
 from tests.samples.catalogue import ABIS
@@ -175,3 +175,54 @@ def test_a_program_is_not_relocated_twice(tmp_path: Path) -> None:
     made = Objects("amd64", 3, tmp_path)
     program = made.link("program", "-e", "start", "--emit-relocs")
     assert set(named(made.tools, program, load(program))) == set(NAMES)
+
+
+def test_item_29_a_section_of_no_size_in_an_object_file(tmp_path: Path) -> None:
+    """Of the type that GNU as gives an SFrame section: no data, and no error."""
+    tools = tools_for("amd64", 3)
+    source = tmp_path / "empty.s"
+    source.write_text('.text\nnop\n.section .sframe, "a", @0x6ffffff4\n', encoding="ascii")
+    run(tools / "as", "-o", tmp_path / "empty.o", source)
+    section = load(tmp_path / "empty.o")
+    assert (section.size, section.tables, section.arch) == (0, [], None)
+    assert isinstance(section.lookup(0), Miss)
+
+
+SHARED = """
+        .section .text.shared, "axG", @progbits, shared, comdat
+        .globl shared
+        .type shared, @function
+shared: .cfi_startproc
+        nop
+        ret
+        .cfi_endproc
+        .size shared, . - shared
+        .text
+        .globl {name}
+        .type {name}, @function
+{name}: .cfi_startproc
+        call shared
+        ret
+        .cfi_endproc
+        .size {name}, . - {name}
+"""
+"""A function and, in a section group, one that every object file has; the linker keeps one of them."""
+
+
+@pytest.mark.parametrize(
+    ("version", "options"), [(2, ("-e", "one")), (3, ("-e", "one")), (3, ("-r",))], ids=["2", "3", "3 by ld -r"]
+)
+def test_item_29_a_function_of_a_discarded_group(version: int, options: tuple[str, ...], tmp_path: Path) -> None:
+    """The SFrame of the second object file refers to a function that the linker left out."""
+    tools = tools_for("amd64", version)
+    files = []
+    for name in ("one", "two"):
+        source = tmp_path / f"{name}.s"
+        source.write_text(SHARED.format(name=name), encoding="ascii")
+        files.append(tmp_path / f"{name}.o")
+        run(tools / "as", "--gsframe", "-o", files[-1], source)
+        assert len(list(load(files[-1]).functions())) == 2
+    whole = link(tools, "amd64", tmp_path / "whole", *files, options=options)
+    symbols = read_symbols(tools, whole)
+    found = sorted((function.start, function.fde.size) for function in load(whole).functions())
+    assert found == sorted((symbols[name].address, symbols[name].size) for name in ("one", "two", "shared"))

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
 from tests.gdb import driver as gdb
 from tests.lldb import debuggers
 from tests.lldb import driver as lldb
+from tests.missing import absent
 
 DEBUGGERS = ("GDB 18", "GDB 13", "LLDB 22.1", "LLDB 23.1")
 
@@ -76,7 +75,7 @@ def _told(words: Words, command: str) -> str:
 def _debugger(name: str) -> tuple[Words, Callable[[Path, Sequence[str], bool], str]]:
     kind, _, version = name.partition(" ")
     if kind == "GDB":
-        found = gdb.find("pypi" if version == "18" else "system") or pytest.skip(f"{name} is not there")
+        found = gdb.find("pypi" if version == "18" else "system") or absent(f"{name} is not there")
 
         def in_gdb(program: Path, commands: Sequence[str], plugin: bool) -> str:
             arguments = [part for command in commands for part in ("-ex", command)]

@@ -8,10 +8,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from tests.fuzz.campaign import Failure, made, prepare, run
-from tests.fuzz.target import exercise
+from tests.fuzz.campaign import TARGETS, Failure, prepare, run
 
 _AT_ONCE = 1000
 _FAILURES = Path(__file__).resolve().parents[2] / ".cache" / "fuzz"
@@ -19,27 +19,28 @@ _FAILURES = Path(__file__).resolve().parents[2] / ".cache" / "fuzz"
 
 def main() -> int:
     """Run the command; return its exit status: 1 after a failure."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Try damaged SFrame sections.")
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Try damaged sections.")
     parser.add_argument("--count", type=int, default=20_000, metavar="N", help="how many inputs (default: 20000)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the first one's number (default: 0)")
     parser.add_argument("--jobs", type=int, default=multiprocessing.cpu_count(), metavar="N", help="how many processes")
     parser.add_argument("--number", type=int, metavar="N", help="try one input, without bounds")
+    parser.add_argument("--what", choices=TARGETS, default="sframe", help="the kind of section (default: sframe)")
     options = parser.parse_args()
     if options.number is not None:
         seen: Counter[str] = Counter()
-        exercise(made(options.number), seen)
+        TARGETS[options.what].exercise(TARGETS[options.what].made(options.number), seen)
         print(dict(seen))
         return 0
-    return _campaign(options.first, options.count, options.jobs)
+    return _campaign(options.what, options.first, options.count, options.jobs)
 
 
-def _campaign(first: int, count: int, jobs: int) -> int:
+def _campaign(what: str, first: int, count: int, jobs: int) -> int:
     started = time.monotonic()
     seen: Counter[str] = Counter()
     failures: list[Failure] = []
     inputs = 0
-    with multiprocessing.get_context("spawn").Pool(jobs, prepare) as pool:
-        for result in pool.imap_unordered(run, _ranges(first, first + count)):
+    with multiprocessing.get_context("spawn").Pool(jobs, prepare, (what,)) as pool:
+        for result in pool.imap_unordered(partial(run, kind=what), _ranges(first, first + count)):
             inputs += result.inputs
             seen += result.seen
             failures += result.failures

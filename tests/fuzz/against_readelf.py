@@ -24,6 +24,7 @@ from sframe_unwind.sframe.fde import ATTRIBUTE_SIZE
 from sframe_unwind.sframe.header import FDE_SIZES
 from sframe_unwind.sframe.section import Section
 from tests.cli.text import as_in_2_40, comparable
+from tests.fuzz.fields import fields
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import seeds
 from tests.gdb.damage import damaged
@@ -59,7 +60,7 @@ class Comparison:
         self._folder = folder
         (self._seed,) = (seed for seed in seeds() if seed.name == f"{SAMPLE} {abi} version {version}")
         self._flags = Section(self._seed.data, self._seed.address).tables[0].header.flags
-        self._mutator = Mutator((self._seed,))
+        self._mutator = Mutator((self._seed,), fields)
 
     def compare(self, number: int) -> str:
         """Compare one; return what came of it in a few words.

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import resource
 import signal
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from random import Random
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import NamedTuple
 
-from tests.fuzz.mutations import Mutator
-from tests.fuzz.seeds import Seed, seeds
-from tests.fuzz.target import exercise
+from tests.fuzz import cfi, target
 
 SECONDS = 1.0
 """So long one input may take."""
@@ -50,19 +46,13 @@ class _TooSlow(BaseException):
     """Not an Exception: nothing but the campaign is to catch it."""
 
 
-@functools.cache
-def _mutator() -> Mutator:
-    return Mutator(seeds())
+TARGETS: dict[str, ModuleType] = {"sframe": target, "cfi": cfi}
+"""What there is to try, each with ``made(number)``, which makes an input, and ``exercise(input, seen)``."""
 
 
-def made(number: int) -> Seed:
-    """The input of a number."""
-    return _mutator().mutate(Random(number))
-
-
-def prepare() -> None:
+def prepare(kind: str = "sframe") -> None:
     """Bound this process, for good: an input that takes too much memory or time becomes an exception."""
-    made(0)  # before memory is measured
+    TARGETS[kind].made(0)  # before memory is measured
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     limit = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
@@ -70,16 +60,16 @@ def prepare() -> None:
     signal.signal(signal.SIGPROF, _too_slow)
 
 
-def run(numbers: Iterable[int]) -> Result:
+def run(numbers: Iterable[int], kind: str = "sframe") -> Result:
     """Try the inputs of some numbers, in a process that is prepared."""
     seen: Counter[str] = Counter()
     failures, inputs = [], 0
     for number in numbers:
-        section = made(number)
+        section = TARGETS[kind].made(number)
         inputs += 1
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
-            exercise(section, seen)
+            TARGETS[kind].exercise(section, seen)
         except (Exception, _TooSlow) as error:  # noqa: BLE001  # that is what is looked for
             what = f"{type(error).__name__}: {error}"
             failures.append(Failure(number, section.name, what, section.data))
@@ -88,5 +78,5 @@ def run(numbers: Iterable[int]) -> Result:
     return Result(inputs, seen, tuple(failures))
 
 
-def _too_slow(number: int, frame: FrameType | None) -> None:
+def _too_slow(_number: int, _frame: FrameType | None) -> None:
     raise _TooSlow(f"over {SECONDS} s")

@@ -10,6 +10,7 @@ from sframe_unwind.sframe.fde import ATTRIBUTE_SIZE
 from sframe_unwind.sframe.header import FDE_SIZES
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Table
+from tests.fuzz.seeds import Seed
 
 
 class Field(NamedTuple):
@@ -30,8 +31,9 @@ _FDE = {
 _ATTRIBUTES = ((0, 2), (2, 1), (3, 1), (4, 1))
 
 
-def fields(section: Section) -> tuple[Field, ...]:
+def fields(seed: Seed) -> tuple[Field, ...]:
     """Every field of a section that is as it should be."""
+    section = Section(seed.data, seed.address)
     return tuple(field for table in section.tables for field in _of_table(table))
 
 

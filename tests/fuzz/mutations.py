@@ -5,8 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Callable
 
-from sframe_unwind.sframe.section import Section
-from tests.fuzz.fields import Field, fields
+from tests.fuzz.fields import Field
 from tests.fuzz.seeds import Seed
 
 _MOST = 4
@@ -17,11 +16,12 @@ class Mutator:
     """Makes damaged sections out of good ones.
 
     :param seeds: the good ones.
+    :param fields: tells where the fields of one lie.
     """
 
-    def __init__(self, seeds: tuple[Seed, ...]) -> None:
+    def __init__(self, seeds: tuple[Seed, ...], fields: Callable[[Seed], tuple[Field, ...]]) -> None:
         self._seeds = seeds
-        self._fields = [fields(Section(seed.data, seed.address)) for seed in seeds]
+        self._fields = [fields(seed) for seed in seeds]
         # Fields first and most often: they are what the decoder acts upon.
         self._changes: tuple[Callable[[Random, bytearray], None], ...] = (
             _flip_bit, _set_byte, _set_bytes, _cut, _grow, _remove, _repeat, self.splice

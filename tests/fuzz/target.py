@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from itertools import islice
+from random import Random
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError, MemoryReadError, StepError
@@ -14,7 +16,9 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function, Miss
 from sframe_unwind.unwind.modules import Module, Modules
 from sframe_unwind.unwind.walk import MAX_FRAMES, Registers, Walk
-from tests.fuzz.seeds import Seed
+from tests.fuzz.fields import fields
+from tests.fuzz.mutations import Mutator
+from tests.fuzz.seeds import Seed, seeds
 
 _LOOKUPS = 6
 """Functions that addresses are looked up in; the dump decodes them all."""
@@ -25,6 +29,16 @@ _FRAMES = 64
 
 class WrongAnswerError(AssertionError):
     """An answer that cannot be right, whatever the bytes say."""
+
+
+@functools.cache
+def _mutator() -> Mutator:
+    return Mutator(seeds(), fields)
+
+
+def made(number: int) -> Seed:
+    """The input of a number."""
+    return _mutator().mutate(Random(number))
 
 
 def exercise(seed: Seed, seen: Counter[str]) -> None:

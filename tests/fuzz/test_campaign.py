@@ -11,21 +11,23 @@ from random import Random
 import pytest
 
 from sframe_unwind.sframe.section import Section
-from tests.fuzz import campaign, target
+from tests.fuzz import cfi, target
+from tests.fuzz.campaign import TARGETS
 from tests.fuzz.fields import fields
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import Seed, seeds
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-COUNT = 12_000
 
 
-def test_a_short_campaign() -> None:
+@pytest.mark.parametrize(("kind", "count"), [("sframe", 12_000), ("cfi", 12_000)])
+def test_a_short_campaign(kind: str, count: int) -> None:
     """In processes of its own, whose time and memory are bounded."""
-    command = [sys.executable, "-m", "tests.fuzz", "--count", str(COUNT), "--first", "1000000000", "--jobs", "1"]
+    options = ["--what", kind, "--count", str(count), "--first", "1000000000", "--jobs", "1"]
+    command = [sys.executable, "-m", "tests.fuzz", *options]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{COUNT:,} tried" in done.stdout
+    assert f"{count:,} tried" in done.stdout
     assert done.stdout.endswith("\n0 failures\n")
 
 
@@ -44,27 +46,44 @@ def test_an_undamaged_section_is_answered(seed: Seed) -> None:
 def test_the_fields_are_all_there_is(seed: Seed) -> None:
     """Every byte is a field's, but for the auxiliary header and the gaps between tables."""
     section = Section(seed.data, seed.address)
-    covered = {at for field in fields(section) for at in range(field.offset, field.offset + field.size)}
+    covered = {at for field in fields(seed) for at in range(field.offset, field.offset + field.size)}
     unknown = len(seed.data) - len(covered)
     extra = sum(table.header.aux_size for table in section.tables)
     assert unknown <= extra + 8 * len(section.tables)
-    assert {field.byteorder for field in fields(section)} == {section.tables[0].header.byteorder}
+    assert {field.byteorder for field in fields(seed)} == {section.tables[0].header.byteorder}
 
 
 def test_the_same_number_makes_the_same_input() -> None:
-    assert campaign.made(7) == campaign.made(7)
-    assert len({campaign.made(number).data for number in range(100)}) > 95
+    assert target.made(7) == target.made(7)
+    assert len({target.made(number).data for number in range(100)}) > 95
 
 
-def test_the_inputs_are_of_every_seed_and_kind() -> None:
+@pytest.mark.parametrize(
+    ("kind", "outcomes"),
+    [
+        ("sframe", ("answered", "rejected", "functions refused", "lookups refused", "end: corrupt data")),
+        ("cfi", ("answered", "rejected", "FDEs refused", "functions refused", "lookups refused", "no rule")),
+    ],
+)
+def test_the_inputs_are_of_every_seed_and_kind(kind: str, outcomes: tuple[str, ...]) -> None:
     seen: Counter[str] = Counter()
     for number in range(2000):
-        section = campaign.made(number)
+        section = TARGETS[kind].made(number)
         seen[section.name] += 1
-        target.exercise(section, seen)
-    assert {seed.name for seed in seeds()} <= set(seen)
-    for what in ("answered", "rejected", "functions refused", "lookups refused", "end: corrupt data"):
+        TARGETS[kind].exercise(section, seen)
+    assert {seed.name for seed in TARGETS[kind].seeds()} <= set(seen)
+    for what in outcomes:
         assert seen[what] > 20, what
+
+
+@pytest.mark.parametrize("seed", cfi.seeds(), ids=lambda seed: seed.name.replace(" ", "-"))
+def test_undamaged_cfi_is_answered(seed: Seed) -> None:
+    seen: Counter[str] = Counter()
+    cfi.exercise(seed, seen)
+    assert seen["answered"] == 1
+    assert seen["rules"] > 0
+    assert seen["lookups answered"] > 0
+    assert not any(number for what, number in seen.items() if what.endswith("refused"))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +100,7 @@ def test_a_campaign_finds(fault: str, said: str) -> None:
 from tests.fuzz import campaign
 def exercise(section, seen):
     {fault}
-campaign.exercise = exercise
+campaign.target.exercise = exercise
 campaign.prepare()
 print(campaign.run([3]).failures[0].what)
 """
@@ -93,7 +112,7 @@ print(campaign.run([3]).failures[0].what)
 
 def test_splicing_joins_two_sections() -> None:
     """One mutation looks at another seed; the others are seen to work by the counts above."""
-    mutator = Mutator(seeds())
+    mutator = Mutator(seeds(), fields)
     data = bytearray(seeds()[0].data)
     mutator.splice(Random(1), data)
     assert any(bytes(data[-20:]) == seed.data[-20:] for seed in seeds()[1:])

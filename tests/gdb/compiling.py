@@ -5,10 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import pytest
-
+from tests.missing import toolchain_needed
 from tests.samples.build import COMMON_FLAGS, toolchain
-from tools.binutils import ToolchainUnavailable
 
 FOLDER = Path(__file__).resolve().parent
 SECONDS = 60
@@ -16,11 +14,8 @@ SECONDS = 60
 
 def tools_for(version: int, abi: str = "amd64") -> Path:
     """The assembler for a version of SFrame; skips the test where it cannot be had."""
-    try:
-        tools = toolchain(abi, version)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
-    return tools
+    with toolchain_needed():
+        return toolchain(abi, version)
 
 
 def compiled(source: str, folder: Path, *flags: str, version: int = 3, sframe: bool = True) -> Path:

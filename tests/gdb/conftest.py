@@ -6,6 +6,7 @@ import pytest
 
 from tests.gdb import driver
 from tests.gdb.driver import Debugger
+from tests.missing import absent
 
 
 @pytest.fixture(params=["pypi", "system"])
@@ -18,9 +19,9 @@ def debugger(request: pytest.FixtureRequest) -> Debugger:
 def newest() -> Debugger:
     """The GDB from PyPI, or the system's where there is none."""
     found = driver.find("pypi") or driver.find("system")
-    return found or pytest.skip(f"no GDB {driver.MINIMUM} or later")
+    return found or absent(f"no GDB {driver.MINIMUM} or later")
 
 
 def _debugger(name: str) -> Debugger:
     found = driver.find(name)
-    return found or pytest.skip(f"no GDB {driver.MINIMUM} or later ({name})")
+    return found or absent(f"no GDB {driver.MINIMUM} or later ({name})")

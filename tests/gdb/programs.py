@@ -5,21 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.expectations import Stop
+from tests.missing import toolchain_needed
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS, SAMPLES
-from tools.binutils import ToolchainUnavailable
 
 
 def built(sample: str, abi: str, version: int, variant: str = "O2", pie: bool = True) -> Path:
     """A sample's executable; skips the test where there is no toolchain for it."""
-    try:
-        path = build(sample, abi, version, variant, pie)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
-    return path
+    with toolchain_needed():
+        return build(sample, abi, version, variant, pie)
 
 
 def program(stop: Stop, executable: Path, abi: str) -> dict[str, Any]:

@@ -23,6 +23,11 @@ class Terminal:
         self.shown = ""
         """All of it, so far."""
 
+    @property
+    def process(self) -> int:
+        """GDB's process id."""
+        return int(self._child.pid)
+
     def wait(self, text: str = PROMPT) -> str:
         """What is shown up to a text, which must come in time."""
         try:

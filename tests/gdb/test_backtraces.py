@@ -38,5 +38,5 @@ def test_backtrace_is_the_same_in_both_modes(debugger: Debugger, stop: Stop, ver
                 assert always["bt"] == off["bt"]
             threads = shown["compare"]["threads"]
             assert all(thread["agrees"] for thread in threads), threads
-            assert shown["verdict"].endswith(" frames agree")
+            assert " frames agree" in shown["verdict"]
             assert all(check_unwinders(thread, shown["ranges"], sframe, text) for thread in threads)

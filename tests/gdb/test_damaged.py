@@ -38,5 +38,5 @@ def test_one_line_and_the_native_backtrace(debugger: Debugger, version: int, tmp
                 assert shown == native, name
         status, _, compared, explained = answer["sframe"]
         assert CALLBACK.sample in status, name
-        assert compared.splitlines()[-1].endswith(" frames agree"), name
+        assert " frames agree" in compared.splitlines()[-1], name
         assert "not usable: " in explained, (name, explained)

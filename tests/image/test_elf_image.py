@@ -51,14 +51,14 @@ def test_no_image_where_no_memory_is(address: int) -> None:
 
 def test_no_image_in_other_bytes() -> None:
     with pytest.raises(FormatError, match="no 64-bit ELF image at 0x10: found 7f454c460101"):
-        read_image(lambda address, size: b"\x7fELF\x01\x01".ljust(size, b"\0"), 0x10)
+        read_image(lambda _, size: b"\x7fELF\x01\x01".ljust(size, b"\0"), 0x10)
 
 
 def test_damaged_program_headers() -> None:
     header = bytearray(read_own(min(libraries().values()), 64))
     struct.pack_into("=H", header, 56, 0xFFFF)
     with pytest.raises(FormatError, match="65535 program headers of 56 bytes"):
-        read_image(lambda address, size: bytes(header), 0)
+        read_image(lambda *_: bytes(header), 0)
 
 
 def test_list_of_the_dynamic_linker_is_the_kernels() -> None:

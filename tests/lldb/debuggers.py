@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tests.missing import absent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = CHECKOUT / "lldb_plugin" / "sframe_lldb.py"
@@ -18,8 +18,10 @@ _PATHS = {
     "22.1": CHECKOUT / ".cache" / "lldb-22.1" / "bin" / "lldb",
     "newest": Path(sys.executable).parent / "lldb",
 }
+if "SFRAME_TEST_LLDB" in os.environ:
+    _PATHS["other"] = Path(os.environ["SFRAME_TEST_LLDB"])
 PROVIDING = tuple(_PATHS)
-"""Those that take frames from a plugin: the oldest, and the one of this environment."""
+"""Those that take frames from a plugin: the oldest, the one of this environment, and one that the environment names."""
 
 
 def path_of(name: str) -> Path:
@@ -31,7 +33,7 @@ def find(name: str) -> str:
     """The path of an LLDB; without it the test is skipped."""
     path = path_of(name)
     if not path.exists():
-        pytest.skip(f"{path} is not there: LLDB {name} stays untested")
+        absent(f"{path} is not there: LLDB {name} stays untested")
     return str(path)
 
 
@@ -53,5 +55,5 @@ def find_without_provider() -> str:
     """The path of an LLDB that takes no frames; without it the test is skipped."""
     path = without_provider()
     if not path:
-        pytest.skip("there is no LLDB without frame providers: what the plugin does there stays untested")
+        absent("there is no LLDB without frame providers: what the plugin does there stays untested")
     return str(path)

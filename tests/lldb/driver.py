@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -64,6 +65,11 @@ def check(said: str) -> None:
     """Nothing of Python's insides, no crash."""
     for word in ("Traceback", "internal error", "submit a bug report", "LLDB was busy"):
         assert word not in said, said[-4000:]
+
+
+def agrees(verdict: str) -> bool:
+    """Whether the last line of `sframe compare` says that all frames are the same."""
+    return re.search(r"^\d+ frames? agrees?(, \d+ of them by SFrame)?$", verdict) is not None
 
 
 def end(group: int) -> None:

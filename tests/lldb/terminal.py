@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pexpect
 
 from tests.lldb.driver import check, end, environment
+from tests.waiting import wait_until_idle, wait_until_it_worked
 
 SECONDS = 60
 PROMPT = "(lldb) "
@@ -35,6 +35,13 @@ class Terminal:
         self._child.expect("stop reason = .*frame #0: ")
         return self.answer()
 
+    def advance(self, command: str) -> str:
+        """Likewise, where the process may end, or the command be refused."""
+        self.type(command)
+        self._child.expect("stop reason = .*frame #0: |exited with status|error: ")
+        stopped: str = self._child.after
+        return stopped + self.answer()
+
     def interrupted(self, command: str, seen: str) -> str:
         """Type a command, press Ctrl-C in its middle, and return what is shown until LLDB is ready.
 
@@ -44,9 +51,10 @@ class Terminal:
         if seen:
             self._child.expect_exact(seen)
         else:
-            time.sleep(0.3)  # pressed at the prompt it can cost LLDB 23.1 its keyboard, with and without the plugin
+            # Pressed at the prompt it can cost LLDB 23.1 its keyboard, with and without the plugin.
+            wait_until_it_worked(self._child.pid, 0.1)
         self._child.sendintr()
-        time.sleep(0.5)  # it takes with it what is typed but not yet read
+        wait_until_idle(self._child.pid)  # Ctrl-C takes with it what is typed but not yet read
         return self.answer()
 
     def type(self, *commands: str) -> None:
@@ -81,6 +89,7 @@ def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Ite
         dimensions=(60, 300),
         echo=False,
     )
+    child.delaybeforesend = None  # that is for programs that are about to switch the echo off
     try:
         child.expect_exact(PROMPT)
         session = Terminal(child)

@@ -19,7 +19,7 @@ from tests.expectations import (
     shows_frames_beyond_start,
 )
 from tests.lldb.debuggers import PROVIDING, find
-from tests.lldb.driver import call
+from tests.lldb.driver import agrees, call
 from tests.lldb.programs import is_built, is_signed, program
 
 
@@ -78,7 +78,7 @@ def test_samples(lldb: str, cell: Cell) -> None:
             assert stop.threads or [answer["off"] for answer in ours] == theirs, stop.name
 
 
-def check_without_cfi(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
+def check_without_cfi(stop: Stop, _cell: Cell, answer: dict[str, Any]) -> None:
     """The trace is complete in both modes that take SFrame's frames."""
     for mode in ("first", "always", "fallback"):
         frames = selected(answer[mode])
@@ -106,7 +106,7 @@ def check(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
         assert always[: len(stop.functions)] == off[: len(stop.functions)], stop.name
     else:
         assert answer["always"] == answer["off"], stop.name
-        assert answer["verdict"].endswith(" agree"), (stop.name, answer["verdict"])
+        assert agrees(answer["verdict"]), (stop.name, answer["verdict"])
         assert all(thread["agrees"] for thread in answer["compare"]["threads"]), stop.name
 
 
@@ -147,7 +147,7 @@ def test_signed_addresses_that_lldb_is_told_of(lldb: str) -> None:
     ((answer,),) = call(find(lldb), "backtraces", "collect", programs=[described])
     assert matches(stop.functions, names(selected(answer["always"])))
     assert answer["always"] == answer["off"]
-    assert answer["verdict"].endswith(" agree")
+    assert agrees(answer["verdict"])
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.expectations import STOPS
 from tests.lldb.debuggers import PLUGIN, PROVIDING, find
-from tests.lldb.driver import call
+from tests.lldb.driver import agrees, call
 from tests.lldb.programs import program
 from tests.samples.build import build
 
@@ -23,7 +23,7 @@ def test_several_targets_and_debuggers(lldb: str) -> None:
     calls_outer = ["`outer(" in backtrace for backtrace, _ in said]
     assert calls_outer == [True, False, True, True, True]
     assert "`descend(" in said[1][0]
-    assert all(verdict.endswith(" agree") for _, verdict in said)
+    assert all(agrees(verdict) for _, verdict in said)
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
@@ -38,4 +38,4 @@ def test_launched_again_and_rebuilt(lldb: str, tmp_path: Path) -> None:
     first, second, third = answer
     assert first == second
     assert first[:4] == third[:4] == ["sample_stop", "inner", "outer", "main"]
-    assert all(verdict.endswith(" agree") for *_, verdict in answer)
+    assert all(agrees(verdict) for *_, verdict in answer)

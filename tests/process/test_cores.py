@@ -13,6 +13,7 @@ from tests.abis.debuggers import described, newest, sysroot
 from tests.expectations import STOPS, WITHOUT_CFI, Stop, matches
 from tests.gdb.driver import call
 from tests.gdb.programs import built
+from tests.missing import not_on_this_system
 from tests.process.command import EMULATOR, GDB, KERNEL, NOWHERE, Done, backtrace, functions
 from tests.samples.catalogue import ABIS, SAMPLES
 
@@ -78,7 +79,7 @@ def test_stacks_are_those_of_gdb(abi: str, tmp_path: Path) -> None:
     else:
         assert compared[GDB] >= 25, compared
         if not compared[KERNEL]:
-            pytest.skip("this kernel writes core files elsewhere: see /proc/sys/kernel/core_pattern")
+            not_on_this_system("this kernel writes core files elsewhere: see /proc/sys/kernel/core_pattern")
         assert compared[KERNEL] == compared[GDB], compared
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.gdb import driver
 from tests.process.command import NOWHERE, Done, backtrace, functions, only_line, unprivileged
 from tests.process.programs import compiled, is_stopped, running
+from tests.waiting import wait_until, wait_until_it_worked
 
 SECONDS = 30
 SHELF = "shop::Shelf<{}>::wait(int, {})"
@@ -87,9 +88,9 @@ def test_threads_that_come_and_go(waiting: Path) -> None:
 def test_interrupted_at_any_time_it_lets_the_process_go_on(waiting: Path) -> None:
     command = [sys.executable, "-m", "sframe_unwind", "backtrace", "--pid"]
     with running(waiting) as process:
-        for milliseconds in range(60, 400, 34):
+        for milliseconds in range(20, 200, 18):  # of work; it takes more altogether
             started = subprocess.Popen([*command, str(process)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(milliseconds / 1000)
+            wait_until_it_worked(started.pid, milliseconds / 1000)
             started.send_signal(signal.SIGINT)
             started.wait(timeout=SECONDS)
             assert not is_stopped(process)
@@ -99,14 +100,12 @@ def test_process_that_is_stopped_stays_so(waiting: Path) -> None:
     with running(waiting) as process:
         settled(process)
         os.kill(process, signal.SIGSTOP)
-        while not is_stopped(process):
-            time.sleep(0.01)
+        wait_until(lambda: is_stopped(process), "the process is stopped")
         done = backtrace("--pid", str(process), "--json", *NOWHERE)
         assert functions(done.threads[str(process)])[: len(MAIN)] == MAIN
         assert is_stopped(process)
         os.kill(process, signal.SIGCONT)
-        while is_stopped(process):
-            time.sleep(0.01)
+        wait_until(lambda: not is_stopped(process), "the process goes on")
 
 
 def test_no_such_process() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sframe_unwind.report.compare import compare, to_text
+from sframe_unwind.report.compare import compare, summary, to_text
 from sframe_unwind.report.stack import ShownFrame, Stack
 from sframe_unwind.report.stack import to_text as stack_to_text
 
@@ -20,6 +20,24 @@ def test_agreement() -> None:
     assert comparison.agrees
     assert comparison.verdict() == "2 frames agree"
     assert compare(stack((1, 16, 5)), stack((1, 16, 5))).verdict() == "1 frame agrees"
+
+
+def test_frames_that_sframe_did_not_unwind_are_told() -> None:
+    """They agree because the debugger unwound them both times: that says nothing of SFrame."""
+    native = stack((1, 16, 5), (2, 32, 5), unwinder="gdb")
+    assert compare(native, native).verdict() == "2 frames agree, 0 of them by SFrame"
+    mixed = native._replace(frames=(*native.frames[:1], native.frames[1]._replace(unwinder="sframe")))
+    assert compare(native, mixed).verdict() == "2 frames agree, 1 of them by SFrame"
+
+
+def test_the_summary_speaks_of_all_threads() -> None:
+    same = compare(stack((1, 16, 5), (2, 32, 5), unwinder="gdb"), stack((1, 16, 5), (2, 32, 5)))
+    assert summary([same]) == "1 thread: 2 frames agree"
+    assert summary([same, same]) == "2 threads: 4 frames agree"
+    other = compare(stack((1, 16, 5)), stack((1, 24, 5)))
+    assert summary([same, other]) == (
+        "1 of 2 threads differ; thread 1: first difference at frame 0: CFA 0x10 native, 0x18 by SFrame"
+    )
 
 
 def test_first_difference_is_named() -> None:

@@ -15,7 +15,8 @@ from sframe_unwind.sframe.constants import FdeType, PauthKey
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule
 from tests.cli.sections import AARCH64, AMD64, S390X, Function, elf, row, section
 from tests.cli.text import comparable
-from tools.binutils import ToolchainUnavailable, provide
+from tests.missing import toolchain_needed
+from tools.binutils import provide
 
 DEFAULT, FLEX = FdeType.DEFAULT, FdeType.FLEX
 
@@ -65,10 +66,8 @@ def test_readelf_prints_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], abi: int, version: int
 ) -> None:
     """All rows of the table above, all attributes of a function, and flags in all combinations."""
-    try:
+    with toolchain_needed():
         tools = provide("2.47", "x86_64")
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     chosen = [
         (kind, raw)
         for of_abi, _, of_version, kind, raw, _ in ROWS

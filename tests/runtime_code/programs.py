@@ -12,11 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.missing import toolchain_needed
 from tests.samples.build import toolchain
 from tests.samples.catalogue import ABIS
-from tools.binutils import ToolchainUnavailable
 
 FOLDER = Path(__file__).resolve().parent
 CACHE = FOLDER.parents[1] / ".cache" / "runtime_code"
@@ -51,11 +49,8 @@ def build_generated(abi: str, registry: str, sframe: bool = False) -> Path:
 
 def generated(abi: str, registry: str, sframe: bool = False) -> Path:
     """The same; skips the test where the program cannot be built."""
-    try:
-        path = build_generated(abi, registry, sframe)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
-    return path
+    with toolchain_needed():
+        return build_generated(abi, registry, sframe)
 
 
 def program(abi: str, executable: Path, *arguments: str) -> dict[str, Any]:
@@ -71,11 +66,9 @@ def program(abi: str, executable: Path, *arguments: str) -> dict[str, Any]:
 
 def jit(abi: str, sframe: bool = False) -> tuple[Path, Path, Path]:
     """The paths of the program that loads object files, and of two for it; skips the test where it cannot be built."""
-    try:
+    with toolchain_needed():
         first, second = (_built(abi, f"jitted-{room}", ["jitted.c"], [f"-DROOM={room}", "-c"]) for room in (4, 40))
         loader = _built(abi, "jit", ["jit.c"], [*_SFRAME] if sframe else [])
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     return loader, first, second
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.gdb.driver import Debugger, call, find
+from tests.missing import absent
 from tests.runtime_code.programs import COPIES, EVERYWHERE, IN_GDB, LIBUNWIND, OWN, generated, program
 
 OF_OTHERS = (*COPIES, "alias_prologue", "alias_outlined")
@@ -17,7 +18,7 @@ CASES = [
 
 @pytest.mark.parametrize(("registry", "abi", "function"), CASES, ids=[f"{abi}-{name}" for _, abi, name in CASES])
 def test_caller(registry: str, abi: str, function: str) -> None:
-    debugger = find("pypi", abi) or pytest.skip("no GDB from PyPI")
+    debugger = find("pypi", abi) or absent("no GDB from PyPI")
     _check(debugger, registry, abi, function)
 
 
@@ -49,7 +50,7 @@ def _check(debugger: Debugger, registry: str, abi: str, function: str) -> None:
 @pytest.mark.parametrize("name", ["pypi", "system"])
 def test_registers_in_memory_behind_a_frame_by_sframe(name: str) -> None:
     """SFrame does not tell where the registers are that the directives of the frame behind it locate."""
-    debugger = find(name) or pytest.skip(f"no GDB ({name})")
+    debugger = find(name) or absent(f"no GDB ({name})")
     described = program("amd64", generated("amd64", LIBUNWIND, sframe=True), "nested")
     result = call(debugger, "tests.runtime_code.inside.stepping.steps", program=described, abi="amd64")
     within = [
@@ -69,5 +70,5 @@ def test_registers_in_memory_behind_a_frame_by_sframe(name: str) -> None:
 
 @pytest.mark.parametrize("function", ["spills", "frame_pointer", "two_exits", "alias"])
 def test_caller_in_gdb_13(function: str) -> None:
-    debugger = find("system") or pytest.skip("no GDB of the system's")
+    debugger = find("system") or absent("no GDB of the system's")
     _check(debugger, LIBUNWIND, "amd64", function)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.gdb.driver import CHECKOUT, Debugger, batch, call, find
 from tests.gdb.stacks import names_in
+from tests.missing import absent
 from tests.runtime_code.programs import LIBUNWIND, OWN, generated, jit, program
 
 ABIS = ("amd64", "aarch64", "s390x")
@@ -20,7 +21,7 @@ CALLER = ["sample_call", "call", "main"]
 
 def _debugger(abi: str, name: str = "pypi") -> Debugger:
     found = find(name, abi)
-    return found or pytest.skip(f"no GDB ({name}) for {abi}")
+    return found or absent(f"no GDB ({name}) for {abi}")
 
 
 def _stops(debugger: Debugger, described: dict[str, object], *more: str) -> list[list[str]]:

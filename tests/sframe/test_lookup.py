@@ -193,3 +193,19 @@ def test_item_22_what_the_producer_dropped_is_no_end_of_the_stack() -> None:
     section = opened(FunctionSpec(0x1000, 16, (cfa(8),)), FunctionSpec(0x1030, 16, (cfa(8),)))
     assert isinstance(section.lookup(0x1020), Miss)
     assert section.find(0x1020) is None
+
+
+@pytest.mark.parametrize("flags", [Flag.FDE_SORTED, Flag(0)])
+def test_item_29_of_two_functions_at_one_address_the_last_counts(flags: Flag) -> None:
+    """Nothing tells which is right; the answer depends neither on the flag nor on what was asked before."""
+    sizes = (16, 48, 32)
+    section = opened(
+        FunctionSpec(0x0F00, 16, (cfa(8),)),
+        *(FunctionSpec(0x1000, size, (cfa(16 * number),)) for number, size in enumerate(sizes, 1)),
+        FunctionSpec(0x1100, 16, (cfa(96),)),
+        flags=flags,
+    )
+    for _ in range(2):
+        assert [cfa_offset(section, pc) for pc in (0x0F0F, 0x1000, 0x101F, 0x1100)] == [8, 48, 48, 96]
+        # What only the others contain has no row: they contradict the last.
+        assert [cfa_offset(section, pc) for pc in (0x1020, 0x102F)] == [None, None]

@@ -11,9 +11,9 @@ from sframe_unwind.sframe.encode import RowSpec, describe, encode
 from sframe_unwind.sframe.encode_rule import row
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
+from tests.missing import toolchain_needed
 from tests.samples.build import build
 from tests.samples.catalogue import Build, all_builds
-from tools.binutils import ToolchainUnavailable
 
 SIGNED_SAMPLES = ("leaf", "recursion", "plt", "free_walk")
 """These with keys A and B as well; the others would only repeat it."""
@@ -28,10 +28,8 @@ BUILDS = [
 
 def files(wanted: Build) -> list[Path]:
     """A sample's program and its libraries."""
-    try:
+    with toolchain_needed():
         program = build(wanted.name, wanted.abi, wanted.version, wanted.variant, wanted.pie)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     return [program, *program.parent.glob("*.so")]
 
 
@@ -67,10 +65,8 @@ def rows_of_rules(section: Section) -> list[tuple[RowSpec, ...]]:
 @pytest.mark.parametrize(("abi", "version"), [("amd64", 1), ("amd64", 2), ("amd64", 3), ("aarch64", 2), ("s390x", 3)])
 def test_item_03_a_producers_tables_concatenated(abi: str, version: int) -> None:
     """Two programs' tables in one section, as a linker leaves them that does not know SFrame."""
-    try:
+    with toolchain_needed():
         sources = [build(name, abi, version) for name in ("plt", "offsets")]
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     apart = [describe(elf.load(file)[0]) for file in sources]
     tables = [table for spec in apart for table in spec.tables]
     # Far enough from each other that their functions do not overlap.
@@ -95,10 +91,8 @@ def test_item_03_a_producers_tables_concatenated(abi: str, version: int) -> None
 @pytest.mark.parametrize("name", ["plt", "plt_ibt"])
 def test_item_12_a_real_plt(name: str, version: int) -> None:
     """Every address of every function, mask functions too, against a search from the first to the last row."""
-    try:
+    with toolchain_needed():
         file = build(name, "amd64", version)
-    except ToolchainUnavailable as error:
-        pytest.skip(str(error))
     (section,) = elf.load(file)
     masks = 0
     for function in describe(section).tables[0].functions:

@@ -257,3 +257,11 @@ def test_item_19_check_outward_compares_stack_pointers_not_the_cfa() -> None:
     """On s390x the CFA lies 160 bytes beyond the caller's SP, and so beyond SP in a frame that makes no progress."""
     with pytest.raises(StepError, match="CFA 0x10a0 does not lie outward of SP 0x1000"):
         check_outward(0x1000, 0x10A0, 0x1000, innermost=False)
+
+
+def test_item_30_a_cfa_that_is_no_multiple_of_16_is_accepted() -> None:
+    """AAPCS64 wants a multiple of 16; hand-written code that keeps 8 can be unwound all the same."""
+    assert AARCH64.stack_alignment == 16
+    rule = UnwindRule(at_sp(AARCH64, 24), saved_at_cfa(-8), None)
+    caller = step(rule, AARCH64, SP_VALUE, FP_VALUE, memory({SP_VALUE + 16: 0x401234}))
+    assert caller == Caller(SP_VALUE + 24, 0x401234, SP_VALUE + 24, FP_VALUE)

@@ -147,7 +147,7 @@ def test_item_25_goes_on_behind_frames_without_sframe() -> None:
     elsewhere = 0x9000_0000
     asked: list[tuple[Registers, bool]] = []
 
-    def unwind(registers: Registers, interrupted: bool, read_register: object) -> UnwindResult | None:
+    def unwind(registers: Registers, interrupted: bool, _read_register: object) -> UnwindResult | None:
         asked.append((registers, interrupted))
         if registers.pc < elsewhere:
             return None
@@ -171,7 +171,7 @@ def test_item_25_goes_on_behind_frames_without_sframe() -> None:
 def test_a_rule_that_cannot_hold_is_left_to_the_other_unwinder() -> None:
     """The stack word is unreadable for SFrame; the other unwinder knows the caller."""
     caller = Caller(STACK + 64, START + 2, STACK + 64, 0)
-    other = FallbackUnwinder("other", lambda registers, interrupted, read: UnwindResult(caller, False, None))
+    other = FallbackUnwinder("other", lambda *_: UnwindResult(caller, False, None))
     frames, ended = walk(AMD64, [three_functions()], Registers(F, STACK, 0), Memory({}), other=other)
     assert [(frame.pc, frame.unwinder) for frame in frames] == [(F, "other"), (START + 2, "sframe")]
     assert ended.end is End.OUTERMOST
@@ -180,7 +180,7 @@ def test_a_rule_that_cannot_hold_is_left_to_the_other_unwinder() -> None:
 @pytest.mark.parametrize("sp", [STACK, STACK - 16])
 def test_the_other_unwinder_must_move_outward_too(sp: int) -> None:
     other = FallbackUnwinder(
-        "other", lambda registers, interrupted, read: UnwindResult(Caller(sp, 0x1234, sp, 0), False, None)
+        "other", lambda *_: UnwindResult(Caller(sp, 0x1234, sp, 0), False, None)
     )
     frames, ended = walk(AMD64, [], Registers(0x1234, STACK, 0), Memory({}), other=other)
     assert len(frames) == 1

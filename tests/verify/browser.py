@@ -8,7 +8,7 @@ import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 
-import pytest
+from tests.missing import absent
 
 TIMEOUT = 60
 """Seconds that the browser may take."""
@@ -75,7 +75,7 @@ def render(page: Path, *flags: str, script: str = "") -> Element:
     """
     chromium = shutil.which("chromium") or ""
     if not chromium:
-        pytest.skip("chromium is not installed: the page that verify writes stays untested")
+        absent("chromium is not installed: the page that verify writes stays untested")
     if script:
         body = f'document.body.append(make("pre", {{ id: "result" }}, String((() => {{ {script} }})())));'
         page = Path(shutil.copy(page, page.with_suffix(".scripted.html")))

@@ -49,7 +49,7 @@ _SUBTRACTIONS = frozenset((3, 4))
 """``ARM64G_CC_OP_SUB32`` and ``SUB64``."""
 
 
-def _sizes(code: bytes, at: int) -> Sequence[int]:
+def _sizes(_code: bytes, _at: int) -> Sequence[int]:
     return _SIZE
 
 

@@ -29,7 +29,7 @@ _SIZED_WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", 
 _PADDING = (b"\xcc", b"\x90", b"\x66\x90", b"\x66\x66\x90", b"\xf3\x90")
 
 
-def _sizes(code: bytes, at: int) -> Sequence[int]:
+def _sizes(_code: bytes, _at: int) -> Sequence[int]:
     return _SIZES
 
 
@@ -37,7 +37,7 @@ def _special(raw: bytes) -> Instruction | None:
     return trap(2) if raw[:2] == b"\x0f\x0b" else None  # ud2
 
 
-def _is_page_relative(raw: bytes) -> bool:
+def _is_page_relative(_raw: bytes) -> bool:
     return False
 
 

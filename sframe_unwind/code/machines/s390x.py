@@ -48,7 +48,7 @@ def _special(raw: bytes) -> Instruction | None:
     return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # what compilers' traps jump to
 
 
-def _is_page_relative(raw: bytes) -> bool:
+def _is_page_relative(_raw: bytes) -> bool:
     return False
 
 

@@ -44,7 +44,7 @@ class Registered(Module):
         self.kind = f"unwind info of {self.registered_name or hex(entry.start)}"
         super().__init__("run-time code", [(entry.start, entry.end)], lambda: None)
 
-    def run_time_name(self, pc: int) -> str:
+    def run_time_name(self, _pc: int) -> str:
         """Return the name."""
         return self.registered_name
 
@@ -60,7 +60,7 @@ class Registered(Module):
 class UnknownFormat(Registered):
     """A registration that cannot be understood."""
 
-    def look_up(self, pc: int, modules: Modules) -> LookupResult:
+    def look_up(self, _pc: int, _modules: Modules) -> LookupResult:
         """Fail."""
         raise FormatError(
             f"the entry at {self.entry.address:#x} has the unwind info format {self.entry.format},"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import gdb
 
 from tests.abis.inside.remote import served
 from tests.gdb.inside.program import execute
+from tests.waiting import runs, wait_until
 
 SECONDS = 10
 STILL_HERE = "echo still here\\n"
@@ -67,14 +67,4 @@ def _kill(process: subprocess.Popen[bytes] | None) -> None:
     server = int(Path(f"/proc/{child}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
     for pid in (server, child):
         os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + SECONDS
-    while _runs(child) and time.monotonic() < deadline:
-        time.sleep(0.01)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
+    wait_until(lambda: not runs(child), "the process is gone", SECONDS)

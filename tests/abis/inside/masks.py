@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import gdb
 
-from gdb_plugin.process import Process
-from gdb_plugin.symbols import Symbols
+from gdb_plugin import registers
 from sframe_unwind.arch import BY_NAME
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
@@ -81,5 +80,5 @@ def collect() -> dict[str, list[int]]:
 
 
 def _stripped(frame: Frame, signed: int) -> int:
-    process = Process(frame.architecture(), ABI, Symbols(), print)
-    return step(RULE, ABI, 0x1000, 0, lambda _: signed, pac_mask=process.pac_mask(frame)).pc
+    mask = registers.Registers(frame.architecture(), ABI).pac_mask(frame)
+    return step(RULE, ABI, 0x1000, 0, lambda _: signed, pac_mask=mask).pc

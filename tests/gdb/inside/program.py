@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import gdb
+
+from tests.waiting import wait_until
 
 SOCKET_SECONDS = 20
 
@@ -59,15 +60,15 @@ def _started(emulator: Sequence[str], executable: str, arguments: Sequence[str])
 
 def connect(socket: Path, kind: str = "remote") -> None:
     """Connect to the stub of an emulator; the socket is there a moment before anybody listens at it."""
-    deadline = time.monotonic() + SOCKET_SECONDS
-    while True:
+
+    def connected() -> bool:
         try:
             execute(f"target {kind} {socket}")
-            return
         except gdb.error:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
+            return False
+        return True
+
+    wait_until(connected, f"connected to {socket}", SOCKET_SECONDS)
 
 
 def resume() -> None:

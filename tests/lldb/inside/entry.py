@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 
-def __lldb_init_module(debugger, internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it
+def __lldb_init_module(debugger, _internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it
     job = json.loads(Path(os.environ["SFRAME_TEST_JOB"]).read_text(encoding="utf-8"))
     if job["checkout"] not in sys.path:
         sys.path.append(job["checkout"])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import lldb
+
+from tests.waiting import wait_until
 
 SECONDS = 20
 
@@ -106,11 +108,9 @@ def _free_port() -> int:
 def _wait_for(port: int) -> None:
     """Wait until somebody listens; to connect would take the one connection that an emulator accepts."""
     wanted = f":{port:04X} "
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-            with open(table, encoding="ascii") as lines:  # noqa: PTH123
-                if any(wanted in line and line.split()[3] == "0A" for line in lines):
-                    return
-        time.sleep(0.02)
-    raise CommandError(f"nobody listens at port {port}")
+
+    def listened_at() -> bool:
+        tables = (Path(f"/proc/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6"))
+        return any(wanted in line and line.split()[3] == "0A" for table in tables for line in table.splitlines())
+
+    wait_until(listened_at, f"somebody listens at port {port}", SECONDS)

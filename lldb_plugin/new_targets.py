@@ -7,7 +7,7 @@ from typing import Any
 
 import lldb
 
-from lldb_plugin.locking import acquire
+from lldb_plugin.lock import acquire
 from lldb_plugin.targets import fetch, plug_in
 
 _FOREVER = (1 << 32) - 1
@@ -34,7 +34,7 @@ class SFrameStopHook:
 def watch(debugger: lldb.SBDebugger) -> None:
     """Plug the provider into each target as soon as it has a program, before it has a process.
 
-    Then nothing is shown twice; see :mod:`lldb_plugin.events`.
+    Then nothing is shown twice; see :mod:`lldb_plugin.event_thread`.
     """
     listener = lldb.SBListener("sframe-unwind")
     kind, bit = lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded

@@ -52,7 +52,7 @@ def _await(listener: lldb.SBListener) -> None:
     broadcaster.BroadcastEventByType(1, False)
     until = time.monotonic() + _PATIENCE
     while listener.PeekAtNextEventForBroadcaster(broadcaster, event):
-        if SESSION.planning:
+        if SESSION.deciding:
             until = time.monotonic() + _PATIENCE
         elif time.monotonic() > until:
             listener.GetNextEventForBroadcaster(broadcaster, event)

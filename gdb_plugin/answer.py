@@ -1,0 +1,87 @@
+"""What GDB is told of a frame that is claimed: its identity and the registers of its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import gdb
+
+from gdb_plugin.registers import Registers
+from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.arch import Arch
+from sframe_unwind.unwind.step import Caller
+
+_TELLS_PC = hasattr(gdb.PendingFrame, "pc")
+
+
+class FrameId:
+    """What GDB identifies a frame by: its CFA and its function's entry."""
+
+    __slots__ = ("pc", "sp")
+
+    def __init__(self, sp: gdb.Value, pc: gdb.Value) -> None:
+        self.sp = sp
+        self.pc = pc
+
+
+def caller_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, entry: int) -> gdb.UnwindInfo:
+    """Return the answer for a frame with a caller, whose registers other than pc, SP and FP are not known.
+
+    :param entry: address of the frame's function.
+    """
+    cfa = gdb.Value(caller.cfa)
+    pc = gdb.Value(caller.pc)
+    info = frame.create_unwind_info(FrameId(cfa, gdb.Value(entry)))
+    save = info.add_saved_register
+    for register in registers.caller_pc:
+        save(register, pc)
+    save(registers.sp, cfa if caller.sp == caller.cfa else gdb.Value(caller.sp))
+    save(registers.fp, gdb.Value(caller.fp))
+    if registers.ra is not None:
+        # After the return the register still holds the address; DWARF's CFI says the same.
+        save(registers.ra, pc)
+    return info
+
+
+def save_others(
+    info: gdb.UnwindInfo,
+    frame: gdb.PendingFrame,
+    registers: Registers,
+    arch: Arch,
+    values: Mapping[int, int | None],
+) -> None:
+    """Add the caller's callee-saved registers: those with a value, and the unchanged ones as they are in the frame.
+
+    :param values: DWARF number and value of each register that is not unchanged; ``None``: it is not known.
+    """
+    for number in dict.fromkeys((*arch.preserved, *values)):
+        register = registers.by_number.get(number)
+        if register is None:
+            continue
+        try:
+            value = frame.read_register(register)
+            if number in values:
+                known = values[number]
+                if known is None:
+                    continue
+                value = gdb.Value(known.to_bytes(WORD_SIZE, "big" if arch.byteorder == "big" else "little"), value.type)
+            elif value.is_optimized_out:
+                continue  # a frame further in does not tell
+            info.add_saved_register(register, value)
+        except (gdb.error, ValueError):
+            pass  # not known in this frame, or of another size
+
+
+def outermost_info(frame: gdb.PendingFrame, registers: Registers, sp: int, entry: int) -> gdb.UnwindInfo:
+    """Return the answer for a frame without a caller, for which an unwinder in Python has no words.
+
+    GDB's DWARF unwinder has, so the frame is better left to it where there is CFI.  Else no caller's pc is given, and
+    GDB 18 says "frame did not save the PC"; GDB 13 would end the command with an error, so it is given a pc of 0 and
+    shows one frame for that.
+    """
+    info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(entry)))
+    if not _TELLS_PC:
+        for register in registers.caller_pc:
+            info.add_saved_register(register, gdb.Value(0))
+        info.add_saved_register(registers.sp, gdb.Value(sp))
+    return info

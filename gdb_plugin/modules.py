@@ -1,0 +1,106 @@
+"""The modules of the current program space, from ``info files``, or from the memory of the process.
+
+GDB's Python interface has no load addresses.  ``info files`` has: it lists the sections of the executable, the shared
+libraries and the vDSO where they are in memory, for a process, a core file and a remote target alike.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import gdb
+
+from gdb_plugin.memory import read
+from gdb_plugin.reentrancy import output_of
+from sframe_unwind.address import page_start
+from sframe_unwind.arch import Arch
+from sframe_unwind.debugger.modules import SectionRange, loaded_module
+from sframe_unwind.image.eh_frame import eh_frame_in
+from sframe_unwind.image.link_map import EXECUTABLE, Loaded, loaded_image_at, loaded_images
+from sframe_unwind.memory import STRUCT_MARKS, ChunkCache
+from sframe_unwind.unwind.modules import Module
+
+_LINE = re.compile(r"^\t0x([0-9a-f]+) - 0x([0-9a-f]+) is (\S+)(?: in (.*))?$", re.MULTILINE)
+_EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
+_OF_CORE = re.compile(r"load\d+[a-z]?$")
+"""Names of the pieces of memory that a core file has: they are no module's."""
+_CODE = re.compile(r"\.text|\.plt|\.iplt|\.init$|\.fini$")
+_AUXV = re.compile(r"^(\d+)\s.*\s(0x[0-9a-f]+|\d+)$", re.MULTILINE)
+
+
+def list_modules(arch: Arch, may_execute: bool) -> list[Module]:
+    """Return the modules of the current program space.
+
+    :param may_execute: whether a GDB command can be run; else the memory of the process tells, if it can.
+    """
+    if not may_execute:
+        return discover_modules(arch, may_execute)
+    text = output_of("info files")
+    files = _EXECUTABLE.findall(text)  # a core file comes before its executable
+    return [_module(name, sections, arch) for name, sections in _groups(text, files[-1] if files else "")]
+
+
+def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
+    """Return the shared library at an address without listing all, ``None`` where it cannot be found like that."""
+    if gdb.solib_name(address) is None:
+        return None
+    found = loaded_image_at(read, _auxiliary_vector(arch, may_execute), arch.byteorder, address)
+    return None if found is None else _of_image(arch, found)
+
+
+def discover_modules(arch: Arch, may_execute: bool) -> list[Module]:
+    """Return the modules that the process has in memory, whether or not GDB has their files."""
+    vector = _auxiliary_vector(arch, may_execute)
+    return [_of_image(arch, image) for image in loaded_images(ChunkCache(read).read, vector, arch.byteorder)]
+
+
+def _of_image(arch: Arch, loaded: Loaded) -> Module:
+    name, image = loaded.name, loaded.image
+    if name == EXECUTABLE:
+        name = gdb.current_progspace().filename or EXECUTABLE
+    load, load_cfi = partial(image.sframe_section, read), partial(eh_frame_in, image, read, arch)
+    return Module(name, image.code_ranges(), load, load_cfi)
+
+
+def _auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:
+    """Return the auxiliary vector of the current inferior, empty where it cannot be had."""
+    inferior = gdb.selected_inferior()
+    if inferior.connection is not None and inferior.connection.type == "native":
+        try:
+            content = Path(f"/proc/{inferior.pid}/auxv").read_bytes()
+        except OSError:
+            return {}
+        pair = struct.Struct(STRUCT_MARKS[arch.byteorder] + "QQ")
+        return dict(pair.iter_unpack(content[: len(content) // pair.size * pair.size]))
+    try:
+        text = output_of("info auxv") if may_execute else ""
+    except gdb.error:
+        return {}
+    return {int(key): int(value, 0) for key, value in _AUXV.findall(text)}
+
+
+def _module(name: str, sections: dict[str, SectionRange], arch: Arch) -> Module:
+    start, end = min(place.start for place in sections.values()), max(place.end for place in sections.values())
+    code_size = sum(place.end - place.start for section, place in sections.items() if _CODE.match(section))
+    return loaded_module(name, [(start, end)], sections, page_start(start), read, arch, code_size)
+
+
+def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, SectionRange]]]:
+    current = ""
+    sections: dict[str, SectionRange] = {}
+    for start, end, section, name in dict.fromkeys(_LINE.findall(text)):  # a remote target lists the executable twice
+        if not name and _OF_CORE.match(section):
+            continue
+        # The same section again means that the file is loaded a second time (dlmopen).
+        again = section in sections and section.startswith((".sframe", ".text", ".dynamic"))
+        if sections and (name != current or again):
+            yield current or executable, sections
+            sections = {}
+        current = name
+        sections[section] = SectionRange(int(start, 16), int(end, 16))
+    if sections:
+        yield current or executable, sections

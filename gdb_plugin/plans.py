@@ -1,0 +1,88 @@
+"""What to do with a frame, decided once for each pc: leave it to GDB, or claim it with SFrame's rule."""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple
+
+from gdb_plugin.functions import entry_of
+from sframe_unwind.address import lookup_address
+from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.unwind.modules import Found, Module, Modules
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
+
+
+class Claim(NamedTuple):
+    """A frame is claimed: what SFrame says of it."""
+
+    found: Found
+    entry: int
+    """Where the function begins.  GDB knows frames by it."""
+    others: tuple[tuple[int, RegisterRule], ...] | None
+    """Where the caller's other registers are; see :attr:`sframe_unwind.unwind_rule.UnwindRule.others`."""
+    has_cfi: bool
+    """GDB's own unwinder can unwind the frame too."""
+
+
+class Plan(NamedTuple):
+    """What to do with the frames of one pc."""
+
+    interrupted: Claim | None
+    """Where pc is the next instruction; ``None``: leave the frame to GDB."""
+    calling: Claim | None
+    """Where pc is a return address, likewise."""
+    asks: bool
+    """Which of both it is matters."""
+    leaf: UnwindRule | None
+    """The rule of a frame that is left to GDB, where the return address is still in its register."""
+
+
+LEFT = Plan(None, None, False, None)
+"""Leave all frames to GDB."""
+
+
+def make_plan(
+    modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, pc: int, strips: bool
+) -> Plan:
+    """Return what to do with the frames of a pc.
+
+    :param gdb_has: whether GDB has a module's file, and with it the CFI.
+    :param strips: GDB can strip signed return addresses.
+    """
+    interrupted = _claim(modules, gdb_has, settings, lookup_address(pc, True), strips)
+    calling = _claim(modules, gdb_has, settings, lookup_address(pc, False), strips)
+    if interrupted is None and calling is None:
+        leaf = _leaf(modules, pc)
+        return LEFT if leaf is None else Plan(None, None, False, leaf)
+    if interrupted is not None and calling is not None:
+        same = interrupted.found.rule == calling.found.rule and interrupted.entry == calling.entry
+        if same and not interrupted.found.needs_registers:
+            return Plan(calling, calling, False, None)
+    return Plan(interrupted, calling, True, None)
+
+
+def _claim(
+    modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, address: int, strips: bool
+) -> Claim | None:
+    found = modules.answers[address]
+    if not isinstance(found, Found):
+        return None
+    rule = found.rule
+    has_cfi = modules.has_cfi(address) and gdb_has(found.module, settings)
+    if has_cfi and settings.mode == FALLBACK:
+        return None
+    others = rule.others
+    if not settings.strict:
+        if has_cfi and modules.cfi_agrees(address, rule) and (strips or not rule.ra_signed):
+            return None
+        cfi = modules.cfi_rule(address)
+        if others is None and cfi is not None and cfi.cfa == rule.cfa:
+            others = cfi.others
+    return Claim(found, entry_of(address) or found.match.function.start, others, has_cfi)
+
+
+def _leaf(modules: Modules, pc: int) -> UnwindRule | None:
+    if modules.arch.ra is None:
+        return None
+    found = modules.answers[pc]
+    rule = found.rule if isinstance(found, Found) else modules.cfi_rule(pc)
+    return rule if rule is not None and rule.cfa is not None and rule.ra is None else None

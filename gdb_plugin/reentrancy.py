@@ -1,0 +1,43 @@
+"""Running GDB's own commands where the plugin has no other way to what they tell."""
+
+from __future__ import annotations
+
+import re
+
+import gdb
+
+_RECORD = re.compile(r'^~"((?:[^"\\]|\\.)*)"$', re.MULTILINE)
+"""A record of the console stream of GDB/MI."""
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
+_CONTROL = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"f": b"\f", b"b": b"\b", b"a": b"\a", b"e": b"\33"}
+
+
+def may_execute() -> bool:
+    """Return whether a GDB command can be run from within the unwinder.
+
+    After a command that Python executes, GDB runs the commands of the breakpoint that it stopped at, if they are
+    still to be run.  Between the stop and those commands, then, no command must be executed: theirs would run in
+    the middle of the backtrace.
+    """
+    thread = gdb.selected_thread()
+    return thread is None or thread.is_running() or not any(point.commands for point in gdb.breakpoints())
+
+
+def output_of(command: str) -> str:
+    """Return what a GDB command prints.
+
+    :raises gdb.error: it fails.
+    """
+    text = gdb.execute(command, to_string=True)
+    if not text.startswith('~"'):
+        return str(text)
+    # Where GDB/MI is spoken, GDB 18 returns the records that it would have sent; GDB 13 returns the text.
+    return "".join(_unescaped(record) for record in _RECORD.findall(text))
+
+
+def _unescaped(record: str) -> str:
+    def character(escape: re.Match[bytes]) -> bytes:
+        code = escape[1]
+        return bytes([int(code, 8)]) if len(code) == 3 else _CONTROL.get(code, code)
+
+    return _ESCAPE.sub(character, record.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")

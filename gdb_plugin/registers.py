@@ -1,0 +1,82 @@
+"""Registers in the words of one of GDB's architectures, and which of SFrame's that is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gdb
+
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.arch import BY_NAME, Arch
+from sframe_unwind.errors import StepError
+from sframe_unwind.memory import ReadRegister
+
+_ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
+_UNLIKE = ("ilp32", "x64-32")
+"""Variants with 32-bit addresses, which SFrame does not have."""
+
+
+def arch_of(architecture: gdb.Architecture) -> Arch | None:
+    """Return the SFrame architecture of one of GDB's, ``None`` where SFrame has none for it."""
+    name = architecture.name()
+    if any(mark in name for mark in _UNLIKE):
+        return None
+    for prefix, arch in _ARCHITECTURES.items():
+        if name.startswith(prefix):
+            return BY_NAME[arch + "_be" if arch == "aarch64" and _big_endian(architecture) else arch]
+    return None
+
+
+def _big_endian(architecture: gdb.Architecture) -> bool:
+    return int(gdb.Value(b"\1" + bytes(7), architecture.integer_type(64, False))) != 1
+
+
+class Registers:
+    """The registers that unwinding needs.
+
+    :param architecture: of a frame.
+    :param arch: that architecture in the core's terms.
+    """
+
+    def __init__(self, architecture: gdb.Architecture, arch: Arch) -> None:
+        # Asking by descriptor spares GDB the search for the name at every read.
+        registers = architecture.registers()
+        self.by_number = {number: registers.find(name) for number, name in arch.register_names.items()}
+        self.pc, self.sp, self.fp = (self.by_number[number] for number in (arch.pc, arch.sp, arch.fp))
+        # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.  Where
+        # there is none, `find` gives an alias of self.pc, and saving that would cost more than all the others.
+        pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
+        self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
+        self.ra = self.by_number[arch.ra] if arch.ra is not None else None
+        self._arch = arch
+        self._pac_mask = registers.find("pauth_cmask") if arch.pac_mask else None
+
+    def reader(self, frame: Any) -> ReadRegister:
+        """Return the function that reads a register of a (pending) frame by its DWARF number."""
+
+        def read_register(number: int) -> int:
+            descriptor = self.by_number.get(number)
+            try:
+                if descriptor is not None:
+                    return _to_int(frame.read_register(descriptor))
+            except gdb.error as error:
+                raise StepError(f"{self._arch.register_name(number)} is not known here: {error}") from error
+            raise StepError(f"the target has no {self._arch.register_name(number)}")
+
+        return read_register
+
+    def pac_mask(self, frame: Any) -> int | None:
+        """Return the bits of a signed return address that are no address, ``None`` where the target does not say."""
+        if self._pac_mask is None:
+            return None
+        try:
+            return int(frame.read_register(self._pac_mask)) or None
+        except gdb.error:
+            return None
+
+
+def _to_int(value: gdb.Value) -> int:
+    """Return the bits of a register: a floating-point register can have been used to save an address (s390x)."""
+    if value.type.code == gdb.TYPE_CODE_FLT:
+        return int(value.format_string(format="x"), 16)
+    return int(value) & ADDRESS_MASK

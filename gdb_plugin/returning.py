@@ -1,0 +1,65 @@
+"""Keeping ``return`` from a function from destroying registers that nobody knows.
+
+``return`` writes the caller's registers back.  GDB leaves out those that it does not know, so that they keep the values
+of the function that is left: fatal where the caller still needs them.  Frames of GDB's own unwinders know all that the
+psABI makes a function preserve; a frame that SFrame alone describes does not.
+"""
+
+from __future__ import annotations
+
+import gdb
+
+from gdb_plugin.session import Session
+
+_NAME = "maintenance check-sframe-return"
+_SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
+
+
+class CheckReturn(gdb.Command):
+    """Fail if 'return' would destroy registers of the caller of the selected frame.
+
+    Run by GDB before each 'return'.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        super().__init__(_NAME, gdb.COMMAND_MAINTENANCE)
+        try:
+            gdb.execute("show user hook-return", to_string=True)
+        except gdb.error:  # the user has none
+            gdb.execute(f"define hook-return\n{_NAME}\nend", to_string=True)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """Run the command."""
+        unknown = self._unknown()
+        if unknown:
+            raise gdb.GdbError(
+                f"sframe: the caller's {', '.join(unknown)} cannot be restored, which SFrame does not describe;"
+                " 'set sframe mode off' leaves the frame to GDB"
+            )
+
+    def _unknown(self) -> list[str]:
+        """Return the names of the registers that the caller of the selected frame may need and GDB does not know."""
+        try:
+            frame = gdb.selected_frame()
+            process = self._session.current(frame)
+            caller = frame.older()
+            while caller is not None and caller.type() in _SHARED:
+                caller = caller.older()
+            if process is None or caller is None or frame.type() == gdb.INLINE_FRAME:
+                return []
+        except gdb.error:
+            return []  # which 'return' will say itself
+        registers = process.registers(caller).by_number
+        return [
+            process.arch.register_name(number)
+            for number in process.arch.preserved
+            if registers[number] is not None and _is_unknown(caller, registers[number])
+        ]
+
+
+def _is_unknown(frame: gdb.Frame, register: gdb.RegisterDescriptor) -> bool:
+    try:
+        return bool(frame.read_register(register).is_optimized_out)
+    except gdb.error:
+        return True

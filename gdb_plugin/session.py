@@ -1,0 +1,144 @@
+"""Which :class:`gdb_plugin.process.Process` is current, and when it no longer holds."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Callable, NamedTuple
+
+import gdb
+
+from gdb_plugin.frame_names import FrameNames
+from gdb_plugin.process import Process
+from gdb_plugin.reentrancy import may_execute
+from gdb_plugin.registers import arch_of
+from gdb_plugin.symbols import Symbols
+
+_RAN = ("cont", "exited", "inferior_call", "memory_changed")
+"""The inferior ran, or somebody wrote to it: once for each command, not for each stop that GDB makes within it."""
+_FILES_CHANGED = ("new_objfile", "clear_objfiles", "free_objfile", "executable_changed", "corefile_changed")
+"""GDB tells these at once, within a command too; ``free_objfile`` since GDB 14."""
+_FILES_MAY_HAVE_CHANGED = ("stop", "before_prompt")
+
+
+class _Known(NamedTuple):
+    """A process, and what it holds for."""
+
+    pid: int
+    runs: int
+    changes: int
+    objfiles: list[gdb.Objfile]
+    """The objects themselves, so that none can be mistaken for a later one."""
+    process: Process | None
+    """``None``: SFrame has no ABI for it."""
+
+
+class Session:
+    """Keeps one process per inferior for as long as its modules do not change.
+
+    Nothing in a process depends on where the program is: what a frame needs of registers and memory is read when GDB
+    asks for the frame.
+
+    :param report: shows one line to the user.
+    :param frame_names: is told which process is current.
+    """
+
+    def __init__(self, report: Callable[[str], None], frame_names: FrameNames) -> None:
+        self._report = report
+        self._frame_names = frame_names
+        self._symbols = Symbols()
+        self._known: dict[int, _Known] = {}
+        self._runs = 0
+        self._changes = 0
+        self._asked: tuple[int, int] | None = None
+        self._settled = True
+        self._behind = False
+        for names, handler in (
+            (_RAN, self._ran),
+            (_FILES_CHANGED, self.forget),
+            (_FILES_MAY_HAVE_CHANGED, self.forget),
+            (("stop",), self._stopped),
+            (("stop",), partial(self._look_up, True)),
+            (("before_prompt",), partial(self._look_up, False)),
+            (("before_prompt",), self._settle),
+        ):
+            for name in names:
+                registry = getattr(gdb.events, name, None)
+                if registry is not None:
+                    registry.connect(handler)
+
+    def forget(self, event: object = None) -> None:
+        """Look at the next use whether the modules are those that are known."""
+        self._changes += 1
+
+    def _ran(self, event: object = None) -> None:
+        self._runs += 1
+        self._settled = False
+
+    def _stopped(self, event: Any) -> None:
+        if not any(point.commands for point in getattr(event, "breakpoints", ())):
+            self._settle()
+
+    def _look_up(self, at_stop: bool, event: object = None) -> None:
+        """Begin anew where the symbols of run-time code are found only now."""
+        if self._symbols.look_up(at_stop):
+            self._known.pop(gdb.selected_inferior().num, None)
+            gdb.invalidate_cached_frames()
+
+    def _settle(self, event: object = None) -> None:
+        """Go on where a GDB command could not be run: there are no breakpoint commands left to be run."""
+        self._settled = True
+        if self._behind:
+            self._behind = False
+            gdb.invalidate_cached_frames()
+
+    def current(self, frame: Any, in_command: bool = False) -> Process | None:
+        """Return the selected inferior's process, ``None`` where SFrame has no ABI for it.
+
+        :param frame: some frame of it, pending or not.
+        :param in_command: it is for a command of ours and not for the unwinder, so that GDB commands can be run: those
+            of a breakpoint have been run before, or are being run and are not begun anew.
+        """
+        inferior = gdb.selected_inferior()
+        number, pid = self._asked = inferior.num, inferior.pid
+        known = self._known.get(number)
+        if known is None or known.changes != self._changes or known.runs != self._runs or known.pid != pid:
+            known = self._renew(frame, known)
+        process = known.process
+        if process is not None and in_command:
+            settled, self._settled = self._settled, True
+            process.complete()
+            self._look_up(False)
+            self._settled = settled
+        return process
+
+    def _renew(self, frame: Any, known: _Known | None) -> _Known:
+        number, pid = self._asked or (0, 0)
+        objfiles = gdb.objfiles()
+        process = known.process if known is not None and known.pid == pid else None
+        if known is None or process is None or not all(objfile.is_valid() for objfile in known.objfiles):
+            process = self._new_process(frame.architecture())
+            self._frame_names.follow(process)
+        elif known.objfiles != objfiles:
+            before = set(map(id, known.objfiles))
+            process.files_added([objfile for objfile in objfiles if id(objfile) not in before])
+        elif known.runs != self._runs:
+            process.look_again()
+        known = self._known[number] = _Known(pid, self._runs, self._changes, objfiles, process)
+        return known
+
+    def _new_process(self, architecture: gdb.Architecture) -> Process | None:
+        arch = arch_of(architecture)
+        if arch is None:
+            return None
+        return Process(architecture, arch, self._symbols, self._report, self._may_execute, self._frame_names.follow)
+
+    def _may_execute(self) -> bool:
+        """Return whether a GDB command can be run; where not, frames are asked for again as soon as it can."""
+        may = self._settled or may_execute()
+        self._behind |= not may
+        return may
+
+    def is_gone(self) -> bool:
+        """Return whether the inferior that was current is no more: the connection broke when it was read."""
+        inferior = gdb.selected_inferior()
+        return (inferior.num, inferior.pid) != self._asked

@@ -1,0 +1,83 @@
+"""Decides, per frame, whether LLDB shows its own frame or SFrame's."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Union
+
+from lldb_plugin.fallback import fallback
+from lldb_plugin.native import NAME, NativeStack
+from lldb_plugin.process import Process
+from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.memory import WordReader
+from sframe_unwind.unwind.walk import End, Frame, Walk
+
+Shown = Union[int, Frame]
+"""LLDB's own frame, by its index; or a frame of the walk."""
+
+SFRAME = "sframe"
+"""What the walk calls frames whose caller SFrame gave."""
+
+
+class FramePlan(NamedTuple):
+    """The frames that LLDB is to show, by index."""
+
+    shown: tuple[Shown, ...]
+    walked: tuple[Frame | None, ...]
+    """For each index the frame of the walk behind it; ``None`` where only LLDB has one."""
+
+    def is_native(self, count: int) -> bool:
+        """Return whether these are just the frames that LLDB has, which are so many."""
+        return self.shown == tuple(range(count))
+
+
+def walk(process: Process, native: NativeStack, mode: str) -> Walk:
+    """Return the walk over a thread's stack, LLDB's frames where SFrame has none."""
+    read_word = WordReader(process.read, process.arch.byteorder)
+    return Walk(
+        process.arch,
+        process.modules,
+        native.innermost,
+        read_word,
+        native.read_register,
+        fallback(process, native, read_word),
+        process.pac_mask,
+        leave=process.modules.has_cfi if mode == FALLBACK else None,
+    )
+
+
+def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan:
+    """Return LLDB's own frame wherever SFrame agrees with it on pc, SP and CFA, or has nothing to say.
+
+    With ``settings.strict``: SFrame's frame wherever SFrame covers the pc, even where LLDB's is the same.
+    """
+    shown: list[Shown] = []
+    walked: list[Frame | None] = []
+    last: int | None = None
+    steps = walk(process, native, settings.mode)
+    for frame in steps:
+        last = _same(native, frame)
+        if last is None or (settings.strict and frame.level and frame.unwinder == SFRAME):
+            shown.append(frame)
+            walked.append(frame)
+        else:
+            shown += native.frames[last].indexes
+            walked += [frame] * len(native.frames[last].indexes)
+    if last is not None and steps.end not in (End.OUTERMOST, End.PC_ZERO):
+        for behind in native.frames[last + 1 :]:  # the walk ended where LLDB goes on
+            shown += behind.indexes
+            walked += [None] * len(behind.indexes)
+    return FramePlan(tuple(shown), tuple(walked))
+
+
+def _same(native: NativeStack, frame: Frame) -> int | None:
+    """Return the number of the frame among LLDB's, ``None`` where LLDB has no such frame.
+
+    The innermost frame is LLDB's own always: its registers are the thread's, whoever unwinds it.  LLDB tells by it
+    where a step has to end, and a frame of a plugin is never the one that LLDB waits for.
+    """
+    if frame.level == 0:
+        return 0
+    number = native.by_registers.get((frame.pc, frame.sp))
+    if number is None or (frame.unwinder != NAME and frame.cfa not in (None, native.frames[number].cfa)):
+        return None
+    return number

@@ -1,0 +1,158 @@
+"""Frames of SFrame's own, for where LLDB's are others: what LLDB asks of them is computed before it asks.
+
+What such a frame may have depends on LLDB's version.  LLDB 24 takes registers from a script and finds variables with
+them as in its own frames.  LLDB 22 and 23 crash over registers from a script: they keep a reference to a description of
+the registers that they have freed.  There a frame has no registers; its variables are values made here
+(:mod:`lldb_plugin.variables`).  Such values are given in every version: LLDB ends with a failure where a frame of a
+script has no list of variables.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Any
+
+import lldb
+from lldb.plugins.scripted_process import ScriptedFrame
+
+from lldb_plugin.lock import acquire
+from lldb_plugin.variables import as_list, variables
+from sframe_unwind.address import ADDRESS_MASK, lookup_address
+from sframe_unwind.arch import Arch
+from sframe_unwind.unwind.walk import Frame
+
+TAKES_REGISTERS = hasattr(ScriptedFrame, "get_cfa")
+"""Whether this LLDB takes registers from a script; the version that does is the first to ask for the CFA."""
+
+
+_PATIENCE = 1.0
+"""Seconds to wait for LLDB's lock on the target."""
+
+
+class SFrameFrame(ScriptedFrame):
+    """A frame by SFrame: pc, SP and FP, and what LLDB derives from them."""
+
+    def __init__(self, maker: FrameMaker, index: int, frame: Frame) -> None:
+        # Not the base class's constructor: it waits for locks.
+        self.id = index
+        self.name = None
+        self.register_info = maker.layout.info if maker.layout else {"sets": [], "registers": []}
+        self._maker = maker
+        self._frame = frame
+        self._context = maker.context(frame)
+        self._registers = maker.layout.pack(frame) if maker.layout else None
+        self._variables: list[lldb.SBValue] | None = None
+
+    def get_id(self) -> int:
+        """Return the frame's index."""
+        return self.id
+
+    def get_pc(self) -> int:
+        """Return the address at which the frame goes on."""
+        return self._frame.pc
+
+    def get_cfa(self) -> int:
+        """Return the canonical frame address, by which LLDB 24 tells frames apart."""
+        return self._frame.cfa if self._frame.cfa is not None else self._frame.sp
+
+    def get_symbol_context(self) -> lldb.SBSymbolContext:
+        """Return function and line of the call that the frame waits for.
+
+        LLDB would look them up at the pc, which is behind the call and can be another line's or function's.
+        """
+        return self._context
+
+    def is_artificial(self) -> bool:
+        """Return whether the frame stands for nothing on the stack."""
+        return False
+
+    def get_register_context(self) -> bytes | None:
+        """Return the values of the registers as :attr:`register_info` lays them out."""
+        return self._registers
+
+    def get_variables(self, filters: lldb.SBVariablesOptions | None = None) -> lldb.SBValueList:
+        """Return arguments and locals."""
+        return as_list(self._maker.target, self._values(), self._address)
+
+    def get_value_for_variable_expression(self, expression: str, options: int, error: lldb.SBError) -> Any:
+        """Return the value of a variable, or of a part of one as in ``a.b[2]``; ``None`` where there is none."""
+        name = re.match(r"[*&]*(\w+)", expression)
+        value = next((value for value in self._values() if name and value.GetName() == name[1]), None)
+        if value is None or name is None:
+            return None
+        if name[0] != name[1]:
+            value = value.Dereference() if name[0][0] == "*" else value.AddressOf()
+        rest = expression[name.end() :]
+        return value.GetValueForExpressionPath(rest) if rest else value
+
+    @property
+    def _address(self) -> int:
+        return lookup_address(self._frame.pc, self._frame.interrupted)
+
+    def _values(self) -> list[lldb.SBValue]:
+        """Return the variables; they are asked for by commands, when LLDB holds none of the locks on its frames."""
+        if self._variables is None:
+            mutex = self._maker.target.GetAPIMutex()
+            if not acquire(mutex, _PATIENCE):
+                return []
+            try:
+                self._variables = variables(self._maker.target, self._maker.arch, self._frame, self._address)
+            finally:
+                mutex.unlock()
+        return self._variables
+
+
+class FrameMaker:
+    """Makes the frames of one stack."""
+
+    def __init__(self, target: lldb.SBTarget, arch: Arch) -> None:
+        self.target = target
+        self.arch = arch
+        self.layout = RegisterLayout(arch) if TAKES_REGISTERS else None
+        self._contexts: dict[int, lldb.SBSymbolContext] = {}
+
+    def make(self, index: int, frame: Frame) -> SFrameFrame:
+        """Return what LLDB is to show at an index."""
+        return SFrameFrame(self, index, frame)
+
+    def context(self, frame: Frame) -> lldb.SBSymbolContext:
+        """Return function and line of a frame."""
+        address = lookup_address(frame.pc, frame.interrupted)
+        if address not in self._contexts:
+            self._contexts[address] = self.target.ResolveSymbolContextForAddress(
+                lldb.SBAddress(address, self.target), lldb.eSymbolContextEverything
+            )
+        return self._contexts[address]
+
+
+class RegisterLayout:
+    """Which registers a frame has, and how LLDB gets them: pc, SP and FP, which SFrame gives."""
+
+    def __init__(self, arch: Arch) -> None:
+        self._pack = struct.Struct("<3Q" if arch.byteorder == "little" else ">3Q").pack
+        generic = (("pc", arch.pc), ("sp", arch.sp), ("fp", arch.fp))
+        registers = [
+            _register(arch.register_name(number), name, number, 8 * place)
+            for place, (name, number) in enumerate(generic)
+        ]
+        self.info: dict[str, Any] = {"sets": ["General Purpose Registers"], "registers": registers}
+
+    def pack(self, frame: Frame) -> bytes:
+        """Return a frame's registers."""
+        return self._pack(frame.pc, frame.sp, frame.fp & ADDRESS_MASK)
+
+
+def _register(name: str, generic: str, number: int, offset: int) -> dict[str, Any]:
+    return {
+        "name": name,
+        "generic": generic,
+        "alt-name": generic,
+        "bitsize": 64,
+        "offset": offset,
+        "encoding": "uint",
+        "format": "hex",
+        "set": 0,
+        "gcc": number,
+        "dwarf": number,
+    }

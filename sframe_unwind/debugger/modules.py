@@ -1,0 +1,68 @@
+"""A module that a debugger lists: its unwind data, opened when it is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.section import CfiSection, SectionData
+from sframe_unwind.errors import FormatError, MemoryReadError
+from sframe_unwind.image.elf_image import read_image
+from sframe_unwind.memory import ReadMemory, lazy_memory
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind.modules import Module
+
+SFRAME, EH_FRAME, EH_FRAME_HDR = ".sframe", ".eh_frame", ".eh_frame_hdr"
+"""The sections that are asked for."""
+
+
+class SectionRange(NamedTuple):
+    """Where a section is in memory."""
+
+    start: int
+    """Address of its first byte."""
+    end: int
+    """Address behind its last byte."""
+
+
+def loaded_module(
+    name: str,
+    ranges: Sequence[tuple[int, int]],
+    sections: Mapping[str, SectionRange],
+    header: int,
+    read: ReadMemory,
+    arch: Arch,
+    code_size: int | None = None,
+) -> Module:
+    """Return a module, none of whose data is read yet.
+
+    :param name: its path.
+    :param ranges: start and end addresses of its code, and of whatever else may lie between.
+    :param sections: those that the debugger knows, by their names.
+    :param header: address of its ELF header.
+    :param read: reads the memory of the process.
+    :param code_size: size of its code in bytes, where that is not the size of the ranges.
+    """
+
+    def data(section: str) -> SectionData:
+        start, end = sections[section]
+        return SectionData(start, lazy_memory(read, start, end - start))
+
+    def load() -> Section | None:
+        if SFRAME in sections:
+            address, contents = data(SFRAME)
+            return Section(contents, address) if len(contents) else None
+        # The section headers may have been stripped; the program headers are in memory then.
+        try:
+            image = read_image(read, header)
+        except (FormatError, MemoryReadError):
+            return None
+        return image.sframe_section(read)
+
+    def load_cfi() -> CfiSection | None:
+        if EH_FRAME not in sections:
+            return None
+        return CfiSection(data(EH_FRAME), data(EH_FRAME_HDR) if EH_FRAME_HDR in sections else None, arch)
+
+    return Module(name, ranges, load, load_cfi, code_size)

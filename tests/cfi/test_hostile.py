@@ -1,0 +1,60 @@
+"""Call frame information made to cost time or memory: the work is bounded by its size, and by limits that are named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.elf.cfi import FileCfi
+from sframe_unwind.elf.file import arch_of, opened
+from sframe_unwind.errors import FileError
+from sframe_unwind.verify import verify
+from tests.cfi.hostile import INPUTS
+from tests.elf.objects import tools_for
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+MEMORY = 100 << 20
+"""Bytes that decoding one input may take beyond what the process had before."""
+SECONDS = 10.0
+"""Of processor time; a quiet machine takes a tenth of it at most."""
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_input_is_bounded(name: str) -> None:
+    """In a process of its own, whose memory is limited."""
+    command = [sys.executable, "-m", "tests.cfi.hostile", name, str(MEMORY)]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=120, check=True)
+    said, seconds = done.stdout.splitlines()
+    assert said.endswith(INPUTS[name][1])
+    assert float(seconds) < SECONDS
+
+
+def compressed(folder: Path, directives: str) -> Path:
+    """Assemble and link a function with a compressed .debug_frame."""
+    tools = tools_for("amd64", 3)
+    function = ".globl f\n.type f, @function\nf: .cfi_startproc\nret\n.cfi_endproc\n"
+    source = f'{function}.section .debug_frame,""\n{directives}\n'
+    made, program = folder / "made.o", folder / "program.so"
+    command = [str(tools / "as"), "--gsframe", "--compress-debug-sections=zlib", "-o", str(made), "-"]
+    subprocess.run(command, input=source, text=True, check=True, timeout=60)
+    link = [str(tools / "ld"), "-shared", "--compress-debug-sections=zlib", "-o", str(program), str(made)]
+    subprocess.run(link, check=True, timeout=60)
+    return program
+
+
+def test_compressed_section_that_grows_a_thousandfold(tmp_path: Path) -> None:
+    program = compressed(tmp_path, ".zero 50000000")
+    with pytest.raises(FileError, match=r"debug_frame claims to be 50,000,000 bytes compressed to [0-9,]+, more"):
+        verify(program)
+
+
+def test_compressed_section_is_read(tmp_path: Path) -> None:
+    cie = '.long 12, -1\n.byte 4, 0, 8, 0, 1, 0x78, 16, 0\n'
+    fdes = "".join(f".long 20, 0\n.quad f+{number}, 1\n" for number in range(1000))
+    with opened(compressed(tmp_path, cie + fdes)) as file:
+        section = file.get_section_by_name(".debug_frame")
+        assert section.compressed
+        assert not FileCfi(file, arch_of(file)).problems

@@ -1,0 +1,88 @@
+"""The Debug Adapter Protocol, which editors speak: GDB 18's own adapter, and lldb-dap."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.dap import Client
+from tests.clients.homes import gdb_environment
+from tests.clients.process import Process
+from tests.drive.building import built
+from tests.drive.programs import named
+from tests.gdb import driver
+
+SESSIONS = (("calls-O2", "growing"), ("calls-O0", "sorted"), ("objects-O2", "check"))
+"""A program, and the function where it is stopped."""
+STEPS = ("next", "stepIn", "stepOut", "next", "next", "stepIn")
+DEEP = 4
+"""Frames whose variables and registers are asked for."""
+
+REGISTERS = ("rip", "rsp", "rbx", "rbp", "r12", "r13", "r14", "r15")
+
+
+def look(client: Client, thread: int) -> list[Any]:
+    """What an editor asks for at each stop: threads, frames, and what is in them."""
+    shown: list[Any] = [client.ask("threads")]
+    frames = client.ask("stackTrace", threadId=thread)["stackFrames"]
+    shown += frames
+    for frame in frames[:DEEP]:
+        for scope in client.ask("scopes", frameId=frame["id"])["scopes"]:
+            # Where a variable is optimized out, GDB's adapter may have nothing but an error for all of them.
+            response = client.respond("variables", variablesReference=scope["variablesReference"])
+            variables = response["body"]["variables"] if response["success"] else [response["message"]]
+            registers = scope["name"] == "Registers"
+            shown += [scope["name"], *(each for each in variables if not registers or each["name"] in REGISTERS)]
+    return shown
+
+
+def session(process: Process, executable: Path, function: str, arguments: Sequence[str] = ()) -> list[str]:
+    """A session of an editor: all that it is shown, and then all events and errors that it was sent."""
+    client = Client(process)
+    client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, columnsStartAt1=True)
+    client.send("launch", program=str(executable), args=list(arguments))
+    client.ask("setFunctionBreakpoints", breakpoints=[{"name": function}])
+    client.ask("configurationDone")
+    stopped = client.event("stopped")["body"]
+    shown: list[Any] = [stopped, *look(client, stopped["threadId"])]
+    for step in STEPS:
+        client.ask(step, threadId=stopped["threadId"])
+        event = client.event("stopped", "terminated")
+        shown.append(event["body"])
+        if event["event"] == "terminated":
+            break
+        shown += look(client, stopped["threadId"])
+    told = [
+        message
+        for message in client.messages
+        if message.get("event") in ("output", "thread", "breakpoint", "continued", "exited", "terminated")
+        or message.get("success") is False
+    ]
+    client.send("disconnect", terminateDebuggee=True)
+    return [masked(json.dumps(entry, sort_keys=True)) for entry in (*shown, *told)]
+
+
+def masked(line: str) -> str:
+    """A message without the numbers that count messages and processes."""
+    line = re.sub(r'"(seq|request_seq|systemProcessId)": \d+', r'"\1": N', line)
+    return re.sub(r"\b(LWP|process) \d+", r"\1 N", line)
+
+
+@pytest.mark.parametrize(("build", "function"), SESSIONS)
+def test_gdbs_adapter_shows_what_it_shows_without_the_plugin(build: str, function: str, tmp_path: Path) -> None:
+    gdb = driver.find("pypi")
+    assert gdb is not None
+    shown = []
+    for folder, plugin in (("without", False), ("plugin_", True)):
+        (tmp_path / folder).mkdir()
+        environment = gdb_environment(tmp_path / folder / "home", plugin)
+        with Process([gdb.path, "-q", "-i", "dap"], environment, tmp_path / folder) as process:
+            shown.append(session(process, built(named(build)), function))
+            assert process.errors() == ""
+    assert len(shown[0]) > 100
+    assert shown[1] == shown[0]

@@ -1,0 +1,72 @@
+"""Other plugins beside this one.
+
+GEF, gdb-dashboard and pwndbg are in no package index that a test could install them from; `inside` has plugins that do
+with frames what those do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.clients.homes import gdb_environment
+from tests.drive.building import built
+from tests.drive.programs import named
+from tests.gdb.conftest import debugger as debugger
+from tests.gdb.driver import Debugger
+
+INSIDE = Path(__file__).resolve().parent / "inside"
+PLUGINS = ("trace_at_stops", "panes_at_stops", "context_at_prompts")
+SESSIONS = {
+    "calls-O2": ("break twice", "next", "up", "info locals", "finish", "step", "continue", "stepi 3", "next"),
+    "calls-O0": ("break last_call", "next", "step", "finish", "up", "next", "tbreak many", "continue", "return"),
+    "objects-O2": ("catch throw", "up 2", "catch catch", "continue", "next", "step", "finish", "next 4"),
+    "handoff-O1": ("break nested", "continue", "finish", "thread 1", "continue", "up 2", "finish"),
+}
+"""A program, where it is to stop, and what is typed then."""
+SECONDS = 60
+PROCESSOR = str(min(os.sched_getaffinity(0)))
+"""All threads run on it and do not interrupt each other, so that they are at the same places each time."""
+
+
+def shown(debugger: Debugger, folder: Path, build: str, beside: str, plugin: bool) -> list[str]:
+    """All that GDB prints in a session whose commands come as from a keyboard."""
+    folder.mkdir()
+    stop, *commands = SESSIONS[build]
+    environment = gdb_environment(folder / "home", plugin, [f"source {INSIDE / beside}.py"])
+    lines = [stop, "run > output.txt", *commands, "kill", "quit"]
+    done = subprocess.run(
+        ["taskset", "-c", PROCESSOR, "chrt", "-b", "0", debugger.path, "-q", str(built(named(build)))],
+        input="".join(f"{line}\n" for line in lines).encode(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        cwd=folder,
+        timeout=SECONDS,
+        check=True,
+    )
+    return masked(done.stdout.decode(errors="replace").splitlines())
+
+
+def masked(lines: Sequence[str]) -> list[str]:
+    """Lines without what differs from run to run: process numbers, and when a thread is noticed.
+
+    And without the line that the plugin prints when it is loaded.
+    """
+    kept = [line for line in lines if not re.search(r"\[(New )?(Thread|LWP)|\[Switching to|^sframe-unwind ", line)]
+    return [re.sub(r"\b(LWP|process) \d+", r"\1 N", line) for line in kept]
+
+
+@pytest.mark.parametrize("build", SESSIONS)
+@pytest.mark.parametrize("beside", PLUGINS)
+def test_a_plugin_shows_what_it_shows_alone(beside: str, build: str, debugger: Debugger, tmp_path: Path) -> None:
+    alone = shown(debugger, tmp_path / "without", build, beside, False)
+    together = shown(debugger, tmp_path / "plugin_", build, beside, True)
+    assert sum(line.startswith(("$rip", "*")) or "> 0 " in line for line in alone) >= 5
+    assert not any("Traceback" in line or "Python Exception" in line for line in alone)
+    assert together == alone

@@ -1,0 +1,85 @@
+"""GDB's text user interface: the screen, character for character."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import pexpect
+import pyte
+import pytest
+
+from tests.clients.homes import gdb_environment
+from tests.drive.building import built
+from tests.drive.programs import named
+from tests.gdb.conftest import debugger as debugger
+from tests.gdb.driver import Debugger
+
+ROWS, COLUMNS = 40, 120
+SECONDS = 60.0
+QUIET = 0.4
+"""Seconds without output after which the screen is complete."""
+BEFORE = ("break twice", "run >/dev/null", "tui enable", "layout src")
+"""Until there are windows, the line that the plugin prints when it is loaded is on the screen."""
+COMMANDS = ("next", "step", "up", "layout asm", "stepi", "layout regs", "finish", "focus cmd", "info locals", "bt")
+
+
+class Screen:
+    """A terminal with GDB in it."""
+
+    def __init__(self, debugger: Debugger, home: Path, plugin: bool) -> None:
+        environment = {**gdb_environment(home, plugin, ["set style enabled off"]), "TERM": "xterm"}
+        program = str(built(named("calls-O2")))
+        self._child = pexpect.spawn(
+            debugger.path, ["-q", program], env=environment, dimensions=(ROWS, COLUMNS), timeout=SECONDS
+        )
+        self._screen = pyte.Screen(COLUMNS, ROWS)
+        self._stream = pyte.ByteStream(self._screen)
+
+    def type(self, command: str) -> list[str]:
+        """Type a command and return the lines of the screen when all is drawn."""
+        self._child.sendline(command)
+        return self.settled()
+
+    def settled(self) -> list[str]:
+        """The lines of the screen when nothing has been drawn for a while, and the last line is a prompt."""
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            try:
+                self._stream.feed(self._child.read_nonblocking(65536, QUIET))
+            except pexpect.TIMEOUT:
+                lines = [line.rstrip() for line in self._screen.display]
+                if lines[self._screen.cursor.y] == "(gdb)":
+                    return [_masked(line) for line in lines]
+        raise AssertionError("\n".join(self._screen.display))
+
+    def close(self) -> None:
+        """End the session."""
+        self._child.close(force=True)
+
+
+def _masked(line: str) -> str:
+    return re.sub(r"\b(process|LWP) \d+", r"\1 N", line)
+
+
+def screens(debugger: Debugger, home: Path, plugin: bool) -> list[list[str]]:
+    """The screen after each command of a session."""
+    screen = Screen(debugger, home, plugin)
+    try:
+        screen.settled()
+        for command in BEFORE:
+            screen.type(command)
+        shown = [screen.type(command) for command in COMMANDS]
+    finally:
+        screen.close()
+    return shown
+
+
+@pytest.mark.timeout(240)
+def test_the_screen_is_what_it_is_without_the_plugin(debugger: Debugger, tmp_path: Path) -> None:
+    without = screens(debugger, tmp_path / "without", False)
+    assert "calls.c" in without[0][0]  # the source window
+    with_it = screens(debugger, tmp_path / "plugin_", True)
+    for number, (expected, found) in enumerate(zip(without, with_it)):
+        assert found == expected, COMMANDS[number]

@@ -1,0 +1,9 @@
+"""Drives programs as people do, with and without the plugin, and compares what the debuggers show after each command.
+
+A session is a program, a debugger and a seed.  Its commands are chosen while the debugger runs without the plugin; the
+same commands are then given to debuggers with the plugin, in each of its modes.  After every command the place where
+the program is, its stack, variables, registers and output, and the text that the debugger printed, have to be the same.
+
+    python -m tests.drive --sessions 500 --debugger gdb18
+    python -m tests.drive --seed 17 --debugger gdb18 --mode always --show
+"""

@@ -1,0 +1,94 @@
+"""Builds the programs that are driven, once each, with the newest assembler, into the checkout's `.cache` folder."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.drive.programs import Build
+from tests.samples.build import build as build_sample
+from tests.samples.build import describe_cached, toolchain
+from tools.real_programs import Program as Package
+from tools.real_programs import ProgramError
+from tools.real_programs import sources as unpacked
+
+FOLDER = Path(__file__).resolve().parent / "sources"
+CACHE = Path(__file__).resolve().parents[2] / ".cache" / "drive"
+SECONDS = 600
+"""How long one run of a compiler may take."""
+
+FLAGS = (
+    *("-g", "-w", "-Wa,--gsframe", "-fasynchronous-unwind-tables", "-fno-stack-protector", "-fno-use-linker-plugin"),
+    *("-fPIE", "-pie", "-pthread"),
+)
+"""No stack protector: its canary is another one in each process, and shows in what is not initialised."""
+COMPILERS = {"amd64": "", "aarch64": "aarch64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
+STANDARDS = {".c": "-std=gnu11", ".cc": "-std=c++17"}
+
+
+def built(build: Build) -> Path:
+    """The path of a program's executable.
+
+    :raises ToolchainUnavailable: there is no assembler for the machine.
+    :raises ProgramError: a package cannot be had, or the compiler fails.
+    """
+    program = build.program
+    if program.sample:
+        return build_sample(program.sample, build.abi, 3, build.level)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{program.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        compiler = COMPILERS[build.abi] + ("g++" if program.sources and program.sources[0].endswith(".cc") else "gcc")
+        tools = toolchain(build.abi, 3)
+        command = [compiler, f"-{build.level}", *FLAGS, *program.flags]
+        digest = hashlib.sha256(repr((command, program.package, describe_cached(tools))).encode())
+        command.append(f"-B{tools}/")
+        for source in program.sources:
+            digest.update((FOLDER / source).read_bytes())
+        folder = CACHE / f"{build.name}-{digest.hexdigest()[:12]}"
+        if not folder.exists():
+            temporary = Path(tempfile.mkdtemp(dir=CACHE))
+            try:
+                if program.package is not None:
+                    _build_package(program.package, command, temporary / program.name)
+                else:
+                    _build_sources(program.sources, command, temporary / program.name)
+                temporary.chmod(0o755)
+                temporary.rename(folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+        return folder / program.name
+
+
+def _build_sources(sources: tuple[str, ...], command: list[str], executable: Path) -> None:
+    standard = STANDARDS[Path(sources[0]).suffix]
+    _run([*command, standard, *(str(FOLDER / source) for source in sources), "-o", str(executable)], FOLDER)
+
+
+def _build_package(package: Package, command: list[str], executable: Path) -> None:
+    source = unpacked(package)
+    found = [path for pattern in package.sources for path in sorted(source.glob(pattern))]
+    kept = [path for path in found if path.name not in package.left_out]
+    objects = [executable.with_name(f"{path.stem}.o") for path in kept]
+
+    def compile_one(pair: tuple[Path, Path]) -> None:
+        _run([*command, *package.flags, "-c", str(pair[0]), "-o", str(pair[1])], source)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(compile_one, zip(kept, objects)))
+    _run([*command, *map(str, objects), *package.libraries, "-o", str(executable)], source)
+    for path in objects:
+        path.unlink()
+
+
+def _run(command: list[str], folder: Path) -> None:
+    done = subprocess.run(
+        command, cwd=folder, timeout=SECONDS, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise ProgramError(f"{command[0]} in {folder.name}: {done.stderr.strip()[-300:]}")

@@ -1,0 +1,167 @@
+"""A debugger as a process that is given lines and watched: what it prints, whether it still answers, how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+OUTPUT = "output.txt"
+"""Where the program writes, in the folder that it runs in."""
+_STATES = "states.json"
+_LINE = 1000
+"""Characters that are kept of one line of output."""
+
+
+class Hang(Exception):  # noqa: N818 - an outcome
+    """The debugger did not answer in time; the message is the end of what it printed."""
+
+
+class Died(Exception):  # noqa: N818 - an outcome
+    """The debugger ended by itself; the message says how, and what it printed last."""
+
+
+class Channel:
+    """A running debugger in a folder of its own.
+
+    :param terminal: it has one, and each line is typed when the program stands still again (LLDB).
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], terminal: bool = False) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="drive-")
+        self.folder = Path(self._folder.name)
+        (self.folder / OUTPUT).touch()
+        self._states = self.folder / _STATES
+        self._states.touch()
+        self._number = 0
+        self._waits = 0
+        self._unread = b""
+        self.transcript = ""
+        self._terminal = terminal
+        own, theirs = pty.openpty() if terminal else (-1, -1)
+        self._process = subprocess.Popen(
+            command,
+            stdin=theirs if terminal else subprocess.PIPE,
+            stdout=theirs if terminal else subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**environment, "DRIVE_STATES": str(self._states)},
+            cwd=self.folder,
+            start_new_session=True,
+        )
+        if terminal:
+            os.close(theirs)
+        self._in = own if self._process.stdin is None else self._process.stdin.fileno()
+        self._out = own if self._process.stdout is None else self._process.stdout.fileno()
+
+    def perform(self, lines: Sequence[str], full: bool, level: int, seconds: float) -> tuple[str, dict[str, Any]]:
+        """Give the debugger lines, and return what it printed and where the program is afterwards.
+
+        :param full: whether the state has the whole stack.
+        :param level: the outer frame whose variables and registers are in the state.
+        :raises Hang: it takes longer than `seconds`.
+        :raises Died: the debugger is gone.
+        """
+        self._number += 1
+        shown = ""
+        for line in lines if self._terminal else ():
+            self._waits += 1
+            self._write(f"{line}\ndrive-wait {self._waits}\n")
+            shown += self._read_until(f"@@ready {self._waits}@@".encode(), seconds)
+        asked = f"drive-state {self._number} {int(full)} {level}"
+        self._write("".join(f"{line}\n" for line in (*(() if self._terminal else lines), asked)))
+        shown += self._read_until(f"@@state {self._number}@@".encode(), seconds)
+        told = json.loads(self._states.read_text(encoding="utf-8").splitlines()[-1])
+        assert told.pop("number") == self._number
+        told["output"] = (self.folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
+        return shown, told
+
+    def quit(self, seconds: float) -> None:
+        """End the session as a user does.
+
+        :raises Hang: it does not end.
+        :raises Died: it ends with a signal or an error.
+        """
+        self._write("kill\nquit\n")
+        with contextlib.suppress(Died):
+            self._read_until(None, seconds)
+        status = self._process.wait()
+        if status:
+            raise Died(f"{_ending(status)} when told to quit: {self._tail()}")
+
+    def close(self) -> None:
+        """End whatever is left: the debugger's process group, and the program's, which is another one in GDB."""
+        for process in (*_descendants(self._process.pid), self._process.pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                stream.close()
+        if self._terminal:
+            os.close(self._in)
+        self._folder.cleanup()
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):  # how it died is found out when its output ends
+            os.write(self._in, text.encode())
+
+    def _read_until(self, mark: bytes | None, seconds: float) -> str:
+        deadline = time.monotonic() + seconds
+        while mark is None or mark not in self._unread:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._out], [], [], left)[0]:
+                self.transcript += self._unread.decode(errors="replace")
+                raise Hang(f"no answer within {seconds:.0f} s: {self._tail()}")
+            try:
+                read = os.read(self._out, 65536)
+            except OSError:  # what a terminal says when nobody has it any more
+                read = b""
+            if not read:
+                self.transcript += self._unread.decode(errors="replace")
+                if mark is None:
+                    raise Died("")
+                raise Died(f"{_ending(self._process.wait())}: {self._tail()}")
+            self._unread += read
+        before, _, self._unread = self._unread.partition(mark)
+        text = before.decode(errors="replace")
+        self.transcript += text
+        return text
+
+    def _tail(self) -> str:
+        lines = [line for line in self.transcript.splitlines() if line.strip() and not line.startswith("@@")]
+        return " | ".join(line[:_LINE] for line in lines[-4:])
+
+
+def _ending(status: int) -> str:
+    return f"ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+
+
+def _descendants(process: int) -> list[int]:
+    """The processes that a process started, and theirs, the innermost first."""
+    try:
+        children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return []
+    return [found for child in map(int, children) for found in (*_descendants(child), child)]
+
+
+_BROKEN = re.compile(
+    r"Python Exception|Traceback \(most recent call last\)|internal-error|internal problem|internal error"
+    r"|Error occurred in Python|A fatal error|submit a bug report|PLEASE"
+)
+
+
+def broken(text: str) -> str:
+    """What in a debugger's output no user must see; empty if there is nothing."""
+    found = _BROKEN.search(text)
+    return text[found.start() :].splitlines()[0][:300] if found else ""

@@ -1,0 +1,90 @@
+"""The four debuggers, and how each is started for a session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.gdb import driver as gdb
+from tests.lldb import debuggers as lldb
+
+INSIDE = Path(__file__).resolve().parent / "inside"
+WITHOUT = "none"
+"""The mode of a session without the plugin."""
+MODES = ("off", "fallback", "always")
+STRICT = "strict"
+"""Mode `always`, with SFrame alone where it covers a frame."""
+
+
+@dataclass(frozen=True)
+class Debugger:
+    """One debugger."""
+
+    name: str
+    is_gdb: bool
+    key: str
+    """What `tests.gdb.driver.find` or `tests.lldb.debuggers.find` calls it."""
+
+    def command(self, executable: Path, mode: str, abi: str = "amd64") -> list[str]:
+        """The command that starts it on a program, with the plugin in a mode unless that is `WITHOUT`.
+
+        :raises FileNotFoundError: the debugger is not there.
+        """
+        return self._gdb(executable, mode, abi) if self.is_gdb else self._lldb(executable, mode)
+
+    def _gdb(self, executable: Path, mode: str, abi: str) -> list[str]:
+        found = gdb.find(self.key, abi)
+        if found is None:
+            raise FileNotFoundError(f"no {self.name} for {abi}")
+        settings = [*gdb.SETTINGS, gdb.WITHOUT_DEBUG_FILES, "set startup-with-shell on", "set max-completions 10"]
+        plugin = [f"source {gdb.PLUGIN}", *_modes("set sframe mode {}", "set sframe strict on", mode)]
+        started = [*settings, *(plugin if mode != WITHOUT else [])]
+        command = [found.path, "-q", "-nx", *(part for line in started for part in ("-iex", line))]
+        return [*command, "-ex", f"source {INSIDE / 'gdb_state.py'}", str(executable)]
+
+    def _lldb(self, executable: Path, mode: str) -> list[str]:
+        path = lldb.path_of(self.key)
+        if not path.exists():
+            raise FileNotFoundError(f"no {self.name}: {path} is not there")
+        settings = [
+            "settings set interpreter.prompt-on-quit false",
+            "settings set target.preload-symbols true",
+            "settings set symbols.enable-external-lookup false",
+        ]
+        plugin = [f'command script import "{lldb.PLUGIN}"', *_modes("sframe mode {}", "sframe strict on", mode)]
+        state = f'command script import "{INSIDE / "lldb_state.py"}"'
+        started = [*settings, *(plugin if mode != WITHOUT else []), f'target create "{executable}"', state]
+        return [str(path), "--no-lldbinit", "--no-use-colors", *(part for line in started for part in ("-o", line))]
+
+    def first_lines(self, terminal: bool) -> tuple[str, ...]:
+        """What has to be typed before anything else."""
+        # Otherwise a command that lets the program run is over at once.  LLDB forgets it when it begins to read.
+        return () if self.is_gdb or terminal else ("script lldb.debugger.SetAsync(False)",)
+
+    def at_terminal(self, seed: int) -> bool:
+        """Whether a session is typed at a terminal: LLDB prints from another thread there, and waits for nobody."""
+        return not self.is_gdb and seed % 2 == 1
+
+    def environment(self) -> dict[str, str]:
+        """The variables that it, and through it the program, is given: the same in each run, on each machine."""
+        path = os.environ.get("PATH", os.defpath)
+        return {"PATH": path, "LC_ALL": "C", "TERM": "dumb", "HOME": "/nonexistent", "SHELL": "/bin/sh"}
+
+
+def _modes(mode_command: str, strict_command: str, mode: str) -> Sequence[str]:
+    if mode == STRICT:
+        return (mode_command.format("always"), strict_command)
+    return (mode_command.format(mode),)
+
+
+DEBUGGERS = {
+    debugger.name: debugger
+    for debugger in (
+        Debugger("gdb13", True, "system"),
+        Debugger("gdb18", True, "pypi"),
+        Debugger("lldb22", False, "22.1"),
+        Debugger("lldb23", False, "newest"),
+    )
+}

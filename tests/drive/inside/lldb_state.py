@@ -1,0 +1,147 @@
+"""What LLDB is told to import: commands that write down where the program is, and wait until it stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+import time
+from pathlib import Path
+from typing import Any
+
+import lldb
+
+_FRAMES = 60
+_REGISTERS = ("rbx", "rbp", "r12", "r13", "r14", "r15", "rip", "rsp", "x19", "x20", "x29", "pc", "sp")
+_BREAKPOINT = re.compile(r"(one-shot )?breakpoint( site)? [0-9].*")
+_SECONDS = 600.0
+_SETTLED = 0.04
+"""Seconds that a program has to stand still: one that goes on by itself at a breakpoint does for a moment, too."""
+_GONE = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached, lldb.eStateUnloaded, lldb.eStateConnected)
+
+
+def _value(value: Any) -> str:
+    error = value.GetError()
+    if error.Fail():
+        return f"error: {error.GetCString()}"
+    return f"{value.GetValue()} {value.GetSummary()}"
+
+
+def _variables(frame: Any) -> list[list[str]]:
+    """Arguments and locals of a frame with their values; of structures the first level."""
+    found = []
+    for value in frame.GetVariables(True, True, False, True):
+        found.append([value.GetName() or "", value.GetTypeName() or "", _value(value)])
+        for index in range(min(value.GetNumChildren(), 4)):
+            if not value.GetType().IsPointerType():
+                child = value.GetChildAtIndex(index)
+                found.append([f"{value.GetName()}.{child.GetName()}", child.GetTypeName() or "", _value(child)])
+    return found
+
+
+def _registers(frame: Any) -> list[list[str]]:
+    found = []
+    for name in _REGISTERS:
+        register = frame.FindRegister(name)
+        if register.IsValid():
+            found.append([name, register.GetValue() or "none"])
+    return found
+
+
+def _without_identities(value: Any, identities: set[int]) -> Any:
+    """Variables and registers with the process's and the threads' numbers, which are others in each run, replaced."""
+    words = {str(number) for number in identities} | {f"0x{number:016x}" for number in identities}
+    return [[*entry[:-1], "ID" if entry[-1].partition(" ")[0] in words else entry[-1]] for entry in value]
+
+
+def state(debugger: Any, full: bool, level: int) -> dict[str, Any]:
+    """Where the program is; with `full` its whole stack, and the variables of frame 0 and of one of the others."""
+    process = debugger.GetSelectedTarget().GetProcess()
+    if not process.IsValid() or process.GetState() in _GONE:
+        return {"live": False, "exit": process.GetExitStatus() if process.IsValid() else None}
+    told: dict[str, Any] = {"live": True, "process": lldb.SBDebugger.StateAsCString(process.GetState())}
+    thread = process.GetSelectedThread()
+    told["thread"] = thread.GetIndexID()
+    told["threads"] = sorted(each.GetIndexID() for each in process)
+    # Of several breakpoints at one place LLDB names now these, now those, if one of them is deleted when it is hit.
+    told["stop"] = _BREAKPOINT.sub("breakpoint", thread.GetStopDescription(300))
+    told["selected"] = thread.GetSelectedFrame().GetFrameID()
+    frames = []
+    held = []
+    for index in range(_FRAMES if full else 1):
+        frame = thread.GetFrameAtIndex(index)
+        if not frame.IsValid():
+            break
+        kind = "inline" if frame.IsInlined() else "artificial" if frame.IsArtificial() else ""
+        frames.append([frame.GetFunctionName(), frame.GetPC(), kind, frame.GetLineEntry().GetLine(), frame.GetSP()])
+        held.append(frame)
+    told["frames"] = frames
+    if full and held:
+        outer = held[min(level, len(held) - 1)]
+        identities = {process.GetProcessID(), *(each.GetThreadID() for each in process)}
+        told["locals"] = _without_identities(_variables(held[0]), identities)
+        told["outer"] = _without_identities(_variables(outer), identities)
+        told["registers"] = _without_identities(_registers(outer), identities)
+    return told
+
+
+def drive_state(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
+    """Add a line to the file of states, and print a mark.  Words: number, full, level."""
+    number, full, level = map(int, command.split())
+    with Path(os.environ["DRIVE_STATES"]).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"number": number, **state(debugger, bool(full), level)}) + "\n")
+    os.write(1, f"\n@@state {number}@@\n".encode())
+
+
+def random_bytes(process: int) -> int:
+    """Where the kernel put 16 random bytes for a process (AT_RANDOM of its auxiliary vector).
+
+    The C library makes its stack canary and its pointer guard of them, which show in variables without a value.
+    """
+    vector = Path(f"/proc/{process}/auxv").read_bytes()
+    return int(dict(struct.iter_unpack("=QQ", vector))[25])
+
+
+def drive_fix(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
+    """Give a program that begins the same random bytes each time."""
+    process = debugger.GetSelectedTarget().GetProcess()
+    process.WriteMemory(random_bytes(process.GetProcessID()), bytes(range(1, 17)), lldb.SBError())
+
+
+def drive_wait(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
+    """Wait until the program does not run, and print a mark.  Word: number."""
+    deadline = time.monotonic() + _SECONDS
+    since = None
+    while time.monotonic() < deadline and (since is None or time.monotonic() - since < _SETTLED):
+        if not _stands(debugger.GetSelectedTarget().GetProcess()):
+            since = None
+        elif since is None:
+            since = time.monotonic()
+        time.sleep(0.005)
+    os.write(1, f"\n@@ready {int(command)}@@\n".encode())
+
+
+def _stands(process: Any) -> bool:
+    """Whether a process is stopped, or there is none.
+
+    Its state alone does not tell: it says "stopped" until LLDB's other thread has learned that it runs.  Threads tell
+    nothing from the moment when they are made to run.
+    """
+    if not process.IsValid() or process.GetState() in _GONE:
+        return True
+    if process.GetState() not in (lldb.eStateStopped, lldb.eStateCrashed):
+        return False
+    return bool(process.GetSelectedThread().GetStopReason() != lldb.eStopReasonInvalid)
+
+
+def called_by(frame: Any, location: Any, arguments: Any, internal_dict: dict[str, Any]) -> bool:
+    """Stop at a breakpoint if a function of that name called, as people's scripts do."""
+    wanted = arguments.GetValueForKey("caller").GetStringValue(100)
+    caller = frame.GetThread().GetFrameAtIndex(frame.GetFrameID() + 1)
+    return (caller.GetFunctionName() or "").startswith(wanted)
+
+
+def __lldb_init_module(debugger: Any, internal_dict: dict[str, Any]) -> None:
+    for name in ("drive_state", "drive_wait", "drive_fix"):
+        debugger.HandleCommand(f"command script add -o -f {__name__}.{name} {name.replace('_', '-')}")

@@ -1,0 +1,50 @@
+"""A short part of what `python -m tests.drive` does at length."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from tests.drive import session
+from tests.drive.building import built
+from tests.drive.debuggers import DEBUGGERS, WITHOUT
+from tests.drive.programs import named
+
+TRIES = 3
+"""Seeds that are tried for a session that goes the same way each time without the plugin."""
+
+SESSIONS = (
+    *(("gdb18", name) for name in ("calls-O2", "objects-O2", "mawk-O2", "bzip2-O2", "handoff-O1", "jumps-O3")),
+    *(("gdb18", name) for name in ("calls-O2-aarch64", "jumps-O2-s390x")),
+    *(("gdb13", name) for name in ("calls-O0", "objects-O1", "mawk-O2", "minigzip-O3", "lua-O2", "workers-O2")),
+    *(("lldb23", name) for name in ("calls-O2", "objects-O2", "bzip2-O2", "lua-O2", "trees-O2")),
+    *(("lldb22", name) for name in ("calls-O1", "objects-O2", "mawk-O2", "minigzip-O2", "callback-O2")),
+)
+
+
+@pytest.mark.parametrize(("debugger", "name"), SESSIONS)
+def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) -> None:
+    reasons = []
+    for seed in range(TRIES):
+        outcome = session.run(seed, DEBUGGERS[debugger], build=named(name))
+        if not outcome.dropped:
+            assert outcome.commands > 20
+            assert not outcome.failures, f"--seed {seed} --debugger {debugger} --program {name}: {outcome.failures}"
+            return
+        reasons.append(outcome.dropped)
+    pytest.fail(f"no session is the same each time, without the plugin: {reasons}")
+
+
+@pytest.mark.parametrize("debugger", ["gdb18", "lldb23"])
+def test_what_differs_is_found(debugger: str) -> None:
+    """A line of the stack, a variable, or the output that is not as it was: each is told."""
+    chosen, build = DEBUGGERS[debugger], named("calls-O0")
+    executable = built(build)
+    moves = session.record(0, chosen, build, executable, 4)
+    assert session.replay(moves, chosen, build, executable, WITHOUT, False)[0] == ""
+    last = moves[-1]
+    for key, other in (("frames", [["elsewhere", 1]]), ("locals", [["x", "int", "1"]]), ("output", "more")):
+        changed = [*moves[:-1], dataclasses.replace(last, full=True, state={**last.state, key: other})]
+        failure, _ = session.replay(changed, chosen, build, executable, WITHOUT, False)
+        assert f"): {key}: " in failure

@@ -1,0 +1,76 @@
+"""Moving a program as people do, at a terminal: the same commands, drawn from a seed, in each mode."""
+
+from __future__ import annotations
+
+import functools
+import random
+import re
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.lldb.debuggers import CHECKOUT
+from tests.lldb.driver import IMPORT
+from tests.lldb.terminal import Terminal, terminal
+from tests.samples.build import toolchain
+
+SOURCE = Path(__file__).parent / "stepping.cc"
+STARTS = ("main", "attempt", "Adds::run", "nested<0>")
+"""Functions with a breakpoint."""
+COMMANDS = ("next", "next", "step", "step", "finish", "thread step-inst", "thread step-inst", "thread step-out")
+_FRAME = re.compile(r"frame #(\d+): (0x[0-9a-f]+) (.*)")
+_SYNTHETIC = "script print('synthetic', sum(f.IsSynthetic() for f in lldb.thread))"
+
+
+class Step(NamedTuple):
+    """One command and where the program is after it."""
+
+    command: str
+    frames: tuple[tuple[str, ...], ...]
+    """Number, pc, and function with arguments and line, of each frame."""
+    synthetic: int
+    """How many frames are a script's."""
+
+
+@functools.cache
+def program(level: str = "-O2") -> Path:
+    """The program to move, built with SFrame version 3."""
+    folder = CHECKOUT / ".cache" / "stepping"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"stepping{level}"
+    if not path.exists() or path.stat().st_mtime < SOURCE.stat().st_mtime:
+        tools = toolchain("amd64", 3)
+        made = path.with_suffix(f".{random.randrange(1 << 30)}")
+        flags = ["-g", level, "-std=c++17", "-pthread", "-Wa,--gsframe", "-fno-use-linker-plugin", f"-B{tools}/"]
+        subprocess.run(["g++", *flags, "-o", str(made), str(SOURCE)], check=True, timeout=120)
+        made.rename(path)
+    return path
+
+
+def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> list[Step]:
+    """Where the program is after each of so many commands; a program that ends is started again.
+
+    `mode`: of the plugin; `none`: it is not loaded.
+    """
+    drawn = random.Random(seed)
+    done = []
+    with terminal(lldb) as session:
+        if mode != "none":
+            session.run(IMPORT)
+            session.run(f"sframe mode {mode}")
+        session.run(f"target create {program(level)}")
+        for name in STARTS:
+            session.run(f"breakpoint set -n {name}")
+        session.advance("process launch")
+        for _ in range(steps):
+            done.append(_step(session, drawn.choice(COMMANDS)))
+    return done
+
+
+def _step(session: Terminal, command: str) -> Step:
+    if "exited with status" in session.advance(command):
+        session.advance("process launch")
+    shown = session.run("bt").rpartition("(lldb) bt")[2]
+    synthetic = re.search(r"synthetic (\d+)", session.run(_SYNTHETIC))
+    assert synthetic, shown
+    return Step(command, tuple(match.groups() for match in _FRAME.finditer(shown)), int(synthetic[1]))

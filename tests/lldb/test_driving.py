@@ -1,0 +1,27 @@
+"""A program that is moved is where it would be without the plugin, after every command, and LLDB does not hang."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lldb.debuggers import PROVIDING, find
+from tests.lldb.driving import drive
+
+STEPS = 20
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize("seed", range(2))
+def test_same_as_without_the_plugin(lldb: str, seed: int) -> None:
+    path = find(lldb)
+    without = drive(path, seed, "none", STEPS)
+    assert len({step.frames for step in without}) > STEPS // 2
+    for mode in ("off", "always"):
+        assert drive(path, seed, mode, STEPS) == without, mode
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize("level", ["-O0"])
+def test_other_optimisation(lldb: str, level: str) -> None:
+    path = find(lldb)
+    assert drive(path, 7, "always", STEPS, level) == drive(path, 7, "none", STEPS, level)

@@ -1,0 +1,70 @@
+"""Waiting in tests: for a condition, and not longer than a deadline.  Debuggers' Pythons import it too."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Callable
+
+SECONDS = 60
+"""The deadline where no other is given: far more than any condition takes on a machine with other work."""
+_PAUSE = 0.01
+
+
+def wait_until(condition: Callable[[], object], what: str, seconds: float = SECONDS) -> None:
+    """Return when a condition holds.
+
+    :param what: the condition in words, for the error.
+    :raises TimeoutError: it does not hold in time.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"after {seconds} seconds still not: {what}")
+        time.sleep(_PAUSE)
+
+
+def runs(process: int) -> bool:
+    """Return whether a process has not ended; one that nobody has waited for has."""
+    try:
+        return _state(Path(f"/proc/{process}/stat")) != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def processor_seconds(process: int) -> float:
+    """Return how long the threads of a process have run so far; 0 for one that is gone."""
+    nanoseconds = 0
+    for file in Path(f"/proc/{process}/task").glob("*/schedstat"):
+        try:
+            nanoseconds += int(file.read_text(encoding="ascii").split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return nanoseconds / 1e9
+
+
+def wait_until_it_worked(process: int, seconds: float) -> None:
+    """Return when a process has worked for so many seconds from now on, or has ended.
+
+    Unlike a pause, that is the same point of its work whatever else the machine does.
+    """
+    enough = processor_seconds(process) + seconds
+    wait_until(lambda: not runs(process) or processor_seconds(process) >= enough, f"process {process} at work")
+
+
+def wait_until_idle(process: int) -> None:
+    """Return when all threads of a process have slept for a while."""
+    asleep = 0
+
+    def quiet() -> bool:
+        nonlocal asleep
+        before = processor_seconds(process)
+        states = {_state(file) for file in Path(f"/proc/{process}/task").glob("*/stat")}
+        asleep = asleep + 1 if states <= {"S"} and processor_seconds(process) == before else 0
+        return asleep >= 10
+
+    wait_until(quiet, f"process {process} idle")
+
+
+def _state(stat: Path) -> str:
+    return stat.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
