@@ -74,10 +74,10 @@ def changed(rule: UnwindRule, arch: Arch) -> Iterator[tuple[str, UnwindRule]]:
         return
     for by in (_BY, -_BY):
         yield "cfa offset", rule._replace(cfa=cfa._replace(offset=cfa.offset + by))
-        for field in ("ra", "fp"):
-            place: RegisterRule | None = getattr(rule, field)
-            if place is not None:
-                yield f"{field} offset", rule._replace(**{field: place._replace(offset=place.offset + by)})
+        if rule.ra is not None:
+            yield "ra offset", rule._replace(ra=rule.ra._replace(offset=rule.ra.offset + by))
+        if rule.fp is not None:
+            yield "fp offset", rule._replace(fp=rule.fp._replace(offset=rule.fp.offset + by))
     other = arch.fp if cfa.base == arch.sp else arch.sp
     yield "cfa register", rule._replace(cfa=cfa._replace(base=other))
     if rule.fp is None:
@@ -116,8 +116,7 @@ def fates(path: Path, most: int) -> Iterator[Fate]:
         interpreter = Interpreter(image, machine, Lifter(machine), CodeRanges(table.ranges()), landing_pads)
         checker = Checker(interpreter, {SFRAME: substitute})
         found = list(mutations(table, arch))
-        step = max(len(found) // most, 1)
-        for mutation in found[::step]:
+        for mutation in found[:: max(len(found) // most, 1)]:
             substitute.mutation = mutation
             starts = [*mutation.rows.starts, mutation.function.end]
             first, last = starts[mutation.row], starts[mutation.row + 1]
