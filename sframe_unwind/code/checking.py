@@ -17,7 +17,7 @@ from sframe_unwind.code.walk import walk
 from sframe_unwind.unwind_rule import UnwindRule
 
 _VALUES = ("cfa", "ra", "fp")
-_MAX_FINDINGS = 1000
+_MAX_FINDINGS = 200
 """Of one function: random bytes have one at each instruction."""
 _MAX_REMEMBERED = 200_000
 """Functions."""

@@ -109,7 +109,7 @@ def test_one_table_is_enough(program: Path, capsys: pytest.CaptureFixture[str]) 
 
 def test_members_of_an_archive(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = program.with_suffix(".a")
-    run(tools_for("amd64", 3) / "ar", "rc", archive, program)
+    run("ar", "rc", archive, program)
     assert main(["verify", "--against", "code", str(archive)]) == 1
     assert capsys.readouterr().out.startswith(f"{archive}(two.o): code of 2 functions")
 
