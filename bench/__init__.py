@@ -1,1 +1,1 @@
-"""Measures speed, always against the peer in the same run: `python -m bench`, one module per part."""
+"""Benchmarks, each compared with its counterpart in the same run: `python -m bench`.  Each part has one module."""

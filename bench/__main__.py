@@ -1,4 +1,4 @@
-"""Measure speed, print one table, and say whether the targets are met."""
+"""Run the benchmarks, print one table, and tell whether the targets are met."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from bench import (
     backtraces,
     decoding,
     lldb_backtraces,
+    lldb_driving,
     lldb_starting,
     opening,
     runtime_code,
@@ -27,13 +28,13 @@ from bench.report import BenchError, Row, table
 
 _MODULES = (
     *(starting, opening, decoding, verifying, walking, unaided, backtraces, runtime_code),
-    *(lldb_starting, lldb_backtraces),
+    *(lldb_starting, lldb_backtraces, lldb_driving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
     "core": ("open", "decode", "verify", "walk", "backtrace"),
     "gdb": ("start", "bt", "run-time"),
-    "lldb": ("lldb-start", "lldb-bt"),
+    "lldb": ("lldb-start", "lldb-bt", "lldb-drive"),
 }
 
 _EPILOG = """\
@@ -49,7 +50,7 @@ exit status: 0 all targets met; 1 one is missed or cannot be measured here; 2 so
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and return the exit status."""
+    """Run the benchmarks; return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
     names = [name for chosen in options.parts or PARTS for name in GROUPS.get(chosen, (chosen,))]

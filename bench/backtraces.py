@@ -1,4 +1,4 @@
-"""GDB's own `bt` over a deep stack in the modes of the plugin."""
+"""Measures GDB's `bt` over a deep stack in the modes of the plugin."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from bench.sample import DEPTH, FRAMES, recursion
 
 PART = "bt"
 AT_MOST = Target(1.6)
-"""Mode ``always`` over mode ``off``."""
+"""Target: the time in mode ``always`` divided by the time in mode ``off``."""
 ROUNDS = 5
 VARIANTS = ("O2", "O0")
-"""With optimisation GDB works longest at a frame's arguments, without it least: there unwinding weighs most."""
+"""Optimised and unoptimised builds.  Without optimisation, GDB spends less time on arguments."""
 
 
 def rows() -> Iterator[Row]:
-    """Measure; the targets are for the GDB that comes with this environment."""
+    """Measure.  The targets apply to the GDB of this environment."""
     gdbs = all_gdbs()
     if not any(gdb.installed for gdb in gdbs):
         yield Row(PART, "GDB from PyPI", (), "", AT_MOST, "not in this environment")

@@ -1,4 +1,4 @@
-"""The debuggers to measure, and how to run them."""
+"""The debuggers to measure, and functions that run them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bench.report import BenchError, Unavailable
 CHECKOUT = Path(__file__).resolve().parents[1]
 PLUGIN = CHECKOUT / "gdb_plugin" / "sframe_gdb.py"
 TIMEOUT = 600
-"""Seconds that one run of a debugger may take."""
+"""Time limit for one run of a debugger, in seconds."""
 
 _ENVIRONMENT = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8"}
 
 
 def run(name: str, command: list[str], **environment: str) -> str:
-    """Return what a debugger prints, on both streams.
+    """Return what a debugger prints on stdout and stderr.
 
     :raises BenchError: it does not end.
     """
@@ -46,17 +46,17 @@ class Gdb(NamedTuple):
     """One GDB."""
 
     name: str
-    """With its version, as in ``GDB 18.1``."""
+    """Name with version, such as ``GDB 18.1``."""
     path: str
     installed: bool
-    """It comes with this environment; else it is the system's."""
+    """It belongs to this environment; otherwise it is the system's."""
 
     def run(self, *arguments: str) -> str:
-        """Return what GDB prints, on both streams, when run without anybody's settings."""
+        """Run GDB without init files; return what it prints on stdout and stderr."""
         return run(self.name, [self.path, "-nx", "-batch", *arguments])
 
     def call(self, program: Path, function: str, **arguments: Any) -> Any:
-        """Return what a function of :mod:`bench.in_gdb` returns when called in this GDB, with the plugin sourced."""
+        """Call a function of :mod:`bench.in_gdb` in this GDB with the plugin loaded; return its result."""
         with tempfile.TemporaryDirectory() as folder:
             result = Path(folder) / "result.json"
             call = f"in_gdb.run({str(result)!r}, {function!r}, {arguments!r})"
@@ -71,7 +71,7 @@ class Gdb(NamedTuple):
 
 
 def all_gdbs() -> list[Gdb]:
-    """Return the one of this environment and the system's, as far as they are there."""
+    """Return the GDB of this environment and that of the system, if they exist."""
     scripts = Path(sys.executable).parent
     others = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(folder) != scripts]
     found = [(shutil.which("gdb", path=str(scripts)), True), (shutil.which("gdb", path=os.pathsep.join(others)), False)]
@@ -79,7 +79,7 @@ def all_gdbs() -> list[Gdb]:
 
 
 def installed_gdb() -> Gdb:
-    """Return the one of this environment.
+    """Return the GDB of this environment.
 
     :raises Unavailable: there is none.
     """

@@ -1,31 +1,69 @@
-"""Decoding all of a program's SFrame, against pyelftools' decoding all of its DWARF unwind data."""
+"""Measures decoding all SFrame data and all DWARF CFI of a program, compared with pyelftools decoding the CFI."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+from elftools.common.exceptions import DWARFError
 from elftools.dwarf.callframe import FDE
 
 from bench import program
 from bench.report import BenchError, Row, Target, Unavailable, medians, ratios
 from bench.timing import alternate
 from sframe_unwind import elf
+from sframe_unwind.cfi.records import Records
 from sframe_unwind.sframe.table import Function
 from sframe_unwind.unwind_rule import UnwindRule
 
 PART = "decode"
 FASTER = Target(15, at_least=True)
+CFI_FASTER = Target(10, at_least=True)
 ROUNDS = 3
+LIBRARIES = ("/lib/x86_64-linux-gnu/libc.so.6", "/lib64/libc.so.6")
 
 
 def rows() -> Iterator[Row]:
-    """Measure, from the file to the rules of all rows."""
+    """Measure from opening the file to the rules of all rows."""
     for version in (3, 2):
         try:
             yield _faster(version)
         except Unavailable as error:
             yield Row(PART, f"version {version}", (), "", FASTER, str(error))
+    try:
+        yield _cfi_faster(program.build(3), f"CFI of {program.FUNCTIONS:,} functions")
+    except Unavailable as error:
+        yield Row(PART, "CFI", (), "", CFI_FASTER, str(error))
+    library = next((Path(path) for path in LIBRARIES if Path(path).exists()), None)
+    if library is None:
+        yield Row(PART, "CFI of a C library", (), "", CFI_FASTER, "none at " + ", ".join(LIBRARIES))
+    else:
+        yield _cfi_faster(library, f"CFI of {library.name}")
+
+
+def _cfi_faster(path: Path, what: str) -> Row:
+    functions, counted = decode_cfi(path)
+    times = alternate(ROUNDS, {"ours": lambda: decode_cfi(path), "pyelftools": lambda: decode_all_dwarf(path)})
+    if decode_all_dwarf(path) != functions:
+        raise BenchError(f"{path}: pyelftools does not find {functions} functions")
+    return Row(
+        PART,
+        f"{what}, {counted:,} rows: pyelftools / ours",
+        ratios(times["pyelftools"], times["ours"]),
+        "x",
+        CFI_FASTER,
+        medians("ms", **times),
+    )
+
+
+def decode_cfi(path: Path) -> tuple[int, int]:
+    """Make the rows of each FDE in ``.eh_frame`` with our own decoder; return the numbers of FDEs and of rows."""
+    with elf.opened(path) as file:
+        section = file.get_section_by_name(".eh_frame")
+        records = Records(section.data(), section["sh_addr"], elf.arch_of(file))
+        decoded = [fde.decode() for _, fde in records.fdes(True, [])]
+    return len(decoded), sum(len(function.rows) for function in decoded)
 
 
 def _faster(version: int) -> Row:
@@ -43,7 +81,7 @@ def _faster(version: int) -> Row:
 
 
 def decode_sframe(path: Path) -> None:
-    """Make a rule of each row of each function."""
+    """Decode each row of each function to a rule."""
     functions = 0
     for section in elf.load(path, lazy=False):
         for function in section.functions():
@@ -53,14 +91,20 @@ def decode_sframe(path: Path) -> None:
 
 
 def decode_dwarf(path: Path) -> None:
-    """Make the table of each FDE in ``.eh_frame``."""
+    """Make the table of each FDE in ``.eh_frame`` with pyelftools, in a program of this benchmark."""
+    _check(path, decode_all_dwarf(path))
+
+
+def decode_all_dwarf(path: Path) -> int:
+    """Make the table of each FDE in ``.eh_frame`` with pyelftools; return how many there are."""
     functions = 0
     with elf.opened(path) as file:
         for entry in file.get_dwarf_info().EH_CFI_entries():
             if isinstance(entry, FDE):
-                entry.get_decoded()
                 functions += 1
-    _check(path, functions)
+                with suppress(DWARFError):  # it has no case for DW_CFA_GNU_args_size, which libc.so.6 has once
+                    entry.get_decoded()
+    return functions
 
 
 def _rules(function: Function) -> list[UnwindRule]:

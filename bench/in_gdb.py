@@ -1,4 +1,4 @@
-"""What runs inside GDB; see :meth:`bench.debuggers.Gdb.call`.  It needs nothing but GDB's own Python."""
+"""Functions that run inside GDB; see :meth:`bench.debuggers.Gdb.call`.  They need only GDB's own Python."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import gdb
 from gdb.unwinder import Unwinder, register_unwinder
 
 _MODES = {
-    # mode: the plugin's, and the unwinder that takes part besides GDB's own
+    # name: the mode of the plugin, and the additional unwinder
     "off": ("off", "sframe"),
     "always": ("always", "sframe"),
     "least": ("off", "least"),
 }
 _FRAME = re.compile(r"^#\d+ +(?:0x([0-9a-f]+) in )?(\S+)", re.MULTILINE)
-"""The pc and the function of a frame, which must be the same in all modes.  Arguments can be in other registers."""
+"""Matches pc and function of a frame, which must be equal in all modes.  Arguments may differ."""
 _RBP, _RSP, _RIP = "rbp", "rsp", "rip"
 _TELLS_PC = hasattr(gdb.PendingFrame, "pc")
 _LEARN = 50
-"""How many frames the unwinder for comparison looks at: all kinds that recur are among them."""
+"""Number of frames that the unwinder for comparison examines; all kinds of frames occur among them."""
 
 
 def run(result: str, function: str, arguments: dict[str, Any]) -> None:
-    """Call a function and leave what it returns in a file."""
+    """Call a function and write its result to a file."""
     for setting in ("pagination off", "confirm off", "width 0", "backtrace limit unlimited"):
         gdb.execute(f"set {setting}")
     value = _FUNCTIONS[function](**arguments)
@@ -45,7 +45,7 @@ def snapshot(depth: int, stack: str) -> list[int]:
 
 
 def backtraces(depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
-    """Return how many seconds `bt` takes in each mode, round by round, after one that does not count."""
+    """Return the times of `bt` in each mode, in seconds for each round, after one warm-up round."""
     _go_deep(depth)
     register_unwinder(None, _Least())
     times: dict[str, list[float]] = {mode: [] for mode in _MODES}
@@ -63,8 +63,8 @@ def backtraces(depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
 
 
 def run_time_code(procedures: int, rounds: int) -> dict[str, list[float]]:
-    """Return how many seconds `bt` takes, the first one of a process and one at a later stop, with few and with many
-    registered procedures, after a round that does not count."""
+    """Return the times of the first `bt` of a process and of one at a later stop, in seconds, with few and with many
+    registered procedures, after one warm-up round."""
     programs = {"few": "spills", "many": f"--many {procedures}"}
     times: dict[str, list[float]] = {f"{when} {what}": [] for when in ("first", "after") for what in programs}
     for number in range(-1, rounds):
@@ -96,7 +96,7 @@ def _backtrace(mode: str) -> tuple[float, str]:
     gdb.execute(f"set sframe mode {setting}")
     for unwinder in gdb.frame_unwinders:
         unwinder.enabled = unwinder.name == enabled
-    # As after any stop: nobody may take anything from before for granted.
+    # Invalidate all caches, as a stop does.
     gdb.execute("stepi", to_string=True)
     gdb.invalidate_cached_frames()
     gc.collect()
@@ -123,7 +123,7 @@ class _FrameId:
 
 
 class _Least(Unwinder):  # type: ignore[misc]  # GDB's classes have no types
-    """For comparison: claims frames by pc alone, with what it learnt from the innermost ones, and checks nothing.
+    """An unwinder for comparison: it finds frames by pc in a table made from the innermost ones, without checks.
 
     It has the stack at hand and is right only for the program that it is made in.
     """
@@ -141,7 +141,7 @@ class _Least(Unwinder):  # type: ignore[misc]  # GDB's classes have no types
             frame = frame.older()
 
     def _learn(self, frame: gdb.Frame, outer: gdb.Frame) -> None:
-        """Note the size of a frame, and where, from the CFA, it saves the frame pointer if it does."""
+        """Record the size of a frame, and the offset from the CFA at which it saves the frame pointer."""
         pc, sp, fp = (int(frame.read_register(register)) for register in (self._pc, self._sp, self._fp))
         cfa, caller_fp = (int(outer.read_register(register)) for register in (self._sp, self._fp))
         saved = [offset for offset in range(-16, sp - cfa - 8, -8) if self._word(cfa + offset) == caller_fp]

@@ -1,31 +1,37 @@
-"""LLDB's own `bt` over a deep stack in the modes of the plugin."""
+"""Measures LLDB's `bt` over a deep stack in the modes of the plugin."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bench.backtraces import AT_MOST, ROUNDS, VARIANTS
+from bench.backtraces import ROUNDS, VARIANTS
 from bench.lldbs import Lldb, all_lldbs
-from bench.report import Row, Unavailable, medians, ratios
+from bench.report import Row, Target, Unavailable, medians, ratios
 from bench.sample import DEPTH, FRAMES, recursion
 
 PART = "lldb-bt"
+AT_MOST = Target(1.4)
+"""Mode ``always`` over mode ``off``."""
+STRICT_AT_MOST = Target(1.6)
+"""Likewise where each frame is SFrame's own."""
 
 
 def rows() -> Iterator[Row]:
-    """Measure: stopping anew and `bt`."""
+    """Measure a stop followed by `bt`."""
     lldbs = all_lldbs()
     if not lldbs:
         yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
     for lldb in lldbs:
         for variant in VARIANTS:
             try:
-                yield _of(lldb, variant)
+                yield from _of(lldb, variant)
             except Unavailable as error:
                 yield Row(PART, f"{lldb.name}, recursion {variant}", (), "", AT_MOST, str(error))
 
 
-def _of(lldb: Lldb, variant: str) -> Row:
-    times = lldb.call(recursion(variant), depth=DEPTH, rounds=ROUNDS, frames=FRAMES)
-    what = f"{lldb.name}, recursion {variant}: mode always / off"
-    return Row(PART, what, ratios(times["always"], times["off"]), "x", AT_MOST, medians("ms", **times))
+def _of(lldb: Lldb, variant: str) -> Iterator[Row]:
+    times = lldb.call(recursion(variant), "backtraces", depth=DEPTH, rounds=ROUNDS, frames=FRAMES)
+    for mode, target in (("always", AT_MOST), ("strict", STRICT_AT_MOST)):
+        what = f"{lldb.name}, recursion {variant}: mode {mode} / off"
+        detail = medians("ms", **{mode: times[mode], "off": times["off"]})
+        yield Row(PART, what, ratios(times[mode], times["off"]), "x", target, detail)

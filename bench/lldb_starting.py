@@ -1,4 +1,4 @@
-"""What loading the plugin adds to LLDB's start."""
+"""Measures the time that loading the plugin adds to the start of LLDB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT_MOST = Target(100)
 
 
 def rows() -> Iterator[Row]:
-    """Measure; the round that does not count leaves the compiled modules behind."""
+    """Measure.  The warm-up round creates the compiled modules."""
     lldbs = all_lldbs()
     if not lldbs:
         yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
@@ -27,7 +27,7 @@ def _added(lldb: Lldb) -> Row:
     said = lldb.run(*load, "-o", "sframe mode")
     if "mode always" not in said:
         raise BenchError(f"{lldb.name}: the plugin did not start: {said.strip()}")
-    # Python itself is started in either case: LLDB does that when it is first wanted.
+    # Both sides start Python, which LLDB does on its first use.
     python = ("-O", "script None")
     times = alternate(ROUNDS, {"with": lambda: lldb.run(*python, *load), "without": lambda: lldb.run(*python)})
     added = [(more - less) * SCALES["ms"] for more, less in zip(times["with"], times["without"])]

@@ -1,4 +1,4 @@
-"""The LLDBs to measure, and how to run them."""
+"""The LLDBs to measure, and functions that run them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Lldb(NamedTuple):
     """One LLDB."""
 
     name: str
-    """With its version, as in ``LLDB 23.1.0``."""
+    """Name with version, such as ``LLDB 23.1.0``."""
     path: Path
 
     def run(self, *arguments: str, **environment: str) -> str:
-        """Return what LLDB prints, on both streams, when run without anybody's settings."""
+        """Run LLDB without init files; return what it prints on stdout and stderr."""
         return run(self.name, [str(self.path), "--no-lldbinit", "--batch", *arguments], **environment)
 
-    def call(self, program: Path, **arguments: Any) -> Any:
-        """Return what :func:`bench.in_lldb.backtraces` returns when called in this LLDB, with the plugin loaded."""
+    def call(self, program: Path, function: str, **arguments: Any) -> Any:
+        """Call a function of :mod:`bench.in_lldb` in this LLDB with the plugin loaded; return its result."""
         with tempfile.TemporaryDirectory() as folder:
             result = Path(folder) / "result.json"
-            job = json.dumps({"result": str(result), "arguments": arguments})
+            job = json.dumps({"result": str(result), "function": function, "arguments": arguments})
             script = f'command script import "{CHECKOUT / "bench" / "in_lldb.py"}"'
             said = self.run("-O", IMPORT, "-o", script, str(program), BENCH_JOB=job)
             if not result.exists():
@@ -40,7 +40,7 @@ class Lldb(NamedTuple):
 
 
 def all_lldbs() -> list[Lldb]:
-    """Return those that take frames from a plugin: the one of this environment, and the oldest."""
+    """Return the LLDBs that take frames from a plugin: that of this environment, and the oldest supported one."""
     return [Lldb(f"LLDB {_version(path)}", path) for path in _PATHS if path.exists()]
 
 

@@ -1,4 +1,4 @@
-"""Opening a section, and the first lookup in it, for a program and for one ten times its size."""
+"""Measures opening a section and the first lookup in it, for a program and for one of ten times its size."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ PART = "open"
 AT_MOST = Target(1.0)
 """Milliseconds."""
 GROWTH = Target(1.3)
-"""For ten times as many functions."""
+"""Target: the ratio of the times, for ten times as many functions."""
 COPIES = 10
 ROUNDS = 15
 PER_ROUND = 20
-"""Openings, each with the lookup of another address; the same functions in both programs."""
+"""Number of openings.  Each is followed by a lookup of another address, of the same functions in both programs."""
 
 
 def rows() -> Iterator[Row]:
-    """Measure, from a file that the system has in memory and from bytes."""
+    """Measure with a file in the page cache, and with bytes in memory."""
     for version in (3, 2):
         try:
             small, large = (_Program(program.build(version, copies)) for copies in (1, COPIES))
@@ -64,13 +64,13 @@ class _Program:
         self.size = len(starts)
         self._address = section.address
         self._data = program.section_bytes(path)
-        # The copies of the object file lie one behind the other: the middle one has as much before as behind it.
+        # The program is a sequence of copies of one object file; use the middle copy.
         first = self.size // program.FUNCTIONS // 2 * program.FUNCTIONS
         chosen = random.Random(0).sample(range(program.FUNCTIONS), PER_ROUND)
         self._addresses = [starts[first + index] + sizes[first + index] // 2 for index in chosen]
 
     def opening(self, source: str) -> Callable[[], None]:
-        """Return what is to be timed."""
+        """Return the action to measure."""
         path, data, address = self._path, self._data, self._address
 
         def from_file() -> None:

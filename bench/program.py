@@ -19,15 +19,15 @@ from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, provide
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "bench"
 
 FUNCTIONS = 20_000
-"""How many functions the object file has."""
+"""Number of functions in the object file."""
 
 _TIMEOUT = 300
 _SAVED = (("rbx", 3), ("rbp", 6), ("r12", 12), ("r13", 13), ("r14", 14), ("r15", 15))
-"""The registers that a function saves for its caller, in the order in which gcc takes them, and DWARF's numbers."""
+"""The callee-saved registers in the order in which gcc uses them, with their DWARF numbers."""
 
 
 def build(sframe_version: int, copies: int = 1) -> Path:
-    """Return the path of a program for AMD64 of ``copies * FUNCTIONS`` functions, built if it is not there yet.
+    """Return the path of a program for AMD64 of ``copies * FUNCTIONS`` functions; build it if necessary.
 
     The object file is linked as often as wanted: the linker merges the sections as it does for different ones.
 
@@ -53,7 +53,7 @@ def build(sframe_version: int, copies: int = 1) -> Path:
 
 
 def section_bytes(path: Path) -> bytes:
-    """Return the contents of a program's one SFrame section."""
+    """Return the contents of the SFrame section of a program."""
     with elf.opened(path) as file:
         return bytes(elf.sframe_sections(file)[0].data())
 
@@ -65,7 +65,7 @@ def _run(command: list[str], text: str = "") -> None:
 
 
 def _source() -> str:
-    choose = random.Random(20)  # any number: the program must only be the same each time
+    choose = random.Random(20)  # a fixed seed makes the program reproducible
     lines = [".text"]
     for number in range(FUNCTIONS):
         lines += [f".type f{number}, @function", f"f{number}:", ".cfi_startproc"]
@@ -79,7 +79,7 @@ def _body(choose: random.Random, longest: int) -> str:
 
 
 def _framed(choose: random.Random) -> list[str]:
-    """A function with a frame pointer, as the few with a variable-length array have it: 3 rows."""
+    """Return a function with a frame pointer, such as one with a variable-length array: 3 rows."""
     return [
         *("push %rbp", ".cfi_def_cfa_offset 16", ".cfi_offset 6, -16"),
         *("mov %rsp, %rbp", ".cfi_def_cfa_register 6"),
@@ -89,7 +89,7 @@ def _framed(choose: random.Random) -> list[str]:
 
 
 def _frameless(choose: random.Random) -> list[str]:
-    """A function that saves up to five registers and has some locals; one in four returns early, too."""
+    """Return a function that saves up to five registers and has local variables; one in four has an early return."""
     saved = _SAVED[: choose.choice((0, 1, 1, 1, 2, 2, 2, 3, 3, 5))]
     locals_size = choose.choice((0, 8, 24, 40, 136)) if saved else 24
     lines, cfa = [], 8

@@ -1,4 +1,4 @@
-"""What a measurement says, and the table of them all."""
+"""The results of measurements, and the table that shows them."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from typing import NamedTuple
 
 
 class Unavailable(Exception):  # noqa: N818 - it names a state of the machine
-    """Something that a measurement needs is not to be had here; the message is one line."""
+    """A measurement cannot run on this machine; the message is one line."""
 
 
 class BenchError(Exception):
-    """A measurement gave a wrong answer, so that its time means nothing; the message is one line."""
+    """A measured operation returned a wrong result, so its time is meaningless; the message is one line."""
 
 
 class Target(NamedTuple):
-    """What a value must not exceed, or must reach."""
+    """A limit that a value must not exceed, or must reach."""
 
     limit: float
     at_least: bool = False
 
     def met_by(self, value: float) -> bool:
-        """Whether a value is on the right side."""
+        """Return whether a value meets the limit."""
         return value >= self.limit if self.at_least else value <= self.limit
 
 
 class Row(NamedTuple):
-    """One line of the table: a value with its spread, and what it was made from."""
+    """One line of the table: a value with its spread and details."""
 
     part: str
     what: str
     values: Sequence[float]
-    """One for each round; their median counts. None at all: it was not measured."""
+    """One value for each round, of which the median is shown; empty: not measured."""
     unit: str
     target: Target | None = None
-    """``None``: for reference."""
+    """``None``: the line is for reference."""
     detail: str = ""
-    """The medians that a ratio or difference was made from, or why there are none."""
+    """The medians from which a ratio or difference was computed, or the reason why there are none."""
 
     @property
     def value(self) -> float:
-        """What counts."""
+        """The median of the values."""
         return statistics.median(self.values)
 
     @property
@@ -55,24 +55,24 @@ class Row(NamedTuple):
 
 
 def ratios(values: Iterable[float], peers: Iterable[float]) -> list[float]:
-    """The quotients of what was measured side by side."""
+    """Return the quotients of two series of measurements, round by round."""
     return [value / peer for value, peer in zip(values, peers)]
 
 
 def medians(unit: str, **seconds: Sequence[float]) -> str:
-    """The medians of some times, with their names, for a row's detail."""
+    """Return the medians of several times with their names, for the details of a row."""
     scale = SCALES[unit]
     return ", ".join(f"{name} {_number(statistics.median(times) * scale)} {unit}" for name, times in seconds.items())
 
 
 SCALES = {"s": 1.0, "ms": 1e3, "µs": 1e6}
-"""Units of time, by their share of a second."""
+"""Units of time in seconds."""
 
 _HEAD = ("part", "what", "median", "min", "max", "", "target", "", "made of")
 
 
 def table(rows: Sequence[Row]) -> list[str]:
-    """The lines of the table."""
+    """Return the lines of the table."""
     cells = [_HEAD, *map(_cells, rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(_HEAD))]
     numbers = {_HEAD.index(name) for name in ("median", "min", "max", "target")}

@@ -1,4 +1,4 @@
-"""The sample whose stack is deep."""
+"""The sample program with a deep stack."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from tests.samples.build import BuildError, build
 from tools.binutils import ToolchainUnavailable
 
 FRAMES = 20_000
-"""How many frames the stack has at least."""
+"""Minimum number of frames of the stack."""
 
 DEPTH = FRAMES * 4 // 5 + 100
-"""The sample's argument: every fourth level takes two frames, and some are left while the measurements step."""
+"""Argument of the sample.  Every fourth level has two frames; measurements that step leave some frames."""
 
 
 def recursion(variant: str, pie: bool = True) -> Path:
-    """Return the path of the sample that recurs.
+    """Return the path of the recursive sample.
 
     :raises Unavailable: it cannot be built here.
     """

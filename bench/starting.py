@@ -1,4 +1,4 @@
-"""What sourcing the plugin adds to GDB's start."""
+"""Measures the time that sourcing the plugin adds to the start of GDB."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROUNDS = 15
 
 
 def rows() -> Iterator[Row]:
-    """Measure; the round that does not count leaves the compiled modules behind."""
+    """Measure.  The warm-up round creates the compiled modules."""
     gdbs = all_gdbs()
     if not any(gdb.installed for gdb in gdbs):
         yield Row(PART, "GDB from PyPI", (), "", AT_MOST, "not in this environment")

@@ -1,4 +1,4 @@
-"""Timing several things fairly on a machine that does other work meanwhile."""
+"""Measures several actions alternately, so that other load on the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Callable
 
 
 def alternate(rounds: int, actions: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
-    """Return how many seconds each action took in each round, after one round that does not count.
+    """Return the time of each action in each round in seconds, after one warm-up round.
 
     A round does all of them, so that what disturbs the machine disturbs all; every other round goes backwards, so
     that none always comes after the same one.
@@ -24,7 +24,7 @@ def alternate(rounds: int, actions: Mapping[str, Callable[[], object]]) -> dict[
 
 
 def _seconds(action: Callable[[], object]) -> float:
-    # Rubbish of earlier rounds is not this one's to collect; its own is, so the collector stays on.
+    # Collect the garbage of earlier rounds first.  The collector stays on for the garbage of this round.
     gc.collect()
     started = time.perf_counter()
     action()

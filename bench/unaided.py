@@ -1,4 +1,4 @@
-"""The command ``backtrace``: the stacks of a core file and of a process with many threads, from start to end."""
+"""Measures the whole command ``backtrace`` on a core file and on a process with many threads."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ WHOLE = Target(2)
 ROUNDS = 5
 THREADS, FRAMES = 100, 50
 _BELOW = 4
-"""Frames that are not the recursion's: the wait, ``work``, and two of the C library."""
+"""Number of frames outside the recursion: the wait, ``work``, and two of the C library."""
 _SOURCE = Path(__file__).with_name("threads.c")
 _TIMEOUT = 120
 
 
 def rows() -> Iterator[Row]:
-    """Measure whole processes, with the files in the page cache after a first round."""
+    """Measure whole processes.  After the warm-up round, the files are in the page cache."""
     what = f"{THREADS} threads of {FRAMES} frames"
     with tempfile.TemporaryDirectory() as folder:
         try:

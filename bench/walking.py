@@ -1,4 +1,4 @@
-"""The core's walk over a deep stack, from a snapshot of its memory."""
+"""Measures the core's walk over a deep stack, from a snapshot of its memory."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from sframe_unwind.unwind.walk import End, Registers, Walk
 
 PART = "walk"
 AT_MOST = Target(5)
-"""Microseconds for each frame."""
+"""Target in microseconds per frame."""
 ROUNDS = 15
 
 
 class StackCopy(NamedTuple):
-    """A stopped thread: registers and stack."""
+    """Registers and stack of a stopped thread."""
 
     registers: Registers
     address: int
@@ -36,7 +36,7 @@ class StackCopy(NamedTuple):
 
 
 def rows() -> Iterator[Row]:
-    """Measure, with everything new in each round: the section is opened and each rule looked up again."""
+    """Measure without caches: each round opens the section and looks each rule up again."""
     for variant in ("O2", "fp"):
         try:
             yield _each_frame(variant)
@@ -68,7 +68,7 @@ def _each_frame(variant: str) -> Row:
 
 
 def reader(snapshot: StackCopy) -> ReadWord:
-    """Return the memory that the snapshot has."""
+    """Return the function that reads the memory of the snapshot."""
     address, stack = snapshot.address, snapshot.stack
     unpack = struct.Struct("<Q").unpack_from
     last = len(stack) - 8
@@ -84,7 +84,7 @@ def reader(snapshot: StackCopy) -> ReadWord:
 
 
 def take(path: Path) -> StackCopy:
-    """Return the snapshot of a program (fixed address) in its innermost function, taken if it is not there yet.
+    """Return the snapshot of a program (fixed address) in its innermost function; take it if necessary.
 
     :raises Unavailable: there is no GDB to take it with.
     """

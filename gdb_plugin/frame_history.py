@@ -12,21 +12,13 @@ memory as it is now.
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple
+from typing import Callable, Optional
 
+LastFrame = tuple[int, int, Optional[tuple[int, int]], bool]
+"""The frame that GDB asked for last: level; pc; pc and SP of its caller, ``None`` where GDB's own unwinder finds them;
+whether its caller was interrupted by a signal.  A plain tuple, as one is made for each frame of a backtrace."""
 
-class LastFrame(NamedTuple):
-    """The frame that GDB asked for last."""
-
-    level: int
-    pc: int
-    caller: tuple[int, int] | None
-    """pc and SP of its caller; ``None`` where GDB's own unwinder finds them."""
-    signal: bool
-    """Its caller was interrupted by a signal."""
-
-
-_NONE = LastFrame(1 << 62, 0, None, False)
+_NONE: LastFrame = (1 << 62, 0, None, False)
 
 
 class FrameHistory:
@@ -47,9 +39,10 @@ class FrameHistory:
         :param last: what was asked for before it.
         :param level: of the pending frame, as pc and SP.
         """
-        if level <= last.level:
+        last_level, last_pc, caller, signal = last
+        if level <= last_level:
             return True  # GDB began anew: only inlined functions are further in
-        if last.caller is not None:
+        if caller is not None:
             # Where the caller is another one, GDB began anew, or called a function from the pending frame.
-            return last.signal or last.caller != (pc, sp)
-        return self._is_signal_frame(last.pc) or not self._returns_to(last.pc, pc, sp)
+            return signal or caller != (pc, sp)
+        return self._is_signal_frame(last_pc) or not self._returns_to(last_pc, pc, sp)

@@ -7,11 +7,13 @@ import gdb
 from sframe_unwind.errors import MemoryReadError
 
 _BY_VALUE = 16 << 10 if hasattr(gdb.Value, "bytes") else 0
-"""What is no longer than this is read as a value (since GDB 15), the rest by ``read_memory``.
+"""What is no longer than this is read as a value from a remote target (since GDB 15), the rest by ``read_memory``.
 
-Where a remote connection breaks meanwhile, the latter leaves GDB 18 in the belief that the thread were still selected,
-and the next command ends it with an assertion.
+Where the connection breaks meanwhile, the latter leaves GDB 18 in the belief that the thread were still selected, and
+the next command ends it with an assertion.
 """
+_LOCAL = ("native", "core")
+"""Targets whose connection cannot break."""
 
 
 def read(address: int, size: int) -> bytes:
@@ -41,7 +43,7 @@ def process_gone() -> BaseException:
 
 
 def _read(inferior: gdb.Inferior, address: int, size: int) -> bytes:
-    if 0 < size <= _BY_VALUE:
+    if 0 < size <= _BY_VALUE and (inferior.connection is None or inferior.connection.type not in _LOCAL):
         try:
             pointer = _pointers.get(size)
             if pointer is None:

@@ -7,6 +7,7 @@ from typing import Callable, NamedTuple
 from gdb_plugin.functions import entry_of
 from sframe_unwind.address import lookup_address
 from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.debugger.stub_rows import is_possible
 from sframe_unwind.unwind.modules import Found, Module, Modules
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
@@ -63,7 +64,7 @@ def make_plan(
 def _claim(
     modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, address: int, strips: bool
 ) -> Claim | None:
-    found = modules.answers[address]
+    found = modules.results[address]
     if not isinstance(found, Found):
         return None
     rule = found.rule
@@ -74,6 +75,8 @@ def _claim(
     if not settings.strict:
         if has_cfi and modules.cfi_agrees(address, rule) and (strips or not rule.ra_signed):
             return None
+        if has_cfi and not is_possible(found, modules.arch):
+            return None
         cfi = modules.cfi_rule(address)
         if others is None and cfi is not None and cfi.cfa == rule.cfa:
             others = cfi.others
@@ -83,6 +86,6 @@ def _claim(
 def _leaf(modules: Modules, pc: int) -> UnwindRule | None:
     if modules.arch.ra is None:
         return None
-    found = modules.answers[pc]
+    found = modules.results[pc]
     rule = found.rule if isinstance(found, Found) else modules.cfi_rule(pc)
     return rule if rule is not None and rule.cfa is not None and rule.ra is None else None

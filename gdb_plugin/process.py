@@ -134,7 +134,7 @@ class Process:
         if not self._all_listed and self._spans.get(pc) is None and not self._find(pc):
             self._list()
         if not self._run_time_looked_for and not any(
-            isinstance(self.modules.answers[address], Found) or self.modules.has_cfi(address)
+            isinstance(self.modules.results[address], Found) or self.modules.has_cfi(address)
             for address in (pc, pc - 1)
         ):
             self._look_for_run_time()
@@ -153,7 +153,7 @@ class Process:
 
     def plan(self, frame: gdb.PendingFrame, pc: int, settings: Settings) -> Plan:
         """Return what to do with a pending frame."""
-        if settings != self._settings:
+        if settings is not self._settings:
             self._plans.clear()
             self._settings = settings
         plan = self._plans.get(pc)
@@ -177,7 +177,7 @@ class Process:
     def look_again(self) -> None:
         """Look once more for code that came or went: the process has run."""
         self.modules.look_again()
-        if not self.modules.answers:
+        if not self.modules.results:
             self._plans.clear()
             self._run_time_changed(self)
 
@@ -186,7 +186,7 @@ class Process:
         return self.run_time.name(pc) if self.run_time is not None else ""
 
     def _is_signal_frame(self, pc: int) -> bool:
-        found = self.modules.answers[pc]
+        found = self.modules.results[pc]
         if isinstance(found, Found) and found.signal:
             return True
         codes = [frame.code for frame in self.arch.signal_frames]
@@ -211,7 +211,7 @@ class Process:
 
     def _ra_offset(self, address: int) -> int | None:
         """Return where the return address is from the CFA on, ``None`` where it is elsewhere or not known."""
-        found = self.modules.answers[address]
+        found = self.modules.results[address]
         rule = found.rule if isinstance(found, Found) else self.modules.cfi_rule(address)
         if rule is None:
             return -WORD_SIZE if self.arch.ra is None else None

@@ -24,8 +24,9 @@ class _Known(NamedTuple):
     """A process, and what it holds for."""
 
     pid: int
+    told: int
+    """How many events it takes account of."""
     runs: int
-    changes: int
     objfiles: list[gdb.Objfile]
     """The objects themselves, so that none can be mistaken for a later one."""
     process: Process | None
@@ -47,8 +48,8 @@ class Session:
         self._frame_names = frame_names
         self._symbols = Symbols()
         self._known: dict[int, _Known] = {}
+        self._told = 0
         self._runs = 0
-        self._changes = 0
         self._asked: tuple[int, int] | None = None
         self._settled = True
         self._behind = False
@@ -68,9 +69,10 @@ class Session:
 
     def forget(self, event: object = None) -> None:
         """Look at the next use whether the modules are those that are known."""
-        self._changes += 1
+        self._told += 1
 
     def _ran(self, event: object = None) -> None:
+        self._told += 1
         self._runs += 1
         self._settled = False
 
@@ -101,7 +103,7 @@ class Session:
         inferior = gdb.selected_inferior()
         number, pid = self._asked = inferior.num, inferior.pid
         known = self._known.get(number)
-        if known is None or known.changes != self._changes or known.runs != self._runs or known.pid != pid:
+        if known is None or known.told != self._told or known.pid != pid:
             known = self._renew(frame, known)
         process = known.process
         if process is not None and in_command:
@@ -123,7 +125,7 @@ class Session:
             process.files_added([objfile for objfile in objfiles if id(objfile) not in before])
         elif known.runs != self._runs:
             process.look_again()
-        known = self._known[number] = _Known(pid, self._runs, self._changes, objfiles, process)
+        known = self._known[number] = _Known(pid, self._told, self._runs, objfiles, process)
         return known
 
     def _new_process(self, architecture: gdb.Architecture) -> Process | None:

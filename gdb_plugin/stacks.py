@@ -173,7 +173,7 @@ def _rule(process: Process, address: int, claimed: bool) -> UnwindRule | None:
     """Return the rule by which a frame was unwound, as far as it can be told."""
     if not claimed:
         return process.modules.cfi_rule(address)
-    found = process.modules.answers[address]
+    found = process.modules.results[address]
     return found.rule if isinstance(found, Found) else None
 
 
@@ -217,7 +217,7 @@ def _by_sframe(process: Process, recorder: Recorder, frame: gdb.Frame) -> str:
     refused = recorder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0))
     if refused is not None:
         return refused
-    answer = process.modules.answers[lookup_address(pc, _is_interrupted(frame))]
+    answer = process.modules.results[lookup_address(pc, _is_interrupted(frame))]
     if isinstance(answer, NoData):
         return answer.reason
     if isinstance(answer, Found) and answer.rule.ra_undefined:

@@ -103,9 +103,9 @@ class SFrameUnwinder(Unwinder):
 
     def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:
         pc = frame.pc() if _TELLS_PC else int(frame.read_register(process.pc_register)) & ADDRESS_MASK
-        level = frame.level()
-        last, process.history.last = process.history.last, LastFrame(level, pc, None, False)
-        if process.run_time is not None and level <= last.level:  # GDB began anew: it may have run meanwhile
+        level, history = frame.level(), process.history
+        last, history.last = history.last, (level, pc, None, False)
+        if process.run_time is not None and self._begins(frame, process, last, level, pc):
             process.look_again()
         plan = process.plan(frame, pc, self.settings)
         if plan is LEFT:  # so it is of most frames: these lines are what a backtrace costs
@@ -120,8 +120,14 @@ class SFrameUnwinder(Unwinder):
         if plan.leaf is not None:  # where it returns to is in no memory to be found later
             with suppress(SFrameError, gdb.error):
                 caller = _step(asked, plan.leaf, True)
-                process.history.last = LastFrame(level, pc, (caller.pc, caller.sp), False)
+                history.last = (level, pc, (caller.pc, caller.sp), False)
         return None
+
+    @staticmethod
+    def _begins(frame: gdb.PendingFrame, process: Process, last: LastFrame, level: int, pc: int) -> bool:
+        """Return whether the frame may begin a new chain, so that the process may have run since the last frame."""
+        sp = int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK
+        return process.history.is_interrupted(last, level, pc, sp)
 
     def _claim(self, asked: _Asked, claim: Claim, interrupted: bool | None) -> gdb.UnwindInfo | None:
         """Return GDB's answer for a frame that is to be claimed; ``None`` where its rule cannot be carried out."""
@@ -141,7 +147,7 @@ class SFrameUnwinder(Unwinder):
             return None
         if recorder is not None:
             recorder.claimed.add((asked.pc, asked.sp))
-        process.history.last = LastFrame(asked.level, asked.pc, (caller.pc, caller.sp), signal)
+        process.history.last = (asked.level, asked.pc, (caller.pc, caller.sp), signal)
         info = caller_info(frame, registers, caller, claim.entry)
         if claim.others is not None:
             save_others(info, frame, registers, process.arch, _other_values(asked, claim, caller))

@@ -41,7 +41,7 @@ def walk(process: Process, native: NativeStack, mode: str) -> Walk:
         native.read_register,
         fallback(process, native, read_word),
         process.pac_mask,
-        leave=process.modules.has_cfi if mode == FALLBACK else None,
+        skip=process.modules.has_cfi if mode == FALLBACK else None,
     )
 
 

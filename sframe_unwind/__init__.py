@@ -67,7 +67,7 @@ if TYPE_CHECKING:
         UnsupportedExpressionError,
     )
     from sframe_unwind.memory import ReadMemory, ReadRegister, ReadWord, WordReader
-    from sframe_unwind.report.notation import words as describe_rule
+    from sframe_unwind.report.notation import describe_rule
     from sframe_unwind.sframe.constants import AbiNumber, FdeType, Flag, PauthKey, PcType
     from sframe_unwind.sframe.encode import (
         FunctionSpec,
@@ -182,7 +182,7 @@ _NAMES = {
     "verify": "verify_file",
     "verify.verdict": "Disagreement Verdict",
 }
-_RENAMED = {"function_from_rules": "function", "describe_rule": "words", "verify_file": "verify"}
+_RENAMED = {"function_from_rules": "function", "verify_file": "verify"}
 """Names that are shorter in their modules."""
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -1,4 +1,4 @@
-"""``python -m sframe_unwind`` is the command line."""
+"""Runs the command line for ``python -m sframe_unwind``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses: their width, the address to look a frame's unwind data up by, and ranges of them."""
+"""Addresses: their size, the lookup address of a frame, and :class:`RangeMap`, which finds items by address."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ from operator import itemgetter
 from typing import Generic, TypeVar
 
 WORD_SIZE = 8
-"""Size of an address and of a general register in bytes, on every ABI of the format."""
+"""Size of an address and of a general register, in bytes.  It is 8 in every ABI that the format supports."""
 
 ADDRESS_MASK = (1 << 8 * WORD_SIZE) - 1
-"""The bits of an address: sums and differences wrap around at 64 bits."""
+"""The bits of an address.  Address arithmetic wraps around at 64 bits."""
 
 PAGE_SIZE = 0x1000
-"""The smallest page of the machines that SFrame is for, in bytes: images begin at a multiple of it."""
+"""Smallest page size of the supported machines, in bytes.  An image begins at a multiple of it."""
 
 
 def page_start(address: int) -> int:
-    """Return the address of the first byte of the page that contains an address."""
+    """Return the address of the first byte of the page that contains ``address``."""
     return address & -PAGE_SIZE
 
 
 def lookup_address(pc: int, interrupted: bool) -> int:
-    """Return the address by which the unwind data of a frame is found.
+    """Return the address at which to look up the unwind data of a frame.
 
-    In a frame that made a call, pc is the return address.  It lies in the instruction behind the call, which can belong
-    to another row, and behind a call that does not return even to another function; the call itself ends one byte
-    before.  In an interrupted frame, pc is the instruction that has not run yet.
+    In a frame that made a call, pc is the return address: the address of the instruction after the call.  That
+    instruction may belong to another row, and after a call that does not return, to another function.  The last byte
+    of the call instruction is at pc minus 1, so the lookup uses that address.  In an interrupted frame, pc is the
+    address of the next instruction to execute, and the lookup uses pc itself.
 
     :param pc: program counter of the frame.
-    :param interrupted: whether the frame is the innermost one, or was interrupted by a signal.
+    :param interrupted: the frame is the innermost one, or a signal interrupted it; pc is not a return address.
     """
     return pc if interrupted else pc - 1
 
@@ -40,16 +41,16 @@ Item = TypeVar("Item")
 
 
 class RangeMap(Generic[Item]):
-    """Items by the ranges of addresses that they cover; ranges may overlap, and lie within each other.
+    """A map from address ranges to items.  Ranges may overlap and may be nested.
 
-    :param ranges: start address, address behind the end, and item of each range; empty ranges are left out.
+    :param ranges: start address, end address (exclusive) and item of each range.  Empty ranges are ignored.
     """
 
     def __init__(self, ranges: Iterable[tuple[int, int, Item]]) -> None:
         self._ranges = sorted((entry for entry in ranges if entry[0] < entry[1]), key=itemgetter(0))
         self._starts = [start for start, _, _ in self._ranges]
         self._reach = list(accumulate((end for _, end, _ in self._ranges), max))
-        """The largest end address of all ranges up to this one: where the search for an outer range stops."""
+        """The largest end address of the ranges up to each index; the search for an enclosing range stops by it."""
 
     def __len__(self) -> int:
         return len(self._ranges)
@@ -58,7 +59,7 @@ class RangeMap(Generic[Item]):
         return iter(self._ranges)
 
     def find(self, address: int) -> tuple[int, int, Item] | None:
-        """Return the range that contains an address, of several the one that begins last; ``None`` where none does."""
+        """Return the range that contains ``address``, or ``None``.  Of several, return the one that starts last."""
         at = bisect_right(self._starts, address) - 1
         while at >= 0 and address < self._reach[at]:
             found = self._ranges[at]
@@ -68,12 +69,12 @@ class RangeMap(Generic[Item]):
         return None
 
     def get(self, address: int) -> Item | None:
-        """Return the item of :meth:`find`."""
+        """Return the item of the range that :meth:`find` returns, or ``None``."""
         found = self.find(address)
         return None if found is None else found[2]
 
     def overlapping(self, start: int, end: int) -> list[tuple[int, int, Item]]:
-        """Return the ranges that share an address with the range from ``start`` to before ``end``, by start address."""
+        """Return the ranges that overlap ``[start, end)``, sorted by start address."""
         found = []
         at = bisect_left(self._starts, end) - 1
         while at >= 0 and start < self._reach[at]:

@@ -1,22 +1,22 @@
-"""The exceptions of the core: one tree, so that a caller can catch :class:`SFrameError` and be done.
+"""The exceptions of the core.  All derive from :class:`SFrameError`.
 
-A message says what is wrong, where (section and offset, or address), what was expected and what was found.
+A message states what is wrong, where (section and offset, or address), what was expected and what was found.
 """
 
 from __future__ import annotations
 
 
 class SFrameError(Exception):
-    """Base of everything that the core raises on purpose."""
+    """Base class of the exceptions that the core raises on purpose."""
 
 
 class FormatError(SFrameError):
-    """The bytes break the format.
+    """The bytes violate the format.
 
-    :param what: what is wrong, with the value found and what was expected.
-    :param offset: where, in bytes from the start of the section; ``None`` where the code that raises the error cannot
-        know and a caller adds it (:meth:`at`).
-    :param section: what the offset counts in.
+    :param what: the problem, with the value found and the value expected.
+    :param offset: position of the problem, in bytes from the start of the section.  ``None``: the raising code does
+        not know the position; a caller adds it with :meth:`at`.
+    :param section: name of the section that ``offset`` counts in.
     """
 
     def __init__(self, what: str, offset: int | None = None, section: str = ".sframe") -> None:
@@ -26,53 +26,56 @@ class FormatError(SFrameError):
         super().__init__(what if offset is None else f"{what} ({section} offset {offset:#x})")
 
     def at(self, offset: int) -> FormatError:
-        """Return the same error with its offset filled in, unless it already has one."""
+        """Return the error with ``offset`` (bytes) filled in; an error that has an offset is returned unchanged."""
         return self if self.offset is not None else type(self)(self.what, offset, self.section)
 
     def moved(self, distance: int) -> FormatError:
-        """Return the same error for data that begins ``distance`` bytes further on in its section."""
+        """Return the error with ``distance`` bytes added to its offset.
+
+        Use it where the offset counts from a record that begins ``distance`` bytes into the section.
+        """
         return self if self.offset is None else type(self)(self.what, self.offset + distance, self.section)
 
 
 class UnsupportedError(FormatError):
-    """Well-formed as far as can be told, but of a version, ABI or kind that is not known here."""
+    """The data has a version, ABI, flag or type that this package does not know."""
 
 
 class UnsupportedExpressionError(UnsupportedError):
-    """A DWARF expression computes more than a register rule expresses; the message names the operation."""
+    """A DWARF expression has an operation that a register rule cannot express; the message names the operation."""
 
 
 class NoSFrameError(SFrameError):
-    """There is no SFrame data where it was looked for."""
+    """The file, image or module has no SFrame data."""
 
 
 class FileError(SFrameError):
-    """A file cannot be read as what it should be; the message names the file."""
+    """A file cannot be read, or is not of the expected kind; the message names the file."""
 
 
 class MissingExtraError(SFrameError):
-    """A package is not installed that only an extra of this one brings.
+    """A package from an optional extra of this project is not installed.
 
-    :param package: its name.
+    :param package: name of the missing package.
     """
 
     def __init__(self, package: str) -> None:
-        super().__init__(f"this wants the package {package}: pip install 'sframe-unwind[code]' (Python 3.10 or later)")
+        super().__init__(f"this needs the package {package}: pip install 'sframe-unwind[code]' (Python 3.10 or later)")
 
 
 class ProcessError(SFrameError):
-    """A process cannot be looked into: it is not there, it is somebody else's, or it is of another kind."""
+    """A process cannot be inspected: it does not exist, access is denied, or its architecture is not supported."""
 
 
 class EncodeError(SFrameError):
-    """A value does not fit the field that the format has for it."""
+    """A value does not fit its field, or the format cannot express it."""
 
 
 class MemoryReadError(SFrameError):
     """Memory of the process cannot be read.
 
-    :param address: first address asked for.
-    :param size: number of bytes asked for.
+    :param address: address of the first byte requested.
+    :param size: number of bytes requested.
     """
 
     def __init__(self, address: int, size: int) -> None:
@@ -82,4 +85,4 @@ class MemoryReadError(SFrameError):
 
 
 class StepError(SFrameError):
-    """A rule cannot be carried out in this frame: a register is not known, or the result makes no sense."""
+    """A rule cannot be executed in this frame: a register is unknown, or the result is not a plausible frame."""

@@ -1,8 +1,7 @@
-"""Bytes that lie in a file or in another process: fetched in pieces, kept, bounds-checked once.
+"""Access to the bytes of a file or of a process: types of the read callbacks, lazy reads, caches, bounds checks.
 
-A section of hundreds of thousands of functions is opened to find one rule, and a read of a process can be a packet to
-a remote target.  So whoever needs a few bytes must not cause all to be read, and what lies close together is read at
-once.
+A section can describe hundreds of thousands of functions, and a lookup needs one of them.  A read of process memory
+can cost one packet to a remote target.  Therefore nothing here reads a whole section, and reads fetch chunks.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.errors import FormatError, MemoryReadError
 
 ReadMemory = Callable[[int, int], bytes]
-"""``(address, size)``: returns exactly ``size`` bytes; raises :class:`MemoryReadError`."""
+"""``(address, size)``: returns exactly ``size`` bytes at ``address``, or raises :class:`MemoryReadError`."""
 
 ReadWord = Callable[[int], int]
-"""``(address)``: returns the 8 bytes there as an unsigned integer in the target's byte order; raises
+"""``(address)``: returns the 8 bytes at ``address`` as an unsigned integer in the target's byte order, or raises
 :class:`MemoryReadError`."""
 
 ReadRegister = Callable[[int], int]
-"""``(DWARF register number)``: returns the value; raises :class:`StepError` where the frame does not know it."""
+"""``(DWARF register number)``: returns the value in the frame, or raises :class:`StepError` if it is unknown."""
 
 STRUCT_MARKS = {"little": "<", "big": ">"}
-"""Byte order, as :meth:`int.from_bytes` has it, to the mark that :mod:`struct` has for it."""
+"""Maps a byte order, as :meth:`int.from_bytes` spells it, to the prefix of a :mod:`struct` format."""
 
 _CHUNK_BITS = 10
 CHUNK = 1 << _CHUNK_BITS
-"""Bytes that one read fetches: as much as fits into one packet of the debug stubs.  It serves many frames."""
+"""Number of bytes that one read fetches.  Debug stubs accept this size in one packet, and it serves many frames."""
 
 
 class Data(Protocol):
-    """Bytes to decode: :class:`bytes` and :class:`LazyBytes` are such."""
+    """Bytes to decode.  :class:`bytes` and :class:`LazyBytes` implement it."""
 
     def __len__(self) -> int: ...
 
@@ -44,11 +43,11 @@ class Data(Protocol):
 
 
 class LazyBytes:
-    """Bytes that are fetched when they are first looked at.
+    """A byte sequence that fetches its contents on first access.
 
     :param fetch: ``fetch(offset, size)`` returns exactly ``size`` bytes from ``offset``, or raises.
-    :param size: length of the whole in bytes.
-    :param chunk: how many bytes one fetch asks for.
+    :param size: total length in bytes.
+    :param chunk: number of bytes that one fetch requests.
     """
 
     __slots__ = ("_chunk", "_chunks", "_fetch", "_size")
@@ -84,7 +83,7 @@ class LazyBytes:
             base = first * self._chunk
             return self._fetch_chunk(first)[start - base : stop - base]
         if last - first > 1 and first not in self._chunks:
-            return self._fetch(start, stop - start)  # one large read beats many small ones
+            return self._fetch(start, stop - start)  # one large read is faster than many small ones
         base = first * self._chunk
         joined = b"".join(self._fetch_chunk(number) for number in range(first, last + 1))
         return joined[start - base : stop - base]
@@ -98,16 +97,16 @@ class LazyBytes:
 
 
 def lazy_memory(read: ReadMemory, address: int, size: int, chunk: int = CHUNK) -> LazyBytes:
-    """Return a range of memory as bytes that are read when they are looked at."""
+    """Return ``size`` bytes of memory at ``address`` as a byte sequence that is read on first access."""
     return LazyBytes(lambda offset, length: read(address + offset, length), size, chunk)
 
 
 def take(data: Data, offset: int, size: int, what: str, section: str = ".sframe") -> bytes:
-    """Return ``size`` bytes at ``offset``.
+    """Return ``size`` bytes of ``data`` at ``offset``.
 
-    :param what: the record that is read, for the message.
-    :param section: the section that the data is, likewise.
-    :raises FormatError: the data ends before.
+    :param what: name of the record that is read, for the error message.
+    :param section: name of the section that ``data`` holds, for the error message.
+    :raises FormatError: the data ends before ``offset + size``.
     """
     piece = data[offset : offset + size] if offset >= 0 else b""
     if len(piece) != size:
@@ -117,7 +116,9 @@ def take(data: Data, offset: int, size: int, what: str, section: str = ".sframe"
 
 
 class ChunkCache:
-    """Reads memory in aligned chunks and keeps them; who may see the process run must :meth:`forget` them then.
+    """Reads memory in aligned chunks and keeps them.
+
+    Call :meth:`forget` after the process has run: the chunks are not checked for changes.
 
     :param read: reads the memory.
     """
@@ -127,13 +128,13 @@ class ChunkCache:
         self._chunks: dict[int, bytes] = {}
 
     def forget(self) -> None:
-        """Drop what was read."""
+        """Drop all chunks."""
         self._chunks.clear()
 
     def read(self, address: int, size: int) -> bytes:
-        """Return ``size`` bytes at an address.
+        """Return ``size`` bytes at ``address``.
 
-        :raises MemoryReadError: they cannot all be read.
+        :raises MemoryReadError: not all of the bytes can be read.
         """
         number, offset = address >> _CHUNK_BITS, address & CHUNK - 1
         chunk = self._chunks.get(number)
@@ -141,7 +142,7 @@ class ChunkCache:
             try:
                 chunk = self._read(number << _CHUNK_BITS, CHUNK)
             except MemoryReadError:
-                chunk = b""  # part of the chunk may be readable still
+                chunk = b""  # a part of the chunk may still be readable
             self._chunks[number] = chunk
         if offset + size > len(chunk):
             return self._read(address, size)
@@ -149,7 +150,7 @@ class ChunkCache:
 
 
 class WordReader(ChunkCache):
-    """A :data:`ReadWord` that keeps what it read, in chunks.
+    """A :data:`ReadWord` that reads memory through a :class:`ChunkCache`.
 
     :param read: reads the memory.
     :param byteorder: ``"little"`` or ``"big"``.
@@ -160,11 +161,11 @@ class WordReader(ChunkCache):
         self._unpack = struct.Struct(STRUCT_MARKS[byteorder] + "Q").unpack_from
 
     def __call__(self, address: int) -> int:
-        """Return the word at an address.
+        """Return the word at ``address``, unsigned.
 
-        :raises MemoryReadError: it cannot be read.
+        :raises MemoryReadError: the word cannot be read.
         """
-        # The common case of `read`, without making a slice: a walk reads two words a frame.
+        # This repeats the common case of `read`, but makes no slice: a walk reads two words per frame.
         chunk = self._chunks.get(address >> _CHUNK_BITS)
         offset = address & CHUNK - 1
         if chunk is None or offset + WORD_SIZE > len(chunk):
@@ -174,11 +175,13 @@ class WordReader(ChunkCache):
 
 
 def read_c_string(read: ReadMemory, address: int, limit: int) -> str:
-    """Return the string that ends with a zero byte at an address, as far as it can be read.
+    """Return the zero-terminated string at ``address``.
 
-    :param limit: bytes; a longer string is cut.
+    The result ends early where memory cannot be read; it is empty for address 0.
+
+    :param limit: maximum length in bytes; a longer string is truncated.
     """
-    at_once = 64  # not beyond what is aligned to it: the next page may not be readable
+    at_once = 64  # a read does not cross a multiple of this, since the next page may be unreadable
     raw = b""
     while address and len(raw) < limit:
         try:

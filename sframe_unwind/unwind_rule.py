@@ -1,52 +1,55 @@
-"""A rule says how one frame gives the registers of its caller; it is what every kind of unwind data becomes here."""
+"""Unwind rules: how to compute the caller's registers from one frame.
+
+The decoders of SFrame, DWARF CFI and libunwind's run-time unwind info all produce these rules.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 CFA = -1
-"""As a place's base: the canonical frame address itself, not a register."""
+"""Value of :attr:`RegisterRule.base` that stands for the canonical frame address instead of a register."""
 
 
 class RegisterRule(NamedTuple):
-    """How to get a value: ``base + offset``, or what memory holds there."""
+    """How to compute one value: ``base + offset``, or the word in memory at that address."""
 
     base: int
     """DWARF register number, or :data:`CFA`."""
     offset: int
-    """In bytes."""
+    """Signed, in bytes."""
     in_memory: bool
-    """Whether the value is read from memory at ``base + offset``."""
+    """The value is the word in memory at ``base + offset``; otherwise it is ``base + offset`` itself."""
 
 
 UNDEFINED = RegisterRule(-2, 0, False)
-"""The rule of a register whose value in the caller cannot be restored.  No step can carry it out."""
+"""The caller's value of the register cannot be recovered.  A step that needs the value fails."""
 COMPUTED = RegisterRule(-3, 0, False)
-"""The rule of a register whose value DWARF computes in more steps than a rule has.  No step can carry it out."""
+"""DWARF computes the register with an expression that no register rule can hold.  A step that needs the value fails."""
 
 
 class UnwindRule(NamedTuple):
-    """How to get CFA, return address and frame pointer.
+    """How to compute CFA, return address and frame pointer.
 
-    A frame whose return address is undefined is the outermost one; it has no CFA either
-    (:data:`OUTERMOST`).
+    If the return address is undefined, the frame is the outermost one and the rule has no CFA (:data:`OUTERMOST`).
     """
 
     cfa: RegisterRule | None
+    """``None``: the return address is undefined."""
     ra: RegisterRule | None
-    """``None``: still in the return address register, which only an innermost frame can have."""
+    """``None``: the return address is still in its register.  This is possible in an interrupted frame only."""
     fp: RegisterRule | None
-    """``None``: unchanged."""
+    """``None``: the frame pointer register is unchanged."""
     ra_signed: bool = False
     """The return address carries a pointer authentication code (AArch64)."""
     others: tuple[tuple[int, RegisterRule], ...] | None = None
-    """DWARF numbers and places of all other registers that are not unchanged; ``None``: those are not tracked."""
+    """DWARF numbers and rules of the other registers that change; ``None``: the unwind data does not track them."""
 
-    def place(self, register: int, fp: int) -> RegisterRule | None:
-        """Return the rule of a register other than the return address; ``None``: unchanged, as far as is known.
+    def register_rule(self, register: int, fp: int) -> RegisterRule | None:
+        """Return the rule of a register other than the return address; ``None``: unchanged, or not tracked.
 
-        :param register: its DWARF number.
-        :param fp: that of the frame pointer.
+        :param register: DWARF number of the register.
+        :param fp: DWARF number of the frame pointer.
         """
         if register == fp:
             return self.fp
@@ -54,7 +57,7 @@ class UnwindRule(NamedTuple):
 
     @property
     def ra_undefined(self) -> bool:
-        """Whether the trace is complete with this frame."""
+        """Whether the return address is undefined, which marks the outermost frame."""
         return self.cfa is None
 
 
@@ -63,5 +66,5 @@ OUTERMOST = UnwindRule(None, None, None)
 
 
 def saved_at_cfa(offset: int) -> RegisterRule:
-    """Return the place of a value saved in memory at CFA plus ``offset`` bytes."""
+    """Return the rule of a value that is saved in memory at CFA plus ``offset`` bytes."""
     return RegisterRule(CFA, offset, True)

@@ -1,4 +1,4 @@
-"""How the tests start, and what they say in the end, besides what failed."""
+"""Prepares a test run, and adds the test matrix and other results to its summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of the samples in any debugger: where each is stopped, and the functions that its stack then shows.
+"""The expected stops and stacks of the samples, for every debugger.
 
 Nothing here knows a debugger or an ABI; the tests of each debugger run its debugger over these.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import NoReturn
 
 import pytest
@@ -25,12 +26,18 @@ def absent(what: str) -> NoReturn:
     """
     if IN_CI:
         raise pytest.fail.Exception(f"{what} (CI is set: what is missing is a failure)", pytrace=False)
-    raise pytest.skip.Exception(what)
+    raise pytest.skip.Exception(what, allow_module_level=True)
 
 
 def not_on_this_system(why: str) -> NoReturn:
     """End the test: the kernel of this machine does not do what it tests, and no package changes that."""
     raise pytest.skip.Exception(why)
+
+
+def package_needed(name: str) -> None:
+    """End the test, or leave out the module that calls this while it is imported, where a package is not installed."""
+    if find_spec(name) is None:
+        absent(f"the package {name} is not installed: what it compares with stays untested")
 
 
 @contextmanager

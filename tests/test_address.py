@@ -1,4 +1,4 @@
-"""Ranges of addresses that overlap and lie within each other, against a list that is searched from end to end."""
+"""Overlapping and nested ranges of addresses, compared with a linear search."""
 
 from __future__ import annotations
 

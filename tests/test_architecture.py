@@ -1,4 +1,4 @@
-"""The layers of the core: what each package may import, held over every import statement, lazy ones included."""
+"""Checks which packages of the core may import which others, for every import statement, including lazy ones."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ LAYERS = (
     "address",
     "memory",
     "unwind_rule",
+    "columns",
     "arch",
     "sframe",
     "cfi",

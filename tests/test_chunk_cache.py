@@ -1,4 +1,4 @@
-"""Small reads that lie close together are few large ones."""
+"""Small reads at close addresses are combined into few large ones."""
 
 from __future__ import annotations
 

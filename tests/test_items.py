@@ -1,4 +1,4 @@
-"""Each item of docs/edge-cases.md has tests, whose names begin with its number."""
+"""Each item of docs/edge-cases.md has tests, with names that begin with its number."""
 
 from __future__ import annotations
 

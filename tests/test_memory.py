@@ -1,4 +1,4 @@
-"""Bytes that are fetched piece by piece are those bytes, and few are fetched."""
+"""Lazily fetched bytes equal the original bytes, and few bytes are fetched."""
 
 from __future__ import annotations
 

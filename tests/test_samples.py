@@ -1,4 +1,4 @@
-"""The samples have what they claim to have, by readelf's word, and they run."""
+"""The samples have the properties that the catalogue claims, according to readelf, and they run."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Callable
 
@@ -22,6 +23,17 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = SECO
         if time.monotonic() > deadline:
             raise TimeoutError(f"after {seconds} seconds still not: {what}")
         time.sleep(_PAUSE)
+
+
+def listens(process: int) -> bool:
+    """Return whether a process listens at a Unix socket; the socket's file is there a moment before."""
+    opened = set()
+    for descriptor in Path(f"/proc/{process}/fd").glob("*"):
+        with suppress(OSError):  # it has been closed
+            opened.add(str(descriptor.readlink()))
+    entries = (line.split() for line in Path("/proc/net/unix").read_text(encoding="utf-8").splitlines())
+    # Number, uses, protocol, flags, type, state, inode, path; this flag is __SO_ACCEPTCON.
+    return any(entry[3] == "00010000" and f"socket:[{entry[6]}]" in opened for entry in entries)
 
 
 def runs(process: int) -> bool:

@@ -1,1 +1,1 @@
-"""What building and testing need beyond the package itself."""
+"""Tools for building and testing: set-up, toolchains, real programs, the demonstration, and the README's picture."""

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""The assemblers and linkers that the tests compare against: GNU binutils 2.40, 2.44 and 2.47.
+"""Provides the assemblers and linkers for the tests: GNU binutils 2.40, 2.44 and 2.47, which write SFrame 1, 2 and 3.
 
-Each writes another version of SFrame: 1, 2 and 3. They come from Debian's releases, are unpacked into the
-checkout's `.cache` folder, and run there with the C library that they were built with; the system stays as it
-is. `provide` gives a folder for gcc's `-B`.
+The tools come from Debian's releases. They are unpacked into the checkout's `.cache` folder and run there with their
+own C library, so the system is not changed. `provide` returns a folder for gcc's `-B`.
 
     python3 tools/binutils.py [--version V ...] [--target T ...]
 """
@@ -29,26 +28,26 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
 from tools.debian import FetchError, unpack  # noqa: E402
 
 SUITES = {"2.40": ("bookworm",), "2.44": ("trixie",), "2.47": ("testing", "sid")}
-"""The Debian releases that carry each version; 2.47 stands for itself and whatever follows it there."""
+"""The Debian releases that contain each version. 2.47 stands for 2.47 and later versions."""
 
 SFRAME_VERSIONS = {"2.40": 1, "2.44": 2, "2.47": 3}
-"""The version of SFrame that each version of binutils writes."""
+"""The SFrame version that each binutils version writes."""
 
 TARGETS = ("x86_64", "aarch64", "s390x")
-"""Target machines; aarch64 serves both byte orders."""
+"""Target machines. aarch64 is used for both byte orders."""
 
 TOOLS = ("as", "ld", "readelf", "objdump", "objcopy", "strip", "nm")
 
 CACHE = CHECKOUT / ".cache" / "binutils"
 
 STAMP = "complete"
-"""A file that a toolchain's folder gets last, when every assembler in it has run."""
+"""Name of the file that marks a complete toolchain. It is written after every assembler has been tried."""
 
 TIMEOUT = 60
-"""Seconds that one run of an assembler may take."""
+"""Time limit for one run of an assembler, in seconds."""
 
-# $0 is absolute or has a slash, since gcc runs the tools by the path that -B gave. Nothing is forked here: a build
-# runs these scripts by the hundred.
+# $0 contains a slash, since gcc runs the tools by the path that -B gives. The script starts no other process, since a
+# build runs it hundreds of times.
 WRAPPER = """\
 #!/bin/sh
 root="${{0%/*}}/../../root"
@@ -57,15 +56,15 @@ exec "$root/{loader}" --library-path "{libraries}" "$root/usr/bin/{triplet}-{too
 
 
 class ToolchainUnavailable(Exception):  # noqa: N818 - it names a state of the machine
-    """A toolchain cannot be had here; the message is one line and says what stays untested."""
+    """A toolchain is not available; the message is one line and says what is not tested without it."""
 
 
 def provide(version: str, target: str) -> Path:
-    """The folder with the tools of binutils `version` for `target`, fetched if it is not there yet.
+    """Return the folder with the tools of binutils `version` for `target`; fetch them if necessary.
 
-    `version` is a key of SUITES, `target` one of TARGETS. Where the packages cannot be had, the system's own
-    assembler serves if it writes the same version of SFrame. Raises ToolchainUnavailable if it does not, and
-    ValueError for a version or target that is none.
+    `version` is a key of SUITES, `target` one of TARGETS. If the packages are not available, the system's
+    assembler is used if it writes the same SFrame version. Raises ToolchainUnavailable if it does not, and ValueError
+    for an unknown version or target.
     """
     if version not in SUITES or target not in TARGETS:
         raise ValueError(f"no such toolchain: binutils {version} for {target}")
@@ -76,7 +75,7 @@ def provide(version: str, target: str) -> Path:
 
 
 def describe(directory: Path) -> str:
-    """What the assembler in a toolchain's directory says it is, in one line; OSError if it does not run."""
+    """Return the version line of the assembler in a folder; raises OSError if it does not run."""
     done = subprocess.run(
         [str(directory / "as"), "--version"], capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
@@ -86,7 +85,7 @@ def describe(directory: Path) -> str:
 
 
 def sframe_version(assembler: Path) -> int | None:
-    """The version of SFrame that an assembler writes, found by trying it; None if it writes none."""
+    """Return the SFrame version that an assembler writes, found by a trial run; None if it writes no SFrame."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "probe.o"
         try:
@@ -113,9 +112,9 @@ def _triplet(target: str) -> str:
 
 @functools.cache
 def _obtain(version: str) -> str | None:
-    """Have a version in the cache; the reason if that cannot be.
+    """Fetch a version into the cache; return the reason if that fails.
 
-    Asked once, since without a network each answer takes its time, and a run of the tests asks hundreds of times.
+    The result is cached: without a network each attempt is slow, and a test run makes hundreds of them.
     """
     stamp = CACHE / version / STAMP
     try:
@@ -130,7 +129,7 @@ def _obtain(version: str) -> str | None:
 
 @contextlib.contextmanager
 def _lock(version: str) -> Iterator[None]:
-    """Held by one process at a time; the others wait and then find the finished toolchain."""
+    """Hold a lock, so that one process makes the toolchain and the others wait for it."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / f"{version}.lock").open("w", encoding="ascii") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -138,8 +137,8 @@ def _lock(version: str) -> Iterator[None]:
 
 
 def _fetch(version: str) -> None:
-    """Put the toolchains of one version, for all targets, into the cache; FetchError if no release has them."""
-    # The lock is ours: what lies here is left over from a process that was killed.
+    """Fetch the toolchains of one version for all targets; raises FetchError if no release has them."""
+    # This process has the lock, so an unfinished folder is from a process that was killed.
     for leftover in CACHE.glob(f"{version}.partial-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     reasons = []
@@ -159,7 +158,7 @@ def _fetch(version: str) -> None:
 
 
 def _build(version: str, suite: str, folder: Path) -> None:
-    """Unpack one release's toolchains into `folder`, wrap, try and stamp them; FetchError if they are not right."""
+    """Unpack the toolchains of one release into `folder`, and try them; raises FetchError if they are unsuitable."""
     unpack(suite, [f"binutils-{_triplet(target).replace('_', '-')}" for target in TARGETS], folder)
     for target in TARGETS:
         directory = folder / "bin" / target
@@ -178,14 +177,14 @@ def _build(version: str, suite: str, folder: Path) -> None:
 
 
 def _is_wanted(found: str, version: str) -> bool:
-    """Whether a release's version will do: 2.40 and 2.44 must be met, 2.47 is the least that writes version 3."""
+    """Return whether a version is suitable: exactly 2.40 or 2.44, or at least 2.47."""
     upstream = [int(part) for part in found.split(".")[:2]]
     wanted = [int(part) for part in version.split(".")]
     return upstream >= wanted if SFRAME_VERSIONS[version] == 3 else upstream == wanted
 
 
 def _write_wrappers(root: Path, target: str, directory: Path) -> None:
-    """Scripts that run the tools below `root` with its own loader and libraries; FetchError if one is missing."""
+    """Write scripts that run the tools below `root` with its loader and libraries; FetchError if one is missing."""
     # Releases before 13 keep the C library in /lib, later ones in /usr/lib.
     libraries = [part for part in ("lib/x86_64-linux-gnu", "usr/lib/x86_64-linux-gnu") if (root / part).is_dir()]
     loaders = [f"{part}/ld-linux-x86-64.so.2" for part in libraries]
@@ -203,7 +202,7 @@ def _write_wrappers(root: Path, target: str, directory: Path) -> None:
 
 
 def _flush(folder: Path) -> None:
-    """Have everything below `folder` on the disk, so that the stamp cannot outlive what it vouches for."""
+    """Flush everything below `folder` to disk before the marker file is written."""
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
             with path.open("rb") as file:
@@ -211,9 +210,9 @@ def _flush(folder: Path) -> None:
 
 
 def _system_toolchain(version: str, target: str, reason: str) -> Path:
-    """The system's own tools, if its assembler writes the SFrame version of binutils `version`.
+    """Return the system's tools, if the assembler writes the SFrame version of binutils `version`.
 
-    Raises ToolchainUnavailable, naming `reason`, what the system's assembler writes, and what stays untested.
+    Raises ToolchainUnavailable with `reason`, the SFrame version of the system's assembler, and what is not tested.
     """
     wanted = SFRAME_VERSIONS[version]
     assembler = shutil.which(f"{_triplet(target)}-as") or (shutil.which("as") if _is_native(target) else None)
@@ -243,7 +242,7 @@ def _name(version: int | None) -> str:
 
 
 def main() -> int:
-    """Provide the toolchains asked for; exit status 1 when one of them is not to be had."""
+    """Provide the requested toolchains; return exit status 1 if one of them is not available."""
     parser = argparse.ArgumentParser(description="Provide the assemblers that write the versions of SFrame.")
     parser.add_argument("--version", action="append", choices=list(SUITES), help="default: all")
     parser.add_argument("--target", action="append", choices=TARGETS, help="default: all")

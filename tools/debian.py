@@ -1,8 +1,7 @@
-"""Packages of any Debian release, binaries and sources, fetched into a folder and never installed.
+"""Fetches binary and source packages of any Debian release into a folder, without installing them.
 
-apt does the fetching, as it does for the system: it checks the release's signature, the index against the
-release, and every package against the index. It runs on folders of its own, so that the system's sources,
-lists and packages stay as they are.
+apt fetches the packages and verifies them: the signature of the release, the index, and every package. It uses
+separate folders, so that the system's sources, lists and packages are not changed.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TIMEOUT = 600
-"""Seconds that one run of apt or dpkg-deb may take."""
+"""Time limit for one run of apt or dpkg-deb, in seconds."""
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-"""Where the package debian-archive-keyring puts the keys of all supported releases."""
+"""Folder in which the package debian-archive-keyring installs the keys of all supported releases."""
 
 CONFIGURATION = """\
 #clear APT::Update::Post-Invoke;
@@ -39,25 +38,25 @@ Acquire::Languages "none";
 Acquire::Retries "2";
 Acquire::http::Timeout "30";
 """
-"""Private folders; no hooks of the system; a failed download is an error; only the index that is needed."""
+"""Configuration of apt: private folders, no hooks of the system, failed downloads are errors, minimal indexes."""
 
 
 class FetchError(Exception):
-    """The packages could not be had; the message is one line and says why."""
+    """The packages are not available; the message is one line with the reason."""
 
 
 @dataclass(frozen=True)
 class Mirror:
-    """Where this machine gets Debian from, and the keys to trust there."""
+    """The Debian mirror of this machine, and its trusted keys."""
 
     uri: str
     keyring: Path
 
 
 def system_mirror() -> Mirror:
-    """The Debian mirror that the machine's own apt uses.
+    """Return the Debian mirror that the apt of this machine uses.
 
-    Raises FetchError where there is none: no apt, another distribution, another architecture, no keys.
+    Raises FetchError if there is none: no apt, another distribution, another architecture, no keys.
     """
     if platform.machine() != "x86_64":
         raise FetchError(f"the packages are for x86_64, and this machine is {platform.machine()}")
@@ -73,10 +72,10 @@ def system_mirror() -> Mirror:
 
 
 def unpack(suite: str, packages: Sequence[str], folder: Path) -> None:
-    """Fetch `packages` of the release `suite`, and all that they depend on, and unpack them into `folder`/root.
+    """Fetch `packages` of the release `suite` with their dependencies, and unpack them into `folder`/root.
 
     `folder` must exist and have no `root` yet; the downloads are removed from it at the end.
-    Raises FetchError when a package cannot be had or fails a check.
+    Raises FetchError if a package is not available or fails verification.
     """
     base = folder / "apt"
     apt = _private_apt("deb", suite, base)
@@ -87,9 +86,9 @@ def unpack(suite: str, packages: Sequence[str], folder: Path) -> None:
 
 
 def fetch_sources(suite: str, packages: Sequence[str], folder: Path) -> None:
-    """Fetch the files of which the source packages of the release `suite` are made into `folder`, which must exist.
+    """Fetch the files of source packages of the release `suite` into `folder`, which must exist.
 
-    Raises FetchError when a package cannot be had or fails a check.
+    Raises FetchError if a package is not available or fails verification.
     """
     base = folder / "apt"
     apt = _private_apt("deb-src", suite, base)
@@ -98,7 +97,7 @@ def fetch_sources(suite: str, packages: Sequence[str], folder: Path) -> None:
 
 
 def _private_apt(kind: str, suite: str, base: Path) -> list[str]:
-    """The words that begin a command for an apt that has its folders in `base` and knows one release."""
+    """Return the start of a command line for an apt with its folders in `base` and one release."""
     mirror = system_mirror()
     for part in ("etc/preferences.d", "etc/sources.list.d", "state/lists/partial", "cache/archives/partial"):
         (base / part).mkdir(parents=True)
@@ -113,7 +112,7 @@ def _private_apt(kind: str, suite: str, base: Path) -> list[str]:
 
 
 def _run(command: Sequence[str], folder: Path | None = None) -> str:
-    """Standard output of a command; FetchError with its first line of complaint when it fails."""
+    """Run a command; return its standard output. Raises FetchError with its first error line if it fails."""
     environment = {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, env=environment, cwd=folder)

@@ -1,6 +1,6 @@
-"""The main job in one go: a program compiled with SFrame, stopped in GDB and in LLDB, its stack by SFrame and by DWARF.
+"""Demonstrates both plugins: stops a program in GDB and in LLDB, and shows its stack by SFrame and by DWARF.
 
-Then the same program with SFrame as its only unwind data, which is where nothing else gets through.
+Then it does the same with a build that has SFrame as its only unwind data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tests.samples.build import BuildError, build  # noqa: E402
 from tools.binutils import ToolchainUnavailable  # noqa: E402
 
 TIMEOUT = 120
-"""Seconds that one session of a debugger may take."""
+"""Time limit for one session of a debugger, in seconds."""
 
 _WITH_DWARF = ("bt", "sframe bt", "sframe compare", "up", "sframe explain", "sframe status")
 _GDB_ALONE = ("set sframe mode off", "bt", "set sframe mode always", "bt", "sframe compare")
@@ -59,7 +59,7 @@ def _find(debugger: str) -> str | None:
 
 
 def _gdb(gdb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
-    """Stop the program in its innermost function and run the commands, each shown before its output."""
+    """Stop the program in its innermost function in GDB and run the commands; print each command and its output."""
     arguments = [gdb, "-nx", "-q", "-batch"]
     setup = (
         "set debuginfod enabled off",
@@ -79,7 +79,7 @@ def _gdb(gdb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
 
 
 def _lldb(lldb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
-    """Likewise; LLDB shows the commands itself."""
+    """Stop the program in its innermost function in LLDB and run the commands, which LLDB prints itself."""
     arguments = [lldb, "--no-lldbinit", "--no-use-colors", "--batch"]
     arguments += ["-O", f'command script import "{CHECKOUT / "lldb_plugin" / "sframe_lldb.py"}"']
     for command in ("breakpoint set -n sample_stop", "process launch -o /dev/null", *commands):

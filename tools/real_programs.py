@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Verify programs that nobody here wrote: Debian's sources, built with SFrame for several ABIs.
+"""Verifies programs of Debian, built from source with SFrame for several ABIs.
 
     python3 tools/real_programs.py [--abi ABI ...] [NAME ...]
 
-What is fetched and built lies in the checkout's `.cache/real-programs`. The table that is printed is the one in
-`docs/verify.md`; behind it stands each disagreement, with whose it is.
+Sources and builds are kept in the checkout's `.cache/real-programs`. The output is the table in `docs/verify.md`,
+followed by each disagreement with the producer that is wrong.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ SUITE = "bookworm"
 BINUTILS = "2.47"
 VERSION = SFRAME_VERSIONS[BINUTILS]
 VERSION_FILE = "DEBIAN-VERSION"
-"""Where the version of the source package is noted, beside the sources."""
+"""Name of the file with the version of the source package, in the folder of the sources."""
 TIMEOUT = 600
-"""Seconds that one run of a compiler or of a program's own build may take."""
+"""Time limit for one run of a compiler or of a program's own build, in seconds."""
 
 COMPILERS = {
     "amd64": ("gcc", "x86_64"),
     "aarch64": ("aarch64-linux-gnu-gcc", "aarch64"),
     "s390x": ("s390x-linux-gnu-gcc", "s390x"),
 }
-"""The compiler, and the target in the words of binutils."""
+"""The compiler, and the name of the target in binutils."""
 FLAGS = ("-O2", "-w", "-fPIE", "-fasynchronous-unwind-tables", "-Wa,--gsframe", "-fno-use-linker-plugin")
 
 
 class Program(NamedTuple):
-    """How a program is built without its own build system, which would have to be taught another assembler."""
+    """How to build a program without its own build system, which would not use our assembler."""
 
     name: str
     package: str
@@ -92,11 +92,11 @@ PROGRAMS = {
 
 
 class ProgramError(Exception):
-    """A program cannot be had or built; the message is one line."""
+    """A program cannot be fetched or built; the message is one line."""
 
 
 def sources(program: Program) -> Path:
-    """The folder with a program's sources, fetched and made if it is not there yet."""
+    """Return the folder with the sources of a program; fetch and prepare them if necessary."""
     folder = CACHE / "sources" / program.name
     if folder.exists():
         return folder
@@ -111,7 +111,7 @@ def sources(program: Program) -> Path:
             raise ProgramError(f"{program.package}: expected one original tarball, found {len(tarballs)}")
         (base / "unpacked").mkdir()
         with tarfile.open(tarballs[0]) as tarball:
-            tarball.extractall(base / "unpacked")  # apt has checked it
+            tarball.extractall(base / "unpacked")  # apt has verified it
         (unpacked,) = (base / "unpacked").iterdir()
         for command in program.generate:
             run(command, unpacked)
@@ -121,22 +121,22 @@ def sources(program: Program) -> Path:
 
 
 class Built(NamedTuple):
-    """The forms of one program for one ABI."""
+    """The builds of one program for one ABI."""
 
     objects: Path
     """A folder."""
     combined: Path
-    """What ``ld -r`` makes of the objects."""
+    """The output of ``ld -r`` for the object files."""
     executable: Path
 
 
 def tools_for(abi: str) -> Path:
-    """The folder with the assembler and linker for an ABI."""
+    """Return the folder with the assembler and linker for an ABI."""
     return provide(BINUTILS, COMPILERS[abi][1])
 
 
 def build(program: Program, abi: str) -> Built:
-    """Build a program, all its object files anew."""
+    """Build a program from scratch."""
     folder, source = CACHE / "built" / f"{program.name}-{abi}", sources(program)
     shutil.rmtree(folder, ignore_errors=True)
     compiler, tools = COMPILERS[abi][0], tools_for(abi)
@@ -159,7 +159,7 @@ def build(program: Program, abi: str) -> Built:
 
 
 def run(command: tuple[str, ...] | list[str], folder: Path) -> None:
-    """Run a tool; ProgramError with the end of what it says if it fails."""
+    """Run a tool; raises ProgramError with the end of its output if it fails."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
@@ -167,7 +167,7 @@ def run(command: tuple[str, ...] | list[str], folder: Path) -> None:
 
 
 def verified(path: Path) -> list[Verdict]:
-    """What comes of a file, or of each in a folder; ProgramError if one cannot be verified."""
+    """Return the verdict on a file, or on each file in a folder; raises ProgramError if one cannot be verified."""
     verdicts = []
     for found in map(answer, inputs([str(path)])):
         if isinstance(found, Failure):
@@ -177,7 +177,7 @@ def verified(path: Path) -> list[Verdict]:
 
 
 class Sum(NamedTuple):
-    """What one form of a program comes to."""
+    """The result for one build of a program."""
 
     both: int
     sframe_only: int
@@ -190,7 +190,7 @@ class Sum(NamedTuple):
 
 
 def total(verdicts: list[Verdict]) -> Sum:
-    """The sum over the files of a form."""
+    """Return the sum over the files of a build."""
     return Sum(
         sum(verdict.both for verdict in verdicts),
         sum(verdict.sframe_only for verdict in verdicts),
@@ -204,7 +204,7 @@ def total(verdicts: list[Verdict]) -> Sum:
 
 
 def table(rows: list[tuple[str, str, str, Sum]]) -> Iterator[str]:
-    """The lines of the table, in markdown."""
+    """Return the lines of the table in Markdown."""
     head = ["program", "ABI", "form", "in both", "SFrame only", "DWARF only", "not expressible"]
     head += ["addresses", "disagreements", "`.sframe`", "`.eh_frame` + hdr"]
     yield f"| {' | '.join(head)} |"
@@ -214,7 +214,7 @@ def table(rows: list[tuple[str, str, str, Sum]]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print the table; exit status 1 when there is a disagreement that is not known, 2 when something cannot be had."""
+    """Print the table; return exit status 1 if there is an unknown disagreement, 2 if something is not available."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(PROGRAMS)}; default: all")
     parser.add_argument("--abi", action="append", choices=list(COMPILERS), help="default: all")
@@ -249,7 +249,7 @@ def main() -> int:
 
 
 def words(entry: Disagreement) -> str:
-    """A disagreement in one line."""
+    """Return a disagreement as one line."""
     return f"{entry.spot} {entry.spot.section}: {entry.what}: SFrame {entry.sframe}; DWARF {entry.dwarf}"
 
 

@@ -1,8 +1,8 @@
-"""The README's picture: a session of GDB at a terminal, as it is, drawn as SVG.
+"""Draws the README's picture: a GDB session at a terminal, as SVG.
 
     python -m tools.screen
 
-A program without DWARF CFI is stopped; GDB alone loses its stack, SFrame has all of it.
+The session stops a program without DWARF CFI: GDB alone loses its stack, and with SFrame the stack is complete.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ def main() -> int:
     console.print(Text.from_ansi(session(), no_wrap=True, overflow="ignore"))
     PICTURE.parent.mkdir(exist_ok=True)
     drawn = console.export_svg(title="gdb ./program", unique_id="session")
-    # It asks for its font from elsewhere; any font of the reader's with fixed widths will do.
+    # The SVG would load a font from the network; use a monospaced font of the reader instead.
     drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
     PICTURE.write_text(re.sub(r"<!-- .*? -->\s*", "", drawn), encoding="utf-8")
     return 0
 
 
 def session() -> str:
-    """What the terminal shows, colours included."""
+    """Return the contents of the terminal with colours."""
     settings = [setting for setting in SETTINGS if not setting.startswith(("set style", "set width"))]
-    settings += ["set filename-display basename", "set print entry-values no"]  # no folder of this machine, no clutter
+    settings += ["set filename-display basename", "set print entry-values no"]  # shows no folders of this machine
     arguments = ["-nx", "-q", *(part for setting in settings for part in ("-iex", setting))]
     arguments += ["-ex", "break sample_stop", "-ex", "run > /dev/null", str(build("sframe_only"))]
     gdb = Path(sys.executable).parent / "gdb"

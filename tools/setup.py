@@ -1,7 +1,7 @@
-"""Set-up for the demonstration, the tests and the benchmarks: Debian packages and `.venv`.
+"""Sets up the demonstration, the tests and the benchmarks: Debian packages and `.venv`.
 
-Runs with any python3 >= 3.9 and the standard library. Prints one line per thing it does and nothing when
-there is nothing to do; `make` runs it each time.
+It needs only python3 >= 3.9. It prints one line per action, and nothing if there is nothing to do; `make` runs it each
+time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CACHE = ROOT / ".cache"
 STAMP = CACHE / "setup.json"
 
 OLDEST_LLDB = CACHE / "lldb-22.1"
-"""An environment of its own: two versions of LLDB do not fit into one."""
+"""Separate environment for the oldest LLDB, since one environment can have one version only."""
 OLDEST_LLDB_REQUIREMENTS = ("lldb-for-pwndbg==22.1.*", "pyelftools>=0.31")
 
 APT_SECONDS = 1200
@@ -31,11 +31,11 @@ PIP_SECONDS = 900
 
 
 class SetupError(Exception):
-    """Set-up cannot go on; the message is one line, or one line and the end of a tool's output."""
+    """The set-up failed; the message is one line, or one line and the end of a tool's output."""
 
 
 class Package(NamedTuple):
-    """A Debian package, the program that shows it is there on other systems, and what needs it."""
+    """A Debian package, the program that it provides, and the purpose that needs it."""
 
     name: str
     program: str | None
@@ -68,7 +68,7 @@ TEST_PACKAGES = (
 
 
 class Interpreter(NamedTuple):
-    """A Python that could make the environment."""
+    """A Python that can create the environment."""
 
     path: str
     version: tuple[int, int]
@@ -77,7 +77,7 @@ class Interpreter(NamedTuple):
     has_library: bool  # the GDB wheel loads libpython, which not every build of Python has
 
     def needs(self) -> list[Package]:
-        """What Debian splits off its Python and this one lacks."""
+        """The Debian packages of Python's parts that this Python lacks."""
         name = "python{}.{}".format(*self.version)
         parts = []
         if not self.has_venv:
@@ -104,7 +104,7 @@ def say(line: str) -> None:
 
 
 def run(command: list[str], seconds: float = 60) -> subprocess.CompletedProcess[str]:
-    """Run a tool with its output captured; a tool that is missing or too slow is a failed one."""
+    """Run a tool and capture its output. A tool that is missing or exceeds the time limit counts as failed."""
     try:
         return subprocess.run(
             command,
@@ -123,7 +123,7 @@ def run(command: list[str], seconds: float = 60) -> subprocess.CompletedProcess[
 
 
 def tail(output: str, lines: int = 8) -> str:
-    """The end of a tool's output, without the remarks that pip puts after the cause."""
+    """Return the end of a tool's output, without the notices that pip prints after the cause."""
     remarks = ("note:", "hint:", "\N{MULTIPLICATION SIGN}", "╰─>", "│", "[end of output]")
     told = [line for line in output.splitlines() if line.strip() and not line.strip().startswith(remarks)]
     return "\n".join("    " + line.strip() for line in told[-lines:])
@@ -141,18 +141,18 @@ def missing(packages: list[Package]) -> list[Package]:
 
 
 def as_root() -> list[str] | None:
-    """The words that go before a command for root, or None without a way to become root."""
+    """Return the prefix that runs a command as root, or None if that is not possible."""
     if os.geteuid() == 0:
         return []
     if shutil.which("sudo") is None:
         return None
-    # Without a terminal a password could never be given: fail at once.
+    # Without a terminal, nobody can enter a password: fail immediately.
     sudo = ["sudo"] if sys.stdin.isatty() else ["sudo", "-n"]
     return sudo if run([*sudo, "true"], 120).returncode == 0 else None
 
 
 def apt_install(packages: list[Package], prefix: list[str]) -> str:
-    """Install what apt knows of the packages; the end of apt's output if that failed."""
+    """Install those packages that apt knows; return the end of apt's output if that fails."""
     # `env` because sudo drops the variable; the lock may be held by another run of apt.
     apt = [*prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-yq", "-oDPkg::Lock::Timeout=300"]
     update = run([*apt, "update"], APT_SECONDS)
@@ -167,7 +167,7 @@ def apt_install(packages: list[Package], prefix: list[str]) -> str:
 
 
 def install_packages(packages: list[Package]) -> list[Package]:
-    """Install what is missing and return what still is, after a line that says so."""
+    """Install the missing packages; print and return those that are still missing."""
     absent = missing(packages)
     if not absent:
         return []
@@ -203,7 +203,7 @@ def probe(path: str) -> Interpreter | None:
 
 
 def choose_interpreter() -> Interpreter:
-    """The first Python >= 3.10 that is complete, or that Debian's packages can complete."""
+    """Return the first Python >= 3.10 that is complete, or that Debian's packages can complete."""
     versioned = [f"python3.{minor}" for minor in range(15, 9, -1)]
     names = [sys.executable, "python3", "/usr/bin/python3", *versioned]
     completable = None
@@ -227,7 +227,7 @@ def choose_interpreter() -> Interpreter:
 
 
 def fingerprint() -> str:
-    """What a whole environment was made from; it also holds absolute paths, so it does not survive a move."""
+    """Return a description of an environment's inputs. It includes the path, since environments cannot be moved."""
     digest = hashlib.sha256(str(ROOT).encode())
     for path in (ROOT / "pyproject.toml", Path(__file__)):
         digest.update(path.read_bytes())
@@ -235,7 +235,7 @@ def fingerprint() -> str:
 
 
 def installed_extras() -> set[str]:
-    """The extras that a finished set-up left in `.venv`; none if what it was made from has changed since."""
+    """Return the extras that are installed in `.venv`; none if its inputs have changed."""
     try:
         stamp = json.loads(STAMP.read_text())
         if stamp["made_from"] == fingerprint() and (VENV / "bin" / "python").exists():
@@ -246,7 +246,7 @@ def installed_extras() -> set[str]:
 
 
 def make_environment(extras: set[str]) -> None:
-    """Make `.venv` with these extras and those that it has."""
+    """Create `.venv` with these extras and those that it already has."""
     present = installed_extras()
     if extras <= present:
         return
@@ -262,7 +262,7 @@ def make_environment(extras: set[str]) -> None:
     pip_install(python, "--editable", f"{ROOT}[{wanted}]")
     for debugger in sorted(extras & {"gdb", "lldb"}):
         check_debugger(VENV / "bin" / debugger)
-    # Last, so that an interrupted set-up is done again.
+    # Written last, so that an interrupted set-up is repeated.
     STAMP.write_text(json.dumps({"made_from": fingerprint(), "extras": sorted(extras)}))
 
 
@@ -277,11 +277,11 @@ def make_oldest_lldb() -> None:
     make_venv(str(VENV / "bin" / "python"), OLDEST_LLDB)
     pip_install(python, *OLDEST_LLDB_REQUIREMENTS)
     check_debugger(OLDEST_LLDB / "bin" / "lldb")
-    stamp.write_text(made_from)  # last, so that an interrupted set-up is done again
+    stamp.write_text(made_from)  # written last, so that an interrupted set-up is repeated
 
 
 def make_venv(python: str, folder: Path) -> None:
-    """Make an empty environment, in place of what is there."""
+    """Create an empty environment, replacing an existing one."""
     made = run([python, "-m", "venv", "--clear", str(folder)], 120)
     if made.returncode:
         raise SetupError(f"could not make {folder.relative_to(ROOT)}:\n" + tail(made.stdout))
@@ -296,7 +296,7 @@ def pip_install(python: Path, *what: str) -> None:
 
 
 def check_debugger(path: Path) -> None:
-    """Start it once: the first start links libpython into the environment, which two at a time would fight over."""
+    """Start GDB once. The first start links libpython into the environment; parallel first starts would conflict."""
     started = run([str(path), "--version"])
     if started.returncode:
         raise SetupError(f"{path.relative_to(ROOT)} does not start:\n" + tail(started.stdout))
@@ -309,7 +309,7 @@ def main() -> int:
     for_test = parser.parse_args().purpose == "test"
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "setup.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once would both write .venv
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two parallel runs of make would both write .venv
         try:
             install_packages(list(TEST_PACKAGES if for_test else DEMO_PACKAGES))
             make_environment({"gdb", "lldb", "code", "test"} if for_test else {"gdb", "lldb"})

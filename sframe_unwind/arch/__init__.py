@@ -1,4 +1,4 @@
-"""Facts of the machines, one small file each, behind the one interface of :mod:`sframe_unwind.arch.base`."""
+"""The supported architectures.  Each has one module that fills in :class:`sframe_unwind.arch.base.Arch`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from sframe_unwind.arch.base import Arch
 ARCHES = (aarch64.BIG, aarch64.LITTLE, amd64.ARCH, s390x.ARCH)
 
 BY_NAME = {arch.name: arch for arch in ARCHES}
-"""By the name that JSON uses."""
+"""Maps :attr:`Arch.name` to the architecture."""
 
 __all__ = ["ARCHES", "BY_NAME", "Arch"]

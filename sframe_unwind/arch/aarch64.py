@@ -1,4 +1,7 @@
-"""AArch64 (AAPCS64) in both byte orders: return address and frame pointer are saved together."""
+"""AArch64 (AAPCS64), in both byte orders.
+
+A call leaves the return address in x30.  Functions save it next to the frame pointer.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,16 @@ PC, SP, FP, LR = 32, 31, 29, 30
 _NAMES = {**{n: f"x{n}" for n in range(31)}, SP: "sp", PC: "pc"}
 
 PAC_MASK = 0xFF7F_0000_0000_0000
-"""All bits above a 48-bit address but bit 55, which selects the half of the address space and is never signed."""
+"""The bits above a 48-bit address, except bit 55.  Bit 55 selects the upper or lower half of the address space and is
+never part of the authentication code."""
 
 _SIGCONTEXT = 312
-"""Offset from SP of the registers in ``struct sigcontext``, in bytes: behind ``siginfo`` (128), the head of
-``ucontext`` (176) and the address of the fault."""
+"""Offset of the registers in ``struct sigcontext`` from SP, in bytes.  ``siginfo`` (128), the head of ``ucontext``
+(176) and the fault address (8) precede them."""
 
 
 def call_target(code: bytes, return_address: int) -> int | None:
-    """Where ``bl imm26`` goes; instructions are little-endian in both byte orders of data."""
+    """Return the target of ``bl imm26``.  Instructions are little-endian in both byte orders of data."""
     instruction = int.from_bytes(code, "little")
     if instruction >> 26 != 0b100101:
         return None
@@ -28,7 +32,7 @@ def call_target(code: bytes, return_address: int) -> int | None:
 
 
 def returned_address(code: bytes, address: int) -> tuple[int, bool] | None:
-    """``adrp x0`` and ``add`` or ``ldr`` with the offset in the page."""
+    """Decode ``adrp x0`` followed by ``add`` or ``ldr`` with the offset in the page."""
     instructions = struct.unpack_from("<5I", code)
     start = 1 if instructions[0] in (0xD503245F, 0xD503233F) else 0  # bti c, paciasp
     first, second = instructions[start : start + 2]

@@ -1,4 +1,4 @@
-"""AMD64 (System V ABI, AMD64 supplement): the return address is always on the stack."""
+"""AMD64 (System V ABI, AMD64 supplement).  A call pushes the return address, so it is always on the stack."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ PC, SP, FP = 16, 7, 6
 _NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip")
 
 _SIGCONTEXT = (8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16)
-"""The registers of ``struct sigcontext``, in its order; it is 40 bytes behind SP, in a ``struct ucontext``."""
+"""The registers of ``struct sigcontext`` in its order.  The structure is in ``struct ucontext``, 40 bytes above SP."""
 
 
 def call_target(code: bytes, return_address: int) -> int | None:
-    """Where ``call rel32`` goes."""
+    """Return the target of ``call rel32``."""
     return return_address + int.from_bytes(code[1:], "little", signed=True) if code[0] == 0xE8 else None
 
 
 def returned_address(code: bytes, address: int) -> tuple[int, bool] | None:
-    """``lea`` or ``mov`` relative to ``%rip``, or an immediate, into ``%rax``."""
+    """Decode ``lea`` or ``mov`` relative to ``%rip``, or ``mov`` of an immediate, into ``%rax``."""
     start = 4 if code.startswith(b"\xf3\x0f\x1e\xfa") else 0  # endbr64
     if code[start : start + 4] == b"\x55\x48\x89\xe5":  # push %rbp; mov %rsp,%rbp
         start += 4
@@ -32,7 +32,7 @@ def returned_address(code: bytes, address: int) -> tuple[int, bool] | None:
 
 
 def _immediate(code: bytes) -> tuple[int, bool] | None:
-    """``mov $address,%rax`` in its three lengths, for code that is not position-independent."""
+    """Decode ``mov $address,%rax`` in its three encodings, which code that is not position-independent has."""
     if code[:3] == b"\x48\xc7\xc0":
         return struct.unpack_from("<i", code, 3)[0], False
     if code[:2] == b"\x48\xb8":

@@ -1,6 +1,6 @@
-"""What a machine is to unwinding.  The fields of :class:`Arch` are the checklist for a new one: none has a default.
+"""The interface of an architecture.  To add an architecture, fill in every field of :class:`Arch`; none has a default.
 
-Registers are DWARF register numbers, as the psABI supplement of the machine has them.
+Registers are DWARF register numbers, as the psABI supplement of the machine defines them.
 """
 
 from __future__ import annotations
@@ -10,47 +10,47 @@ from typing import Callable, NamedTuple
 
 
 class SignalFrame(NamedTuple):
-    """The frame that Linux makes to call a signal handler, with the registers of the interrupted frame."""
+    """The frame that Linux pushes to call a signal handler.  It holds the registers of the interrupted frame."""
 
     code: bytes
-    """The instructions that the handler returns to: the system call ``rt_sigreturn`` or ``sigreturn``."""
+    """The instructions that the handler returns to.  They call ``rt_sigreturn`` or ``sigreturn``."""
     registers: Mapping[int, int]
-    """Register to the offset of its value, in bytes from SP or from what :attr:`pointer` leads to."""
+    """Maps a register to the offset of its value, in bytes from SP, or from the address that :attr:`pointer` gives."""
     pointer: int | None = None
-    """Offset from SP of a pointer to the saved registers, in bytes; ``None``: they are at SP itself."""
+    """Offset from SP of a pointer to the saved registers, in bytes; ``None``: the offsets count from SP."""
 
 
 class FrameRecord(NamedTuple):
-    """What code that keeps the convention of a frame pointer, or of a back chain, saves for each frame."""
+    """The record that code with frame pointers, or with a back chain, keeps for each frame."""
 
     in_back_chain: bool
-    """The record is where the word at SP points to; ``False``: where the frame pointer points to."""
+    """The word at SP points to the record; ``False``: the frame pointer points to it."""
     fp: int
-    """Offset of the caller's frame pointer from the record, in bytes."""
+    """Offset of the saved frame pointer from the start of the record, in bytes."""
     pc: int
-    """Offset of the return address, likewise."""
+    """Offset of the return address from the start of the record, in bytes."""
     sp: int
-    """What to add to the record's address to get the caller's SP, in bytes."""
+    """The caller's SP minus the address of the record, in bytes."""
 
 
 class FieldRelocation(NamedTuple):
-    """How a relocation fills in a field that holds an address or a distance."""
+    """How a relocation type fills in its field."""
 
     size: int
     """Size of the field in bytes."""
     pc_relative: bool
-    """The value is relative to the field's own address."""
+    """The value is relative to the address of the field."""
 
 
 class Arch(NamedTuple):
-    """One machine, in one byte order."""
+    """One machine in one byte order."""
 
     name: str
-    """As in JSON: ``amd64``, ``aarch64``, ``aarch64_be``, ``s390x``."""
+    """The name in messages and JSON: ``amd64``, ``aarch64``, ``aarch64_be`` or ``s390x``."""
     elf_machine: str
-    """``e_machine`` of its ELF files."""
+    """pyelftools' name of ``e_machine`` in its ELF files."""
     uname: str
-    """What ``uname -m`` calls it."""
+    """The machine name that ``uname -m`` prints."""
     byteorder: str
     """``"little"`` or ``"big"``."""
 
@@ -58,44 +58,48 @@ class Arch(NamedTuple):
     sp: int
     fp: int
     ra: int | None
-    """Register that holds the return address at a function's entry; ``None``: it is on the stack."""
+    """Register that holds the return address at the entry of a function; ``None``: it is on the stack."""
     sp_from_cfa: int
-    """The caller's SP is the CFA plus this many bytes."""
+    """The caller's SP minus the CFA, in bytes."""
     stack_alignment: int
-    """What SP is a multiple of at a call by the procedure call standard, in bytes, and so every CFA."""
+    """Alignment of SP at a call by the procedure call standard, in bytes.  Every CFA has it too."""
     register_names: Mapping[int, str]
-    """Register to the name that the debuggers use."""
+    """Maps a register to the name that GDB and LLDB use."""
     preserved: tuple[int, ...]
-    """What a function leaves unchanged, besides SP and FP and what lies in wider registers."""
+    """The callee-saved registers, without SP, FP and the parts of wider registers."""
     pac_mask: int
-    """The bits of a signed return address that do not belong to the address, where the target does not say; else 0."""
+    """The bits of a signed return address that hold the authentication code, for targets that do not report them.
+    0: the architecture does not sign return addresses."""
 
     instruction_unit: int
-    """Instructions begin at multiples of so many bytes; libunwind counts in this unit."""
+    """Alignment of instructions in bytes.  libunwind counts instructions in this unit."""
     call_size: int
     """Size of the direct call instruction in bytes."""
     call_target: Callable[[bytes, int], int | None]
-    """``(bytes before a return address, return address)``: where a direct call that ends there goes; else ``None``."""
+    """``(last bytes before the return address, return address)``: returns the target of the direct call that ends at
+    the return address, or ``None``."""
     returned_address: Callable[[bytes, int], tuple[int, bool] | None]
-    """``(code, its address)`` of a function that returns the address of a variable: that address, and whether it is
-    only the address of a word that has it; ``None``: it is another function."""
+    """``(code, its address)``: decodes a function that returns the address of a variable.  Returns an address, and
+    whether the function loads its result from memory at that address; ``None``: the code has another form."""
 
     frame_record: FrameRecord
     signal_frames: tuple[SignalFrame, ...]
+    """The signal frames of the kernel, one for each kind of ``sigreturn``."""
     user_registers: tuple[int | None, ...]
-    """The register in each word of what the kernel writes for ``NT_PRSTATUS``; ``None``: one that nobody wants here."""
+    """The register in each word of the register set ``NT_PRSTATUS``; ``None``: the word is not used."""
     float_registers: tuple[int, ...]
-    """The register in each word of ``NT_FPREGSET`` behind the first, where functions save addresses in them."""
+    """The register in each word of ``NT_FPREGSET`` after the first.  Empty unless functions save addresses in
+    floating-point registers."""
     relocations: Mapping[int, FieldRelocation]
-    """Relocation type to what it does, for the types that stand in unwind sections."""
+    """Maps a relocation type to its effect, for the types that occur in unwind sections."""
 
     def strip(self, address: int, mask: int) -> int:
         """Return a signed return address without its authentication code.
 
-        Bit 55 tells user from kernel addresses and fills the masked bits, as the processor does.
+        Copies bit 55, which distinguishes user from kernel addresses, into the masked bits, as the processor does.
         """
         return address | mask if address >> 55 & 1 else address & ~mask
 
     def register_name(self, number: int) -> str:
-        """Return the debuggers' name of a register, or ``"DWARF register N"``."""
+        """Return the debuggers' name of a register, or ``"DWARF register N"`` if it has none."""
         return self.register_names.get(number) or f"DWARF register {number}"

@@ -1,4 +1,7 @@
-"""s390x (64-bit ELF ABI supplement): leaf functions save registers in floating-point registers; no frame pointer."""
+"""s390x (64-bit ELF ABI supplement).
+
+A call leaves the return address in r14.  Leaf functions may save registers in floating-point registers.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ PC, SP, FP, RA = 65, 15, 11, 14
 _PSW_MASK = 64
 
 SP_FROM_CFA = -160
-"""The register save area that every caller provides lies below the CFA."""
+"""Size of the register save area, negated.  Every caller provides one, and it lies between its SP and the CFA."""
 
 _FPRS = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
-"""The floating-point registers in the order of DWARF numbers 16 to 31."""
+"""Numbers of the floating-point registers, in the order of DWARF numbers 16 to 31."""
 _FLOAT_REGISTERS = tuple(16 + _FPRS.index(n) for n in range(16))
 """DWARF numbers of f0 to f15."""
 
@@ -30,14 +33,14 @@ _SAVE_AREA = 160
 
 
 def call_target(code: bytes, return_address: int) -> int | None:
-    """Where ``brasl %r14,imm32`` goes."""
+    """Return the target of ``brasl %r14,imm32``."""
     if code[:2] != b"\xc0\xe5":
         return None
     return return_address - 6 + 2 * int.from_bytes(code[2:], "big", signed=True)
 
 
 def returned_address(code: bytes, address: int) -> tuple[int, bool] | None:
-    """``larl`` or ``lgrl`` of ``%r2``."""
+    """Decode ``larl`` or ``lgrl`` into ``%r2``."""
     kinds = {b"\xc0\x20": False, b"\xc4\x28": True}
     if code[:2] not in kinds:
         return None
@@ -67,15 +70,15 @@ ARCH = Arch(
     call_size=6,
     call_target=call_target,
     returned_address=returned_address,
-    # With -mbackchain; the caller's registers are in the save area that it provided.
+    # Code built with -mbackchain.  A function saves its caller's registers in the save area that the caller provides.
     frame_record=FrameRecord(in_back_chain=True, fp=WORD_SIZE * FP, pc=WORD_SIZE * RA, sp=0),
     signal_frames=(
-        # Behind the save area: the instruction (8), siginfo (128), the head of ucontext (40).
+        # The frame begins with the save area, the instruction (8), siginfo (128) and the head of ucontext (40).
         SignalFrame(
             code=b"\x0a\xad",  # svc 173: rt_sigreturn
             registers={number: _SAVE_AREA + 176 + offset for number, offset in _SIGREGS.items()},
         ),
-        # Of a handler that was installed without SA_SIGINFO.
+        # The frame of a handler that was installed without SA_SIGINFO.
         SignalFrame(code=b"\x0a\x77", registers=_SIGREGS, pointer=_SAVE_AREA + 8),  # svc 119: sigreturn
     ),
     user_registers=(_PSW_MASK, PC, *range(16)),  # s390_regs; the access registers behind them are left out

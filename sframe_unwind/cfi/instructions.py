@@ -8,6 +8,9 @@ shared.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from sframe_unwind.arch import Arch
@@ -23,8 +26,8 @@ MAX_ROWS = 1 << 16
 """Different rows of one function; the largest of real programs have some thousand."""
 MAX_REGISTERS = 1 << 20
 """Registers that the different rows of one function locate, in all."""
-_KEPT = 1 << 14
-"""Transitions and tables kept for the functions to come."""
+_KEPT_CHANGES, _KEPT_TABLES = 1 << 14, 1 << 10
+"""What is kept for the functions to come: what runs of instructions make of rows, and whole tables."""
 
 
 class Rows(NamedTuple):
@@ -40,6 +43,8 @@ def _any_of(*opcodes: int) -> bytes:
 
 
 _NUMBER = rb"[\x80-\xff]{0,%d}[\x00-\x7f]" % (MAX_SIZE - 1)
+_BLOCK = b"(?:" + b"|".join(re.escape(bytes([size])) + b".{%d}" % size for size in range(32)) + b")"
+"""An expression of a usual length."""
 _NO_NUMBER = _any_of(c.AARCH64_NEGATE_RA_STATE, c.AARCH64_NEGATE_RA_STATE_WITH_PC)
 _ONE_NUMBER = _any_of(
     *(c.RESTORE_EXTENDED, c.UNDEFINED, c.SAME_VALUE, c.DEF_CFA_REGISTER, c.DEF_CFA_OFFSET, c.DEF_CFA_OFFSET_SF),
@@ -58,17 +63,33 @@ _CHANGES = b"|".join(
         _NO_NUMBER,
         _ONE_NUMBER + _NUMBER,
         _TWO_NUMBERS + _NUMBER + _NUMBER,
+        rb"\x0f" + _BLOCK,  # DW_CFA_def_cfa_expression
+        rb"[\x10\x16]" + _NUMBER + _BLOCK,  # DW_CFA_expression, DW_CFA_val_expression
     )
 )
-_ADVANCE, _LONG_ADVANCE, _SET_LOC, _STATE, _BLOCK = 2, 3, 4, 5, 6
-_RUN = re.compile(
+_RUN = (
     rb"((?:" + _CHANGES + rb"){0,32})"
-    # what ends the run: one of these, or padding, or nothing where it is long
-    rb"(?:([\x40-\x7f])|(\x02.|\x03..|\x04.{4}|\x1d.{8})|(\x01)|([\x0a\x0b])|([\x0f\x10\x16])|\x00+)?",
-    re.DOTALL,
+    # DW_CFA_advance_loc; or nop, remember_state, restore_state, the other advances; or anything
+    rb"(?:([\x40-\x7f])|(\x00+|[\x0a\x0b]|\x02.|\x03..|\x04.{4}|\x1d.{8})|(.))?"
 )
-"""Instructions that change the row and have numbers for operands; then one of another kind, whose number is the match's
-``lastindex``."""
+_WITH_BLOCK = (c.DEF_CFA_EXPRESSION, c.EXPRESSION, c.VAL_EXPRESSION)
+_AT_ONCE = 1 << 12
+"""Bytes of instructions up to which all runs are found at once, which is faster but takes memory."""
+Run = tuple[bytes, bytes, bytes, bytes]
+"""Instructions that change the row, and what follows them: ``DW_CFA_advance_loc``, an instruction that is neither, or
+the first byte of something else.  Of these three at most one is not empty."""
+
+
+@cache
+def _pattern() -> re.Pattern[bytes]:
+    return re.compile(_RUN, re.DOTALL)  # when it is wanted: it takes longer than to load the package
+
+
+def _runs(code: bytes, at: int) -> Iterable[Run]:
+    """Return the runs of instructions from an offset on; they are valid up to the first with something else behind."""
+    if not at and len(code) <= _AT_ONCE:
+        return _pattern().findall(code)
+    return (match.groups(b"") for match in _pattern().finditer(code, at))  # type: ignore[misc]  # as a Run has
 
 
 class RowDecoder:
@@ -106,8 +127,10 @@ class RowDecoder:
         """
         known = self._tables.get(code)
         if known is None:
-            if len(self._transitions) + len(self._tables) > _KEPT:
+            if len(self._transitions) > _KEPT_CHANGES:
                 self._forget()
+            if len(self._tables) > _KEPT_TABLES:
+                self._tables.clear()
             known = self._decode(code, address, start)
             if not self._absolute:
                 self._tables[code] = known
@@ -115,38 +138,46 @@ class RowDecoder:
 
     def _decode(self, code: bytes, address: int, start: int) -> Rows:
         self._rows_left, self._registers_left, self._absolute = MAX_ROWS, MAX_REGISTERS, False
-        transitions, factor, run = self._transitions, self._cie.code_factor, _RUN.match
+        transitions, factor = self._transitions, self._cie.code_factor
         row = last = self._first
         table, remembered = {0: row}, []
         location = at = 0
         while at < len(code):
-            match = run(code, at)
-            if match is None or match.end() == at:
-                raise _unreadable(code, at)
-            at, kind = match.end(), match.lastindex
-            if changes := match[1]:
-                row = transitions.get((row, changes)) or self._change(row, changes)
-            if kind == _STATE:
-                if code[at - 1] == c.REMEMBER_STATE:
-                    remembered.append(row)
-                elif remembered:
-                    row = remembered.pop()
-                else:
-                    raise FormatError("DW_CFA_restore_state without a state that was remembered")
-            elif kind == _BLOCK:
-                changes = _with_block(code, at - 1)
-                row = transitions.get((row, changes)) or self._change(row, changes)
-                at += len(changes) - 1
-            elif kind is not None and kind > 1:
+            for number, (changes, advance, other, rare) in enumerate(_runs(code, at)):
+                if changes:
+                    row = transitions.get((row, changes)) or self._change(row, changes)
+                if advance:
+                    if row is not last:
+                        table[location] = last = row
+                    location += (advance[0] - c.ADVANCE_LOC) * factor
+                elif other:
+                    opcode = other[0]
+                    if opcode == c.REMEMBER_STATE:
+                        remembered.append(row)
+                    elif opcode == c.RESTORE_STATE:
+                        if not remembered:
+                            raise FormatError("DW_CFA_restore_state without a state that was remembered")
+                        row = remembered.pop()
+                    elif opcode != c.NOP:
+                        if row is not last:
+                            table[location] = last = row
+                        location += int.from_bytes(other[1:], self._order) * factor
+                elif rare:
+                    at += sum(sum(map(len, run)) for run in islice(_runs(code, at), number + 1)) - 1
+                    break
+            else:
+                break
+            if rare[0] == c.SET_LOC:
                 if row is not last:
                     table[location] = last = row
-                if kind == _ADVANCE:
-                    location += (code[at - 1] - c.ADVANCE_LOC) * factor
-                elif kind == _LONG_ADVANCE:
-                    location += int.from_bytes(match[_LONG_ADVANCE][1:], self._order) * factor
-                else:
-                    target, at = read_pointer(code, at, self._cie.encoding, address + at, self._bases)
-                    location = self._location(target - start, location)
+                target, at = read_pointer(code, at + 1, self._cie.encoding, address + at + 1, self._bases)
+                location = self._location(target - start, location)
+            elif rare[0] in _WITH_BLOCK:
+                changes = _with_block(code, at)
+                row = transitions.get((row, changes)) or self._change(row, changes)
+                at += len(changes)
+            elif not number and not changes:  # else a run was as long as they get, and the next begins here
+                raise _unreadable(code, at)
         if row is not last:
             table[location] = row
         return Rows(tuple(table), tuple(table.values()))

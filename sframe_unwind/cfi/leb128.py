@@ -14,6 +14,8 @@ def read_uleb128(data: bytes, offset: int) -> tuple[int, int]:
 
     :raises FormatError: the data ends before the number does, or it has more than 64 bits.
     """
+    if offset < len(data) and data[offset] < 0x80:  # nearly all are so small
+        return data[offset], offset + 1
     end = _end(data, offset)
     value = 0
     for byte in reversed(data[offset:end]):

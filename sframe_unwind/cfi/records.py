@@ -8,13 +8,13 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import cie as cies
 from sframe_unwind.cfi.cie import Cie
-from sframe_unwind.cfi.constants import EXTENDED_LENGTH
+from sframe_unwind.cfi.constants import EXTENDED_LENGTH, PE_APPLICATION, PE_PCREL
 from sframe_unwind.cfi.instructions import RowDecoder
 from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.cfi.pointers import Bases, check_supported, fixed_format, origin, read_number
@@ -36,6 +36,10 @@ class Common(NamedTuple):
     decoder: RowDecoder
     extent: struct.Struct | None
     """Start and size of a function; ``None`` where they are LEB128 numbers."""
+    is_pcrel: bool
+    """A start counts from its own address."""
+    base: int
+    """Else what it counts from."""
 
 
 class Fde(NamedTuple):
@@ -89,11 +93,13 @@ class CfiFunction(NamedTuple):
 
 
 class _Record(NamedTuple):
-    body: int
-    """Section offset of what the length counts: the CIE id, or the pointer to the CIE."""
-    end: int
+    body_offset: int
+    """Section offset of what the length counts."""
+    body: bytes
     id_size: int
-    """Bytes of that id or pointer."""
+    """Bytes of the CIE id, or the pointer to the CIE, that the body begins with."""
+    cie: int | None
+    """Section offset of an FDE's CIE; ``None``: the record is a CIE itself."""
 
 
 class Records:
@@ -114,8 +120,7 @@ class Records:
         self._arch = arch
         self._debug_frame = debug_frame
         self._bases = Bases(arch.byteorder, data_base)
-        self._mark = STRUCT_MARKS[arch.byteorder]
-        self._number = {4: struct.Struct(self._mark + "I"), 8: struct.Struct(self._mark + "Q")}
+        self._order: Literal["little", "big"] = "little" if arch.byteorder == "little" else "big"
         self._commons: dict[int, Common | FormatError] = {}
         self._by_content: dict[Cie, Common] = {}
         self._cie_room = min(len(data), MAX_RECORD) + _CIE_ROOM
@@ -127,29 +132,18 @@ class Records:
         :raises FormatError: there is no FDE, or it is malformed.
         """
         record = self._record(offset, "an FDE")
-        cie = self._cie_offset(record)
-        if cie is None:
+        if record.cie is None:
             raise FormatError(f"expected an FDE at {self._place(offset)}, found a CIE")
-        common = self._common(cie)
-        body = take(self._data, record.body, record.end - record.body, "FDE")
-        start, size, at = self._extent(common, body, record)
-        try:
-            if common.cie.augmented:
-                length, at = read_uleb128(body, at)
-                at += length
-        except FormatError as error:
-            raise FormatError(f"FDE at {self._place(offset)}: {error}") from None
-        if at > len(body):
-            raise FormatError(f"FDE at {self._place(offset)}: its augmentation data ends behind it")
-        return Fde(start, start + size, common, body[at:], self.address + record.body + at)
+        return self._fde(offset, record, self._common(record.cie))
 
-    def extents(self, size_known: bool, problems: list[FormatError]) -> Iterator[tuple[int, int, int]]:
-        """Yield start and end address of each FDE in the section, and its section offset.
+    def fdes(self, size_known: bool, problems: list[FormatError]) -> Iterator[tuple[int, Fde]]:
+        """Yield the section offset of each FDE, and the FDE.
 
         :param size_known: the data is the section and nothing else, so that an entry of length 0 is not its end.
         :param problems: to which what is wrong with single FDEs is added; they are left out.
         :raises FormatError: a record does not end within the section.
         """
+        self._data = self._data[:]  # all of it is wanted now
         offset = 0
         while offset + 4 <= len(self._data):
             if self._data[offset : offset + 4] == b"\0\0\0\0":
@@ -158,43 +152,55 @@ class Records:
                 offset += 4
                 continue
             record = self._record(offset, "a record")
-            try:
-                cie = self._cie_offset(record)
-                if cie is not None:
-                    start, size, _ = self._extent(self._common(cie), self._body_start(record), record)
-                    yield start, start + size, offset
-            except FormatError as error:
-                problems.append(error)
-            offset = record.end
-
-    def _body_start(self, record: _Record) -> bytes:
-        """Return the first bytes of a record: all that an FDE can have before its augmentation data."""
-        return self._data[record.body : min(record.end, record.body + 32)]
+            if record.cie is not None:
+                try:
+                    yield offset, self._fde(offset, record, self._common(record.cie))
+                except FormatError as error:
+                    problems.append(error)
+            offset = record.body_offset + len(record.body)
 
     def _record(self, offset: int, what: str) -> _Record:
-        (length,) = self._number[4].unpack(take(self._data, offset, 4, "CFI record"))
-        body, id_size = offset + 4, 4
+        order, at, id_size = self._order, offset + 4, 4
+        length = int.from_bytes(take(self._data, offset, 4, "CFI record"), order)
         if length == EXTENDED_LENGTH:
-            (length,) = self._number[8].unpack(take(self._data, body, 8, "CFI record"))
-            body += 8
+            length = int.from_bytes(take(self._data, at, 8, "CFI record"), order)
+            at += 8
             # Linux Standard Base Core 5.0, 10.6.1: in .eh_frame id and pointer keep their 4 bytes.
             id_size = 8 if self._debug_frame else 4
         if not id_size <= length <= MAX_RECORD:
             raise FormatError(f"expected {what} at {self._place(offset)}, found a record of {length} bytes")
-        if length > len(self._data) - body:
+        if length > len(self._data) - at:
             raise FormatError(
-                f"the record at {self._place(offset)} has {length} bytes, the section {len(self._data) - body} left"
+                f"the record at {self._place(offset)} has {length} bytes, the section {len(self._data) - at} left"
             )
-        return _Record(body, body + length, id_size)
-
-    def _cie_offset(self, record: _Record) -> int | None:
-        """Return the section offset of an FDE's CIE, ``None`` where the record is a CIE itself."""
-        (value,) = self._number[record.id_size].unpack(
-            take(self._data, record.body, record.id_size, "CFI record")
-        )
+        body = self._data[at : at + length]
+        cie: int | None = int.from_bytes(body[:id_size], order)
         if not self._debug_frame:
-            return int(record.body - value) if value else None
-        return None if value == (1 << 8 * record.id_size) - 1 else int(value)
+            cie = at - cie if cie else None
+        elif cie == (1 << 8 * id_size) - 1:
+            cie = None
+        return _Record(at, body, id_size, cie)
+
+    def _fde(self, offset: int, record: _Record, common: Common) -> Fde:
+        body_offset, body, at, _ = record
+        address = self.address + body_offset
+        start = address + at if common.is_pcrel else common.base
+        try:
+            if common.extent is None:
+                begin, at = read_number(body, at, common.cie.encoding, self._order)
+                size, at = read_number(body, at, common.cie.encoding, self._order)
+            else:
+                begin, size = common.extent.unpack_from(body, at)
+                at += common.extent.size
+            if common.cie.augmented:
+                length, at = read_uleb128(body, at)
+                at += length
+        except (FormatError, struct.error) as error:
+            raise FormatError(f"FDE at {self._place(offset)} is cut short: {error}") from None
+        if at > len(body):
+            raise FormatError(f"FDE at {self._place(offset)}: its augmentation data ends behind it")
+        start = start + begin & ADDRESS_MASK
+        return Fde(start, start + size, common, body[at:], address + at)
 
     def _common(self, offset: int) -> Common:
         known = self._commons.get(offset)
@@ -212,35 +218,24 @@ class Records:
         if not 0 <= offset < len(self._data):
             raise FormatError("there is none")
         record = self._record(offset, "a CIE")
-        if self._cie_offset(record) is not None:
+        if record.cie is not None:
             raise FormatError("found an FDE")
-        size = record.end - record.body
-        self._cie_room -= size
+        self._cie_room -= len(record.body)
         if self._cie_room < 0:
             raise FormatError("the CIEs lie above each other")
-        body = take(self._data, record.body, size, "CIE")
-        cie = cies.decode(body, record.id_size, self._arch.byteorder)
+        cie = cies.decode(record.body, record.id_size, self._order)
         known = self._by_content.get(cie)
         if known is None:
             check_supported(cie.encoding, self._bases)
             layout = fixed_format(cie.encoding)
-            extent = struct.Struct(self._mark + layout + layout.upper()) if layout else None
-            known = self._by_content[cie] = Common(cie, RowDecoder(cie, self._arch, self._bases), extent)
+            known = self._by_content[cie] = Common(
+                cie,
+                RowDecoder(cie, self._arch, self._bases),
+                struct.Struct(STRUCT_MARKS[self._order] + layout + layout.upper()) if layout else None,
+                cie.encoding & PE_APPLICATION == PE_PCREL,
+                origin(cie.encoding, 0, self._bases),
+            )
         return known
-
-    def _extent(self, common: Common, body: bytes, record: _Record) -> tuple[int, int, int]:
-        """Return start and size of an FDE's function, and the offset of what follows in the body."""
-        at, encoding = record.id_size, common.cie.encoding
-        base = origin(encoding, self.address + record.body + at, self._bases)
-        if common.extent is None:
-            start, at = read_number(body, at, encoding, self._arch.byteorder)
-            size, at = read_number(body, at, encoding, self._arch.byteorder)
-        elif at + common.extent.size > len(body):
-            raise FormatError(f"the FDE at {self._place(record.body)} ends within the addresses of its function")
-        else:
-            start, size = common.extent.unpack_from(body, at)
-            at += common.extent.size
-        return start + base & ADDRESS_MASK, size, at
 
     def _place(self, offset: int) -> str:
         """Return what a section offset is called in messages."""

@@ -101,7 +101,8 @@ class CfiSection:
         :raises MemoryReadError: it cannot be read.
         """
         if self._extents is None:
-            self._extents = sorted(self.records.extents(self._size_known, self.problems))
+            fdes = self.records.fdes(self._size_known, self.problems)
+            self._extents = sorted((fde.start, fde.end, offset) for offset, fde in fdes)
         return self._extents
 
     def function(self, offset: int) -> CfiFunction:

@@ -1,7 +1,7 @@
-"""The command line: one module per command, and here what they share.
+"""The command line.  Each command is a module of this package; this module parses arguments and reports errors.
 
-A command is a module with a docstring (its help), :data:`EXAMPLES`, ``add_arguments(parser)`` and ``run(options)``,
-which returns the exit status; it becomes one by its line in :data:`COMMANDS`.
+The module of a command has a docstring (its help text), ``EXAMPLES``, ``add_arguments(parser)``, and ``run(options)``,
+which returns the exit status.  :data:`COMMANDS` lists the commands.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ COMMANDS: dict[str, ModuleType] = {
 }
 
 DEBUGGERS = ("gdb", "lldb")
-"""Commands whose arguments are somebody else's: none of them is looked at here."""
+"""Commands that pass all of their arguments to a debugger."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out a command line and return the exit status.
+    """Run a command and return the exit status.
 
-    :param arguments: without the program's name; ``None``: the process's own.
+    :param arguments: the command-line arguments without the program name; ``None``: those of this process.
     """
     _prepare_output()
     try:
@@ -50,10 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
     except SFrameError as error:
         complain(str(error))
-    except OSError as error:  # files have errors of their own by now: this is about what is written
+    except OSError as error:  # errors of reading are FileError, so this is an error of writing the output
         _forget_output()
         complain(f"cannot write: {error.strerror or error}")
-    except Exception as error:  # a traceback is no message; whoever wants it asks for it
+    except Exception as error:  # print one line; the environment variable requests the traceback
         if os.environ.get("SFRAME_UNWIND_TRACEBACK"):
             raise
         complain(f"internal error: {type(error).__name__}: {error} (SFRAME_UNWIND_TRACEBACK=1 shows where)")
@@ -69,7 +69,7 @@ def _run(arguments: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """A parser that reports an error in one line."""
 
     def error(self, message: str) -> NoReturn:
         program, _, command = self.prog.partition(" ")
@@ -79,8 +79,8 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="sframe-unwind",
-        description="Look into SFrame data, and unwind stacks with it.",
-        epilog="sframe-unwind COMMAND --help says more of each.  Exit status 2 means that it cannot be done.",
+        description="Inspect SFrame data, and unwind stacks with it.",
+        epilog="sframe-unwind COMMAND --help describes a command.  Exit status 2 means that a command failed.",
         allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action="version", version=f"sframe-unwind {__version__}")
@@ -100,16 +100,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _prepare_output() -> None:
-    """Have both streams there, and able to write whatever a file contains."""
+    """Make stdout and stderr usable, and make them escape characters that they cannot encode."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123  # for good
+        if stream is None:  # the parent process closed it
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123  # never closed
         elif hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
 
 
 def _forget_output() -> None:
-    """Keep the interpreter from writing, when it ends, what could not be written before."""
+    """Discard the unwritten output, so that the interpreter does not fail again when it flushes stdout at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,11 +1,11 @@
 """Show the stacks of all threads of a core file or a running process, without a debugger.
 
-Frames are unwound from SFrame; where there is none, from DWARF CFI; where there is none either, by
-frame pointers, which is marked as a guess.  Functions are named by the symbol tables.
+Frames are unwound from SFrame.  Frames without SFrame data are unwound from DWARF CFI, or by frame
+pointers, which is marked as a guess.  Function names come from the symbol tables.
 A running process is stopped while its registers and stacks are copied.
 
-The exit status is 0, or 2 when the core file or the process cannot be read, or not all of it:
-a core file that is truncated, or whose executable is not found.
+The exit status is 0, or 2 if the core file or the process cannot be read completely, for example
+if a core file is truncated or its executable is not found.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
+    """Add the arguments of the command."""
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--core", metavar="CORE", help="a core file")
     target.add_argument("--pid", metavar="PID", type=int, help="a running process")
-    parser.add_argument("--exe", metavar="FILE", help="the executable, where it is not where it was")
+    parser.add_argument("--exe", metavar="FILE", help="the executable, if it is no longer at its original path")
     parser.add_argument("--sysroot", metavar="FOLDER", help="look for files below this folder first")
     parser.add_argument(
         "--debug-dir",
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the stacks."""
+    """Print the stacks; return the exit status."""
     status, stacks = _of_core(options) if options.core is not None else _of_process(options)
     if options.json:
         json.dump({"threads": [stack.to_json() for stack in stacks]}, sys.stdout)
@@ -85,22 +85,25 @@ def _of_process(options: argparse.Namespace) -> tuple[int, list[Stack]]:
     live = Live(options.pid)
     roots = [options.sysroot] if options.sysroot else [f"/proc/{live.id}/root", ""]
     files = Files(roots, _debug_folders(options), (live.arch.elf_machine, live.arch.byteorder), complain)
-    given = files.given(options.exe or f"/proc/{live.id}/exe")  # the path may lead to a newer file by now
-    taken = live.take()
+    given = files.given(options.exe or f"/proc/{live.id}/exe")  # the file at the path may have been replaced
+    snapshot = live.take()
     loader = Loader(live.arch, live.auxv, live.memory, files, given)
-    objects = Objects(live.arch, loader.objects(taken.mappings.files()), live.memory.read, complain)
-    return DONE, [named(_walk_copy(live, taken, thread, objects), objects) for thread in taken.threads]
+    objects = Objects(live.arch, loader.objects(snapshot.mappings.files()), live.memory.read, complain)
+    return DONE, [named(_walk_copy(live, snapshot, thread, objects), objects) for thread in snapshot.threads]
 
 
-def _walk_copy(live: Live, taken: Snapshot, thread: Thread, objects: Objects) -> UnwoundThread:
-    """Walk the copy of a thread's stack; if that led elsewhere, as from a signal stack, stop the thread and walk it."""
-    taken.snapshot.missed = False
-    walked = walk(thread, live.arch, objects, taken.snapshot.read)
-    if taken.snapshot.missed:
+def _walk_copy(live: Live, snapshot: Snapshot, thread: Thread, objects: Objects) -> UnwoundThread:
+    """Walk the copy of a thread's stack.
+
+    If the walk reads memory that was not copied, for example from a signal stack, stop the thread and walk again.
+    """
+    snapshot.memory.missed = False
+    unwound = walk(thread, live.arch, objects, snapshot.memory.read)
+    if snapshot.memory.missed:
         with live.stopped(thread.id) as again:
             if again is not None:
                 return walk(again, live.arch, objects, live.memory.read)
-    return walked
+    return unwound
 
 
 def _debug_folders(options: argparse.Namespace) -> list[str]:

@@ -1,4 +1,4 @@
-"""The debuggers, and starting one with its plugin loaded, in the place of this process."""
+"""Replaces this process by a debugger with its plugin loaded."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from sframe_unwind.errors import FileError
 
 
 class Debugger(NamedTuple):
-    """A debugger that there is a plugin for."""
+    """A debugger with a plugin."""
 
     name: str
-    """Its command."""
+    """Name of the program."""
     variable: str
-    """Environment variable that names another one."""
+    """Environment variable that names another program."""
     plugin: str
-    """Path of the script, from the folder that this package lies in."""
+    """Path of the plugin's script, relative to the folder of this package."""
     option: str
-    """What carries out a line before the program is loaded."""
+    """Option that runs a command before the program is loaded."""
     line: str
-    """The debugger's command that loads the script, with ``{}`` for its path."""
+    """Command that loads the script; ``{}`` stands for its path."""
 
     def load_line(self) -> str:
-        """Return the command that loads the plugin, as the init file takes it.
+        """Return the command that loads the plugin, in the form for the init file.
 
         :raises FileError: the plugin is not installed.
         """
@@ -49,9 +49,9 @@ LLDB = Debugger(
 
 
 def start(debugger: Debugger, arguments: list[str]) -> int:
-    """Become a debugger; return an exit status only where that cannot be.
+    """Replace this process by a debugger.  The function returns only if that fails, with the exit status.
 
-    :param arguments: the user's own, which follow those that load the plugin.
+    :param arguments: the user's arguments for the debugger.
     :raises FileError: the plugin is not installed.
     """
     name, variable = debugger.name, debugger.variable
@@ -59,11 +59,11 @@ def start(debugger: Debugger, arguments: list[str]) -> int:
     wanted = os.environ.get(variable)
     program = _find(wanted or name)
     if program is None:
-        remedy = f"{variable} names it" if wanted else f"pip install 'sframe-unwind[{name}]' brings one"
+        remedy = f"{variable} names it" if wanted else f"pip install 'sframe-unwind[{name}]' installs it"
         complain(f"{wanted or name}: no such debugger ({remedy})")
         return CANNOT
     sys.stdout.flush()
-    # Python ignores these, and what is ignored stays so in the debugger and in the programs that it starts.
+    # Python ignores these signals, and the debugger and its programs would inherit that.
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     try:
@@ -74,7 +74,7 @@ def start(debugger: Debugger, arguments: list[str]) -> int:
 
 
 def _find(command: str) -> str | None:
-    """Return the path of a program: of this virtual environment, activated or not, else of PATH."""
+    """Return the path of a program in this virtual environment (even if it is not activated), or in PATH."""
     of_environment = None
     if sys.prefix != sys.base_prefix:
         of_environment = shutil.which(command, path=str(Path(sys.prefix) / "bin"))

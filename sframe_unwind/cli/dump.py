@@ -1,18 +1,18 @@
-"""Show all that an SFrame section says.
+"""Show the contents of an SFrame section.
 
 Prints every function and row of FILE's .sframe section in the notation of
-readelf --sframe, for versions 1 to 3 alike:
+readelf --sframe, for versions 1 to 3:
 
   sp+16 fp+16 r10+0  a register plus an offset
   c-16               saved in memory at CFA - 16
   (fp-16)            in memory at fp-16
-  u                  not mentioned: unchanged, or the return address is in its register
-  f                  at the fixed offset from the CFA that the header gives
-  U                  a padding word in the place of the return address
+  u                  no data: unchanged, or the return address is in its register
+  f                  saved at the fixed offset from the CFA that the header gives
+  U                  padding: the return address is not tracked
   [s]                the return address is signed
   RA undefined       the outermost frame
 
-The exit status is 0, or 2 when something cannot be read; the rest is printed all the same.
+The exit status is 0, or 2 if a part of the section is malformed; the other parts are printed.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument("file", metavar="FILE", help="an executable, shared library or object file")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the dump."""
+    """Print the dump; return the exit status."""
     status = DONE
 
     def report(error: FormatError) -> None:
         nonlocal status
         status = CANNOT
-        sys.stdout.flush()  # so that a terminal shows the complaint where it belongs
+        sys.stdout.flush()  # keeps output and error in order on a terminal
         complain_of(options.file, error)
 
     try:

@@ -1,7 +1,7 @@
 """Start GDB with the plugin loaded.
 
-All arguments are GDB's own.  The gdb of this Python environment is preferred to that of PATH; the environment
-variable SFRAME_UNWIND_GDB names another.  The exit status is GDB's.
+All arguments are passed to GDB.  The program is the gdb of this Python environment, or else the one in PATH; the
+environment variable SFRAME_UNWIND_GDB names another.  The exit status is that of GDB.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument("arguments", metavar="ARGS", nargs="*", help="GDB's arguments, options included")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Become GDB."""
-    # After the init files, before the program: a script of the user's own may already ask for the commands.
+    """Replace this process by GDB."""
+    # The plugin is loaded after the init files and before the user's scripts, which may use its commands.
     return start(GDB, options.arguments)

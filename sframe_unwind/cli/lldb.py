@@ -1,7 +1,7 @@
 """Start LLDB with the plugin loaded.
 
-All arguments are LLDB's own.  The lldb of this Python environment is preferred to that of PATH; the environment
-variable SFRAME_UNWIND_LLDB names another.  The exit status is LLDB's.
+All arguments are passed to LLDB.  The program is the lldb of this Python environment, or else the one in PATH; the
+environment variable SFRAME_UNWIND_LLDB names another.  The exit status is that of LLDB.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ EXAMPLES = """\
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument("arguments", metavar="ARGS", nargs="*", help="LLDB's arguments, options included")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Become LLDB."""
+    """Replace this process by LLDB."""
     return start(LLDB, options.arguments)

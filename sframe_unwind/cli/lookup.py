@@ -1,10 +1,10 @@
 """Find the function and the row for addresses.
 
-For each ADDRESS of FILE, prints the function that contains it and the row that applies there, in the notation of
-readelf --sframe and in words.  An address is a number, in hexadecimal with 0x, as the file has it (not as it is when
-the file is loaded elsewhere), or a symbol of the file, with or without an offset.
+For each ADDRESS in FILE, prints the function that contains it and the row that applies there, in the notation of
+readelf --sframe and in words.  An address is a decimal number, a hexadecimal number with 0x, or a symbol of the file
+with or without an offset.  Numbers are addresses in the file, not in a process that has loaded it.
 
-The exit status is 0, 1 when some address is not covered, or 2 when something cannot be read.
+The exit status is 0, 1 if SFrame does not cover an address, or 2 if the file cannot be read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sframe_unwind import elf
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.elf.symbols import Symbols, read_symbols
 from sframe_unwind.errors import FileError, SFrameError
-from sframe_unwind.report.notation import attributes, cells_of, words
+from sframe_unwind.report.notation import attributes, cells_of, describe_rule
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.sframe.constants import PauthKey, PcType
 from sframe_unwind.sframe.section import Section
@@ -32,13 +32,13 @@ _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument("file", metavar="FILE", help="an executable or shared library")
     parser.add_argument("addresses", metavar="ADDRESS", nargs="+", help="0x1185, 4485, main or main+0x10")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the answer for each address."""
+    """Print the lookup result for each address; return the exit status."""
     status = DONE
     try:
         sections = elf.load(options.file)
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
     for text in options.addresses:
         try:
             for address in _addresses(text, symbols):
-                covered, lines = _answer(sections, symbols, address)
+                covered, lines = _look_up(sections, symbols, address)
                 sys.stdout.write("\n".join(lines) + "\n")
                 status = max(status, DONE if covered else NOT_ALL)
         except SFrameError as error:
@@ -59,7 +59,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _addresses(text: str, symbols: Symbols) -> list[int]:
-    """Return the addresses that a user may mean: several where several symbols have the name."""
+    """Return the addresses that an argument stands for: several if several symbols have the name.
+
+    :raises FileError: the argument is neither a number nor a symbol.
+    """
     if _NUMBER.fullmatch(text):
         return [_number(text)]
     if found := symbols.addresses(text):
@@ -74,8 +77,8 @@ def _number(text: str) -> int:
     return int(text, 16 if text[:2] in ("0x", "0X") else 10)
 
 
-def _answer(sections: list[Section], symbols: Symbols, address: int) -> tuple[bool, list[str]]:
-    """Return whether the address is covered, and the lines that say how."""
+def _look_up(sections: list[Section], symbols: Symbols, address: int) -> tuple[bool, list[str]]:
+    """Return whether SFrame covers the address, and the lines to print."""
     found: Match | Miss = NO_FUNCTION
     for section in sections:
         found = section.lookup(address)
@@ -108,4 +111,4 @@ def _row(match: Match) -> str:
 
 def _in_words(match: Match) -> list[str]:
     key = match.function.fde.pauth_key if match.rule.ra_signed else PauthKey.A
-    return words(match.rule, match.function.table.arch, key)
+    return describe_rule(match.rule, match.function.table.arch, key)

@@ -1,6 +1,6 @@
 """Print the line that loads the plugin, for a debugger's init file.
 
-It names the script where this package is installed.
+The line contains the path of the plugin's script in this installation.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _DEBUGGERS = {debugger.name: debugger for debugger in (GDB, LLDB)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument("debugger", choices=_DEBUGGERS, help="the debugger to load the plugin in")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the line.
+    """Print the line; return the exit status.
 
     :raises FileError: the plugin is not installed.
     """

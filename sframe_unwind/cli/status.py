@@ -1,4 +1,4 @@
-"""Exit statuses and error lines, the same for all commands."""
+"""Exit statuses and error messages of all commands."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from sframe_unwind.report.terminal import printable
 
 DONE = 0
 NOT_ALL = 1
-"""An answer, but not the good one: an address that is not covered, a disagreement."""
+"""The command succeeded with a negative result: an address without SFrame data, or a disagreement."""
 CANNOT = 2
+"""The command failed."""
 INTERRUPTED = 130
-"""As a shell has it for SIGINT."""
+"""The status that a shell gives a program that SIGINT ended."""
 PIPE_CLOSED = 141
-"""As a shell has it for SIGPIPE: whoever read the output has seen enough."""
+"""The status that a shell gives a program that SIGPIPE ended: the reader of the output closed the pipe."""
 
 
 def complain(message: str) -> None:
-    """Write one line to standard error."""
+    """Write a message as one line to standard error."""
     with contextlib.suppress(OSError):
         print(f"sframe-unwind: {printable(message)}", file=sys.stderr)
 
 
 def complain_of(file: str, error: Exception) -> None:
-    """Write one line that names the file once, whether or not the error does."""
+    """Write an error as one line that names the file once."""
     message = str(error)
     complain(message if message.startswith(f"{file}: ") else f"{file}: {message}")

@@ -1,13 +1,14 @@
 """Compare SFrame with the DWARF CFI of the same file, or both with its machine code.
 
-Every row of FILE's .sframe section is held against .eh_frame and .debug_frame at each
-address where either changes: how to get the CFA, the return address and the frame pointer.
-With --against code the instructions are interpreted, and at each of them both tables are
-proved, wrong or unknown; that wants the extra "code" (pip install 'sframe-unwind[code]').
+Compares the rules for the CFA, the return address and the frame pointer in FILE's .sframe section
+with those in .eh_frame and .debug_frame, at each address where one of them changes.
+With --against code, interprets the instructions and compares both tables with the result at each
+instruction; the verdict on a rule is proved, wrong or unknown.  This needs the extra "code"
+(pip install 'sframe-unwind[code]').
 An archive stands for its members with SFrame, a directory for all ELF files with SFrame
-and all archives below it; with --against code, for those with DWARF CFI alone as well.
+and all archives below it; with --against code, also for files with DWARF CFI but no SFrame.
 
-The exit status is 0 when all agree, 1 when something does not, 2 when a file cannot be compared.
+The exit status is 0 if all rules agree, 1 if some do not, 2 if a file cannot be compared.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ EXAMPLES = """\
 Item = Union[Input, Failure]
 
 _PROGRESS_FROM = 10
-"""How many files take long enough to show how far the work is."""
+"""Minimum number of files for which a progress bar is shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument("files", metavar="FILE", nargs="+", help="an ELF file, an archive, or a directory of them")
     parser.add_argument(
         "--against",
@@ -55,12 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="DWARF CFI (the default), or the machine code; may be given twice",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--html", metavar="OUT", help="write a page to look at with a browser, too")
-    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--html", metavar="OUT", help="also write an HTML page")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the comparison of each file."""
+    """Print the comparison of each file; return the exit status."""
     status = DONE
     keep = options.json or options.html
     verdicts: list[Verdict] = []
@@ -104,7 +105,7 @@ def _answers(items: Sequence[Item], jobs: int, plan: Plan) -> Iterator[Verdict |
 
 
 def _progress(done: int, total: int) -> None:
-    """Show how far the work is, where somebody watches and it takes a while."""
+    """Show a progress bar, if stderr is a terminal."""
     width = 30
     if not sys.stderr.isatty() or (done < total and width * done // total == width * (done - 1) // total):
         return

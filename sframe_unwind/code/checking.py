@@ -205,6 +205,7 @@ class _Check:
         rows, verdicts = self._described(function), self._verdicts[function.start]
         in_plt = self._all.image.plt(function.start) is not None  # which has data between its entries
         reached: set[int] = set().union(*verdicts.values()) if verdicts else set()
+        self.instructions += len(reached - sweep.instructions.keys())  # within others
         for pc, instruction in sweep.instructions.items():
             if pc not in reached:
                 if pc in sweep.executed or in_plt or padding(sweep.bytes_at(pc, instruction.size)):

@@ -12,7 +12,7 @@ from sframe_unwind.code.interpretation import Interpreter, Run
 from sframe_unwind.code.state import Slot, State
 from sframe_unwind.code.values import CFA, OTHER, SIGNED, UNKNOWN, Value, on_stack, plus
 from sframe_unwind.code.walk import walk
-from sframe_unwind.report.notation import place_words
+from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 Thing = Callable[[State], Value]
@@ -208,4 +208,4 @@ def _held(state: State, place: RegisterRule) -> Value:
 
 
 def _place(place: RegisterRule, interpreter: Interpreter) -> str:
-    return place_words(place, interpreter.machine.arch)
+    return describe_register_rule(place, interpreter.machine.arch)

@@ -84,8 +84,9 @@ MODE = Command(
     "mode",
     "[always | fallback | off]",
     "Show or set which frames are unwound from SFrame",
-    "always (the default): every frame that SFrame covers; fallback: those where the module has no DWARF CFI;\n"
-    "off: none, {debugger}'s own unwinder does it all.",
+    "always (the default): every frame that SFrame covers\n"
+    "fallback: frames for which the module has no DWARF CFI\n"
+    "off: none, {debugger}'s own unwinder unwinds every frame",
     positional=1,
 )
 STRICT = Command(
@@ -140,7 +141,7 @@ def status_lines(modules: Modules, settings: Settings, debugger: str) -> list[st
 
 def status_without_process(settings: Settings, debugger: str, reason: str) -> list[str]:
     """Return the lines of ``sframe status`` where there is no stack to unwind."""
-    return [about(debugger), str(settings), reason]
+    return [about(debugger), f"mode {settings}", reason]
 
 
 def about(debugger: str) -> str:

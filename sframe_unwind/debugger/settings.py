@@ -18,4 +18,4 @@ class Settings(NamedTuple):
     """In mode ``always``: also show SFrame's own frame where the debugger's unwinder gives the same caller."""
 
     def __str__(self) -> str:
-        return f"mode {self.mode}{', strict' if self.strict else ''}"
+        return f"{self.mode}{', strict' if self.strict else ''}"

@@ -1,4 +1,4 @@
-"""ELF files, through pyelftools."""
+"""ELF files on disk, read with pyelftools: SFrame sections, relocations, symbols, CFI and archives."""
 
 from sframe_unwind.elf.file import (
     PT_GNU_SFRAME,

@@ -1,4 +1,4 @@
-"""Members of ``ar`` archives: GNU's and BSD's forms, and thin archives, whose members are files of their own."""
+"""Lists the members of ``ar`` archives in GNU, BSD and thin format.  A thin archive refers to separate files."""
 
 from __future__ import annotations
 
@@ -23,21 +23,25 @@ class Member(NamedTuple):
 
     name: str
     file: Path
-    """Where its contents stand: the archive, or what a thin archive refers to."""
+    """The file with the contents: the archive, or the file that a thin archive refers to."""
     offset: int
+    """Offset of the contents in :attr:`file`, in bytes."""
     size: int | None
-    """In bytes; ``None``: to the end of the file, which can have changed since a thin archive was made."""
+    """In bytes; ``None``: up to the end of the file (a thin archive's size field may be out of date)."""
 
 
 def is_archive(start: bytes) -> bool:
-    """Return whether a file that begins with these (at least 8) bytes is an archive."""
+    """Return whether a file is an archive.
+
+    :param start: at least the first 8 bytes of the file.
+    """
     return start.startswith((MAGIC, THIN_MAGIC))
 
 
 def members(path: Path) -> Iterator[Member]:
     """Yield the members of an archive in order.
 
-    :raises FileError: it cannot be read, is truncated or malformed.
+    :raises FileError: the archive cannot be read, is truncated or malformed.
     """
     try:
         with path.open("rb") as stream:
@@ -69,9 +73,10 @@ def _members(path: Path, stream: BinaryIO) -> Iterator[Member]:
 
 
 def _headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, int, int]]:
-    """Yield name, offset of the contents and their size; the stream then stands at the contents.
+    """Yield the name of each member, and offset and size of its contents in bytes.
 
-    A thin archive contains its tables alone.
+    The position of the stream is the start of the contents.  Of the members of a thin archive, the archive itself
+    contains only the tables of symbols and long names.
     """
     available = path.stat().st_size
     offset = len(MAGIC)
@@ -89,13 +94,13 @@ def _headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, 
 
 
 def _number(name: bytes, prefix: bytes) -> int | None:
-    """Return the number with which a name goes on behind a prefix, ``None`` where it does not."""
+    """Return the number that follows the prefix in a name; ``None``: the name has another form."""
     digits = name[len(prefix) :].partition(b":")[0]
     return int(digits) if name.startswith(prefix) and digits.isdigit() else None
 
 
 def _long_name(path: Path, names: bytes, reference: bytes) -> bytes:
-    """Return the name that a header refers to, as ``/OFFSET`` in the table of long names."""
+    """Return the name that a header gives as ``/OFFSET``, an offset in the table of long names."""
     if b":" in reference:
         raise FileError(f"{path}: a thin archive that refers to the members of another archive: name that one instead")
     start = _number(reference, b"/") or 0

@@ -1,4 +1,4 @@
-"""The DWARF CFI of an ELF file, ``.eh_frame`` and ``.debug_frame``, whether or not the file is linked."""
+"""The DWARF CFI of a linked or relocatable ELF file: ``.eh_frame`` and ``.debug_frame``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.records import CfiFunction, Records
+from sframe_unwind.cfi.records import CfiFunction, Fde, Records
 from sframe_unwind.elf.contents import contents
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
@@ -17,60 +17,59 @@ from sframe_unwind.errors import FormatError
 EH_FRAME, DEBUG_FRAME = ".eh_frame", ".debug_frame"
 
 Range = tuple[int, int]
-"""Start and end address."""
+"""Start and end address (exclusive)."""
 
 
 class CfiProblem(NamedTuple):
-    """A function whose FDE cannot be decoded."""
+    """A function with an FDE that cannot be decoded."""
 
     start: int
     end: int
-    """Address behind the last byte."""
+    """End address (exclusive)."""
     why: str
 
 
 class FileCfi:
-    """All CFI of a file for code that is in the file.  Of several FDEs for the same addresses the first counts.
+    """All CFI of a file for code in the file.  If several FDEs describe the same addresses, the first one counts.
 
-    :param layout: where the sections of the file lie, which makes a difference in an object file.
-    :raises FileError: a relocation of it is not known, or a section grows too much when it is decompressed.
-    :raises FormatError: a section is no sequence of records.
+    :param layout: the addresses of the sections; ``None``: :class:`Layout` assigns them.
+    :raises FileError: a relocation is of an unknown type, or a compressed section is implausibly large.
+    :raises FormatError: a section is not a sequence of CFI records.
     """
 
     def __init__(self, elf: ELFFile, arch: Arch, layout: Layout | None = None) -> None:
         self.problems: list[FormatError] = []
-        """What is wrong with FDEs of which not even the addresses can be told."""
+        """The errors in FDEs with addresses that cannot be decoded."""
         self._layout = layout or Layout(elf)
         relocations = Relocations(elf, self._layout.addresses)
-        found: dict[Range, tuple[Records, int]] = {}
+        found: dict[Range, Fde] = {}
         numbered = list(enumerate(elf.iter_sections()))
         for name in (EH_FRAME, DEBUG_FRAME):
             for number, section in numbered:
                 if section.name == name and section["sh_type"] != "SHT_NOBITS":
                     data = relocations.relocated(number, section) or contents(section)
                     self._add(found, Records(data, self._layout.addresses[number], arch, name == DEBUG_FRAME))
-        self._fdes = RangeMap((start, end, place) for (start, end), place in found.items())
+        self._fdes = RangeMap((start, end, fde) for (start, end), fde in found.items())
 
-    def _add(self, found: dict[Range, tuple[Records, int]], records: Records) -> None:
-        for start, end, offset in records.extents(True, self.problems):
-            # Linkers leave behind what describes functions that they discarded.
-            limit = self._layout.code_end(start)
-            if limit is not None and start < end:
-                found.setdefault((start, min(end, limit)), (records, offset))
+    def _add(self, found: dict[Range, Fde], records: Records) -> None:
+        for _, fde in records.fdes(True, self.problems):
+            # Linkers keep the FDEs of functions that they discard.
+            limit = self._layout.code_end(fde.start)
+            if limit is not None and fde.start < fde.end:
+                found.setdefault((fde.start, min(fde.end, limit)), fde)
 
     def ranges(self) -> list[Range]:
-        """Return start and end address of what each FDE describes, in order."""
+        """Return the address range of each FDE, sorted."""
         return [(start, end) for start, end, _ in self._fdes]
 
     def functions(self, start: int, end: int) -> list[CfiFunction | CfiProblem]:
-        """Return what each FDE says that describes some of the addresses from ``start`` to before ``end``."""
+        """Return the decoded FDEs for addresses in ``[start, end)``."""
         return [_decoded(*entry) for entry in self._fdes.overlapping(start, end)]
 
 
-def _decoded(start: int, end: int, place: tuple[Records, int]) -> CfiFunction | CfiProblem:
-    records, offset = place
+def _decoded(start: int, end: int, fde: Fde) -> CfiFunction | CfiProblem:
     try:
-        function = records.fde(offset).decode()
+        function = fde.decode()
     except FormatError as error:
         return CfiProblem(start, end, str(error))
     return function if function.end == end else function._replace(end=end)

@@ -1,4 +1,4 @@
-"""The contents of a section that may be compressed."""
+"""Reads sections that may be compressed, with a limit on their size."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from elftools.elf.sections import Section as ElfSection
 from sframe_unwind.errors import FileError
 
 _MAX_GROWTH, _ALWAYS = 100, 1 << 20
-"""A section may become so many times as long as its compressed form, and so many bytes long in any case.  Real
-``.debug_frame`` sections become 3 to 10 times as long; zlib can make 1,000 bytes of one."""
+"""Maximum ratio of the size of a section to its compressed size, and the size in bytes that is always allowed.  The
+ratio of real ``.debug_frame`` sections is 3 to 10; zlib can reach 1,000."""
 
 
 def contents(section: ElfSection) -> bytes:
     """Return the contents of a section, decompressed.
 
-    :raises FileError: it would become longer than makes sense.
+    :raises FileError: the decompressed size is implausibly large.
     """
     size, stored = section.data_size, section["sh_size"]
     if section.compressed and size > max(_MAX_GROWTH * stored, _ALWAYS):

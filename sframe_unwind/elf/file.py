@@ -1,4 +1,4 @@
-"""SFrame sections in ELF files, through pyelftools."""
+"""Opens the SFrame sections of ELF files with pyelftools."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ PathLike = Union[str, Path]
 
 SECTION_NAME = ".sframe"
 SHT_GNU_SFRAME = (0x6FFFFFF4, "SHT_GNU_SFRAME")
-"""As a number, and as a pyelftools that knows the type names it.  Before binutils 2.45: PROGBITS."""
+"""The section type as a number, and as the name that newer versions of pyelftools return.  Binutils before 2.45 write
+the type PROGBITS."""
 PT_GNU_SFRAME = (0x6474E554, "PT_GNU_SFRAME")
 
 _CHUNK = 4096
-"""One page: what reading less would cost anyway."""
+"""Bytes that one read of a file fetches: one page, since the kernel reads whole pages anyway."""
 
 
 def load(file: PathLike | bytes, lazy: bool = True) -> list[Section]:
-    """Open the SFrame sections of an ELF file; there is one, save in object files with section groups.
+    """Open the SFrame sections of an ELF file.  Only object files with section groups have more than one.
 
     :param file: the path of the file, or its contents.
-    :param lazy: read the tables of a file piece by piece as they are asked for; ``False`` for work that needs them all.
-    :raises FileError: not readable, not an ELF file, or truncated.
+    :param lazy: read the tables of a file on demand; ``False``: read the whole section now, for uses that need all.
+    :raises FileError: the file cannot be read, is not a 64-bit ELF file, or is truncated.
     :raises NoSFrameError: the file has no SFrame section.
-    :raises FormatError: the section is malformed, or made for another machine than the file.
+    :raises FormatError: a section is malformed, or its ABI does not match the machine of the file.
     """
     if isinstance(file, bytes):
         with parsed(BytesIO(file), "<bytes>") as elf:
@@ -49,13 +50,13 @@ def load(file: PathLike | bytes, lazy: bool = True) -> list[Section]:
 
 
 def load_from(elf: ELFFile, path: PathLike | None = None, layout: Layout | None = None) -> list[Section]:
-    """Open the SFrame sections of an ELF file that is open.
+    """Open the SFrame sections of an open ELF file.
 
-    :param path: read the tables from this file, piece by piece as they are asked for; ``None``: read all now.
-    :param layout: where the sections of an object file are to lie; by default all are at 0, as for readelf.
-    :raises FileError: truncated.
+    :param path: read the tables from this file on demand; ``None``: read the whole section now.
+    :param layout: the addresses of the sections of an object file; ``None``: all are at 0, as readelf assumes.
+    :raises FileError: the file is truncated.
     :raises NoSFrameError: the file has no SFrame section.
-    :raises FormatError: the section is malformed, or made for another machine than the file.
+    :raises FormatError: a section is malformed, or its ABI does not match the machine of the file.
     """
     relocations = Relocations(elf, layout.addresses if layout else ())
     found = _numbered_sframe_sections(elf)
@@ -70,7 +71,7 @@ def load_from(elf: ELFFile, path: PathLike | None = None, layout: Layout | None 
     ] or [
         Section(_contents(path, elf, segment["p_offset"], segment["p_filesz"]), segment["p_vaddr"], size_known=False)
         for segment in elf.iter_segments()
-        if segment["p_type"] in PT_GNU_SFRAME and segment["p_filesz"]  # objcopy empties it, when it takes the section
+        if segment["p_type"] in PT_GNU_SFRAME and segment["p_filesz"]  # 0 after objcopy removed the section
     ]
     if not sections:
         raise NoSFrameError(f"no {SECTION_NAME} section")
@@ -82,7 +83,7 @@ def load_from(elf: ELFFile, path: PathLike | None = None, layout: Layout | None 
 
 
 def sframe_sections(elf: ELFFile) -> list[ElfSection]:
-    """Return the section headers of all SFrame sections with contents, by name or by type."""
+    """Return the pyelftools objects of all SFrame sections with contents.  Name or type identifies them."""
     return [section for _, section in _numbered_sframe_sections(elf)]
 
 
@@ -91,15 +92,15 @@ def _numbered_sframe_sections(elf: ELFFile) -> list[tuple[int, ElfSection]]:
         (number, section)
         for number, section in enumerate(elf.iter_sections())
         if (section.name == SECTION_NAME or section["sh_type"] in SHT_GNU_SFRAME)
-        and section["sh_type"] != "SHT_NOBITS"  # a separate debug file keeps the header alone
+        and section["sh_type"] != "SHT_NOBITS"  # a separate debug file keeps only the section header
     ]
 
 
 @contextmanager
 def opened(path: PathLike) -> Iterator[ELFFile]:
-    """Open an ELF file of 64 bits.
+    """Open a 64-bit ELF file.
 
-    :raises FileError: it cannot be read or is no such file, or pyelftools fails on it in the ``with`` block.
+    :raises FileError: the file cannot be read, is not a 64-bit ELF file, or pyelftools fails in the ``with`` block.
     """
     try:
         with Path(path).open("rb") as stream, parsed(stream, str(path)) as elf:
@@ -110,11 +111,11 @@ def opened(path: PathLike) -> Iterator[ELFFile]:
 
 @contextmanager
 def parsed(stream: BinaryIO, name: str) -> Iterator[ELFFile]:
-    """Have pyelftools parse an ELF file of 64 bits.
+    """Parse a 64-bit ELF file with pyelftools.
 
-    :param name: what the file is called.
-    :raises FileError: it is no such file, or pyelftools fails on it in the ``with`` block.  To errors of this kind and
-        :class:`NoSFrameError` that the block raises, the name is added.
+    :param name: name of the file in error messages.  It is added to each :class:`FileError` and
+        :class:`NoSFrameError` that the ``with`` block raises.
+    :raises FileError: the stream is not a 64-bit ELF file, or pyelftools fails in the ``with`` block.
     """
     with translated(f"{name}: not a readable ELF file"):
         elf = ELFFile(stream)
@@ -128,14 +129,14 @@ def parsed(stream: BinaryIO, name: str) -> Iterator[ELFFile]:
 
 @contextmanager
 def translated(what: str) -> Iterator[None]:
-    """Turn whatever pyelftools lets escape into a :class:`FileError` that begins with ``what``."""
+    """Convert the exceptions of pyelftools to a :class:`FileError` with a message that begins with ``what``."""
     try:
         yield
     except (SFrameError, OSError):
         raise
     except Exception as error:
-        # pyelftools lets errors of many types escape on malformed files (ELFError, construct's own,
-        # KeyError, UnicodeDecodeError, ...); to a user they all mean the same.
+        # On malformed files, pyelftools raises exceptions of many types: ELFError, those of construct, KeyError,
+        # UnicodeDecodeError and others.
         raise FileError(f"{what}: {str(error) or type(error).__name__}") from error
 
 
@@ -160,7 +161,7 @@ def _contents(path: PathLike | None, elf: ELFFile, offset: int, size: int) -> Da
 def arch_of(elf: ELFFile) -> Arch:
     """Return the architecture of an ELF file.
 
-    :raises FileError: it is none that SFrame has an ABI for.
+    :raises FileError: SFrame has no ABI for the machine of the file.
     """
     order = "little" if elf.little_endian else "big"
     for arch in ARCHES:

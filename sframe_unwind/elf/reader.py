@@ -1,4 +1,4 @@
-"""A file that is read piece by piece for as long as somebody needs it."""
+"""Reads parts of a file on demand."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sframe_unwind.errors import FileError
 
 
 class FileReader:
-    """Reads a file; it is closed when the last reference to this object goes.
+    """Reads parts of a file.  The file is closed when this object is garbage-collected.
 
-    :param path: the file.
-    :raises FileError: it cannot be opened.
+    :param path: path of the file.
+    :raises FileError: the file cannot be opened.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -23,7 +23,7 @@ class FileReader:
         weakref.finalize(self, os.close, self._descriptor)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return ``size`` bytes at an offset, fewer where the file does not have them or they cannot be read."""
+        """Return up to ``size`` bytes at ``offset``; fewer after the end of the file or on a read error."""
         try:
             return os.pread(self._descriptor, size, offset)
         except (OSError, OverflowError):  # OverflowError: the offset is larger than any file's

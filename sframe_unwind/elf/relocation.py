@@ -1,8 +1,8 @@
-"""The relocations of an object file's unwind sections, which fill in where the functions start.
+"""Applies the relocations of the unwind sections of an object file, which fill in the addresses of functions.
 
-pyelftools has no recipe for the 64-bit PC-relative types of AMD64, AArch64 and s390x (R_X86_64_PC64,
-R_AARCH64_PREL64, R_390_PC64), which fill in version 3's start fields; and it adds the symbol's value alone, while the
-sections of an object file need an address each, so that no two functions get the same one.
+pyelftools cannot do this for two reasons.  It does not implement the 64-bit PC-relative types of AMD64, AArch64 and
+s390x (R_X86_64_PC64, R_AARCH64_PREL64, R_390_PC64), which the start fields of SFrame version 3 use.  And it adds the
+value of the symbol only, so that functions in different sections get the same address.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.sframe.section import Section
 
 SYMBOL = "IBBHQQ"
-"""The fields of a symbol: name, info, other, section, value, size."""
+"""The fields of a symbol as a :mod:`struct` format: name, info, other, section, value, size."""
 _ENTRY = "QQq"
 _EXTENDED, _FIRST_RESERVED = 0xFFFF, 0xFF00
-"""Section numbers of symbols: it stands elsewhere; there is none from here on."""
+"""``SHN_XINDEX``: the section number of the symbol is in ``SHT_SYMTAB_SHNDX``.  ``SHN_LORESERVE``: numbers from here on
+are not sections."""
 
 
 class _Relocation(NamedTuple):
@@ -33,11 +34,11 @@ class _Relocation(NamedTuple):
 
 
 class Relocations:
-    """The relocations of a file.  One that is not an object file (``ET_REL``) has none that are still to be applied.
+    """The relocations of an object file (``ET_REL``).  In other files there are none to apply.
 
-    :param addresses: of all sections, by their numbers (:class:`sframe_unwind.elf.section_addresses.Layout`).  By
-        default all lie at address 0, so that an address is an offset into the section that holds the function, as in
-        what readelf prints.
+    :param addresses: the addresses of all sections by section number
+        (:class:`sframe_unwind.elf.section_addresses.Layout`).  Empty: all sections are at address 0.  The address of a
+        function is then its offset in its section, as in the output of readelf.
     """
 
     def __init__(self, elf: ELFFile, addresses: Sequence[int] = ()) -> None:
@@ -53,17 +54,17 @@ class Relocations:
                     self._tables.setdefault(table["sh_info"], []).append(table)
 
     def relocated(self, number: int, section: ElfSection) -> bytes | None:
-        """Return the contents of a section with its relocations applied, ``None`` where it has none.
+        """Return the contents of a section with its relocations applied; ``None``: it has no relocations.
 
-        :param number: of the section; several can share a name (section groups).
-        :raises FileError: a relocation is of a type that does not belong there, or lies outside the section.
+        :param number: number of the section, since sections in section groups can share a name.
+        :raises FileError: a relocation is of an unknown type, or lies outside the section.
         """
         if number not in self._tables:
             return None
         contents = bytearray(section.data())
-        place = self._addresses[number] if self._addresses else 0
+        address = self._addresses[number] if self._addresses else 0
         for table in self._tables[number]:
-            if table["sh_type"] == "SHT_REL":  # used by none of the ABIs
+            if table["sh_type"] == "SHT_REL":  # the ABIs of SFrame all use SHT_RELA
                 raise FileError(f"relocations of {section.name} without addends, expected ones with addends")
             values = self._symbol_values(table["sh_link"])
             for entry in self._entries(table):
@@ -77,22 +78,22 @@ class Relocations:
                 if entry.symbol >= len(values):
                     raise FileError(f"relocation in {section.name} at {entry.offset:#x}: no symbol {entry.symbol}")
                 value = values[entry.symbol] + entry.addend
-                value = (value - place - entry.offset if relative else value) % (1 << 8 * size)
+                value = (value - address - entry.offset if relative else value) % (1 << 8 * size)
                 contents[entry.offset : entry.offset + size] = value.to_bytes(size, self._order)
         return bytes(contents)
 
     def check_targets(self, number: int, decoded: Section) -> None:
-        """Check that the relocations of an SFrame section fill in start fields and nothing else.
+        """Check that the relocations of an SFrame section apply to start fields only.
 
-        GNU ld 2.40 and 2.44 do not, with ``-r`` and more than one input: the relocations of all but the first are
-        left at places where something else has come to lie.
+        GNU ld 2.40 and 2.44 violate this with ``-r`` and more than one input file: for all inputs but the first, they
+        do not adjust the offsets of the relocations.
 
-        :raises FormatError: one does not.
+        :raises FormatError: a relocation applies to another field.
         """
         fields = [table.start_fields for table in decoded.tables]
         for table in self._tables.get(number, ()):
             for entry in self._entries(table):
-                if not any(entry.offset in places for places in fields):
+                if not any(entry.offset in offsets for offsets in fields):
                     raise FormatError("relocation that is not for the start field of a function", entry.offset)
 
     def _symbol_values(self, table: int) -> list[int]:
@@ -107,14 +108,15 @@ class Relocations:
 
 
 def symbol_values(elf: ELFFile, table: int, addresses: Sequence[int]) -> list[int]:
-    """Return the values of all symbols of a table.
+    """Return the values of all symbols of a symbol table.
 
-    :param table: number of the section with the symbols.
-    :param addresses: what values count from: addresses of all sections, by their numbers; none at all: 0.
+    :param table: number of the section with the symbol table.
+    :param addresses: the addresses of all sections by section number, which are added to the values; empty: nothing
+        is added.
     """
     numbers = [
         number
-        for section in elf.iter_sections("SHT_SYMTAB_SHNDX")  # of files with more sections than a symbol can name
+        for section in elf.iter_sections("SHT_SYMTAB_SHNDX")  # exists in files with 65,280 sections or more
         if section["sh_link"] == table
         for (number,) in records(elf, "I", section.data())
     ]
@@ -129,7 +131,10 @@ def symbol_values(elf: ELFFile, table: int, addresses: Sequence[int]) -> list[in
 
 
 def records(elf: ELFFile, layout: str, data: bytes) -> Iterator[tuple[int, ...]]:
-    """Return the records of a table in the byte order of the file."""
-    # pyelftools makes an object of each, which takes seconds where this takes a tenth of one.
+    """Return the records of a table in the byte order of the file.
+
+    :param layout: :mod:`struct` format of a record, without byte order.
+    """
+    # pyelftools creates an object for each record, which takes more than ten times as long.
     record = struct.Struct(("<" if elf.little_endian else ">") + layout)
     return record.iter_unpack(data[: len(data) // record.size * record.size])

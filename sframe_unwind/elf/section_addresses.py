@@ -1,4 +1,7 @@
-"""Where the sections of an ELF file lie: in an object file, where none has an address yet, each gets one of its own."""
+"""The addresses of the sections of an ELF file.
+
+The sections of an object file have no addresses; here each gets a distinct one.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +14,34 @@ from elftools.elf.elffile import ELFFile
 
 _FIRST = 0x1000
 _GAP = 64
-"""Bytes between two sections, so that an address behind the end of one is none in the next."""
+"""Bytes between two sections, so that an address just after the end of one is not in the next."""
 _BEYOND = 1 << 64
-"""Behind all addresses."""
+"""Larger than every address."""
 
 
 class FileAddress(NamedTuple):
-    """An address in the terms of the file."""
+    """An address as tools show it: absolute in a linked file, relative to the section in an object file."""
 
     section: str
-    """Name of the section; empty where it is in none."""
+    """Name of the section; empty: the address is in no section."""
     address: int
-    """In an object file it counts from the start of the section."""
+    """The address, or the offset from the start of the section in bytes."""
     relative: bool
-    """Whether it does."""
+    """:attr:`address` is an offset from the start of the section."""
 
     def __str__(self) -> str:
         return f"{self.section}+{self.address:#x}" if self.relative else f"{self.address:#x}"
 
 
 class Layout:
-    """An address for each section.
-
-    Sections that are not loaded stay at 0, as in a linked file: what is said of them are offsets.
-    """
+    """The addresses of all sections.  Sections that are not loaded are at address 0, as in a linked file."""
 
     def __init__(self, elf: ELFFile) -> None:
         self.relocatable: bool = elf["e_type"] == "ET_REL"
         self.addresses: list[int] = []
-        """By section number."""
+        """The address of each section, by section number."""
         self.code: list[tuple[int, int]] = []
-        """Start and end address of each section with instructions, in order."""
+        """Start and end address (exclusive) of each section with instructions, sorted."""
         self._sections: list[tuple[int, int, str]] = []
         following, available = _FIRST, elf.stream.seek(0, os.SEEK_END)
         for section in elf.iter_sections():
@@ -59,12 +59,12 @@ class Layout:
         self.code.sort()
 
     def code_end(self, address: int) -> int | None:
-        """Return where the section with an instruction's address ends; ``None`` where there is no code."""
+        """Return the end address of the code section that contains an address; ``None``: no code section does."""
         at = bisect_right(self.code, (address, _BEYOND)) - 1
         return self.code[at][1] if at >= 0 and address < self.code[at][1] else None
 
     def spot(self, address: int) -> FileAddress:
-        """Return what an address is called."""
+        """Return an address as section and offset, or as an absolute address."""
         at = bisect_right(self._sections, (address, _BEYOND)) - 1
         start, end, name = self._sections[at] if at >= 0 else (0, 0, "")
         if not start <= address < end:

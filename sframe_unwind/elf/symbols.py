@@ -1,4 +1,4 @@
-"""The names of functions in an ELF file."""
+"""The symbols of an ELF file: names of functions by address, and addresses by name."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from sframe_unwind.elf.section_addresses import Layout
 
 _LOCAL = 0
 _KINDS = (0, 2, 10)
-"""Symbol types: none (assembly sources forget to give one), function, indirect function."""
+"""Symbol types: ``STT_NOTYPE`` (assembly code often sets no type), ``STT_FUNC``, ``STT_GNU_IFUNC``."""
 
 
 class Symbol(NamedTuple):
-    """A symbol in code."""
+    """A symbol of a function."""
 
     address: int
     size: int
+    """In bytes; 0: not known."""
     is_global: bool
     name: str
 
@@ -30,7 +31,7 @@ class Symbols:
     """The symbols of a file, by address and by name."""
 
     def __init__(self, symbols: list[Symbol]) -> None:
-        # Of several names for one address the last stands behind the others and is found: sized and global ones.
+        # A lookup finds the last symbol at an address.  Symbols with a size, and then global ones, come last.
         self._symbols = sorted(symbols, key=lambda s: (s.address, s.size > 0, s.is_global))
         self._starts = [symbol.address for symbol in self._symbols]
 
@@ -38,7 +39,7 @@ class Symbols:
         return iter(self._symbols)
 
     def name(self, address: int) -> str | None:
-        """Return ``symbol`` or ``symbol+0x10`` for an address; ``None`` where no symbol covers it."""
+        """Return ``symbol`` or ``symbol+0x10`` for an address; ``None``: no symbol covers it."""
         found = self.find(address)
         if found is None:
             return None
@@ -46,9 +47,9 @@ class Symbols:
         return f"{symbol.name}+{offset:#x}" if offset else symbol.name
 
     def find(self, address: int) -> tuple[Symbol, int] | None:
-        """Return the symbol that covers an address, and how many bytes into it that is.
+        """Return the symbol that covers an address, and the offset of the address in bytes; ``None``: no symbol does.
 
-        One without a size, as assembly sources forget to give it, reaches to the next.
+        A symbol without a size, as assembly code often has, extends to the next symbol.
         """
         following = bisect_right(self._starts, address)
         if not following:
@@ -56,7 +57,7 @@ class Symbols:
         symbol = self._symbols[following - 1]
         end = symbol.address + symbol.size
         if not symbol.size:
-            # It may be a label in a function.
+            # The symbol may be a label in a function that has a size.
             sized = next((other for other in reversed(self._symbols[:following]) if other.size), symbol)
             if address < sized.address + sized.size:
                 symbol, end = sized, sized.address + sized.size
@@ -70,9 +71,9 @@ class Symbols:
 
 
 def read_symbols(path: PathLike) -> Symbols:
-    """Read a file's symbol table, or else the one of the dynamic linker.
+    """Read the symbol table of a file (``.symtab``), or its dynamic symbol table if there is no other.
 
-    Object files have none here: all their sections lie at address 0, so a symbol's address does not tell which.
+    The result is empty for an object file.  All its sections are at address 0, so addresses are ambiguous.
 
     :raises FileError: the file cannot be read.
     """
@@ -81,9 +82,9 @@ def read_symbols(path: PathLike) -> Symbols:
 
 
 def symbols_of(elf: ELFFile, layout: Layout | None = None) -> Symbols:
-    """Read the symbols of an ELF file that is open.
+    """Read the symbols of an open ELF file.
 
-    :param layout: where the sections of an object file lie.
+    :param layout: the addresses of the sections of an object file.
     """
     for kind in ("SHT_SYMTAB", "SHT_DYNSYM"):
         for number, section in enumerate(elf.iter_sections()):

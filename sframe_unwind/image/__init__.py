@@ -1,1 +1,1 @@
-"""What a process has loaded, read from its memory alone: no files, no pyelftools."""
+"""ELF images in the memory of a process.  This package opens no files and does not need pyelftools."""

@@ -1,4 +1,4 @@
-"""Build IDs: by them a file on disk is known to be the one in memory, or the debug file that belongs to it."""
+"""Build IDs, which show that a file on disk is the one that a process has loaded, or its separate debug file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _HEADER = 12
 
 
 def find_build_id(notes: bytes, byteorder: str) -> str:
-    """Return the build ID among the notes of an ELF file, in hex digits; empty where there is none.
+    """Return the build ID of an ELF file in hexadecimal digits, or an empty string.
 
-    :param notes: the contents of one ``PT_NOTE`` segment; more may follow.
+    :param notes: the contents of one ``PT_NOTE`` segment; trailing bytes are allowed.
     :param byteorder: ``"little"`` or ``"big"``.
     """
     layout = struct.Struct(STRUCT_MARKS[byteorder] + "III")

@@ -1,4 +1,4 @@
-"""The ``.eh_frame`` of an image in memory, found by its program headers."""
+"""Finds the ``.eh_frame`` section of an image in memory through its program headers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ _PT_LOAD, _PT_GNU_EH_FRAME = 1, 0x6474E550
 
 
 def eh_frame_in(image: Image, read: ReadMemory, arch: Arch) -> CfiSection | None:
-    """Return the ``.eh_frame`` of an image, by the search table that the program headers point to.
+    """Return the ``.eh_frame`` section of an image; ``None``: the image has no ``PT_GNU_EH_FRAME`` segment.
 
-    :raises FormatError: the table is malformed.
-    :raises MemoryReadError: it cannot be read.
+    That segment is the search table ``.eh_frame_hdr``, which holds the address of ``.eh_frame``.
+
+    :raises FormatError: the search table is malformed.
+    :raises MemoryReadError: the search table cannot be read.
     """
     for segment in image.segments:
         if segment.kind == _PT_GNU_EH_FRAME:

@@ -1,7 +1,7 @@
-"""An ELF image in the memory of a process: its SFrame section by the program headers, without any file.
+"""An ELF image in the memory of a process: its segments and its SFrame section, from the program headers.
 
-This reads the few bytes that it needs from memory that may be a slow remote connection; the section headers that
-pyelftools starts from are not loaded into memory at all.
+pyelftools cannot do this: it starts from the section headers, which are not loaded into memory.  Reads are few and
+small, because the memory may be at the other end of a slow remote connection.
 """
 
 from __future__ import annotations
@@ -21,34 +21,39 @@ _HEADER_SIZE = 64
 _SEGMENT_SIZE = 56
 _MAX_SEGMENTS = 512
 _AT_ONCE = 1024
-"""Read together: the header, and the program headers that mostly follow it.  A read can be a remote packet."""
+"""Bytes of the first read.  It includes the program headers, which usually follow the ELF header.  Each read can cost
+one packet to a remote target."""
 
 
 class Segment(NamedTuple):
-    """One program header; addresses are those of the process."""
+    """One program header."""
 
     kind: int
+    """``p_type``"""
     flags: int
+    """``p_flags``"""
     address: int
+    """Address in the process."""
     size: int
+    """``p_memsz``, in bytes."""
 
 
 class Image(NamedTuple):
-    """What the program headers of a loaded file say."""
+    """The program headers of a loaded ELF file."""
 
     bias: int
-    """What to add to an address in the file to get the one in the process."""
+    """Load bias: address in the process minus address in the file."""
     segments: tuple[Segment, ...]
 
     def code_ranges(self) -> list[tuple[int, int]]:
-        """Return start and end addresses of the executable segments."""
+        """Return start and end address (exclusive) of each executable segment."""
         return [(s.address, s.address + s.size) for s in self.segments if s.kind == _PT_LOAD and s.flags & _PF_X]
 
     def sframe_section(self, read: ReadMemory) -> Section | None:
-        """Open the SFrame section in memory; ``None`` where the image has none.
+        """Open the SFrame section in memory; ``None``: the image has no ``PT_GNU_SFRAME`` segment.
 
-        :raises FormatError: it is malformed.
-        :raises MemoryReadError: it cannot be read.
+        :raises FormatError: the section is malformed.
+        :raises MemoryReadError: the section cannot be read.
         """
         for segment in self.segments:
             if segment.kind == _PT_GNU_SFRAME:
@@ -58,10 +63,11 @@ class Image(NamedTuple):
 
 
 def read_image(read: ReadMemory, address: int) -> Image:
-    """Read the program headers of the 64-bit ELF image whose header is at an address.
+    """Read the program headers of a 64-bit ELF image.
 
-    :raises FormatError: there is no such image.
-    :raises MemoryReadError: the memory cannot be read.
+    :param address: address of the ELF header in the process.
+    :raises FormatError: there is no 64-bit ELF header, or the program headers are malformed.
+    :raises MemoryReadError: the program headers cannot be read.
     """
     try:
         header = read(address, _AT_ONCE)
@@ -81,7 +87,7 @@ def read_image(read: ReadMemory, address: int) -> Image:
     if not loads:
         raise FormatError(f"ELF image at {address:#x}: no loadable segment")
     virtual, in_file = min(loads)
-    # The header is the file's first byte, wherever in its page the first segment begins.
+    # The ELF header is at file offset 0, which is the start of a page even if the first segment begins later.
     bias = address - (virtual - page_start(in_file))
     segments = tuple(Segment(entry[0], entry[1], entry[3] + bias, entry[6]) for entry in entries)
     return Image(bias, segments)

@@ -1,6 +1,6 @@
-"""The images of a process by its memory alone: auxiliary vector, program headers, the dynamic linker's list.
+"""Finds the images of a process in its memory: auxiliary vector, program headers, list of the dynamic linker.
 
-For where there are no files to look into: a remote target whose file system is out of reach.
+This serves remote targets with a file system that the debugger cannot read.
 """
 
 from __future__ import annotations
@@ -15,29 +15,31 @@ from sframe_unwind.image.elf_image import Image, read_image
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, read_c_string
 
 AT_PHDR, AT_BASE, AT_SYSINFO_EHDR = 3, 7, 33
-"""Keys of the auxiliary vector: program headers of the executable; load addresses of dynamic linker and vDSO."""
+"""Keys of the auxiliary vector: address of the program headers of the executable, load address of the dynamic linker,
+load address of the vDSO."""
 
 _PT_DYNAMIC = 2
 _DT_NULL, _DT_DEBUG = 0, 21
 _ELF_HEADER_SIZE = 64
 _MAX_ENTRIES = 4096
-"""Of a dynamic section, and of the list: a damaged one ends."""
+"""Maximum number of entries of a dynamic section, and of the list, so that reading damaged data ends."""
 _MAX_NAME = 4096
 _AT_ONCE = 64
-"""Entries of a dynamic section that are read together; a read can be a remote packet."""
+"""Number of entries of a dynamic section that one read fetches; each read can cost one packet to a remote target."""
 
 
 class Loaded(NamedTuple):
-    """An image and what it is called."""
+    """An image with its name."""
 
     name: str
+    """The name in the dynamic linker's list, or :data:`EXECUTABLE`, ``"vDSO"`` or ``"dynamic linker"``."""
     image: Image
     address: int
-    """Of its first byte."""
+    """Address of the first byte."""
 
 
 EXECUTABLE = "executable"
-"""What the image is called whose name the process does not know."""
+"""Name of the executable, for which the dynamic linker's list has none."""
 
 
 def loaded_images(
@@ -46,11 +48,12 @@ def loaded_images(
     byteorder: str,
     provide: Callable[[str, int], bool] | None = None,
 ) -> list[Loaded]:
-    """Return the images that the process has loaded, as far as they can be found.
+    """Return the images that the process has loaded.  Images that cannot be read are left out.
 
     :param auxv: the auxiliary vector.
     :param byteorder: ``"little"`` or ``"big"``.
-    :param provide: called with name and address of an image that cannot be read; returns whether it can be now.
+    :param provide: called with name and address of an image that cannot be read.  It may make the memory readable,
+        for example from a file; it returns whether it did.
     """
     found: dict[int, Loaded] = {}
 
@@ -74,9 +77,9 @@ def loaded_images(
 
 
 def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: str, address: int) -> Loaded | None:
-    """Return the image in the dynamic linker's list whose code contains an address; ``None`` where none is found.
+    """Return the image in the dynamic linker's list with code at an address; ``None``: there is none.
 
-    Of the others only their places in the list are read, so that this is quick among hundreds of images.
+    Of the other images, only the list entries are read, so this is fast in a process with hundreds of images.
     """
     executable = next((image for at in _executable_addresses(auxv) if (image := _image(read, at))), None)
     if executable is None:
@@ -92,7 +95,7 @@ def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: str, a
 
 
 def _executable_addresses(auxv: Mapping[int, int]) -> tuple[int, ...]:
-    """Return where the executable can begin: its program headers mostly follow its ELF header."""
+    """Return the possible addresses of the executable's ELF header, which its program headers usually follow."""
     headers = auxv.get(AT_PHDR, 0)
     return (headers - _ELF_HEADER_SIZE, page_start(headers)) if headers else ()
 
@@ -117,11 +120,11 @@ def _link_map(read: ReadMemory, executable: Image, mark: str) -> Iterator[tuple[
             yield load_address, name
             address = following
     except MemoryReadError:
-        return  # what was found until here is good
+        return  # the entries before the unreadable one are valid
 
 
 def _debug_address(read: ReadMemory, executable: Image, pair: struct.Struct) -> int:
-    """Return where the dynamic linker keeps its ``struct r_debug``, 0 where there is none."""
+    """Return the address of the dynamic linker's ``struct r_debug``; 0: the executable has none."""
     for segment in executable.segments:
         if segment.kind == _PT_DYNAMIC:
             entries = min(segment.size // pair.size, _MAX_ENTRIES)

@@ -1,1 +1,1 @@
-"""Processes as the system shows them, without a debugger: core files and live ones, and the stacks of their threads."""
+"""Core files and running processes, read without a debugger, and the stacks of their threads."""

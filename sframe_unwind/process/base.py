@@ -1,31 +1,33 @@
-"""What a core file and a live process have in common."""
+"""Types that core files and running processes have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-Registers = Mapping[int, int]
-"""The registers of a thread by their DWARF numbers; the pc is among them."""
+RegisterValues = Mapping[int, int]
+"""The registers of a thread by DWARF number, including the pc."""
 
 
 class Thread(NamedTuple):
-    """A thread that stands still."""
+    """A thread of a core file, or a stopped thread."""
 
     id: int
-    """As the system numbers it."""
+    """The id that the kernel gave it."""
     name: str
-    """Empty where it is not known."""
+    """Empty: not known."""
     state: str
-    """What happened to it, for people: the signal that it died of."""
-    registers: Registers
+    """The signal that ended the process, as text; empty: none."""
+    registers: RegisterValues
 
 
 class FileMapping(NamedTuple):
-    """Part of a file in memory."""
+    """A mapped part of a file."""
 
     start: int
+    """Start address."""
     end: int
+    """End address (exclusive)."""
     offset: int
-    """Of ``start`` in the file, in bytes."""
+    """File offset of ``start``, in bytes."""
     path: str

@@ -1,4 +1,4 @@
-"""The DWARF CFI of one loaded object, asked for single addresses."""
+"""Lookup in the DWARF CFI of one loaded object."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ OpenCfi = Callable[[], "CfiSection | None"]
 
 
 class ObjectCfi:
-    """``.eh_frame`` in memory, and where that says nothing, ``.debug_frame`` of a file.
+    """The CFI of one object: ``.eh_frame`` in memory, and for other addresses ``.debug_frame`` in a file.
 
-    :param eh_frame: opens the one.
-    :param debug_frame: opens the other, which is in the terms of the file.
-    :param bias: what to add to an address in the file to get the one in memory.
+    :param eh_frame: opens ``.eh_frame``.
+    :param debug_frame: opens ``.debug_frame``, which has addresses in the file.
+    :param bias: load bias: address in memory minus address in the file.
     """
 
     def __init__(self, eh_frame: OpenCfi, debug_frame: OpenCfi, bias: int) -> None:
@@ -26,9 +26,10 @@ class ObjectCfi:
         self._known: dict[int, CfiMatch | None] = {}
 
     def at(self, pc: int) -> CfiMatch | None:
-        """Return what CFI says of an address, ``None`` where no FDE contains it.
+        """Return the CFI for a lookup address in memory; ``None``: no FDE contains it.
 
-        :raises SFrameError: the CFI is malformed, cannot be read, or is more than a rule can express.
+        :raises SFrameError: the CFI is malformed, cannot be read, or has no form as an
+            :class:`sframe_unwind.unwind_rule.UnwindRule`.
         """
         if pc not in self._known:
             found = self._eh_frame.match(pc) if self._eh_frame else None

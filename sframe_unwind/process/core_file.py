@@ -1,6 +1,7 @@
-"""Core files: the registers of each thread, the auxiliary vector, the mapped files, and the memory that was saved.
+"""Reads core files: the registers of each thread, the auxiliary vector, the mapped files, and the saved memory.
 
-The kernel, GDB's ``generate-core-file`` and QEMU write them; the notes and their order differ.
+It supports the core files of the kernel, of GDB's ``generate-core-file`` and of QEMU, which have different notes in
+different orders.
 """
 
 from __future__ import annotations
@@ -25,30 +26,31 @@ from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.registers import float_registers, general_registers
 from sframe_unwind.sframe.constants import ARCH_BY_ABI
 
-# Offsets in struct elf_prstatus, the same on all ABIs of 64 bits.
+# Offsets in struct elf_prstatus, which are the same in all 64-bit ABIs.
 _SIGNAL, _ID, _REGISTERS = 12, 32, 112
 _ELF_HEADER_SIZE, _SECTIONS_OFFSET = 64, 40
 
 
 class Core(NamedTuple):
-    """A core file."""
+    """The contents of a core file."""
 
     path: str
     arch: Arch
     threads: tuple[Thread, ...]
     auxv: dict[int, int]
+    """The auxiliary vector."""
     mappings: tuple[FileMapping, ...]
-    """Empty where whoever wrote the file does not tell."""
+    """The mapped files; empty: the core file has no note about them."""
     memory: Memory
-    """What was saved of it."""
+    """The saved memory."""
     truncated: str
-    """What is missing of the file, in words; empty where nothing is."""
+    """Description of the missing part of the file; empty: it is complete."""
 
 
 def open_core(path: PathLike) -> Core:
-    """Read the notes of a core file.
+    """Open a core file and read its notes.
 
-    :raises FileError: it is no core file, not one of SFrame's ABIs, or has no registers.
+    :raises FileError: the file is not a core file, SFrame has no ABI for its machine, or it has no registers.
     """
     _check_end(path)
     with opened(path) as elf:
@@ -75,7 +77,7 @@ def open_core(path: PathLike) -> Core:
 
 
 def _check_end(path: PathLike) -> None:
-    """Tell a file that ends early from one that is no ELF file: pyelftools fails alike on both."""
+    """Raise :class:`FileError` for a truncated file; pyelftools does not distinguish it from a file of another kind."""
     try:
         with Path(path).open("rb") as stream:
             header = stream.read(_ELF_HEADER_SIZE)
@@ -98,7 +100,7 @@ def _arch(elf: ELFFile) -> Arch | None:
 
 
 def _cut(segments: list[Any], size: int) -> str:
-    """Return what is missing at the end of a file, in words."""
+    """Return a description of the missing end of a file; empty: the file is complete."""
     end = max((segment["p_offset"] + segment["p_filesz"] for segment in segments), default=0)
     return f"truncated after {size:,} of {end:,} bytes" if end > size else ""
 
@@ -113,9 +115,9 @@ def _threads(arch: Arch, notes: list[Any]) -> tuple[Thread, ...]:
             (number,) = struct.unpack_from(mark + "H", data, _SIGNAL)
             (thread,) = struct.unpack_from(mark + "I", data, _ID)
             found.append((thread, number, general_registers(arch, data[_REGISTERS:])))
-        elif note["n_type"] == "NT_FPREGSET" and found:  # it follows the general registers of its thread
+        elif note["n_type"] == "NT_FPREGSET" and found:  # this note follows the NT_PRSTATUS of the same thread
             found[-1][2].update(float_registers(arch, data))
-    # The first is the one that died; the others' notes repeat the signal.
+    # The first thread received the signal.  The notes of the other threads repeat it.
     return tuple(
         Thread(thread, name, "" if level else _signal_name(number), registers)
         for level, (thread, number, registers) in enumerate(found)
@@ -153,9 +155,9 @@ def _mappings(notes: list[Any]) -> tuple[FileMapping, ...]:
 
 
 def _memory(path: PathLike, segments: list[Any], size: int) -> Memory:
-    """Return the memory that a core file of ``size`` bytes has.
+    """Return the memory that a core file of ``size`` bytes saved.
 
-    What is missing at its end is nowhere else, if the process could write to it; the rest is in the mapped files.
+    If the file is truncated, read-only memory can still come from the mapped files, but writable memory is lost.
     """
     reader = FileReader(path)
 

@@ -1,4 +1,4 @@
-"""One ELF file on disk: what of it is loaded where, and what it has for unwinding."""
+"""One ELF file on disk: its loaded segments, sections, symbols and ``.debug_frame``."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ DEBUG_FRAME = ".debug_frame"
 
 
 class Load(NamedTuple):
-    """A part of the file that is loaded."""
+    """A loadable segment."""
 
     address: int
-    """In the terms of the file."""
+    """``p_vaddr``: the address in the file, without the load bias."""
     offset: int
+    """``p_offset``, in bytes."""
     size: int
-    """Of what the file has of it, in bytes."""
+    """``p_filesz``, in bytes."""
 
 
 class ElfFile:
-    """Headers of a linked ELF file.
+    """A linked ELF file.
 
-    :raises FileError: it cannot be read.
+    :raises FileError: the file cannot be read.
     """
 
     def __init__(self, path: str) -> None:
@@ -45,16 +46,16 @@ class ElfFile:
             self.build_id = next(filter(None, (find_build_id(data, self.machine[1]) for data in notes)), "")
             kept = [section for section in elf.iter_sections() if section["sh_type"] != "SHT_NOBITS"]
             self.sections = {section.name: (section["sh_addr"], section["sh_size"]) for section in kept}
-            """Address and size of each section with contents, in the terms of the file."""
+            """Address (without the load bias) and size in bytes of each section with contents."""
             self.has_symbol_table = any(section["sh_type"] == "SHT_SYMTAB" for section in kept)
 
     def read(self, offset: int, size: int) -> bytes:
-        """Return bytes of the file, as far as it has them."""
+        """Return up to ``size`` bytes at a file offset; fewer at the end of the file."""
         return self._reader.read(offset, size)
 
     @cached_property
     def symbols(self) -> Symbols:
-        """The names of its functions; none where they cannot be read."""
+        """The symbols of the file; empty if they cannot be read."""
         try:
             return read_symbols(self.path)
         except SFrameError:
@@ -62,9 +63,9 @@ class ElfFile:
 
     @cached_property
     def debug_frame(self) -> bytes:
-        """The contents of ``.debug_frame``; empty where there is none.
+        """The contents of ``.debug_frame``; empty: the file has none.
 
-        :raises FileError: it cannot be read.
+        :raises FileError: the section cannot be read.
         """
         if DEBUG_FRAME not in self.sections:
             return b""

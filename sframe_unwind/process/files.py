@@ -1,4 +1,4 @@
-"""Where the files are that a process had mapped."""
+"""Finds the files that a process had mapped, and their separate debug files."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sframe_unwind.errors import FileError
 from sframe_unwind.process.elf_file import ElfFile
 
 DEBUG_FOLDER = "/usr/lib/debug"
-"""Where distributions install debug files."""
+"""The folder in which distributions install debug files."""
 
 
 class Files:
-    """Finds files, each once.
+    """Finds and opens files.  Each file is opened once.
 
-    :param roots: folders to look below, the first that has the path counts; ``""`` is the system itself.
+    :param roots: folders that a path is relative to, in order of preference; ``""`` is the root of the file system.
     :param debug_folders: folders with debug files by build ID.
-    :param machine: ``e_machine`` and byte order; a file for another one is not taken.
-    :param report: called once for each thing that the user should know, with one line.
+    :param machine: ``e_machine`` and byte order.  Files of another machine are ignored.
+    :param report: called with one line for each message to the user.
     """
 
     def __init__(
@@ -38,12 +38,12 @@ class Files:
         self._opened: dict[str, ElfFile | None] = {}
 
     def find(self, path: str, build_id: str) -> ElfFile | None:
-        """Return the file that was mapped from a path.
+        """Return the file that was mapped from a path, or ``None``.
 
-        :param build_id: what the memory of the process says; empty where it does not.  A file with another one is
-            taken, with a word to the user, where there is no better one.
+        :param build_id: the build ID in the memory of the process; empty: not known.  If no file has this build ID,
+            the result is a file with another one, and the user gets a message.
         """
-        roots = self._roots if "/" in path else ()  # else it is a name for what has no file
+        roots = self._roots if "/" in path else ()  # a name without "/" stands for an image without a file
         candidates = [file for root in roots if (file := self.open(_below(root, path)))]
         for file in candidates:
             if build_id in ("", file.build_id):
@@ -55,9 +55,9 @@ class Files:
         return by_id
 
     def by_build_id(self, build_id: str, suffix: str = ".debug") -> ElfFile | None:
-        """Return the file that a debug folder has for a build ID.
+        """Return the file for a build ID from the debug folders, or ``None``.
 
-        :param suffix: ``".debug"`` for the debug file, nothing for the file itself.
+        :param suffix: ``".debug"`` for the debug file, ``""`` for the file itself.
         """
         if len(build_id) < 4:
             return None
@@ -68,7 +68,7 @@ class Files:
     def given(self, path: str) -> ElfFile:
         """Return a file that the user named.
 
-        :raises FileError: it cannot be read, or is for another machine.
+        :raises FileError: the file cannot be read, or is for another machine.
         """
         file = ElfFile(path)
         if file.machine != self._machine:
@@ -77,9 +77,9 @@ class Files:
         return file
 
     def check(self, file: ElfFile, build_id: str) -> None:
-        """Tell the user where a file is not the one that was loaded.
+        """Report a file with a build ID that differs from the loaded one.
 
-        :param build_id: of the one that was loaded; empty where it is not known.
+        :param build_id: the build ID of the loaded file; empty: not known.
         """
         if build_id and file.build_id != build_id:
             self._report(
@@ -88,7 +88,7 @@ class Files:
             )
 
     def open(self, path: str) -> ElfFile | None:
-        """Return a file for the right machine, ``None`` where there is none."""
+        """Return the file at a path; ``None``: it does not exist, is not an ELF file, or is for another machine."""
         if path not in self._opened:
             file = None
             try:
@@ -104,7 +104,7 @@ def _below(root: str, path: str) -> str:
 
 
 def _is_elf(path: str) -> bool:
-    """Return whether a regular file begins as an ELF file; most of what else is mapped is data."""
+    """Return whether a path is a regular file with ELF magic bytes.  Processes map many data files too."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # a pathlib.Path would refuse odd names
             return False

@@ -1,4 +1,4 @@
-"""A running process, through ``/proc`` and ``ptrace``."""
+"""Reads a running process through ``/proc`` and ``ptrace``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from elftools.elf.enums import ENUM_E_MACHINE
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.errors import MemoryReadError, ProcessError
-from sframe_unwind.process.base import FileMapping, Registers, Thread
+from sframe_unwind.process.base import FileMapping, RegisterValues, Thread
 from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.ptrace import NT_FPREGSET, NT_PRSTATUS, Stopped, status
 from sframe_unwind.process.registers import float_registers, general_registers
@@ -26,34 +26,40 @@ _ADDRESS_SPACE = 1 << 63
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 _DELETED = b" (deleted)"
 _RED_ZONE = 128
-"""Bytes below SP that an AMD64 function may use."""
+"""Number of bytes below SP that an AMD64 function may use."""
 _LONGEST_COPY = 1 << 20
-"""Bytes of one stack that are copied; who has more on it is stopped once more."""
+"""Maximum number of bytes to copy of one stack.  A thread with a larger stack is stopped again for its walk."""
 
 
-class Mapping(NamedTuple):
-    """A line of ``/proc/PID/maps``."""
+class MemoryMapping(NamedTuple):
+    """One line of ``/proc/PID/maps``."""
 
     start: int
+    """Start address."""
     end: int
+    """End address (exclusive)."""
     writable: bool
     offset: int
+    """File offset of ``start``, in bytes."""
     path: str
-    """Empty for anonymous memory; ``[stack]`` and the like are names as well."""
+    """A path, or a name such as ``[stack]``; empty for anonymous memory."""
 
 
 class Mappings:
-    """The mappings of a process, in the order of their addresses."""
+    """The mappings of a process, in the order of their addresses.
+
+    :param text: the contents of ``/proc/PID/maps``.
+    """
 
     def __init__(self, text: bytes) -> None:
         self._mappings = [
-            Mapping(int(start, 16), int(end, 16), flags[1:2] == b"w", int(offset, 16), _unescaped(name))
+            MemoryMapping(int(start, 16), int(end, 16), flags[1:2] == b"w", int(offset, 16), _unescaped(name))
             for start, end, flags, offset, name in _LINE.findall(text)
         ]
         self._starts = [mapping.start for mapping in self._mappings]
 
-    def find(self, address: int) -> Mapping | None:
-        """Return the mapping that contains an address."""
+    def find(self, address: int) -> MemoryMapping | None:
+        """Return the mapping that contains an address, or ``None``."""
         at = bisect_right(self._starts, address) - 1
         return self._mappings[at] if at >= 0 and address < self._mappings[at].end else None
 
@@ -72,17 +78,17 @@ def _unescaped(name: bytes) -> str:
 
 
 class StackCopy:
-    """The memory of a process with its stacks as they were when it stood still."""
+    """The memory of a process, with copies of its stacks from when it was stopped."""
 
     def __init__(self, memory: Memory, mappings: Mappings) -> None:
         self._memory = memory
         self._mappings = mappings
         self._copies: list[tuple[int, bytes]] = []
         self.missed = False
-        """Something was read that was not copied, and that the process may have changed."""
+        """Whether a read used writable memory without a copy, which the process may have changed meanwhile."""
 
     def copy_stack(self, sp: int) -> None:
-        """Copy the stack that a stack pointer points into, from there on outward."""
+        """Copy the stack that contains a stack pointer, from the stack pointer outward."""
         mapping = self._mappings.find(sp)
         if mapping is None:
             return
@@ -90,12 +96,12 @@ class StackCopy:
         try:
             self._copies.append((start, self._memory.read(start, min(mapping.end - start, _LONGEST_COPY))))
         except MemoryReadError:
-            return  # it cannot be read later either
+            return  # a later read fails in the same way
 
     def read(self, address: int, size: int) -> bytes:
-        """Read ``size`` bytes at an address.
+        """Return ``size`` bytes at an address.
 
-        :raises MemoryReadError: they are not all there.
+        :raises MemoryReadError: not all of the bytes can be read.
         """
         for start, data in self._copies:
             if start <= address and address + size <= start + len(data):
@@ -106,18 +112,18 @@ class StackCopy:
 
 
 class Snapshot(NamedTuple):
-    """What was taken of a process while it stood still."""
+    """The state of a process that was copied while it was stopped."""
 
     threads: tuple[Thread, ...]
     mappings: Mappings
-    snapshot: StackCopy
+    memory: StackCopy
 
 
 class Live:
-    """A process that runs.
+    """A running process.
 
-    :param process: its id.
-    :raises ProcessError: there is none, it has no memory, or it is not of this machine's own ABI.
+    :param process: id of the process.
+    :raises ProcessError: the process does not exist, is a kernel thread, or has another architecture than this machine.
     """
 
     def __init__(self, process: int) -> None:
@@ -130,23 +136,23 @@ class Live:
         self.memory.add_saved(0, _ADDRESS_SPACE, self._read)
 
     def take(self) -> Snapshot:
-        """Stop the process, copy registers and stacks, and let it go on.
+        """Stop the process, copy its registers and stacks, and let it continue.
 
-        :raises ProcessError: that is not permitted, or the process is gone.
+        :raises ProcessError: ``ptrace`` is not permitted, or the process has ended.
         """
         with Stopped(self.id) as stopped:
             mappings = Mappings(self._contents("maps"))
             registers = {thread: self._registers(stopped, thread) for thread in stopped.threads}
-            snapshot = StackCopy(self.memory, mappings)
+            memory = StackCopy(self.memory, mappings)
             for found in registers.values():
-                snapshot.copy_stack(found[self.arch.sp])
+                memory.copy_stack(found[self.arch.sp])
         if not registers:
             raise ProcessError(f"process {self.id}: it has ended, or none of its threads stops")
-        return Snapshot(tuple(self._thread(*item) for item in registers.items()), mappings, snapshot)
+        return Snapshot(tuple(self._thread(*item) for item in registers.items()), mappings, memory)
 
     @contextmanager
     def stopped(self, thread: int) -> Iterator[Thread | None]:
-        """Have one thread stand still in the ``with`` block; ``None`` where it does not stop or has ended."""
+        """Stop one thread for the ``with`` block; the value is ``None`` if it does not stop or has ended."""
         with Stopped(self.id, thread) as stopped:
             registers = {found: self._registers(stopped, found) for found in stopped.threads}
             yield next((self._thread(*item) for item in registers.items()), None)
@@ -157,7 +163,7 @@ class Live:
             found.update(float_registers(self.arch, stopped.register_set(thread, NT_FPREGSET)))
         return found
 
-    def _thread(self, thread: int, registers: Registers) -> Thread:
+    def _thread(self, thread: int, registers: RegisterValues) -> Thread:
         return Thread(thread, status(self.id, thread).get("Name", ""), "", registers)
 
     def _check_state(self) -> None:
@@ -165,20 +171,20 @@ class Live:
         if not found:
             raise ProcessError(f"process {self.id}: no such process")
         if found["State"][:1] in "XZ":
-            raise ProcessError(f"process {self.id}: it has ended, and its parent has not yet asked how (zombie)")
+            raise ProcessError(f"process {self.id}: it has ended (zombie)")
         if "VmSize" not in found:
-            raise ProcessError(f"process {self.id}: it has no memory of its own (a kernel thread)")
+            raise ProcessError(f"process {self.id}: it is a kernel thread, which has no memory of its own")
 
     def _find_arch(self) -> Arch:
-        """Return the ABI of the process.
+        """Return the architecture of the process.
 
-        :raises ProcessError: it is not this machine's, which alone the kernel gives the registers of.
+        :raises ProcessError: it is not that of this machine; the kernel gives registers only for that one.
         """
         with self._open("exe") as stream:
             head = stream.read(20)
         arch = next((arch for arch in ARCHES if arch.uname == platform.machine()), None)
         if arch is None or (head[4:6], head[18:20]) != _identity(arch):
-            raise ProcessError(f"process {self.id}: its program is not one of 64 bits for {platform.machine()}")
+            raise ProcessError(f"process {self.id}: its program is not a 64-bit program for {platform.machine()}")
         return arch
 
     def _open(self, name: str) -> BinaryIO:
@@ -201,6 +207,6 @@ class Live:
 
 
 def _identity(arch: Arch) -> tuple[bytes, bytes]:
-    """Return class and byte order, and the machine, as ELF headers of an ABI have them."""
+    """Return bytes 4 and 5 (class and byte order) and the field ``e_machine`` of an architecture's ELF headers."""
     order = 1 if arch.byteorder == "little" else 2
     return bytes([2, order]), ENUM_E_MACHINE[arch.elf_machine].to_bytes(2, arch.byteorder)

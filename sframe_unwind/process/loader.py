@@ -1,4 +1,4 @@
-"""Which objects a process has loaded, by the files that it had mapped and by the dynamic linker's list."""
+"""Finds the objects that a process has loaded, from its mapped files and from the list of the dynamic linker."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.objects import LoadedObject, build_id_in
 
 AT_EXECFN = 31
-"""Key of the auxiliary vector: address of the path that the process was started by."""
+"""Key of the auxiliary vector: address of the path from which the process was started."""
 
 _MAX_PATH = 4096
 """``PATH_MAX``, in bytes."""
 
 
 class MappedFile:
-    """A file that was mapped; it is looked for when somebody first wants it.
+    """A file that was mapped.  It is searched on demand.
 
-    :param path: where it was.
-    :param base: where its first byte is in memory.
-    :param given: the file, where the user says which it is.
+    :param path: its path when it was mapped.
+    :param base: address of its first byte in memory.
+    :param given: the file that the user named for it; ``None``: search for the path or the build ID.
     """
 
     def __init__(
@@ -45,27 +45,28 @@ class MappedFile:
 
     @cached_property
     def file(self) -> ElfFile | None:
-        """The file, ``None`` where it is not found."""
+        """The file; ``None``: it was not found."""
         read = self._memory.read_saved
         try:
             build_id = build_id_in(read_image(read, self.base), read, self._arch.byteorder)
         except SFrameError:
-            build_id = ""  # its first page was not saved
+            build_id = ""  # the first page was not saved
         if self._given:
             self._files.check(self._given, build_id)
             return self._given
         return self._files.find(self.path, build_id)
 
     def read(self, start: int, offset: int, size: int) -> bytes:
-        """Return bytes from ``start`` plus ``offset`` of the file on, as far as it is found and has them."""
+        """Return up to ``size`` bytes at file offset ``start`` plus ``offset``; none if the file was not found."""
         return self.file.read(start + offset, size) if self.file else b""
 
 
 class Loader:
-    """Finds the objects of one process, and adds their files to its memory.
+    """Finds the loaded objects of one process, and adds their files to its memory.
 
-    :param files: where to look for them.
-    :param given: the executable, where the user says which it is.
+    :param auxv: the auxiliary vector.
+    :param files: finds the files.
+    :param given: the executable that the user named; ``None``: search for it.
     """
 
     def __init__(
@@ -77,19 +78,19 @@ class Loader:
         self._files = files
         self._given = given
         self.executable: MappedFile | None = None
-        """Known once the objects were asked for; ``None`` where the process does not tell."""
+        """The file of the executable.  :meth:`objects` sets it; ``None``: the process does not identify it."""
 
     def objects(self, mappings: Sequence[FileMapping]) -> list[LoadedObject]:
-        """Return the objects.
+        """Return the loaded objects.
 
-        :param mappings: of files; empty where they are not known.
+        :param mappings: the mappings of files; empty: they are not known.
         """
         found: dict[int, LoadedObject] = {}
         for file in self._mapped(mappings):
             try:
                 image = read_image(self._memory.read, file.base)
             except SFrameError:
-                continue  # data
+                continue  # the file is not an ELF file
             if image.code_ranges() and _is_loaded(image, file.path, mappings):
                 found[file.base] = self._object(file, image)
         listed: dict[int, MappedFile] = {}
@@ -114,7 +115,7 @@ class Loader:
         return file
 
     def _mapped(self, mappings: Sequence[FileMapping]) -> list[MappedFile]:
-        """Add the mapped parts of all files to the memory, and return the files."""
+        """Add the mapped parts of all files to the memory; return the files."""
         headers = self._auxv.get(AT_PHDR, 0)
         executable = next((mapping.path for mapping in mappings if mapping.start <= headers < mapping.end), None)
         files: dict[str, MappedFile] = {}
@@ -129,7 +130,7 @@ class Loader:
         return found
 
     def _listed(self, name: str, address: int) -> MappedFile:
-        """Return the file of an image that the dynamic linker, or the kernel, names."""
+        """Return the file of an image in the dynamic linker's list, or of the executable."""
         if name != EXECUTABLE:
             return self._file(name, address, is_executable=False)
         if self.executable is not None:
@@ -140,7 +141,7 @@ class Loader:
         return self._file(name, address, is_executable=True)
 
     def _map_segments(self, file: MappedFile) -> bool:
-        """Add what is loaded of a file to the memory; return whether it is found."""
+        """Add the loaded segments of a file to the memory; return whether the file was found."""
         if file.file is None or not file.file.loads:
             return False
         first = min(file.file.loads)
@@ -152,6 +153,9 @@ class Loader:
 
 
 def _is_loaded(image: Image, path: str, mappings: Sequence[FileMapping]) -> bool:
-    """Return whether the code of an image is where its file is mapped: it may have been mapped to look into it."""
+    """Return whether an image is loaded, that is, its code segment is mapped where its program headers place it.
+
+    A process may also map an ELF file only to read it.
+    """
     start = image.code_ranges()[0][0]
     return any(mapping.start <= start < mapping.end and mapping.path == path for mapping in mappings)

@@ -1,4 +1,4 @@
-"""The executable and the shared libraries of a process: their unwind data, and the names of their functions."""
+"""The loaded objects (executable and shared libraries) of a process: their unwind data and their symbols."""
 
 from __future__ import annotations
 
@@ -26,24 +26,28 @@ _PT_NOTE = 4
 _MAX_NOTES = 1 << 16
 FindFile = Callable[[], "ElfFile | None"]
 FindCfi = Callable[[int], "CfiMatch | None"]
-"""``(lookup address)``"""
+"""``(lookup address)``: returns the CFI for the address, or ``None``; raises :class:`SFrameError`."""
 
 
 class SymbolMatch(NamedTuple):
-    """A function, and how far into it an address lies."""
+    """The function that contains an address."""
 
     function: str
     offset: int
+    """Offset of the address in the function, in bytes."""
 
 
 class LoadedObject:
     """One object in memory.
 
-    What is in memory is used before what a file has; nothing is opened before somebody asks for it.
+    Data in memory takes precedence over data in files.  Files and sections are opened on demand.
 
-    :param name: its path.
+    :param name: path of the object.
+    :param image: its image in memory.
+    :param arch: architecture of the process.
     :param read: reads the memory of the process.
-    :param find_file: finds the file that it comes from.
+    :param files: finds the separate debug file.
+    :param find_file: finds the file of the object.
     """
 
     def __init__(
@@ -61,7 +65,7 @@ class LoadedObject:
 
     @cached_property
     def file(self) -> ElfFile | None:
-        """The file that it comes from, where that is found."""
+        """The file of the object; ``None``: it was not found."""
         return self._find_file()
 
     @cached_property
@@ -77,12 +81,12 @@ class LoadedObject:
         return found.symbols if found else Symbols([])
 
     def function_at(self, pc: int) -> SymbolMatch | None:
-        """Return the function that an address lies in, by the symbol tables."""
+        """Return the function that contains an address, from the symbol tables; ``None``: no symbol covers it."""
         found = self._symbols.find(pc - self.bias)
         return SymbolMatch(found[0].name, found[1]) if found else None
 
     def _section(self, name: str) -> SectionData | None:
-        """Return a section in memory, by the section headers that only a file has."""
+        """Return a section in memory.  Its address comes from the file, since section headers are not in memory."""
         if self.file is None or name not in self.file.sections:
             return None
         address, size = self.file.sections[name]
@@ -94,15 +98,15 @@ class LoadedObject:
         except MemoryReadError:
             if self.file is not None:
                 raise
-            return None  # it was left to the file
-        if found is None and (piece := self._section(".sframe")):
-            found = Section(piece.data, piece.address)
+            return None  # neither the core file nor a file has the section
+        if found is None and (data := self._section(".sframe")):
+            found = Section(data.data, data.address)
         return found
 
     def _eh_frame(self) -> CfiSection | None:
         found = eh_frame_in(self._image, self._read, self._arch)
-        if found is None and (piece := self._section(".eh_frame")):
-            found = CfiSection(piece, None, self._arch)
+        if found is None and (data := self._section(".eh_frame")):
+            found = CfiSection(data, None, self._arch)
         return found
 
     def _debug_frame(self) -> CfiSection | None:
@@ -113,10 +117,10 @@ class LoadedObject:
 
 
 class Objects:
-    """All objects of a process, and the code that it registered at run time.
+    """All loaded objects of a process, and its run-time code.
 
     :param read: reads the memory of the process.
-    :param report: called once for each object whose SFrame data turns out unusable, with one line for the user.
+    :param report: called with one line for the user, once for each object with unusable SFrame data.
     """
 
     def __init__(
@@ -128,31 +132,31 @@ class Objects:
         self._by_module = {found.module: found for found in objects}
 
     def find(self, pc: int) -> LoadedObject | None:
-        """Return the object whose code contains an address."""
+        """Return the object that contains the code at an address, or ``None``."""
         module = self.modules.find(pc)
         return self._by_module.get(module) if module else None
 
     def run_time_name(self, pc: int) -> str:
-        """Return what the code at an address was registered as; empty where it has a file, or no name."""
+        """Return the registered name of the run-time code at an address; empty: there is none."""
         return self._run_time.name(pc) if self._run_time is not None else ""
 
     def is_code(self, pc: int) -> bool:
-        """Return whether an address lies in the code of some object."""
+        """Return whether an address is in the code of a loaded object."""
         return self.modules.find(pc) is not None
 
     def find_cfi(self, pc: int) -> CfiMatch | None:
-        """Return what CFI says of an address; see :meth:`sframe_unwind.process.cfi.ObjectCfi.at`."""
+        """Return the CFI for an address; see :meth:`sframe_unwind.process.cfi.ObjectCfi.at`."""
         found = self.find(pc)
         try:
             return found.cfi.at(pc) if found else None
         except MemoryReadError:
             if found is None or found.file is not None:
                 raise
-            return None  # it was left to the file
+            return None  # neither the core file nor a file has the section
 
 
 def build_id_in(image: Image, read: ReadMemory, byteorder: str) -> str:
-    """Return the build ID of an image in memory, in hex digits; empty where there is none or it cannot be read."""
+    """Return the build ID of an image in memory in hexadecimal digits; empty: there is none, or it is unreadable."""
     for segment in image.segments:
         if segment.kind == _PT_NOTE:
             try:

@@ -1,7 +1,7 @@
-"""Stopping the threads of a process, and their registers: ``ptrace`` through the C library.
+"""Stops the threads of a process and reads their registers, with ``ptrace`` through the C library.
 
-A thread is seized and interrupted (Linux 3.4), which sends it no signal.  Whatever becomes of us, the kernel lets go of
-the threads when we end, and they go on.
+Threads are stopped by PTRACE_SEIZE and PTRACE_INTERRUPT (Linux 3.4), which send no signal.  If this process ends for
+any reason, the kernel detaches the threads and they continue.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pathlib import Path
 from sframe_unwind.errors import ProcessError
 
 NT_PRSTATUS, NT_FPREGSET = 1, 2
-"""Register sets, as in core files."""
+"""Numbers of the register sets, as in core files."""
 
 _DETACH, _GETREGSET, _SEIZE, _INTERRUPT = 17, 0x4204, 0x4206, 0x4207
 _EVENT_STOP = 128
 _WALL = 0x40000000
 _LARGEST_SET = 4096
 _PATIENCE = 2.0
-"""Seconds to wait for a thread: one in an uninterruptible system call does not stop."""
+"""Seconds to wait for a thread to stop.  A thread in an uninterruptible system call does not."""
 
 
 class _Vector(ctypes.Structure):
@@ -30,24 +30,24 @@ class _Vector(ctypes.Structure):
 
 
 class Stopped:
-    """Threads of one process that stand still; they go on at the end of the ``with`` block, however it ends.
+    """A context manager that stops the threads of one process.  At its end, they continue.
 
-    :param process: the process's id.
-    :param thread: stop this one alone.
+    :param process: id of the process.
+    :param thread: id of the only thread to stop; ``None``: all threads.
     """
 
     def __init__(self, process: int, thread: int | None = None) -> None:
         self._process = process
         self._only = thread
         self._signals: dict[int, int] = {}
-        """What to deliver to each seized thread when it goes on: a signal may have come just before it stopped."""
+        """The signal to deliver to each seized thread when it continues; one may have arrived just before the stop."""
         self.threads: list[int] = []
-        """Ids of those that stopped."""
+        """Ids of the stopped threads."""
 
     def __enter__(self) -> Stopped:
-        """Stop all threads.
+        """Stop the threads.
 
-        :raises ProcessError: that is not permitted, or the process is gone.
+        :raises ProcessError: ``ptrace`` is not permitted.
         """
         tried: set[int] = set()
         try:
@@ -64,10 +64,11 @@ class Stopped:
         self._release()
 
     def register_set(self, thread: int, kind: int) -> bytes:
-        """Return registers of a stopped thread as the kernel writes them.
+        """Return a register set of a stopped thread, in the format of the kernel.
 
+        :param thread: id of the thread.
         :param kind: one of the ``NT_`` constants.
-        :raises ProcessError: they cannot be read.
+        :raises ProcessError: the registers cannot be read.
         """
         buffer = ctypes.create_string_buffer(_LARGEST_SET)
         vector = _Vector(ctypes.addressof(buffer), _LARGEST_SET)
@@ -82,12 +83,12 @@ class Stopped:
         try:
             return sorted(int(name) for name in os.listdir(f"/proc/{self._process}/task"))  # noqa: PTH208  # fast
         except OSError:
-            return []  # it has ended
+            return []  # the process has ended
 
     def _seize(self, thread: int) -> bool:
-        """Return whether a thread was asked to stop; one that has ended cannot be.
+        """Ask a thread to stop; return ``False`` if it has ended.
 
-        :raises ProcessError: it is not permitted.
+        :raises ProcessError: ``ptrace`` is not permitted.
         """
         self._signals[thread] = 0
         error = _ptrace(_SEIZE, thread, 0, 0)
@@ -99,7 +100,7 @@ class Stopped:
         raise ProcessError(f"process {self._process}: cannot be stopped: {_why(self._process, error)}")
 
     def _wait(self, thread: int) -> bool:
-        """Return whether a thread stops in time."""
+        """Wait for a thread to stop; return whether it did so in time."""
         deadline = time.monotonic() + _PATIENCE
         pause = 0.00002
         while time.monotonic() < deadline:
@@ -122,12 +123,12 @@ class Stopped:
 
 
 def has_ended(process: int, thread: int) -> bool:
-    """Return whether a thread has ended, even if its parent has not yet asked how."""
+    """Return whether a thread has ended, including zombies."""
     return status(process, thread).get("State", "X")[:1] in "XZ"
 
 
 def status(process: int, thread: int) -> dict[str, str]:
-    """Return what the kernel says of a thread, by its keys; nothing where there is no such thread."""
+    """Return the fields of ``/proc/PID/task/TID/status`` by name; empty: there is no such thread."""
     try:
         text = Path(f"/proc/{process}/task/{thread}/status").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -145,7 +146,7 @@ def _why(process: int, error: int) -> str:
 
 
 def _ptrace(request: int, thread: int, address: int, data: int) -> int:
-    """Return 0, or the error number."""
+    """Call ``ptrace``; return 0 or the error number."""
     return 0 if _libc_ptrace(request, thread, address, data) != -1 else ctypes.get_errno()
 
 

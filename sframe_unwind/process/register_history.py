@@ -1,7 +1,7 @@
-"""The frames that a walk has passed, and what they say of registers other than pc, SP and FP.
+"""Computes registers other than pc, SP and FP in outer frames, on demand.
 
-SFrame does not restore these, and hardly any CFI wants them; the dynamic linker's does, with a CFA based on ``rbx``.
-So nothing is tracked: who wants a register's value asks for it, and the CFI of the frames inside is asked then.
+SFrame does not restore these registers, and CFI rarely needs them.  One use is the dynamic linker, with a CFA based on
+``rbx``.  Therefore a walk does not track them.  When a rule needs one, this module applies the CFI of the inner frames.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from sframe_unwind.unwind.walk import Frame
 class RegisterHistory:
     """The frames of one thread, from the innermost outward.
 
+    :param innermost: reads the registers of the innermost frame.
+    :param read_word: reads the memory of the process.
     :param find_cfi: finds the CFI for a lookup address.
     """
 
@@ -32,7 +34,7 @@ class RegisterHistory:
 
     @property
     def frames(self) -> tuple[Frame, ...]:
-        """What was added."""
+        """The frames that were added."""
         return tuple(self._frames)
 
     def add(self, frame: Frame) -> None:
@@ -40,14 +42,15 @@ class RegisterHistory:
         self._frames.append(frame)
 
     def note_interrupted(self, read_register: ReadRegister | None) -> None:
-        """Note that the frame after the next is one whose registers all are known."""
+        """Record that all registers of the frame after the next one are known, since a signal interrupted it."""
         if read_register is not None:
             self._known[len(self._frames) + 1] = read_register
 
     def read_register(self, number: int) -> int:
-        """Return a register of the frame after the last one, by its DWARF number.
+        """Return a register of the frame after the last one.
 
-        :raises SFrameError: it cannot be known.
+        :param number: DWARF number of the register.
+        :raises SFrameError: the value cannot be computed.
         """
         return self._read(len(self._frames), number)
 
@@ -62,10 +65,10 @@ class RegisterHistory:
             found = self._find_cfi(lookup_address(inner.pc, inner.interrupted))
             if found is None or inner.cfa is None:
                 name = self._arch.register_name(number)
-                raise StepError(f"{name} is wanted, of which the frame at {inner.pc:#x} says nothing")
-            place = found.rule.place(number, self._arch.fp)
+                raise StepError(f"the rule needs {name}, for which the frame at {inner.pc:#x} has no CFI")
+            rule = found.rule.register_rule(number, self._arch.fp)
             level -= 1
-            if place is not None:
+            if rule is not None:
                 read_inner = partial(self._read, level)
-                return value_of(place, self._arch, inner.cfa, inner.sp, inner.fp, self._read_word, read_inner)
+                return value_of(rule, self._arch, inner.cfa, inner.sp, inner.fp, self._read_word, read_inner)
         return self._known[level](number)

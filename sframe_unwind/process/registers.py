@@ -1,4 +1,4 @@
-"""The registers of a thread as the kernel writes them, in core files and for ``ptrace`` alike."""
+"""Decodes the register sets of the kernel, which core files and ``ptrace`` have in common."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sframe_unwind.memory import STRUCT_MARKS
 
 
 def general_registers(arch: Arch, data: bytes) -> dict[int, int]:
-    """Return registers by DWARF number.
+    """Return the general registers by DWARF number.
 
-    :param data: the note ``NT_PRSTATUS`` from its registers on, or what ``ptrace`` gives for it.
-    :raises FormatError: it is too short.
+    :param data: the registers in the note ``NT_PRSTATUS``, or the register set ``NT_PRSTATUS`` of ``ptrace``.
+    :raises FormatError: the data is too short.
     """
     numbers = arch.user_registers
     if len(data) < WORD_SIZE * len(numbers):
@@ -26,12 +26,12 @@ def general_registers(arch: Arch, data: bytes) -> dict[int, int]:
 def float_registers(arch: Arch, data: bytes) -> dict[int, int]:
     """Return the floating-point registers that can hold a saved address, by DWARF number.
 
-    :param data: the note ``NT_FPREGSET``; one that is too short has none.
+    :param data: the note or register set ``NT_FPREGSET``.  If it is too short, the result is empty.
     """
     numbers = arch.float_registers
     if not numbers or len(data) < WORD_SIZE * (len(numbers) + 1):
         return {}
-    return dict(zip(numbers, _words(arch, data[WORD_SIZE:], len(numbers))))  # behind the control register
+    return dict(zip(numbers, _words(arch, data[WORD_SIZE:], len(numbers))))  # the first word is the control register
 
 
 def _words(arch: Arch, data: bytes, count: int) -> tuple[int, ...]:

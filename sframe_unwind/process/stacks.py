@@ -1,4 +1,4 @@
-"""The stacks of a process's threads, frame by frame with names."""
+"""Unwinds the threads of a process and names the functions of their frames."""
 
 from __future__ import annotations
 
@@ -18,20 +18,23 @@ from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
 
 SIGNAL_FRAME = "<signal handler called>"
-"""What stands for the function of a signal frame, as in GDB."""
+"""The function name of a signal frame, as in GDB."""
 
 
 class UnwoundThread(NamedTuple):
-    """A thread and its frames, without their names."""
+    """A thread with its frames, before functions are named."""
 
     thread: Thread
     frames: tuple[Frame, ...]
     end: str
+    """Why the stack ends."""
 
 
 def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory) -> UnwoundThread:
     """Unwind the stack of a thread.
 
+    :param thread: a stopped thread, or one of a core file.
+    :param objects: the loaded objects of the process.
     :param read: reads the memory of the process.
     """
 
@@ -41,19 +44,19 @@ def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory) -> Unwo
         return thread.registers[number]
 
     read_word = WordReader(read, arch.byteorder)
-    trail = RegisterHistory(arch, read_register, read_word, objects.find_cfi)
-    fallback = unwinder.Fallback(arch, objects, read, read_word, trail)
+    history = RegisterHistory(arch, read_register, read_word, objects.find_cfi)
+    fallback = unwinder.Fallback(arch, objects, read, read_word, history)
     innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
     steps = Walk(
         arch, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)
     )
     for frame in steps:
-        trail.add(frame)
-    return UnwoundThread(thread, trail.frames, _end(steps, trail.frames[-1], objects))
+        history.add(frame)
+    return UnwoundThread(thread, history.frames, _end(steps, history.frames[-1], objects))
 
 
 def _end(steps: Walk, last: Frame, objects: Objects) -> str:
-    """Return why there are no frames beyond the last one."""
+    """Return why the stack ends with the last frame."""
     if steps.end is None or steps.end is End.OUTERMOST:
         return End.OUTERMOST.value
     if steps.end is End.NO_DATA:
@@ -63,9 +66,9 @@ def _end(steps: Walk, last: Frame, objects: Objects) -> str:
     return f"{steps.end.value}: {steps.detail}" if steps.detail else steps.end.value
 
 
-def named(walked: UnwoundThread, objects: Objects) -> Stack:
-    """Return a stack with the names of its functions."""
-    thread, frames, end = walked
+def named(unwound: UnwoundThread, objects: Objects) -> Stack:
+    """Return the stack of a thread with the names of its functions."""
+    thread, frames, end = unwound
     interrupted = [*(frame.interrupted for frame in frames[1:]), False]
     shown = tuple(_shown(frame, signal, objects) for frame, signal in zip(frames, interrupted))
     title = f'Thread {thread.id} "{thread.name}"' + (f", {thread.state}" if thread.state else "")
@@ -73,9 +76,9 @@ def named(walked: UnwoundThread, objects: Objects) -> Stack:
 
 
 def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
-    """Return a frame with what its address is called.
+    """Return a frame with function, module and offset.
 
-    :param signal: it is a signal frame.
+    :param signal: the frame is a signal frame.
     """
     lookup = lookup_address(frame.pc, frame.interrupted or signal)
     found = objects.find(lookup)
@@ -83,9 +86,9 @@ def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
     if found is not None:
         module = found.name
         place = f"{module.rpartition('/')[2]}+{frame.pc - found.bias:#x}"
-        named = found.function_at(lookup)
-        if named is not None:
-            function, offset = demangle(_unversioned(named.function)), named.offset + frame.pc - lookup
+        match = found.function_at(lookup)
+        if match is not None:
+            function, offset = demangle(_unversioned(match.function)), match.offset + frame.pc - lookup
     if signal:
         function, offset = SIGNAL_FRAME, 0
     return ShownFrame(
@@ -94,5 +97,5 @@ def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
 
 
 def _unversioned(symbol: str) -> str:
-    """Return a symbol without the version that symbol tables of shared libraries add."""
+    """Return the name of a symbol without its version, such as ``@GLIBC_2.2.5``."""
     return symbol.partition("@")[0] or symbol

@@ -1,4 +1,4 @@
-"""What unwinds the frames that SFrame does not cover: the kernel's signal frames, DWARF CFI, and a guess at last."""
+"""Unwinds the frames without SFrame data: as signal frames, by DWARF CFI, or by a guess, in this order."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from sframe_unwind.unwind.walk import Registers, UnwindResult
 
 
 class Fallback:
-    """Unwinds frames of one thread."""
+    """Unwinds frames of one thread.
+
+    :param history: the frames that the walk has passed.
+    """
 
     def __init__(
-        self, arch: Arch, objects: Objects, read: ReadMemory, read_word: ReadWord, trail: RegisterHistory
+        self, arch: Arch, objects: Objects, read: ReadMemory, read_word: ReadWord, history: RegisterHistory
     ) -> None:
         self._arch = arch
         self._objects = objects
         self._read = read
         self._read_word = read_word
-        self._trail = trail
+        self._history = history
         self._cfi = CfiFallback(arch, objects.find_cfi, read_word)
 
     def unwind(
@@ -30,30 +33,31 @@ class Fallback:
     ) -> UnwindResult | None:
         """Return the caller of a frame; see :class:`sframe_unwind.unwind.walk.FallbackUnwinder`.
 
-        :raises SFrameError: there is CFI, but it cannot be carried out, and there is no caller to guess either.
+        :raises SFrameError: the step by CFI failed, and a guess found no caller.
         """
-        handed = signal_frame.unwind(self._arch, self._read, self._read_word, registers)
-        if handed is not None:
-            self._trail.note_interrupted(handed.read_register)
-            return handed
+        result = signal_frame.unwind(self._arch, self._read, self._read_word, registers)
+        if result is not None:
+            self._history.note_interrupted(result.read_register)
+            return result
         error: SFrameError | None = None
         try:
-            handed = self._by_cfi(registers, interrupted)
+            result = self._by_cfi(registers, interrupted)
         except SFrameError as found:
             error = found
-        handed = handed or self._guess(registers, interrupted)
-        if handed is None and error is not None:
+        result = result or self._guess(registers, interrupted)
+        if result is None and error is not None:
             raise error
-        return handed
+        return result
 
     def _by_cfi(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
-        found = self._cfi.unwind(registers, interrupted, self._trail.read_register)
-        return found._replace(read_register=self._trail.read_register) if found is not None and found.signal else found
+        read_register = self._history.read_register
+        result = self._cfi.unwind(registers, interrupted, read_register)
+        return result._replace(read_register=read_register) if result is not None and result.signal else result
 
     def _guess(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
         is_code = self._objects.is_code
         if interrupted and not is_code(registers.pc):
             return frame_pointer.unwind_bad_call(
-                self._arch, self._read_word, registers, self._trail.read_register, is_code
+                self._arch, self._read_word, registers, self._history.read_register, is_code
             )
         return frame_pointer.unwind(self._arch, self._read_word, registers, is_code)

@@ -1,1 +1,1 @@
-"""Text and JSON for people and programs."""
+"""Output as text and JSON: dumps, lookups, stacks, comparisons and status."""

@@ -1,4 +1,4 @@
-"""SFrame's stack against another unwinder's: frame by frame, and a verdict."""
+"""Compares the stack that SFrame gives with the debugger's own stack, frame by frame."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from sframe_unwind.columns import aligned
 from sframe_unwind.report.stack import ShownFrame, Stack
 
 SFRAME = "sframe"
-"""What frames unwound by SFrame name as their unwinder."""
+"""The unwinder's name in frames that SFrame unwound."""
 
 
 class Pair(NamedTuple):
-    """The same level in both stacks; ``None`` where one has ended."""
+    """The frames of one level in both stacks; ``None``: the stack has ended before."""
 
     native: ShownFrame | None
     sframe: ShownFrame | None
     differences: tuple[str, ...]
-    """Which of pc, CFA and FP differ; a value that one side does not know is no difference."""
+    """Which of pc, CFA and FP differ.  Values are compared only if both sides know them."""
 
     @property
     def agrees(self) -> bool:
-        """Whether both have the frame, and nothing differs."""
+        """Whether both stacks have the frame, and no value differs."""
         return not self.differences
 
 
@@ -39,7 +40,7 @@ class Comparison(NamedTuple):
         return all(pair.agrees for pair in self.pairs)
 
     def verdict(self) -> str:
-        """Return the one line that sums it up."""
+        """Return one line: the number of frames that agree, or the first difference."""
         for level, pair in enumerate(self.pairs):
             if not pair.agrees:
                 return f"first difference at frame {level}: {self._difference(pair)}{self._stopped(level)}"
@@ -47,7 +48,7 @@ class Comparison(NamedTuple):
 
     @property
     def by_sframe(self) -> int:
-        """How many frames SFrame unwound; the others agree because the debugger unwound them both times."""
+        """The number of frames that SFrame unwound.  In both stacks, the debugger's own unwinder unwound the others."""
         return sum(pair.sframe is not None and pair.sframe.unwinder == SFRAME for pair in self.pairs)
 
     def _difference(self, pair: Pair) -> str:
@@ -59,7 +60,7 @@ class Comparison(NamedTuple):
         return f"{what} {_hex(_field(pair.native, what))} native, {_hex(_field(pair.sframe, what))} by SFrame"
 
     def _stopped(self, level: int) -> str:
-        """Return why one side goes no further than the level, where the other does."""
+        """Return why one stack ends at the level if the other one continues; else an empty string."""
         if len(self.native.frames) == level + 1 < len(self.sframe.frames):
             return f"; native ends there: {self.native.end}"
         if len(self.sframe.frames) == level + 1 < len(self.native.frames):
@@ -67,7 +68,7 @@ class Comparison(NamedTuple):
         return ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the thread as ``sframe compare --json`` has it."""
+        """Return the JSON object of the thread in ``sframe compare --json``."""
         frames = [
             {
                 "level": level,
@@ -84,7 +85,7 @@ class Comparison(NamedTuple):
 
 
 def summary(comparisons: Sequence[Comparison]) -> str:
-    """Return the one line that sums up the comparisons of several threads."""
+    """Return one line that sums up the comparisons of several threads."""
     different = [comparison for comparison in comparisons if not comparison.agrees]
     if different:
         first = different[0]
@@ -131,7 +132,7 @@ def _hex(value: int | None) -> str:
 
 
 def to_text(comparison: Comparison) -> list[str]:
-    """Return the lines that show a comparison; the last one is the verdict."""
+    """Return the comparison as lines of text.  The last line is the verdict."""
     rows: list[tuple[str, ...]] = [("", "native pc", "native CFA", "SFrame pc", "SFrame CFA", "unwinder", "function")]
     for level, pair in enumerate(comparison.pairs):
         mark = "" if pair.agrees else "  <-- " + ", ".join(pair.differences)
@@ -144,6 +145,4 @@ def to_text(comparison: Comparison) -> list[str]:
                 ((either.function if either else "") or "??") + mark,
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
-    return [*lines, comparison.verdict()]
+    return [*aligned(rows), comparison.verdict()]

@@ -1,4 +1,4 @@
-"""C++ names as people write them, by the C++ runtime library where the system has one."""
+"""Demangles C++ names with the C++ runtime library of the system, if there is one."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Callable
 
 _LIBRARY = "libstdc++.so.6"
 _LONGEST = 4096
-"""Names beyond this are left as they are: the demangler's stack is not ours to risk."""
+"""Length limit in characters.  The demangler is recursive, and a longer name could overflow the stack."""
 
 
 @functools.cache
 def demangle(name: str) -> str:
-    """Return a function's name without the encoding of its types; the name itself where it is no C++ name."""
+    """Return the demangled name of a function, or the name itself if it is not a mangled C++ name."""
     if not name.startswith("_Z") or len(name) > _LONGEST:
         return name
     translate = _demangler()

@@ -1,7 +1,7 @@
-"""A whole section as text in the notation of ``readelf --sframe``, and as JSON.
+"""Formats a whole section as text in the notation of ``readelf --sframe``, and as JSON.
 
-Both yield pieces as they go, since a large program's dump is larger than the program.  A function that cannot be read
-is reported and left out; the others are shown.
+The output is yielded in pieces, because the dump of a program is larger than the program.  Functions that cannot be
+decoded are reported and marked as malformed (JSON: left out).
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function, Table
 
 Report = Callable[[FormatError], None]
-"""Is told what cannot be read."""
+"""Called with each error in the section."""
 
 _MIN_ROW_SIZE = 2
-"""Bytes: a start address and the info byte."""
+"""Minimum size of a row in bytes: start address and info byte."""
 
 _LARGEST_ADDRESS = (1 << 64) - 1
 
 
 class _Reader:
-    """The functions of one table with their rows, where a row comes as a text that is made once for each distinct row.
+    """Reads the functions of one table and formats their rows.  It formats each distinct row once.
 
-    :param tail: makes the text of a row without its address.
+    :param tail: formats a row without its address.
+    :param report: called with each error.
     """
 
     def __init__(self, table: Table, tail: Callable[[Cells], str], report: Report) -> None:
         self._table = table
         self._report = report
         self._tails = {kind: _Tails(table, kind, tail) for kind in FdeType}
-        # Functions can claim the same rows over and over; then the dump would grow with the square of the section.
+        # Functions can share rows.  Without a limit, a damaged section could make the output grow quadratically.
         self._budget = table.header.fre_size // _MIN_ROW_SIZE
 
     def function(self, number: int) -> Function | None:
@@ -47,7 +48,7 @@ class _Reader:
             return None
 
     def rows(self, function: Function) -> list[tuple[int, str]] | None:
-        """Return address (offset in a mask function) and text of each row; ``None`` where they cannot be read."""
+        """Return address (in a mask FDE: offset) and text of each row; ``None``: the rows are malformed."""
         try:
             self._charge(function)
             tails = self._tails[function.fde.fde_type]
@@ -55,7 +56,7 @@ class _Reader:
             try:
                 return [(base + start, tails[raw]) for start, raw in self._table.raw_rows(function)]
             except FormatError:
-                self._table.rows(function)  # fails likewise, and knows at which offset
+                self._table.rows(function)  # raises the same error with its offset
                 raise
         except FormatError as error:
             self._report(error)
@@ -72,7 +73,7 @@ class _Reader:
 
 
 class _Tails(dict[bytes, str]):
-    """Row bytes to text, for rows that also make a valid rule."""
+    """Maps the bytes of a row to its text.  Rows without a valid rule raise :class:`FormatError`."""
 
     def __init__(self, table: Table, kind: FdeType, tail: Callable[[Cells], str]) -> None:
         super().__init__()
@@ -87,7 +88,7 @@ class _Tails(dict[bytes, str]):
 
 
 def to_text(sections: Iterable[Section], report: Report) -> Iterator[str]:
-    """Yield the text of a file's sections in pieces of whole lines."""
+    """Yield the text of the sections of a file in pieces of whole lines."""
     for section in sections:
         yield "Contents of the SFrame section .sframe:\n"
         if not section.tables:
@@ -139,7 +140,7 @@ def _header_lines(table: Table) -> list[str]:
 
 
 def to_json(file: str, sections: Iterable[Section], report: Report) -> Iterator[str]:
-    """Yield the JSON of a file's sections in pieces; each header makes one entry, and each function one line."""
+    """Yield the JSON of the sections of a file in pieces, with one entry per header and one line per function."""
     yield f'{{"file": {json.dumps(file)}, "sections": ['
     separator = "\n"
     for section in sections:
@@ -192,5 +193,5 @@ def _function_json(function: Function) -> str:
 
 
 def _row_json(cells: Cells) -> str:
-    """Return a row's members behind its start, with the closing brace."""
+    """Return the members of a row's JSON object after ``start``, with the closing brace."""
     return json.dumps({**cells._asdict(), "ra_signed": cells.ra_signed, "ra_undefined": cells.ra_undefined})[1:]

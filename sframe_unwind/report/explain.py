@@ -1,4 +1,4 @@
-"""Why SFrame says what it says of one address, in words."""
+"""Explains the lookup of one address in words, for ``sframe explain``: function, row, rule, and resulting values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadRegister, ReadWord
-from sframe_unwind.report.notation import cells_of, place_words, words
+from sframe_unwind.report.notation import cells_of, describe_register_rule, describe_rule
 from sframe_unwind.sframe.constants import FdeType, PauthKey, PcType
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Found, Modules, NoData, RunTimeMatch
@@ -17,7 +17,7 @@ from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
 
 class FrameContext(NamedTuple):
-    """A frame to show the rule at work in."""
+    """The registers and memory of a frame, in which a rule is executed."""
 
     sp: int
     fp: int
@@ -26,29 +26,29 @@ class FrameContext(NamedTuple):
     pac_mask: int | None = None
 
 
-def explain(modules: Modules, pc: int, name: str, here: FrameContext | None) -> list[str]:
-    """Return the lines that explain an address.
+def explain(modules: Modules, pc: int, name: str, context: FrameContext | None) -> list[str]:
+    """Return the explanation of an address as lines of text.
 
-    :param pc: the lookup address: for a caller, its return address minus 1.
-    :param name: what the address is called.
-    :param here: the frame whose pc this is, if it is one's.
+    :param pc: lookup address; see :func:`sframe_unwind.address.lookup_address`.
+    :param name: name of the function at the address; may be empty.
+    :param context: the frame with this lookup address; ``None``: the address does not belong to a frame.
     """
     lines = [f"{pc:#x} {name}".rstrip()]
-    answer = modules.answers[pc]
-    if isinstance(answer, NoData):
-        return [*lines, f"no data: {answer.reason}" + (f" ({answer.module.name})" if answer.module else "")]
-    if not isinstance(answer, Found):
-        return [*lines, f"not usable: {answer.error} ({answer.module.name})"]
-    match, arch = answer.match, modules.arch
+    result = modules.results[pc]
+    if isinstance(result, NoData):
+        return [*lines, f"no data: {result.reason}" + (f" ({result.module.name})" if result.module else "")]
+    if not isinstance(result, Found):
+        return [*lines, f"not usable: {result.error} ({result.module.name})"]
+    match, arch = result.match, modules.arch
     if isinstance(match, RunTimeMatch):
         lines += _procedure(match)
-        said = [*words(answer.rule, arch), *_others(answer.rule, arch)]
-        lines += [f"{head:<7}{sentence}" for head, sentence in zip(("rule:", *[""] * len(said)), said)]
+        sentences = [*describe_rule(result.rule, arch), *_others(result.rule, arch)]
+        lines += [f"{head:<7}{sentence}" for head, sentence in zip(("rule:", *[""] * len(sentences)), sentences)]
     else:
-        lines += _function(match, answer.module.name)
-        said = words(answer.rule, arch, match.function.fde.pauth_key)
-        lines += [f"rule:  {cells_of(match)}", *(f"       {sentence}" for sentence in said)]
-    return lines + (_values(answer.rule, arch, here) if here else [])
+        lines += _function(match, result.module.name)
+        sentences = describe_rule(result.rule, arch, match.function.fde.pauth_key)
+        lines += [f"rule:  {cells_of(match)}", *(f"       {sentence}" for sentence in sentences)]
+    return lines + (_values(result.rule, arch, context) if context else [])
 
 
 def _procedure(match: RunTimeMatch) -> list[str]:
@@ -61,11 +61,14 @@ def _procedure(match: RunTimeMatch) -> list[str]:
 
 
 def _others(rule: UnwindRule, arch: Arch) -> list[str]:
-    """Return what a rule says of further registers; SFrame says nothing of them."""
+    """Return sentences about the registers that SFrame does not track."""
     if rule.others is None:
         return []
-    said = [f"{arch.register_name(number)} {place_words(place, arch)}" for number, place in rule.others]
-    return [*said, "other callee-saved registers unchanged"]
+    sentences = [
+        f"{arch.register_name(number)} {describe_register_rule(register_rule, arch)}"
+        for number, register_rule in rule.others
+    ]
+    return [*sentences, "other callee-saved registers unchanged"]
 
 
 def _function(match: Match, module: str) -> list[str]:
@@ -86,14 +89,15 @@ def _function(match: Match, module: str) -> list[str]:
     ]
 
 
-def _values(rule: UnwindRule, arch: Arch, here: FrameContext) -> list[str]:
+def _values(rule: UnwindRule, arch: Arch, context: FrameContext) -> list[str]:
     if rule.cfa is None:
         return []
+    sp, fp = context.sp, context.fp
     try:
-        caller = step(rule, arch, here.sp, here.fp, here.read_word, here.read_register, here.pac_mask)
+        caller = step(rule, arch, sp, fp, context.read_word, context.read_register, context.pac_mask)
     except SFrameError as error:
         return [f"here:  {error}"]
-    lines = [f"here:  {arch.register_name(arch.sp)} = {here.sp:#x}, {arch.register_name(arch.fp)} = {here.fp:#x}"]
+    lines = [f"here:  {arch.register_name(arch.sp)} = {sp:#x}, {arch.register_name(arch.fp)} = {fp:#x}"]
     remark = f", which is not a multiple of {arch.stack_alignment}" if caller.cfa % arch.stack_alignment else ""
     lines.append(f"       CFA = {caller.cfa:#x}{remark}")
     lines.append(f"       return address = {caller.pc:#x}{_read_at(rule.ra, caller.cfa)}")
@@ -102,7 +106,7 @@ def _values(rule: UnwindRule, arch: Arch, here: FrameContext) -> list[str]:
     return lines
 
 
-def _read_at(place: RegisterRule | None, cfa: int) -> str:
-    if place is None or not place.in_memory or place.base != CFA:
+def _read_at(rule: RegisterRule | None, cfa: int) -> str:
+    if rule is None or not rule.in_memory or rule.base != CFA:
         return ""
-    return f", read at {cfa + place.offset & ADDRESS_MASK:#x}"
+    return f", read at {cfa + rule.offset & ADDRESS_MASK:#x}"

@@ -1,16 +1,16 @@
-"""Rows and functions in the notation of ``readelf --sframe`` (binutils 2.47), and rules in plain words.
+"""Formats rows and functions in the notation of ``readelf --sframe`` (binutils 2.47), and rules as English sentences.
 
-The notation shows what stands in the section, so it is made from the bytes of a row; the words say what follows from
-it, so they are made from the rule.
+The notation shows the contents of the section and is made from the bytes of a row.  The sentences are made from the
+rule.
 
 =================  ===================================================================================
 ``sp+16``          the register plus the offset: ``sp``, ``fp``, or ``rN`` for any other DWARF register
 ``c-16``           saved in memory at CFA - 16
-``(fp-16)``        in memory at ``fp-16``; ``c-16`` in a flexible row has no parentheses of its own
-``u``              not mentioned: unchanged (FP), still in its register (RA)
-``f``              not mentioned: at the header's fixed offset
-``U``              a padding word stands in its place
-``[s]``            behind RA: signed
+``(fp-16)``        in memory at ``fp-16`` (flexible rows)
+``u``              no data word: unchanged (FP), still in its register (RA)
+``f``              no data word: saved at the fixed offset of the header
+``U``              a padding data word: not tracked
+``[s]``            after RA: the return address is signed
 ``RA undefined``   no data words: the outermost frame
 =================  ===================================================================================
 """
@@ -40,10 +40,11 @@ class Cells(NamedTuple):
     """The three columns of a row."""
 
     cfa: str
-    """Empty where the return address is undefined, as is :attr:`fp`."""
+    """Empty if the return address is undefined."""
     fp: str
+    """Empty if the return address is undefined."""
     ra: str
-    """With its ``[s]``, or ``RA undefined``."""
+    """Includes ``[s]`` if the return address is signed; ``RA undefined``."""
 
     @property
     def ra_signed(self) -> bool:
@@ -63,9 +64,10 @@ UNDEFINED = Cells("", "", RA_UNDEFINED)
 
 
 def cells(header: Header, fde_type: FdeType, row: bytes) -> Cells:
-    """Return the columns of a row, given from its info byte on (:meth:`sframe_unwind.sframe.table.Table.raw_rows`).
+    """Return the columns of a row.
 
-    :raises FormatError: the row ends within a pair of a flexible row.
+    :param row: info byte and data words (see :meth:`sframe_unwind.sframe.table.Table.raw_rows`).
+    :raises FormatError: a flexible row ends between a control word and its offset.
     """
     words = fre.words(row, header.byteorder)
     if not words:
@@ -89,13 +91,13 @@ def cells_of(match: Match) -> Cells:
 
 
 def attributes(fde: Fde) -> str:
-    """Return what stands behind a function's size: ``, attr = "SF", pauth = B key``, or nothing."""
+    """Return the attributes of a function as readelf prints them, such as ``, attr = "SF", pauth = B key``."""
     letters = "S" * fde.signal + "F" * (fde.fde_type is FdeType.FLEX)
     return (f', attr = "{letters}"' if letters else "") + (", pauth = B key" if fde.pauth_key is PauthKey.B else "")
 
 
 def start_column(fde: Fde) -> str:
-    """Return the title of the column of addresses, which are offsets in a mask function."""
+    """Return the title of the column of start addresses.  In a mask FDE, they are offsets."""
     return "STARTPC[m]" if fde.pc_type is PcType.MASK else "STARTPC"
 
 
@@ -117,26 +119,26 @@ def _saved(header: Header, word: int) -> str:
 
 def _flexible(header: Header, arch: Arch, word_size: int, words: tuple[int, ...]) -> tuple[str, str, str]:
     mask = (1 << 8 * word_size) - 1
-    places: list[str | None] = []
+    columns: list[str | None] = []
     rest = list(words)
-    while len(places) < 3:
+    while len(columns) < 3:
         if not rest:
-            places.append(None)
+            columns.append(None)
             continue
         control = rest.pop(0) & mask
-        if places and not control:
-            places.append("U")
+        if columns and not control:
+            columns.append("U")
             continue
         if not rest:
             raise FormatError(f"flexible row ends after control word {control:#x}, expected its offset")
         offset = rest.pop(0)
-        places.append(_place(arch, control, offset if places else cfa_offset(arch, offset)))
-    cfa, ra, fp = places
-    # An FP that is padded is one that is not tracked; the padding of an RA makes room for an FP.
+        columns.append(_column(arch, control, offset if columns else cfa_offset(arch, offset)))
+    cfa, ra, fp = columns
+    # readelf prints U for RA only: there the padding precedes the words of FP.
     return cfa or "", "u" if fp in (None, "U") else fp or "", ra or ("f" if header.fixed_ra_offset else "u")
 
 
-def _place(arch: Arch, control: int, offset: int) -> str:
+def _column(arch: Arch, control: int, offset: int) -> str:
     if not control & _REGISTER:
         return f"c{offset:+d}"
     number = control >> 3
@@ -145,7 +147,7 @@ def _place(arch: Arch, control: int, offset: int) -> str:
 
 
 class Notations(dict[bytes, Cells]):
-    """Row bytes to columns, for the FDEs of one type under one header; filled as it is asked, like the rules."""
+    """Maps the bytes of a row to its columns, for the FDEs of one type under one header; computed on first access."""
 
     def __init__(self, header: Header, fde_type: FdeType) -> None:
         super().__init__()
@@ -157,49 +159,49 @@ class Notations(dict[bytes, Cells]):
         return found
 
 
-def words(rule: UnwindRule, arch: Arch, key: PauthKey | None = None) -> list[str]:
-    """Return what a rule says, one sentence for each thing, with the debuggers' names of registers.
+def describe_rule(rule: UnwindRule, arch: Arch, key: PauthKey | None = None) -> list[str]:
+    """Return a rule as sentences, one for each value, with the debuggers' names of registers.
 
-    :param key: what signs the function's return addresses, if that is to be said.
+    :param key: the key that signs the return addresses of the function; ``None``: do not mention it.
     """
     if rule.cfa is None:
         return ["return address undefined: the outermost frame"]
-    said = [f"CFA {'in memory at' if rule.cfa.in_memory else '='} {_sum(arch, rule.cfa)}"]
+    sentences = [f"CFA {'in memory at' if rule.cfa.in_memory else '='} {_sum(arch, rule.cfa)}"]
     if rule.ra is not None:
-        said.append(f"return address {_where(arch, rule.ra)}")
+        sentences.append(f"return address {_where(arch, rule.ra)}")
     elif arch.ra is not None:
-        said.append(f"return address still in {arch.register_name(arch.ra)}")
+        sentences.append(f"return address still in {arch.register_name(arch.ra)}")
     else:
-        said.append("return address not known")
+        sentences.append("return address not known")
     if rule.ra_signed:
-        said.append("return address signed" + (f" with key {key.name}" if key is not None else ""))
+        sentences.append("return address signed" + (f" with key {key.name}" if key is not None else ""))
     fp = arch.register_name(arch.fp)
-    said.append(f"{fp} unchanged" if rule.fp is None else f"{fp} {_where(arch, rule.fp)}")
+    sentences.append(f"{fp} unchanged" if rule.fp is None else f"{fp} {_where(arch, rule.fp)}")
     if arch.sp_from_cfa:
-        said.append(
+        sentences.append(
             f"caller's {arch.register_name(arch.sp)} = {_sum(arch, RegisterRule(CFA, arch.sp_from_cfa, False))}"
         )
-    return said
+    return sentences
 
 
-_WITHOUT_PLACE = {unwind_rule.UNDEFINED: "undefined", unwind_rule.COMPUTED: "computed"}
+_WITHOUT_VALUE = {unwind_rule.UNDEFINED: "undefined", unwind_rule.COMPUTED: "computed"}
 
 
-def place_words(place: RegisterRule, arch: Arch) -> str:
-    """Return where one value comes from, in words: ``rsp + 16``, ``in memory at CFA - 8``."""
-    if place in _WITHOUT_PLACE:
-        return _WITHOUT_PLACE[place]
-    return f"in memory at {_sum(arch, place)}" if place.in_memory else _sum(arch, place)
+def describe_register_rule(rule: RegisterRule, arch: Arch) -> str:
+    """Return a register rule as text, such as ``rsp + 16`` or ``in memory at CFA - 8``."""
+    if rule in _WITHOUT_VALUE:
+        return _WITHOUT_VALUE[rule]
+    return f"in memory at {_sum(arch, rule)}" if rule.in_memory else _sum(arch, rule)
 
 
-def _where(arch: Arch, place: RegisterRule) -> str:
-    if place.in_memory:
-        return f"in memory at {_sum(arch, place)}"
-    return f"in {_sum(arch, place)}" if place.base != CFA and not place.offset else f"= {_sum(arch, place)}"
+def _where(arch: Arch, rule: RegisterRule) -> str:
+    if rule.in_memory:
+        return f"in memory at {_sum(arch, rule)}"
+    return f"in {_sum(arch, rule)}" if rule.base != CFA and not rule.offset else f"= {_sum(arch, rule)}"
 
 
-def _sum(arch: Arch, place: RegisterRule) -> str:
-    base = "CFA" if place.base == CFA else arch.register_name(place.base)
-    if not place.offset:
+def _sum(arch: Arch, rule: RegisterRule) -> str:
+    base = "CFA" if rule.base == CFA else arch.register_name(rule.base)
+    if not rule.offset:
         return base
-    return f"{base} {'-' if place.offset < 0 else '+'} {abs(place.offset)}"
+    return f"{base} {'-' if rule.offset < 0 else '+'} {abs(rule.offset)}"

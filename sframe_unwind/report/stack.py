@@ -1,6 +1,6 @@
-"""A stack as somebody shows it: frames with names, whoever unwound them.
+"""A stack for display: frames with names, independent of the unwinder.
 
-Debuggers and the command line fill these in; texts, JSON and comparison work on them alike.
+The plugins and the command line create these values; the text, JSON and comparison outputs use them.
 """
 
 from __future__ import annotations
@@ -9,39 +9,40 @@ from typing import Any, NamedTuple
 
 
 class ShownFrame(NamedTuple):
-    """One frame with what is known of it."""
+    """One frame.  Inlined functions have no frame of their own."""
 
     level: int
-    """0 for the innermost; frames that share their registers with another (inlined functions) do not count."""
+    """0 for the innermost frame."""
     pc: int
     cfa: int | None
-    """``None`` where nobody says, as for an outermost frame."""
+    """``None``: not known, as for the outermost frame."""
     fp: int | None
-    """The frame pointer register in this frame."""
+    """Value of the frame pointer register in this frame; ``None``: not known."""
     function: str
-    """Empty where no symbol covers the pc."""
+    """Name of the function; empty: no symbol covers the pc."""
     place: str
-    """Source line or module, for people."""
+    """Source line, or module with offset, as text."""
     module: str
+    """Path of the module; empty: not known."""
     unwinder: str
-    """Who found this frame's caller: ``sframe``, or the other unwinder's name."""
+    """Name of the unwinder that found the caller of this frame; empty: none did."""
     offset: int = 0
-    """How many bytes into the function the pc is, where nothing better than the symbols tells the place."""
+    """Offset of the pc in the function in bytes; 0 if :attr:`place` is a source line."""
 
 
 class Stack(NamedTuple):
     """The stack of one thread."""
 
     thread: str
-    """The thread's id, as the debugger or the system numbers it."""
+    """Id of the thread in the debugger or the system."""
     title: str
-    """The line that introduces the thread where several are shown."""
+    """Heading of the thread in output with several threads."""
     frames: tuple[ShownFrame, ...]
     end: str
-    """Why there are no more frames."""
+    """Why the stack ends."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the thread as ``backtrace --json`` has it."""
+        """Return the JSON object of the thread in ``backtrace --json``."""
         frames = [
             {
                 "level": frame.level,
@@ -57,7 +58,7 @@ class Stack(NamedTuple):
 
 
 def to_text(stack: Stack) -> list[str]:
-    """Return the lines that show a stack."""
+    """Return the stack as lines of text."""
     labels = [_label(frame) for frame in stack.frames]
     width = max(map(len, labels), default=0)
     digits = len(str(stack.frames[-1].level)) if stack.frames else 1

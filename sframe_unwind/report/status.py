@@ -1,4 +1,4 @@
-"""What SFrame data a process has, module by module, as text."""
+"""Formats the SFrame data of a process as text, one line per module, for ``sframe status``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.columns import aligned
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.sframe.constants import Flag
 from sframe_unwind.sframe.section import Section
@@ -17,9 +18,9 @@ _TITLES = ("module", "section at", "version", "ABI", "functions", "flags", "of t
 def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], arch: Arch | None = None) -> list[str]:
     """Return the lines of ``sframe status``.
 
-    :param arch: of the process: a section for another one is not used.
-    :param mode: the unwinder's mode.
-    :param about: lines about the debugger.
+    :param mode: the mode of the plugin.
+    :param about: lines about the debugger, which come first.
+    :param arch: the architecture of the process; sections of another architecture are listed as not used.
     """
     rows: list[tuple[str, ...]] = [_TITLES]
     problems: list[str] = []
@@ -41,8 +42,7 @@ def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], arch: Ar
                 problems.append(f"{module.name}: {section.rest}")
     lines = [*about, f"mode {mode}", ""]
     if len(rows) > 1:
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        lines += ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+        lines += aligned(rows)
     else:
         lines.append("no module has usable SFrame data")
     lines += problems
@@ -67,7 +67,7 @@ def _row(module: Module, section: Section) -> tuple[str, ...]:
 
 
 def _share(covered: int, code_size: int) -> str:
-    """Return how much of the code is covered; sizes that cannot be true, of a damaged section, are no percentage."""
+    """Return the share of the code that SFrame describes.  A damaged section may claim more than 100%."""
     if not code_size:
         return "-"
     share = round(100 * covered / code_size)

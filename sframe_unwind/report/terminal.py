@@ -1,13 +1,13 @@
-"""What comes from a file is not sent to a terminal as it stands."""
+"""Escapes text from files before it is sent to a terminal."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """Return a text with everything that is no visible character escaped.
+    """Return the text with all non-printable characters escaped.
 
-    Symbol and file names can hold anything: control characters that move the cursor or set a title, marks that turn
-    the direction of writing, bytes that are no text.
+    Symbol and file names can contain any bytes: control characters that move the cursor or set the window title, marks
+    that change the direction of writing, and bytes that are not valid text.
     """
     if text.isprintable():
         return text

@@ -1,5 +1,5 @@
-"""Code that a process makes or loads by itself and registers: with libunwind, or through GDB's JIT interface.
+"""Code that a process generates and registers with libunwind, or through GDB's JIT interface.
 
-No file of the process describes such code; the process keeps lists in its memory for whoever debugs it.  What they say
-becomes :class:`sframe_unwind.unwind.modules.Module` objects, whose rules are those that SFrame rows become.
+No file describes such code.  The process keeps lists of its registrations in memory.  This package reads them and makes
+a :class:`sframe_unwind.unwind.modules.Module` of each.  Their unwind info becomes the same rules as SFrame rows.
 """

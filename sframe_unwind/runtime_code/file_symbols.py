@@ -1,4 +1,4 @@
-"""Symbols of ELF files by their names, functions and variables alike: for whoever has no debugger to ask."""
+"""Finds the symbols of the registration lists in ELF files, where no debugger is available to find them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NAMES = (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL)
 
 
 def finder(files: Iterable[tuple[PathLike, int]]) -> FindSymbol:
-    """Return the function that :class:`sframe_unwind.runtime_code.source.RunTimeCode` finds a process's lists with.
+    """Return the ``find`` function for :class:`sframe_unwind.runtime_code.source.RunTimeCode`.
 
-    :param files: the executable and the shared libraries, each with what to add to an address in the file to get the
-        one in the process.  One that cannot be read has no symbols.
+    :param files: the executable and the shared libraries, each with its load bias (address in the process minus
+        address in the file).  Files that cannot be read are ignored.
     """
     found: dict[str, list[int]] = {}
     for path, bias in files:
@@ -30,7 +30,7 @@ def finder(files: Iterable[tuple[PathLike, int]]) -> FindSymbol:
 
 
 def file_symbols(path: PathLike) -> dict[str, int]:
-    """Return the addresses, in the terms of the file, of what leads to run-time code, as far as it defines any.
+    """Return the symbols of the registration lists that a file defines, by name.  Addresses are those in the file.
 
     :raises FileError: the file cannot be read.
     """
@@ -43,7 +43,7 @@ def _addresses(elf: ELFFile, name: str) -> Iterator[int]:
     for kind in ("SHT_DYNSYM", "SHT_SYMTAB"):
         for section in elf.iter_sections(kind):
             strings = elf.get_section(section["sh_link"]).data()
-            if wanted not in strings:  # mostly: then the symbols need not be looked at
+            if wanted not in strings:  # the usual case; it saves decoding the symbols
                 continue
             for at, _, _, number, value, _ in records(elf, SYMBOL, section.data()):
                 if number and strings[at : at + len(wanted)] == wanted:

@@ -1,7 +1,7 @@
-"""Where a process keeps its lists: by symbol, or from the code of the function that returns the address.
+"""Finds the registration lists of a process: by symbol, or from the code of the function that returns the address.
 
-libunwind exports ``_U_dyn_info_list_addr`` for debuggers to call, and not the list.  A debugger that calls into a
-stopped process changes it, so the code is read instead.
+libunwind does not export its list.  It exports ``_U_dyn_info_list_addr``, a function for debuggers to call.  Calling a
+function changes the state of a stopped process, so this module decodes the instructions of the function instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ JIT_SYMBOL = "__jit_debug_descriptor"
 _CODE_SIZE = 24
 
 FindSymbol = Callable[[str], Iterable[int]]
-"""Returns the addresses in the process of what has a name; mostly none, several where several modules have it."""
+"""Returns the addresses in the process of all symbols with a name.  Several modules may define the symbol."""
 
 
 def find_lists(find: FindSymbol, read: ReadMemory, arch: Arch) -> list[int]:
@@ -37,15 +37,15 @@ def find_lists(find: FindSymbol, read: ReadMemory, arch: Arch) -> list[int]:
 
 
 def returned_address(code: bytes, address: int, read: ReadMemory, arch: Arch) -> int | None:
-    """Return what a function that only returns the address of a variable returns; ``None``: it is another one.
+    """Return the result of a function that only returns the address of a variable; ``None``: the code is different.
 
-    :param code: the beginning of the function.
-    :param address: where that is.
-    :raises MemoryReadError: the address stands in the global offset table, which cannot be read.
+    :param code: the first bytes of the function.
+    :param address: address of the function.
+    :raises MemoryReadError: the function loads its result from memory that cannot be read.
     """
     found = arch.returned_address(code, address)
     if found is None:
         return None
-    place, is_slot = found
-    place &= ADDRESS_MASK
-    return WordReader(read, arch.byteorder)(place) if is_slot else place
+    result, in_memory = found
+    result &= ADDRESS_MASK
+    return WordReader(read, arch.byteorder)(result) if in_memory else result

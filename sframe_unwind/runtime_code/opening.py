@@ -1,4 +1,7 @@
-"""Opening the lists of a process, if it has any; most have none, and pay for nothing."""
+"""Opens the registration lists of a process.
+
+Most processes have none, so the modules that read them are imported on demand.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 def open_run_time_code(
     arch: Arch, read: ReadMemory, find: FindSymbol, report: Callable[[str], None]
 ) -> RunTimeCode | None:
-    """Return what a process may register code with; ``None`` where nothing in it is for that.
+    """Return the run-time code of a process; ``None``: the process has no registration list.
 
     The parameters are those of :class:`sframe_unwind.runtime_code.source.RunTimeCode`.
     """

@@ -1,4 +1,4 @@
-"""All code that a process has registered at run time, in all of its lists."""
+"""All run-time code of a process, from all of its registration lists."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from sframe_unwind.unwind.modules import Module
 
 
 class RunTimeCode:
-    """The lists of one process.
+    """The registration lists of one process.  It implements :class:`sframe_unwind.unwind.modules.ModuleSource`.
 
-    :param read: reads the memory of the process as it is now; what a cache has from before is of no use.
+    :param read: reads the current memory of the process, without a cache.
     :param find: finds symbols.
-    :param report: takes one line about damage, each once.
+    :param report: called with one line for each damaged list or entry; no line is repeated.
     """
 
     def __init__(self, arch: Arch, read: ReadMemory, find: FindSymbol, report: Callable[[str], None]) -> None:
@@ -31,17 +31,17 @@ class RunTimeCode:
         self._lists: Sequence[UnwindList | JitList] = (*self._libunwind, *self._jit)
 
     def refresh(self) -> bool:
-        """Notice what the process has registered and cancelled; return whether there was anything."""
+        """Read the lists again after the process has run; return whether they changed."""
         changed = [one.refresh() for one in self._lists]
         return any(changed)
 
     def find(self, pc: int) -> Module | None:
-        """Return the module with the code at an address."""
+        """Return the module that contains the code at an address, or ``None``."""
         found = (one.find(pc) for one in self._lists)
         return next((module for module in found if module is not None), None)
 
     def name(self, pc: int) -> str:
-        """Return what the code at an address is called; empty where it is no run-time code, or has no name."""
+        """Return the registered name of the code at an address; empty: it is not run-time code, or has no name."""
         module = self.find(pc)
         return "" if module is None else module.run_time_name(pc)
 
@@ -56,7 +56,7 @@ class RunTimeCode:
         return self.has_registered() or any(one.modules() for one in self._jit)
 
     def has_registered(self) -> bool:
-        """Return whether anything is registered with libunwind, so that no symbol names it."""
+        """Return whether any code is registered with libunwind.  Such code has no symbols."""
         return any(map(len, self._libunwind))
 
     def _report_once(self, line: str) -> None:

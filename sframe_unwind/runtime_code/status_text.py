@@ -1,23 +1,25 @@
-"""The run-time code of a process as text, for ``sframe status``."""
+"""Formats the run-time code of a process as text, for ``sframe status``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from sframe_unwind.columns import aligned
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.runtime_code.jit.image import JitImage
 from sframe_unwind.runtime_code.libunwind.registered import Registered, UnknownFormat
 
 SHOWN = 20
-"""Registrations with libunwind that are listed; of the others only their number is told."""
+"""Maximum number of libunwind registrations that the text lists.  It gives only the number of the others."""
 _TITLES = ("run-time code", "range", "unwind info")
 
 
 def to_text(registered: Sequence[Registered], count: int, images: Iterable[JitImage]) -> list[str]:
-    """Return the lines, none where there is no such code.
+    """Return the lines of the text; empty: there is no run-time code.
 
     :param registered: the first :data:`SHOWN` registrations with libunwind.
-    :param count: how many there are.
+    :param count: the number of all registrations with libunwind.
+    :param images: the JIT images.
     """
     rows: list[tuple[str, ...]] = []
     for module in registered:
@@ -29,8 +31,7 @@ def to_text(registered: Sequence[Registered], count: int, images: Iterable[JitIm
         rows.append((image.name, ranges or "-", _image(image)))
     if not rows:
         return []
-    widths = [max(map(len, column)) for column in zip(_TITLES, *rows)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (_TITLES, *rows)]
+    lines = aligned((_TITLES, *rows))
     if count > len(registered):
         lines.append(f"and {count - len(registered):,} more registered with libunwind")
     return ["", *lines]

@@ -1,4 +1,4 @@
-"""Numbers of the format (sframe.h), under the specification's names minus the prefixes."""
+"""Constants of the format (``sframe.h``).  Names are those of the specification without their prefixes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from enum import IntEnum, IntFlag
 from sframe_unwind.arch import Arch, aarch64, amd64, s390x
 
 MAGIC = 0xDEE2
-"""``SFRAME_MAGIC``, specification 2.1.1; reads 0xe2de in the other byte order."""
+"""``SFRAME_MAGIC``, V2 errata 1, 2.1.1."""
 
 VERSIONS = (1, 2, 3)
 
 
 class Flag(IntFlag):
-    """Section-wide flags (``sfp_flags``), specification 2.1.3."""
+    """Section-wide flags (``sfp_flags``), V2 errata 1, 2.1.3."""
 
     FDE_SORTED = 0x1
     FRAME_POINTER = 0x2  # versions 1 and 2
@@ -21,11 +21,11 @@ class Flag(IntFlag):
 
 
 KNOWN_FLAGS = {1: 0x3, 2: 0x7, 3: 0x5}
-"""The bits that a version defines; all others must be zero.  FDE_FUNC_START_PCREL is errata 1 of version 2."""
+"""The flag bits that each version defines.  All others must be zero.  V2 errata 1 added FDE_FUNC_START_PCREL."""
 
 
 class AbiNumber(IntEnum):
-    """``sfh_abi_arch``, specification 2.2.1."""
+    """``sfh_abi_arch``, V2 errata 1, 2.2.1."""
 
     AARCH64_ENDIAN_BIG = 1
     AARCH64_ENDIAN_LITTLE = 2
@@ -42,25 +42,26 @@ ARCH_BY_ABI: dict[AbiNumber, Arch] = {
 
 
 class PcType(IntEnum):
-    """How rows are matched against a pc, specification 2.3.2 (version 2 calls this the FDE type)."""
+    """How rows are matched against a pc, V2 errata 1, 2.3.2.  Version 2 calls this the FDE type."""
 
     INC = 0
     MASK = 1
 
 
 class FdeType(IntEnum):
-    """How a row's data words are laid out; FLEX exists from version 3."""
+    """Layout of the data words of a row.  FLEX exists since version 3 (binutils 2.46)."""
 
     DEFAULT = 0
     FLEX = 1
 
 
 class PauthKey(IntEnum):
-    """The key that signs return addresses on AArch64, specification 2.3.1."""
+    """The key that signs return addresses on AArch64, V2 errata 1, 2.3.1."""
 
     A = 0
     B = 1
 
 
 PLT_ENTRY_SIZE_V1 = 16
-"""Version 1 has no repetition size: its mask FDEs describe AMD64 PLT entries, which are 16 bytes long."""
+"""Repetition size of mask FDEs in version 1, in bytes.  Version 1 has no field for it; its mask FDEs describe PLT
+entries of AMD64."""

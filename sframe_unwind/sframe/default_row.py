@@ -1,6 +1,6 @@
-"""Rows of default FDEs: what their data words mean on each ABI, and the data words of a rule.
+"""Rows of default FDEs: the conversion between data words and rules, for each ABI.
 
-V2 errata 1, section 3 has AMD64, AArch64 and s390x; the other versions differ only where a function here says so.
+V2 errata 1, section 3 defines AMD64, AArch64 and s390x.  Where another version differs, the function states it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ FIXED_RA_FIELD = 6
 """Offset of the field ``sfh_cfa_fixed_ra_offset`` in the header, in bytes."""
 
 S390X_RA_NOT_SAVED = 0
-"""``SFRAME_FRE_RA_OFFSET_INVALID``: a padding word, so that the offset of FP can follow."""
+"""``SFRAME_FRE_RA_OFFSET_INVALID``: the RA is not saved.  The word is present so that the FP word can follow."""
 
 
 def to_rule(context: RowContext, base_is_sp: bool, words: tuple[int, ...]) -> UnwindRule:
     """Return the rule of a default row.
 
-    :param base_is_sp: the CFA is computed from SP, not from FP.
+    :param base_is_sp: the CFA is computed from SP; otherwise from FP.
     :param words: the data words, signed; at least one.
-    :raises FormatError: there are too many words, or one has no meaning.
+    :raises FormatError: there are too many data words, or the ABI does not define the value of one.
     """
     arch = ARCH_BY_ABI[context.abi]
     base = arch.sp if base_is_sp else arch.fp
@@ -33,10 +33,10 @@ def to_rule(context: RowContext, base_is_sp: bool, words: tuple[int, ...]) -> Un
 
 
 def to_words(context: RowContext, rule: UnwindRule) -> tuple[int, ...]:
-    """Return the data words of a default row, signed.
+    """Return the data words of the default row for a rule, signed.
 
-    :param rule: with a CFA.
-    :raises EncodeError: no default row says it in that version and ABI.
+    :param rule: a rule with a CFA.
+    :raises EncodeError: a default row of that version and ABI cannot express the rule.
     """
     arch, cfa = ARCH_BY_ABI[context.abi], rule.cfa
     if cfa is None or cfa.in_memory or cfa.base not in (arch.sp, arch.fp):
@@ -45,22 +45,25 @@ def to_words(context: RowContext, rule: UnwindRule) -> tuple[int, ...]:
 
 
 def saved_register(context: RowContext, word: int) -> int | None:
-    """Return the DWARF register that the data word for RA or FP names, ``None`` where it is an offset from the CFA.
+    """Return the DWARF register that the data word of RA or FP names; ``None``: the word is an offset from the CFA.
 
-    Version 2 for s390x alone has registers there, in odd words.
+    Only version 2 for s390x names registers, in odd data words (V2 errata 1, 3.3).
     """
     return word >> 1 if context.abi is AbiNumber.S390X_ENDIAN_BIG and context.version == 2 and word & 1 else None
 
 
 class _Codec(NamedTuple):
-    """One ABI: the rule of a CFA and data words, and the data words behind the first one of a rule."""
+    """The default rows of one ABI.
+
+    ``decode`` makes a rule of the CFA's rule and all data words; ``encode`` returns the data words after the first.
+    """
 
     decode: Callable[[RowContext, RegisterRule, tuple[int, ...]], UnwindRule]
     encode: Callable[[RowContext, Arch, UnwindRule], tuple[int, ...]]
 
 
 def _decode_amd64(context: RowContext, cfa: RegisterRule, words: tuple[int, ...]) -> UnwindRule:
-    """``CFA = base + w1``, ``FP at CFA + w2``; RA at the fixed offset of the header."""
+    """``CFA = base + w1``, ``FP at CFA + w2``; RA at the fixed offset of the header (V2 errata 1, 3.1)."""
     if not context.fixed_ra_offset:
         raise FormatError("AMD64 header without a fixed return address offset, expected -8", FIXED_RA_FIELD)
     if len(words) > 2:
@@ -79,7 +82,7 @@ def _encode_amd64(context: RowContext, arch: Arch, rule: UnwindRule) -> tuple[in
 
 
 def _decode_aarch64(context: RowContext, cfa: RegisterRule, words: tuple[int, ...]) -> UnwindRule:
-    """``CFA = base + w1``, ``RA at CFA + w2``, ``FP at CFA + w3``."""
+    """``CFA = base + w1``, ``RA at CFA + w2``, ``FP at CFA + w3`` (V2 errata 1, 3.2)."""
     if len(words) > 3:
         raise FormatError(f"AArch64 row with {len(words)} data words, expected 1 to 3")
     ra = words[1] if len(words) > 1 else context.fixed_ra_offset
@@ -96,7 +99,10 @@ def _encode_aarch64(context: RowContext, arch: Arch, rule: UnwindRule) -> tuple[
 
 
 def _decode_s390x(context: RowContext, cfa: RegisterRule, words: tuple[int, ...]) -> UnwindRule:
-    """``CFA = base + w1 * 8 + 160``; RA and FP at CFA + w2 and w3, or (version 2) in register w >> 1 where w is odd."""
+    """``CFA = base + w1 * 8 + 160``, ``RA at CFA + w2``, ``FP at CFA + w3`` (V2 errata 1, 3.3).
+
+    In version 2, an odd word w2 or w3 means that the value is in register ``w >> 1``.
+    """
     if len(words) > 3:
         raise FormatError(f"s390x row with {len(words)} data words, expected 1 to 3")
     ra = words[1] if len(words) > 1 else S390X_RA_NOT_SAVED
@@ -135,7 +141,10 @@ def _s390x_word(context: RowContext, arch: Arch, what: str, rule: RegisterRule) 
 
 
 def _saved(arch: Arch, what: str, rule: RegisterRule | None) -> int:
-    """Return the offset from the CFA of a saved register, in the one way that default rows have."""
+    """Return the offset of a saved register from the CFA, in bytes.
+
+    :raises EncodeError: the register is not saved at an offset from the CFA.
+    """
     if rule is None or rule.base != CFA or not rule.in_memory or not rule.offset:
         raise EncodeError(f"{what} {text(arch, rule)}, expected saved at the CFA plus an offset other than 0")
     return rule.offset

@@ -1,8 +1,8 @@
-"""The encoder: a described section to bytes, for every version, ABI and byte order.
+"""Encodes the description of a section to bytes, for every version, ABI and byte order.
 
-A description is made of the plain values below.  It is written by hand, made from rules
-(:mod:`sframe_unwind.sframe.encode_rule`) or taken from a decoded section: what :func:`describe` returns encodes to the
-bytes that it came from.
+A description is a :class:`SectionSpec`.  It is written by hand, made from rules
+(:mod:`sframe_unwind.sframe.encode_rule`), or made from a decoded section by :func:`describe`.  Encoding what
+:func:`describe` returns gives the original bytes.
 """
 
 from __future__ import annotations
@@ -34,33 +34,35 @@ class RowSpec(NamedTuple):
     """One FRE."""
 
     start: int
-    """In bytes from the function's start; for mask FDEs from the block's."""
+    """In bytes from the start of the function; in a mask FDE, from the start of the block."""
     info: int
-    """The info byte as it stands."""
+    """The FRE info byte, as stored."""
     words: tuple[int, ...] = ()
-    """The data words, signed, as many as the info byte says."""
+    """The data words, signed.  Their number must match the info byte."""
 
 
 class FunctionSpec(NamedTuple):
     """One FDE and its rows."""
 
     start: int
-    """Address of the function's first byte."""
+    """Address of the first byte of the function."""
     size: int
+    """Length of the function in bytes."""
     rows: tuple[RowSpec, ...] = ()
     address_size: int | None = None
-    """Length in bytes of the rows' start addresses; ``None``: the smallest that holds them."""
+    """Size of the start address of a row in bytes; ``None``: the smallest that holds all of them."""
     pc_type: PcType = PcType.INC
     repetition_size: int = 0
     fde_type: FdeType = FdeType.DEFAULT
     pauth_key: PauthKey = PauthKey.A
     signal: bool = False
     rows_at: int | None = None
-    """Where the rows (version 3: the attribute record) begin in the FRE sub-section; ``None``: behind all others."""
+    """Offset of the rows (in version 3, of the attribute record) in the FRE sub-section, in bytes; ``None``: after the
+    rows of the other functions."""
 
 
 class TableSpec(NamedTuple):
-    """One header with its functions, which are written in the order given, whatever the flags claim."""
+    """One header with its functions.  The encoder keeps their order, even if the flags claim that they are sorted."""
 
     version: int
     abi: AbiNumber
@@ -70,32 +72,32 @@ class TableSpec(NamedTuple):
     aux_header: bytes = b""
     functions: tuple[FunctionSpec, ...] = ()
     offset: int | None = None
-    """Section offset of the header; ``None``: the next aligned one."""
+    """Section offset of the header, in bytes; ``None``: the next aligned offset."""
     fde_offset: int = 0
-    """Of the FDE sub-section, from the end of the header, auxiliary header included (as on disk)."""
+    """Offset of the FDE sub-section in bytes, from the end of the header with its auxiliary header (as on disk)."""
     fre_offset: int | None = None
-    """Of the FRE sub-section, likewise; ``None``: behind the FDEs."""
+    """Offset of the FRE sub-section, counted like :attr:`fde_offset`; ``None``: after the FDEs."""
     fre_size: int | None = None
-    """Length in bytes of the FRE sub-section; ``None``: what the rows take."""
+    """Length of the FRE sub-section in bytes; ``None``: the length of the rows."""
 
     @property
     def byteorder(self) -> str:
-        """``"little"`` or ``"big"``, told by the ABI."""
+        """``"little"`` or ``"big"``, as the ABI defines it."""
         return ARCH_BY_ABI[self.abi].byteorder
 
 
 class SectionSpec(NamedTuple):
-    """A whole section: one table, or several as a linker leaves them that does not know SFrame."""
+    """A whole section.  It has several tables if a linker that does not know SFrame concatenated input sections."""
 
     address: int
-    """At which the section is loaded."""
+    """Address at which the section is loaded."""
     tables: tuple[TableSpec, ...] = ()
     size: int | None = None
-    """In bytes; ``None``: what the tables take."""
+    """Length in bytes; ``None``: the length of the tables."""
 
 
 def usual_table(version: int, abi: AbiNumber, functions: Iterable[FunctionSpec] = ()) -> TableSpec:
-    """Return a table as GNU ld writes it in that version: sorted, and with the ABI's fixed offsets."""
+    """Return the description of a table as GNU ld writes it: sorted, and with the ABI's fixed offsets."""
     flags = Flag.FDE_SORTED if version < 3 else Flag.FDE_SORTED | Flag.FDE_FUNC_START_PCREL
     ra = -8 if abi is AbiNumber.AMD64_ENDIAN_LITTLE else 0
     by_start = sorted(functions, key=lambda function: function.start)
@@ -103,7 +105,7 @@ def usual_table(version: int, abi: AbiNumber, functions: Iterable[FunctionSpec] 
 
 
 def without_layout(table: TableSpec) -> TableSpec:
-    """Return the table with its place and that of its rows left to the encoder, as is wanted after a change."""
+    """Return the description without offsets and sizes, so that the encoder computes them; use it after a change."""
     return table._replace(
         functions=tuple(function._replace(rows_at=None) for function in table.functions),
         offset=None,
@@ -114,12 +116,12 @@ def without_layout(table: TableSpec) -> TableSpec:
 
 
 def describe(section: Section) -> SectionSpec:
-    """Return the description of a decoded section, from which :func:`encode` makes the same bytes.
+    """Return the description of a decoded section.  :func:`encode` makes the original bytes from it.
 
-    What the format does not define (reserved bits, padding) is not described; producers write zeros there.
-    For an object file, these are the addresses that its relocations give, and the bytes have them applied.
+    The description omits reserved bits and padding, in which producers write zeros.  For an object file, start
+    addresses are those after relocation, and encoding gives the relocated bytes.
 
-    :raises FormatError: an entry or row is malformed, or bytes behind the last table are none of a table.
+    :raises FormatError: an entry or row is malformed, or the bytes after the last table are not a table.
     """
     if section.rest is not None:
         raise section.rest
@@ -163,7 +165,7 @@ def _describe_function(table: Table, function: Function) -> FunctionSpec:
 def encode(section: SectionSpec) -> bytes:
     """Return the bytes of a section.
 
-    :raises EncodeError: a value does not fit its field, or the version has no such field.
+    :raises EncodeError: a value does not fit its field, or the version lacks the field.
     """
     area = bytearray()
     for number, table in enumerate(section.tables):
@@ -181,16 +183,16 @@ def encode(section: SectionSpec) -> bytes:
 
 
 def encode_table(table: TableSpec, address: int, where: str = "table") -> bytes:
-    """Return the bytes of one header and its tables.
+    """Return the bytes of one header and its sub-sections.
 
-    :param address: of the header.
-    :param where: what to call the table in messages.
-    :raises EncodeError: a value does not fit its field, or the version has no such field.
+    :param address: address of the header.
+    :param where: name of the table in error messages.
+    :raises EncodeError: a value does not fit its field, or the version lacks the field.
     """
     _check_version(table, where)
     names = [f"{where}: function {number} at {f.start:#x}" for number, f in enumerate(table.functions)]
     blobs = [_function_rows(table, function, name) for function, name in zip(table.functions, names)]
-    rows_at, rows = _place([function.rows_at for function in table.functions], blobs, names)
+    rows_at, rows = _lay_out([function.rows_at for function in table.functions], blobs, names)
     fre_size = len(rows) if table.fre_size is None else table.fre_size
     if fre_size < len(rows):
         raise EncodeError(f"{where}: FRE sub-section of {fre_size:#x} bytes, but the rows take {len(rows):#x}")
@@ -213,7 +215,7 @@ def encode_table(table: TableSpec, address: int, where: str = "table") -> bytes:
 
 
 def fits(value: int, size: int, signed: bool) -> bool:
-    """Whether a field of ``size`` bytes holds the value."""
+    """Return whether a field of ``size`` bytes can hold the value."""
     bits = 8 * size - signed
     return (-(1 << bits) if signed else 0) <= value < 1 << bits
 
@@ -279,7 +281,7 @@ def _entry(table: TableSpec, function: FunctionSpec, start: int, rows_at: int, w
 
 
 def _function_rows(table: TableSpec, function: FunctionSpec, where: str) -> bytes:
-    """Return what the FRE sub-section has of a function: its rows, and in version 3 the attribute record before."""
+    """Return the bytes of a function in the FRE sub-section: in version 3 the attribute record, then the rows."""
     _check_attributes(table, function, where)
     size = _address_size(function, where)
     mark = _mark(table)
@@ -302,7 +304,7 @@ def _function_rows(table: TableSpec, function: FunctionSpec, where: str) -> byte
 
 
 def _row(row: RowSpec, mark: str, where: str) -> bytes:
-    """Return a row's bytes from the info byte on."""
+    """Return the bytes of a row, starting with the info byte."""
     _check(row.info, 1, False, f"{where}: info byte")
     if fre.WORDS_SIZE[row.info] == fre.INVALID_SIZE:
         raise EncodeError(f"{where}: info byte {row.info:#x} has the invalid word size 3, expected 0 to 2")
@@ -344,10 +346,10 @@ def _info(function: FunctionSpec, where: str) -> int:
     return fre_type | function.pc_type << 4 | function.pauth_key << 5 | function.signal << 7
 
 
-def _place(wanted: list[int | None], blobs: list[bytes], names: list[str]) -> tuple[list[int], bytes]:
-    """Lay out the FRE sub-section; return where each blob is, and the sub-section.
+def _lay_out(wanted: list[int | None], blobs: list[bytes], names: list[str]) -> tuple[list[int], bytes]:
+    """Lay out the FRE sub-section; return the offset of each blob, and the bytes of the sub-section.
 
-    Functions may share rows, so blobs that are the same where they overlap are no error.
+    Functions may share rows: blobs may overlap if the bytes are equal there.
     """
     area = bytearray()
     places = [0] * len(blobs)
@@ -369,7 +371,7 @@ def _place(wanted: list[int | None], blobs: list[bytes], names: list[str]) -> tu
 
 
 def _record_size(version: int) -> int:
-    """Return how many bytes lie in the FRE sub-section before a function's first row."""
+    """Return the number of bytes before the first row of a function in the FRE sub-section."""
     return fdes.ATTRIBUTE_SIZE if version == 3 else 0
 
 

@@ -1,4 +1,4 @@
-"""From rules to the rows that say them, for the encoder; the reverse of :mod:`sframe_unwind.sframe.rules`."""
+"""Converts rules to row descriptions for the encoder.  The reverse is :mod:`sframe_unwind.sframe.rules`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 
 def function(table: TableSpec, start: int, size: int, rules: Iterable[tuple[int, UnwindRule]]) -> FunctionSpec:
-    """Describe a function by its rules: a default FDE where that can say them all, or else a flexible one.
+    """Return the description of a function with the given rules.
 
-    :param table: whose version, ABI and fixed offsets apply; its functions do not matter.
-    :param rules: start offset and rule of each row.
-    :raises EncodeError: the version and ABI cannot say one of the rules.
+    The result is a default FDE if default rows can express all rules, else a flexible FDE (version 3).
+
+    :param table: supplies version, ABI and fixed offsets; its functions are ignored.
+    :param start: address of the first byte of the function.
+    :param size: length of the function in bytes.
+    :param rules: start offset (in bytes from ``start``) and rule of each row.
+    :raises EncodeError: the version and ABI cannot express one of the rules.
     """
     pairs = list(rules)
     kinds = (FdeType.DEFAULT, FdeType.FLEX) if table.version == 3 else (FdeType.DEFAULT,)
@@ -34,11 +38,11 @@ def function(table: TableSpec, start: int, size: int, rules: Iterable[tuple[int,
 
 
 def row(table: TableSpec, start: int, rule: UnwindRule, fde_type: FdeType = FdeType.DEFAULT) -> RowSpec:
-    """Return the row that says a rule, with the smallest words that hold it.
+    """Return the row for a rule, with the smallest data words that hold it.
 
-    :param table: whose version, ABI and fixed offsets apply.
-    :param start: offset of the row.
-    :raises EncodeError: a row of that kind cannot say the rule in that version and ABI.
+    :param table: supplies version, ABI and fixed offsets.
+    :param start: start offset of the row, in bytes from the start of the function.
+    :raises EncodeError: a row of type ``fde_type`` cannot express the rule in that version and ABI.
     """
     arch = ARCH_BY_ABI[table.abi]
     kind = "flexible" if fde_type is FdeType.FLEX else "default"
@@ -57,7 +61,7 @@ def _row(table: TableSpec, arch: Arch, rule: UnwindRule, fde_type: FdeType) -> t
         raise EncodeError("signed return address, which only AArch64 has")
     if rule.cfa is None:
         if rule.ra or rule.fp or rule.ra_signed:
-            raise EncodeError("return address undefined, expected no other place beside it")
+            raise EncodeError("the return address is undefined, expected no other register rule")
         return 0, ()
     signed = 0x80 if rule.ra_signed else 0
     if fde_type is FdeType.FLEX:
@@ -72,7 +76,7 @@ def _row(table: TableSpec, arch: Arch, rule: UnwindRule, fde_type: FdeType) -> t
 
 
 def _smallest(words: Iterable[tuple[int, bool]]) -> int:
-    """Return the length in bytes of the smallest words that hold these, each with whether it is signed."""
+    """Return the smallest word size, in bytes, that holds all of the words.  Each word comes with its signedness."""
     pairs = list(words)
     for size in WORD_SIZES:
         if all(fits(word, size, signed) for word, signed in pairs):

@@ -1,4 +1,4 @@
-"""Function descriptor entries (FDEs), specification 2.3, normalised from the three versions."""
+"""Function descriptor entries (FDEs), V2 errata 1, 2.3, and version 3 (binutils 2.46)."""
 
 from __future__ import annotations
 
@@ -16,47 +16,51 @@ _STRUCTS = {
     for version, layout in _FIXED.items()
     for order, mark in STRUCT_MARKS.items()
 }
-_START = {
+START_STRUCTS = {
     (version, order): struct.Struct(mark + layout[:2])
     for version, layout in _FIXED.items()
     for order, mark in STRUCT_MARKS.items()
 }
-START_STRUCTS = _START
-"""Start (signed) and size (unsigned) of an entry, by version and byte order: all that a search needs."""
+"""Start (signed) and size (unsigned) of an entry, by version and byte order.  A search needs no other field."""
 
 ATTRIBUTE_SIZE = 5
-"""Length in bytes of version 3's attribute record, which lies directly before the function's first FRE."""
+"""Size of the attribute record of version 3 in bytes.  The record directly precedes the first FRE of the function."""
 _ATTRIBUTES = {"little": struct.Struct("<HBBB"), "big": struct.Struct(">HBBB")}
 
 ADDRESS_SIZES = (1, 2, 4)
-"""Length in bytes of a row's start address, by FRE type (specification 2.3.3)."""
+"""Size of the start address of a row in bytes, by FRE type (V2 errata 1, 2.3.3)."""
 
 
 class Fde(NamedTuple):
-    """One function, as in version 3 whichever version it came from."""
+    """One function descriptor entry.  Entries of versions 1 and 2 are converted to the fields of version 3."""
 
     start_field: int
-    """The start field as it stands: relative to itself or to the section, by the header's flag."""
+    """The start field as stored, in bytes: relative to the field or to the section; see
+    :func:`sframe_unwind.sframe.header.starts_are_pcrel`."""
     size: int
     """Length of the function in bytes."""
     rows_offset: int
-    """Of the first FRE, in bytes from the start of the FRE sub-section."""
+    """Offset of the first FRE, in bytes from the start of the FRE sub-section."""
     num_rows: int
     address_size: int
-    """Length in bytes of its rows' start addresses."""
+    """Size of the start address of a row in bytes."""
     pc_type: PcType
     fde_type: FdeType
     pauth_key: PauthKey
     signal: bool
     """The function is a signal trampoline (version 3)."""
     repetition_size: int
-    """Length in bytes of the repeated block of a mask FDE; 0 where that does not apply."""
+    """Length of the repeated block of a mask FDE in bytes; 0 for other FDEs."""
 
 
 def decode(data: Data, base: int, header: Header, index: int) -> Fde:
-    """Decode entry ``index`` of the header at section offset ``base``.
+    """Decode an entry.
 
-    :raises FormatError: the entry or its attribute record lies outside, or a field has no meaning.
+    :param data: the whole section.
+    :param base: section offset of the header, in bytes.
+    :param index: number of the entry under the header, from 0.
+    :raises FormatError: the entry or its attribute record is out of bounds, or a field has an invalid value.
+    :raises UnsupportedError: the FRE type or FDE type is unknown.
     """
     version = header.version
     offset = base + header.fdes_start + index * FDE_SIZES[version]

@@ -1,8 +1,9 @@
-"""Rows of flexible FDEs (version 3): any register as base, with or without a read from memory.
+"""Rows of flexible FDEs, version 3 (binutils 2.46): the conversion between data words and rules.
 
-For CFA, then RA, then FP: either a pair (control word, offset), or for RA and FP one word 0 that says
-"not tracked here".  Control words are unsigned, offsets signed, both of the row's word size; the offset of the
-CFA is scaled as in default rows (s390x).
+A flexible row computes CFA, RA and FP, in this order, from any register, with or without a read from memory.  Each
+takes a pair of data words: control word and offset.  For RA and FP, a single word 0 means that the row does not track
+the register.  Control words are unsigned, offsets signed; both have the word size of the row.  On s390x, the offset of
+the CFA is scaled as in default rows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sframe_unwind.sframe.row_context import RowContext, cfa_offset, cfa_word, f
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
 _NOT_TRACKED = 0
-"""The padding word."""
+"""The data word of a register that the row does not track."""
 _REGISTER = 0x1
 _IN_MEMORY = 0x2
 
@@ -22,9 +23,9 @@ _IN_MEMORY = 0x2
 def to_rule(context: RowContext, word_size: int, words: tuple[int, ...]) -> UnwindRule:
     """Return the rule of a flexible row.
 
-    :param word_size: length in bytes of a data word, to read control words unsigned.
+    :param word_size: size of a data word in bytes; control words are reinterpreted as unsigned words of this size.
     :param words: the data words, signed.
-    :raises FormatError: words are missing or left over, or the CFA is based on itself.
+    :raises FormatError: data words are missing or left over, or the base of the CFA is the CFA.
     """
     mask = (1 << 8 * word_size) - 1
     cfa, rest = _decode(words, mask)
@@ -39,10 +40,10 @@ def to_rule(context: RowContext, word_size: int, words: tuple[int, ...]) -> Unwi
 
 
 def to_words(context: RowContext, rule: UnwindRule) -> list[tuple[int, bool]]:
-    """Return the data words of a flexible row, each with whether it is signed: control words are not.
+    """Return the data words of the flexible row for a rule, each with its signedness; control words are unsigned.
 
-    :param rule: with a CFA.
-    :raises EncodeError: no flexible row says it.
+    :param rule: a rule with a CFA.
+    :raises EncodeError: a flexible row cannot express the rule.
     """
     arch, cfa = ARCH_BY_ABI[context.abi], rule.cfa
     if cfa is None or cfa.base == CFA:
@@ -61,7 +62,7 @@ def to_words(context: RowContext, rule: UnwindRule) -> list[tuple[int, bool]]:
 
 
 def _decode(words: tuple[int, ...], mask: int) -> tuple[RegisterRule | None, tuple[int, ...]]:
-    """Return the first register's rule, ``None`` where it is not tracked, and the words behind it."""
+    """Return the rule that the words begin with (``None``: not tracked), and the remaining words."""
     if not words:
         return None, words
     control = words[0] & mask

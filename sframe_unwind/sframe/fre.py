@@ -1,4 +1,4 @@
-"""Frame row entries (FREs), specification 2.4: start address, info byte, data words."""
+"""Frame row entries (FREs), V2 errata 1, 2.4: start address, info byte, data words."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import STRUCT_MARKS, Data
 
 WORD_SIZES = (1, 2, 4)
-"""Length in bytes of a data word, by the info byte's bits 5 and 6; 3 is invalid."""
+"""Size of a data word in bytes, by bits 5 and 6 of the info byte; the value 3 is invalid (V2 errata 1, 2.4.1)."""
 
 INVALID_SIZE = -1
 WORDS_SIZE = tuple(
     (info >> 1 & 0xF) * WORD_SIZES[info >> 5 & 3] if info >> 5 & 3 < 3 else INVALID_SIZE for info in range(256)
 )
-"""Length in bytes of all data words of a row, by its info byte."""
+"""Size of all data words of a row in bytes, by its info byte."""
 
 _SIGNED = "bhi"
 _WORD_STRUCTS = {
@@ -29,28 +29,31 @@ Interpreted = TypeVar("Interpreted", covariant=True)
 
 
 class Interpreter(Protocol[Interpreted]):
-    """Turns the bytes of a row after its start address into what the caller wants of it."""
+    """Converts the bytes of a row, without its start address, to the form that the caller needs."""
 
     def __getitem__(self, row: bytes, /) -> Interpreted: ...
 
 
 def base_is_sp(info: int) -> bool:
-    """Whether the CFA is computed from SP (``True``) or FP, specification 2.4.1."""
+    """Return whether the CFA is computed from SP; otherwise it is computed from FP (V2 errata 1, 2.4.1)."""
     return bool(info & 1)
 
 
 def ra_signed(info: int) -> bool:
-    """Whether the return address carries authorization bits (AArch64), specification 2.4.1."""
+    """Return whether the return address carries an authentication code (AArch64, V2 errata 1, 2.4.1)."""
     return bool(info & 0x80)
 
 
 def word_size(info: int) -> int:
-    """Length in bytes of one data word of a row with this (valid) info byte."""
+    """Return the size of one data word in bytes, for a valid info byte."""
     return WORD_SIZES[info >> 5 & 3]
 
 
 def words(row: bytes, byteorder: str) -> tuple[int, ...]:
-    """Return the data words, signed, of a row given from its info byte on."""
+    """Return the data words of a row, signed.
+
+    :param row: the bytes of the row, starting with the info byte.
+    """
     return _WORD_STRUCTS[byteorder, row[0] & 0x7E].unpack(row[1:])
 
 
@@ -63,15 +66,18 @@ def decode(
     byteorder: str,
     interpret: Interpreter[Interpreted],
 ) -> tuple[list[int], list[Interpreted]]:
-    """Decode the ``count`` rows of one function.
+    """Decode the rows of one function.
 
-    Rows are interpreted through a mapping rather than a call because nearly all rows of a program are among
-    a few dozen: a ``dict`` that fills itself makes a repeated row a single lookup.
+    The interpreter is a mapping and not a function because a program has a few dozen distinct rows: with a ``dict``
+    that computes missing values, a repeated row costs one dictionary lookup.
 
-    :param offset: section offset of the first row.
-    :param limit: section offset of the end of the FRE sub-section.
-    :returns: the start addresses (bytes from the function's start) and the interpreted rows.
-    :raises FormatError: a row is malformed, reaches beyond ``limit`` or is out of order.
+    :param data: the whole section.
+    :param offset: section offset of the first row, in bytes.
+    :param limit: section offset of the end of the FRE sub-section, in bytes.
+    :param count: number of rows.
+    :param address_size: size of the start address of a row in bytes.
+    :returns: the start addresses (in bytes from the start of the function) and the interpreted rows.
+    :raises FormatError: a row is malformed, ends after ``limit`` or is out of order.
     """
     starts: list[int] = []
     rows: list[Interpreted] = []

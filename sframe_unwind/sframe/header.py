@@ -1,4 +1,4 @@
-"""The SFrame header and its preamble, specification 2.1 and 2.2: 28 bytes, the same in all versions."""
+"""The SFrame header with its preamble, V2 errata 1, 2.1 and 2.2.  Its layout is the same in all versions."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from sframe_unwind.memory import STRUCT_MARKS, Data, take
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, KNOWN_FLAGS, MAGIC, VERSIONS, AbiNumber, Flag
 
 SIZE = 28
-"""Length in bytes, without the auxiliary header."""
+"""Size of the header in bytes, without the auxiliary header."""
 
 ABI_OFFSET = 4
-"""Of the ABI number, in bytes from the header's start."""
+"""Offset of the ABI number from the start of the header, in bytes."""
 
 _LAYOUT = "HBBBbbBIIIII"
 _STRUCTS = {order: struct.Struct(mark + _LAYOUT) for order, mark in STRUCT_MARKS.items()}
 
 MAGIC_BYTES = (MAGIC.to_bytes(2, "little"), MAGIC.to_bytes(2, "big"))
-"""How a header begins, in either byte order."""
+"""The first two bytes of a header, in little-endian and in big-endian data."""
 
 _ABI_NUMBERS = frozenset(AbiNumber)
 
 FDE_SIZES = {1: 17, 2: 20, 3: 16}
-"""Length in bytes of a function descriptor entry, by version."""
+"""Size of a function descriptor entry in bytes, by version."""
 
 
 class Header(NamedTuple):
-    """One header.  Offsets are in bytes, from the start of this header unless said otherwise."""
+    """One header.  The properties give offsets in bytes from the start of this header."""
 
     byteorder: str
-    """``"little"`` or ``"big"``, told by the magic number."""
+    """``"little"`` or ``"big"``, as the magic number shows."""
     version: int
     flags: Flag
     abi: AbiNumber
     fixed_fp_offset: int
-    """FP is always at CFA plus this; 0: no such place."""
+    """FP is always saved at CFA plus this many bytes; 0: FP has no fixed location."""
     fixed_ra_offset: int
-    """RA is always at CFA plus this; 0: no such place."""
+    """RA is always saved at CFA plus this many bytes; 0: RA has no fixed location."""
     aux_size: int
-    """Length in bytes of the auxiliary header."""
+    """Size of the auxiliary header in bytes."""
     num_fdes: int
     num_fres: int
     fre_size: int
-    """Length in bytes of the FRE sub-section."""
+    """Size of the FRE sub-section in bytes."""
     fde_offset: int
-    """Of the FDE sub-section, from the end of the header, auxiliary header included (as on disk)."""
+    """Offset of the FDE sub-section in bytes, from the end of the header with its auxiliary header (as on disk)."""
     fre_offset: int
-    """Of the FRE sub-section, likewise."""
+    """Offset of the FRE sub-section in bytes, counted like :attr:`fde_offset`."""
 
     @property
     def fdes_start(self) -> int:
@@ -72,16 +72,16 @@ class Header(NamedTuple):
 
     @property
     def total_size(self) -> int:
-        """Length in bytes of all that this header describes, itself included."""
+        """Size of the header and its sub-sections in bytes."""
         return max(SIZE + self.aux_size, self.fdes_end, self.fres_end)
 
 
 def starts_are_pcrel(version: int, flags: Flag) -> bool:
-    """Return whether a start field counts from itself; otherwise it counts from the section's start.
+    """Return whether start fields are relative to the field itself; otherwise they are relative to the section start.
 
-    Errata 1 of version 2 has a flag for it.  Before, GNU ld wrote starts that count from the section, and always
-    sorted; an unsorted table without the flag is what the assembler wrote, whose relocations make starts count from
-    themselves, put there by a linker that does not know SFrame.
+    V2 errata 1 and version 3 have a flag for this.  Before errata 1, GNU ld wrote sorted tables with starts relative
+    to the section.  An unsorted table without the flag comes from the assembler: the relocations of its start fields
+    are relative to the field, and a linker that does not know SFrame applied them.
     """
     if flags & Flag.FDE_FUNC_START_PCREL:
         return True
@@ -89,13 +89,13 @@ def starts_are_pcrel(version: int, flags: Flag) -> bool:
 
 
 def decode(data: Data, offset: int = 0) -> Header:
-    """Decode the header at ``offset`` of a section.
+    """Decode the header at ``offset`` (bytes) of a section.
 
-    Only the header's own bytes are looked at; whether the tables fit is :func:`check_extent`'s matter, because
-    in the memory of a process the length of the data is known only from here.
+    This reads the bytes of the header only.  :func:`check_extent` checks the sub-sections separately, because in the
+    memory of a process the size of the section is known only after its header is decoded.
 
-    :raises UnsupportedError: version, flag or ABI that is not known.
-    :raises FormatError: too short, wrong magic number, or byte order and ABI at odds.
+    :raises UnsupportedError: the version, a flag or the ABI is unknown.
+    :raises FormatError: the data is too short, the magic number is wrong, or the byte order does not match the ABI.
     """
     raw = take(data, offset, SIZE, "SFrame header")
     byteorder = _byteorder(raw, offset)
@@ -121,9 +121,9 @@ def _byteorder(raw: bytes, offset: int) -> str:
 
 
 def check_extent(header: Header, size: int, offset: int = 0) -> None:
-    """Check that the tables of the header at ``offset`` lie within a section of ``size`` bytes.
+    """Check that the sub-sections of the header at ``offset`` (bytes) lie within a section of ``size`` bytes.
 
-    :raises FormatError: they do not.
+    :raises FormatError: a sub-section ends after the end of the section.
     """
     room = size - offset
     for name, start, end, field in (
@@ -139,7 +139,7 @@ def check_extent(header: Header, size: int, offset: int = 0) -> None:
 
 
 def encode(header: Header) -> bytes:
-    """Encode the 28 bytes of a header; the auxiliary header is the caller's.
+    """Return the 28 bytes of a header, without the auxiliary header.
 
     :raises struct.error: a value does not fit its field.
     """

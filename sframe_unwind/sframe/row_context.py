@@ -1,4 +1,4 @@
-"""What rows of both FDE types depend on besides their own bytes."""
+"""What the meaning of a row depends on besides its own bytes, for default and for flexible FDEs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sframe_unwind.unwind_rule import CFA, RegisterRule, saved_at_cfa
 
 _S390X_CFA_ADJUSTMENT = 160
 _S390X_CFA_ALIGNMENT = 8
-"""``SFRAME_S390X_CFA_OFFSET_ALIGNMENT_FACTOR``: CFA offsets are stored divided by it, to fit into 8 bits more often."""
+"""``SFRAME_S390X_CFA_OFFSET_ALIGNMENT_FACTOR``: the divisor of stored CFA offsets (V2 errata 1, 3.3)."""
 
 
 class RowContext(Protocol):
-    """What a header says for all rows under it: a decoded one, or one that is to be encoded."""
+    """The header fields that rows depend on; a decoded header and the description of a table both have them."""
 
     @property
     def version(self) -> int: ...
@@ -31,14 +31,14 @@ class RowContext(Protocol):
 
 
 def cfa_offset(arch: Arch, word: int) -> int:
-    """Return the offset in bytes that the data word for a CFA's offset stands for (V2 errata 1, 3.3 for s390x)."""
+    """Return the CFA offset in bytes that a data word encodes (for s390x: V2 errata 1, 3.3)."""
     return word * _S390X_CFA_ALIGNMENT + _S390X_CFA_ADJUSTMENT if arch is s390x.ARCH else word
 
 
 def cfa_word(arch: Arch, cfa: RegisterRule) -> int:
     """Return the data word for the offset of a CFA.
 
-    :raises EncodeError: there is none.
+    :raises EncodeError: the offset has no encoding.
     """
     if arch is not s390x.ARCH:
         return cfa.offset
@@ -50,12 +50,12 @@ def cfa_word(arch: Arch, cfa: RegisterRule) -> int:
 
 
 def fixed(offset: int) -> RegisterRule | None:
-    """Return the rule that a fixed offset of the header stands for; 0 stands for none."""
+    """Return the rule for a fixed offset of the header (bytes from the CFA); ``None`` for 0."""
     return saved_at_cfa(offset) if offset else None
 
 
 def text(arch: Arch, rule: RegisterRule | None) -> str:
-    """Return a rule in the notation of error messages."""
+    """Return a rule as text for error messages, such as ``[CFA-8]``."""
     if rule is None:
         return "not saved"
     base = "CFA" if rule.base == CFA else arch.register_name(rule.base)

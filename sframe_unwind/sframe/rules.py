@@ -1,4 +1,4 @@
-"""From the bytes of a row to its rule, each distinct row once."""
+"""Converts the bytes of a row to its rule, and keeps the rule of each distinct row."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sframe_unwind.unwind_rule import OUTERMOST, UnwindRule
 
 
 class RuleTable(dict[bytes, UnwindRule]):
-    """Row bytes (info byte and data words) to rule, for the FDEs of one type under one header.
+    """Maps the bytes of a row (info byte and data words) to its rule, for the FDEs of one type under one header.
 
-    A program of 20,000 functions has a few dozen distinct rows, so rules are made once and shared.
+    A program of 20,000 functions has a few dozen distinct rows, so the table decodes each row once and shares the rule.
 
-    :param offset: section offset of the header.
+    :param offset: section offset of the header, in bytes.
     """
 
     def __init__(self, header: Header, fde_type: FdeType, offset: int = 0) -> None:

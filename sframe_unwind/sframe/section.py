@@ -1,4 +1,4 @@
-"""A whole SFrame section: one header as GNU ld writes it, or several that another linker concatenated."""
+"""A whole SFrame section.  GNU ld writes one header; a linker that does not know SFrame concatenates several."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from sframe_unwind.sframe.header import MAGIC_BYTES
 from sframe_unwind.sframe.table import NO_FUNCTION, Function, Match, Miss, Table
 
 ALIGNMENT = 8
-"""Linkers align the input sections to this many bytes; the gap is zero."""
+"""Alignment of concatenated tables, in bytes.  Linkers fill the gap with zeros."""
 
 
 class Section:
     """The SFrame data of one module.
 
-    Opening decodes the headers and nothing else; a section with one sorted table is searched where it lies,
-    any other gets an index at the first lookup.
+    The constructor decodes the headers only.  A lookup in a section with one sorted table searches the section itself;
+    for any other section, the first lookup builds an index.  An empty section is valid and describes no function.
 
-    :param data: the section's bytes.
-    :param address: where the section is loaded.
+    :param data: the bytes of the section.
+    :param address: address at which the section is loaded.
     :param relocated: see :class:`sframe_unwind.sframe.table.Table`.
-    :param size_known: ``data`` is the section and nothing else.  A segment can be longer than the section in it:
-        then the headers alone tell where the data ends.
-    :raises FormatError: the first header is malformed.  An empty section is no error: it covers nothing.
+    :param size_known: ``data`` is exactly the section.  ``False``: ``data`` is a segment, which may be longer than
+        the section; the headers then determine the end of the section.
+    :raises FormatError: the first header is malformed.
     """
 
     def __init__(self, data: Data, address: int, relocated: bool = False, size_known: bool = True) -> None:
@@ -34,7 +34,7 @@ class Section:
         self.size = len(data)
         self.tables: list[Table] = []
         self.rest: FormatError | None = None
-        """What is wrong with the bytes behind the last table, if anything."""
+        """The error in the bytes after the last table; ``None``: there are none, or only padding."""
         offset: int | None = 0 if len(data) else None
         while offset is not None:
             try:
@@ -57,22 +57,22 @@ class Section:
 
     @property
     def arch(self) -> Arch | None:
-        """The ABI of the first header; ``None`` for an empty section."""
+        """The architecture of the first header; ``None`` for an empty section."""
         return self.tables[0].arch if self.tables else None
 
     def functions(self) -> Iterator[Function]:
         """Yield all functions in the order of the section.
 
-        :raises FormatError: an entry is malformed.
+        :raises FormatError: an FDE is malformed.
         """
         for table in self.tables:
             yield from table.functions()
 
     def lookup(self, pc: int) -> Match | Miss:
-        """Return the function, row and rule for an address, or why the section has none.
+        """Return the function, row and rule for an address, or the reason why there is no row.
 
-        :param pc: an address inside the instruction: for a caller, its return address minus 1.
-        :raises FormatError: the data for this very address is malformed.
+        :param pc: lookup address: the pc of an interrupted frame, or the return address minus 1.
+        :raises FormatError: the FDE or the rows of the function at this address are malformed.
         """
         if len(self.tables) == 1:
             return self.tables[0].lookup(pc)
@@ -80,9 +80,9 @@ class Section:
         return table.lookup(pc) if table else NO_FUNCTION
 
     def find(self, pc: int) -> Function | None:
-        """Return the function whose descriptor contains the address.
+        """Return the function that contains the address, or ``None``.
 
-        :raises FormatError: its entry is malformed.
+        :raises FormatError: the FDE of the function is malformed.
         """
         table = self.tables[0] if len(self.tables) == 1 else self._table_for(pc)
         return table.find(pc) if table else None
@@ -92,7 +92,7 @@ class Section:
         return sum(sum(table.extents()[1]) for table in self.tables)
 
     def _table_for(self, pc: int) -> Table | None:
-        """Return the table with the function that starts last at or before the address."""
+        """Return the table of the last function that starts at or before the address; ``None``: there is none."""
         if self._index is None:
             pairs = []
             for table in self.tables:
@@ -106,7 +106,7 @@ class Section:
 
 
 def _next_header(data: Data, end: int) -> int | None:
-    """Return the section offset of the header that follows a table's end, ``None`` where there is none."""
+    """Return the section offset of the header after the end of a table; ``None``: there is no further header."""
     for offset in (end, end + -end % ALIGNMENT):
         if data[offset : offset + 2] in MAGIC_BYTES:
             return offset

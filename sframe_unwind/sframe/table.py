@@ -1,4 +1,4 @@
-"""The functions under one header: search by address, rows decoded when first asked for."""
+"""The functions under one header: search by address, and decoding of rows on demand."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 
 class Function(NamedTuple):
-    """A function descriptor entry with its address made absolute."""
+    """A function: its FDE, and its absolute address."""
 
     start: int
-    """Address of the function's first byte."""
+    """Address of the first byte."""
     fde: Fde
     number: int
-    """Of the FDE under its header, from 0."""
+    """Number of the FDE under its header, from 0."""
     table: Table
 
     @property
     def end(self) -> int:
-        """Address behind the function's last byte."""
+        """End address (exclusive)."""
         return self.start + self.fde.size
 
     def rows(self) -> list[tuple[int, UnwindRule]]:
-        """Return start and rule of each row; the start counts bytes from the function's (of a mask FDE: the block's).
+        """Return start offset and rule of each row.
+
+        Offsets are in bytes from the start of the function; in a mask FDE, from the start of the block.
 
         :raises FormatError: a row is malformed.
         """
@@ -44,25 +46,25 @@ class Function(NamedTuple):
 
 
 class Match(NamedTuple):
-    """What SFrame says of an address."""
+    """The result of a successful lookup."""
 
     function: Function
     row_start: int
-    """Where the row begins, in bytes from the function's start (for mask FDEs, from the block's)."""
+    """Start offset of the row, in bytes from the start of the function; in a mask FDE, from the start of the block."""
     rule: UnwindRule
 
     @property
     def arch(self) -> Arch:
-        """The machine that the rule is for."""
+        """The architecture of the rule's registers."""
         return self.function.table.arch
 
 
 class Miss(NamedTuple):
-    """Why SFrame has no row for an address."""
+    """The result of a lookup that found no row."""
 
     reason: str
     function: Function | None
-    """The function that contains the address, if one does."""
+    """The function that contains the address; ``None``: no function does."""
 
 
 NO_FUNCTION = Miss("no SFrame function contains the address", None)
@@ -72,11 +74,11 @@ class Table:
     """One header with its function descriptor entries and rows.
 
     :param data: the whole section.
-    :param offset: section offset of the header.
-    :param address: address at which the section is, or is to be, loaded.
-    :param relocated: the start fields were filled in by relocations (an object file): the header's claim that
-        they are sorted is then about something else.
-    :raises FormatError: the header is malformed or its tables lie outside the section.
+    :param offset: section offset of the header, in bytes.
+    :param address: address at which the section is loaded.
+    :param relocated: relocations filled in the start fields, as in an object file.  The flag FDE_SORTED then does not
+        apply to them.
+    :raises FormatError: the header is malformed, or a sub-section ends after the end of the section.
     """
 
     def __init__(self, data: Data, offset: int, address: int, relocated: bool = False) -> None:
@@ -89,8 +91,8 @@ class Table:
         self._entries = offset + self.header.fdes_start
         self._entry_size = header.FDE_SIZES[self.header.version]
         self._start = fdes.START_STRUCTS[self.header.version, self.header.byteorder]
-        # An assembler's relocation is relative to the field that it fills in.  Before errata 1 no flag said so, and
-        # GNU ld counts from the section again when it links.
+        # The relocations that an assembler emits are relative to the field.  Before V2 errata 1, no flag said so, and
+        # GNU ld made the starts relative to the section when it linked.
         self._pcrel = relocated or header.starts_are_pcrel(self.header.version, self.header.flags)
         self._fres = offset + self.header.fres_start
         self._fres_end = offset + self.header.fres_end
@@ -105,44 +107,44 @@ class Table:
 
     @property
     def end(self) -> int:
-        """Section offset of the end of all that this header describes."""
+        """Section offset of the end of this table, in bytes."""
         return self.offset + self.header.total_size
 
     @property
     def start_fields(self) -> range:
-        """The section offsets of the start fields of all functions."""
+        """The section offsets of the start fields of all FDEs, in bytes."""
         return range(self._entries, self._entries + len(self) * self._entry_size, self._entry_size)
 
     @property
     def aux_header(self) -> bytes:
-        """The bytes of the auxiliary header, to which no version gives a meaning."""
+        """The bytes of the auxiliary header.  No version defines its contents."""
         start = self.offset + header.SIZE
         return self._data[start : start + self.header.aux_size]
 
     def extent(self, index: int) -> tuple[int, int]:
-        """Return start address and size in bytes of function ``index``, without looking further."""
+        """Return start address and size (bytes) of function ``index``.  The other fields of its FDE are not read."""
         entry = self._entries + index * self._entry_size
         start, size = self._start.unpack(self._data[entry : entry + self._start.size])
-        # Else a start counts from the section: the input section, where several lie behind each other.
+        # A start relative to the section is relative to the input section, of which a section can hold several.
         origin = entry if self._pcrel else self.offset
         return self._address + origin + start, size
 
     def function(self, index: int) -> Function:
-        """Return function ``index``.
+        """Return function ``index``, counted from 0.
 
-        :raises FormatError: its entry is malformed.
+        :raises FormatError: its FDE is malformed.
         """
         return Function(self.extent(index)[0], fdes.decode(self._data, self.offset, self.header, index), index, self)
 
     def functions(self) -> Iterator[Function]:
         """Yield all functions in the order of the section.
 
-        :raises FormatError: an entry is malformed.
+        :raises FormatError: an FDE is malformed.
         """
         return map(self.function, range(len(self)))
 
     def extents(self) -> tuple[list[int], list[int]]:
-        """Return the start addresses and the sizes of all functions, in the order of the section."""
+        """Return the start addresses and the sizes (bytes) of all functions, in the order of the section."""
         size = self._entry_size
         raw = self._data[self._entries : self._entries + len(self) * size]
         layout = struct.Struct(f"{self._start.format}{size - self._start.size}x")
@@ -152,7 +154,7 @@ class Table:
         return [base + step * i + start for i, (start, _) in enumerate(pairs)], [size for _, size in pairs]
 
     def rows(self, function: Function) -> tuple[list[int], list[UnwindRule]]:
-        """Return the start offsets (bytes from the function's start) and rules of a function's rows.
+        """Return the start offsets (in bytes from the start of the function) and the rules of a function's rows.
 
         :raises FormatError: a row is malformed.
         """
@@ -163,7 +165,7 @@ class Table:
         return known
 
     def raw_rows(self, function: Function) -> list[tuple[int, bytes]]:
-        """Return a function's rows as they stand: start offset, and the bytes from the info byte on.
+        """Return the undecoded rows of a function: start offset in bytes, and the bytes of info byte and data words.
 
         :raises FormatError: a row is malformed.
         """
@@ -189,11 +191,11 @@ class Table:
     def find(self, pc: int) -> Function | None:
         """Return the function that contains the address, or ``None``.
 
-        :raises FormatError: its entry is malformed.
+        :raises FormatError: its FDE is malformed.
         """
         index = self._search(pc) if self.sorted else None
         if index is None and self.sorted and not self._claim_checked:
-            # A flag is no proof: check it the first time that it makes us say no.
+            # FDE_SORTED may be wrong; verify it once, on the first miss.
             self._claim_checked = True
             starts, _ = self.extents()
             self.sorted = all(map(le, starts, starts[1:]))
@@ -202,9 +204,10 @@ class Table:
         return None if index is None else self.function(index)
 
     def lookup(self, pc: int) -> Match | Miss:
-        """Return the row for an address, or why there is none.
+        """Return the row for an address, or the reason why there is no row.
 
-        :raises FormatError: the function's entry or rows are malformed.
+        :param pc: lookup address; see :meth:`sframe_unwind.sframe.section.Section.lookup`.
+        :raises FormatError: the FDE or the rows of the function are malformed.
         """
         function = self.find(pc)
         if function is None:
@@ -224,10 +227,10 @@ class Table:
                 low = middle + 1
             else:
                 high = middle
-        # An empty function contains no pc, but can stand between the pc and the function that does.
+        # Skip empty functions: they can stand between the pc and the function that contains it.
         for index in range(low - 1, -1, -1):
             start, size = self.extent(index)
-            if start <= pc < start + size:  # where the order is a lie, the start can be anywhere
+            if start <= pc < start + size:  # if the table is not really sorted, the start can be above pc
                 return index
             if size:
                 break
@@ -255,7 +258,7 @@ def _before_rows(function: Function) -> Miss:
 
 
 class _Verbatim:
-    """The interpreter that leaves a row as it is."""
+    """The interpreter that returns the bytes of a row unchanged."""
 
     def __getitem__(self, row: bytes) -> bytes:
         return row

@@ -1,1 +1,1 @@
-"""From a frame to its caller: one step, the modules of a process, and the walk over a stack."""
+"""Unwinding: one step from a frame to its caller, lookup in the modules of a process, and the walk of a whole stack."""

@@ -1,4 +1,4 @@
-"""The step by DWARF CFI, for frames that SFrame does not cover and whose unwinder is ours: no debugger does it then."""
+"""Unwinds frames by DWARF CFI, for frames without SFrame data that no debugger unwinds."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from sframe_unwind.unwind.walk import Registers, UnwindResult
 from sframe_unwind.unwind_rule import UNDEFINED
 
 NAME = "dwarf"
-"""What these frames' unwinder is called."""
+"""Name of this unwinder in stacks."""
 
 
 class CfiFallback:
     """Unwinds frames by DWARF CFI.
 
-    :param find: finds what CFI says of a lookup address, ``None`` where it says nothing; raises :class:`SFrameError`.
+    :param find: returns the CFI for a lookup address, or ``None``; raises :class:`SFrameError`.
     :param pac_mask: see :func:`sframe_unwind.unwind.step.step`.
     """
 
@@ -39,11 +39,11 @@ class CfiFallback:
     def unwind(
         self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
     ) -> UnwindResult | None:
-        """Return the caller of a frame, ``None`` where CFI does not know it.
+        """Return the caller of a frame; ``None``: no CFI describes the address.
 
-        :param interrupted: pc is where the frame goes on, not a return address.
-        :param read_register: reads the frame's other registers, as far as they are known.
-        :raises SFrameError: there is CFI, but it cannot be carried out.
+        :param interrupted: the pc is not a return address; see :func:`sframe_unwind.address.lookup_address`.
+        :param read_register: reads the other registers of the frame; ``None``: they are not known.
+        :raises SFrameError: CFI describes the address, but the step fails.
         """
         pc, sp, fp = registers
         found = self._find(lookup_address(pc, interrupted))
@@ -55,6 +55,6 @@ class CfiFallback:
         if rule.ra is None and not interrupted:
             raise StepError(f"the CFI at {pc:#x} has the return address in its register, which calls overwrite")
         if rule.fp == UNDEFINED:
-            rule = rule._replace(fp=None)  # as libgcc has it: whoever wants it finds what the callee left
+            rule = rule._replace(fp=None)  # libgcc does the same: an undefined register keeps the callee's value
         caller = step(rule, self._arch, sp, fp, self._read_word, read_register, self._pac_mask)
         return UnwindResult(caller, signal, None, NAME)

@@ -1,6 +1,6 @@
-"""The caller by the convention of frame pointers or back chains, for code without unwind data.
+"""Unwinds frames by the frame pointer or the back chain, for code without unwind data.
 
-This is a guess: nothing says that the code keeps the convention.
+The result is a guess, because the code may not maintain a frame pointer or a back chain.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers, UnwindResult
 
 NAME = "guess"
-"""The unwinder that frames found here are shown with."""
+"""Name of this unwinder in stacks."""
 
 
 def unwind(
     arch: Arch, read_word: ReadWord, registers: Registers, is_code: Callable[[int], bool]
 ) -> UnwindResult | None:
-    """Return the caller that the frame pointer, or the back chain, leads to.
+    """Return the caller that the frame record gives (frame-pointer unwind); ``None``: the record is not plausible.
 
-    :param is_code: tells whether an address is in the code of some object: nothing else is believed.
+    :param is_code: returns whether an address is in the code of a loaded object; the return address must be.
     """
     record = arch.frame_record
     try:
@@ -38,9 +38,13 @@ def unwind(
 def unwind_bad_call(
     arch: Arch, read_word: ReadWord, registers: Registers, read_register: ReadRegister, is_code: Callable[[int], bool]
 ) -> UnwindResult | None:
-    """Return the caller of an address that has no code, such as a call through a null pointer: nothing has run there.
+    """Return the caller of a frame with a pc outside all code (bad-call unwind); ``None``: it is not plausible.
 
-    :param read_register: the registers of the frame, which is interrupted.
+    Such a frame results from a call through a bad pointer, for example a null pointer.  No instruction of it has run,
+    so the return address is still where the call put it.
+
+    :param read_register: reads the registers of the frame, which is an interrupted one.
+    :param is_code: see :func:`unwind`.
     """
     try:
         if arch.ra is None:

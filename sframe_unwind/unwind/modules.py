@@ -1,4 +1,4 @@
-"""The modules of a process, and what their SFrame data says of a pc."""
+"""The modules of a process, and the lookup of unwind data by address."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from sframe_unwind.unwind_rule import UnwindRule
 _Known = TypeVar("_Known")
 
 _CACHE_LIMIT = 200_000
-"""Distinct pcs to remember; who single-steps through a program for hours must not fill the memory."""
+"""Maximum number of addresses in a cache, which bounds memory use while a user single-steps for hours."""
 
 
 class Module:
     """An executable or shared library in the address space of a process.
 
-    :param name: what messages call it: its path, usually.
-    :param ranges: start and end addresses of its code, and of whatever else may lie between.
-    :param load: opens its SFrame section when somebody first asks for it; returns ``None`` where it has none,
-        raises :class:`SFrameError` where it is unusable.
-    :param load_cfi: opens its ``.eh_frame``, likewise.
-    :param code_size: length of its code in bytes, where that is not the length of the ranges.
+    :param name: the name in messages, usually the path.
+    :param ranges: start and end address (exclusive) of each range of its code.  A range may include other bytes.
+    :param load: opens the SFrame section, on first use.  It returns ``None`` if the module has no section, and raises
+        :class:`SFrameError` if the section is unusable.
+    :param load_cfi: opens the ``.eh_frame`` section, on first use, in the same way.
+    :param code_size: size of the code in bytes; ``None``: the total size of the ranges.
     """
 
     kind = "SFrame data"
-    """What messages call its unwind data."""
+    """Name of the unwind data in messages."""
 
     def __init__(
         self,
@@ -50,11 +50,11 @@ class Module:
         self._load = load
         self._load_cfi = load_cfi
         self.error: SFrameError | None = None
-        """Why the section cannot be used; known once it was opened."""
+        """Why the section cannot be used.  It is set when :attr:`section` is first read."""
 
     @cached_property
     def section(self) -> Section | None:
-        """The SFrame section, ``None`` where there is none or it is unusable (:attr:`error`)."""
+        """The SFrame section; ``None``: the module has none, or it is unusable (see :attr:`error`)."""
         try:
             return self._load()
         except SFrameError as error:
@@ -63,27 +63,27 @@ class Module:
 
     @cached_property
     def cfi(self) -> CfiSection | None:
-        """The ``.eh_frame`` section, ``None`` where there is none.
+        """The ``.eh_frame`` section; ``None``: the module has none.
 
-        :raises SFrameError: it cannot be opened now; asked again, it is tried again.
+        :raises SFrameError: the section cannot be opened.  The next access tries again.
         """
         return self._load_cfi() if self._load_cfi else None
 
     def has_cfi(self, pc: int) -> bool:
-        """Return whether ``.eh_frame`` describes the address; CFI that cannot be read does not."""
+        """Return whether ``.eh_frame`` describes the address.  Unreadable CFI counts as none."""
         return self.cfi_record(pc) is not None
 
     def cfi_record(self, pc: int) -> int | None:
-        """Return the address of the FDE in ``.eh_frame`` that contains an address, ``None`` where none can be found."""
+        """Return the address of the ``.eh_frame`` FDE for an address; ``None``: there is none, or it is unreadable."""
         try:
             return None if self.cfi is None else self.cfi.record(pc)
         except SFrameError:
             return None
 
     def cfi_rule(self, pc: int) -> UnwindRule | None:
-        """Return the rule that ``.eh_frame`` has for an address, with all registers that it locates.
+        """Return the rule of ``.eh_frame`` for an address, with all registers that it locates.
 
-        ``None`` where it has none, or one that cannot be read or is more than a rule can express.
+        ``None``: there is no rule, it cannot be read, or an :class:`UnwindRule` cannot express it.
         """
         return self._cfi_rules[pc]
 
@@ -98,15 +98,16 @@ class Module:
             return None
         return None if found is None else found.rule
 
-    def run_time_name(self, pc: int) -> str:  # noqa: ARG002  # code registered at run time needs it
-        """Return what code at an address was registered as at run time; empty where it has a file, or no name."""
+    def run_time_name(self, pc: int) -> str:  # noqa: ARG002  # JIT images use the parameter
+        """Return the name that the process registered for the code at an address; empty: there is none."""
         return ""
 
     def look_up(self, pc: int, modules: Modules) -> LookupResult:
-        """Return what the unwind data says of an address.
+        """Look up the unwind data for an address.
 
-        :param modules: those of the process.
-        :raises SFrameError: it is unusable, or cannot be read.
+        :param pc: lookup address.
+        :param modules: the modules of the process.
+        :raises SFrameError: the unwind data is unusable, or cannot be read.
         """
         section, arch = self.section, modules.arch
         if self.error:
@@ -122,48 +123,49 @@ class Module:
 
 
 class Procedure(NamedTuple):
-    """A procedure that was registered at run time."""
+    """A procedure that the process registered at run time."""
 
     start: int
-    """Address of its first byte."""
+    """Address of the first byte."""
     end: int
-    """Address behind its last byte."""
+    """End address (exclusive)."""
     name: str
-    """As it was registered; empty where it has none."""
+    """The registered name; empty: it has none."""
     described: str
-    """Kind and address of the unwind info, in words."""
+    """Text with the kind and the address of the unwind info."""
 
 
 class RunTimeMatch(NamedTuple):
-    """What run-time unwind info says of an address: the counterpart of :class:`sframe_unwind.sframe.table.Match`."""
+    """A lookup result from run-time unwind info, like :class:`sframe_unwind.sframe.table.Match` from SFrame."""
 
     function: Procedure
     row_start: int
-    """Where the rule begins to hold, in bytes from the procedure's start."""
+    """Offset from which the rule applies, in bytes from the start of the procedure."""
     rule: UnwindRule
 
 
 class Found(NamedTuple):
-    """SFrame has a row for the pc, or run-time unwind info says the like."""
+    """SFrame or run-time unwind info has a rule for the address."""
 
     rule: UnwindRule
     signal: bool
-    """The function is a signal trampoline: its caller was interrupted, not left by a call."""
+    """The function is a signal trampoline: the pc of its caller is not a return address."""
     match: Match | RunTimeMatch
     module: Module
     needs_registers: bool
-    """The rule wants more than SP and FP: see :func:`sframe_unwind.unwind.step.needs_registers`."""
+    """The rule needs registers besides SP and FP; see :func:`sframe_unwind.unwind.step.needs_registers`."""
 
 
 class NoData(NamedTuple):
-    """SFrame says nothing of the pc.  That is not the end of the stack."""
+    """There is no rule for the address.  This does not mean that the frame is the outermost one."""
 
     reason: str
     module: Module | None
+    """The module that contains the address; ``None``: no module does."""
 
 
 class Unusable(NamedTuple):
-    """There is SFrame data for the pc, but it is corrupt or cannot be read."""
+    """There is unwind data for the address, but it is corrupt or cannot be read."""
 
     error: SFrameError
     module: Module
@@ -173,34 +175,34 @@ LookupResult = Union[Found, NoData, Unusable]
 
 
 class ModuleSource(Protocol):
-    """Modules that come and go while the process runs: code that it registers at run time."""
+    """Modules that the process adds and removes while it runs, such as code that it registers at run time."""
 
     def refresh(self) -> bool:
-        """Notice what has come and gone; return whether anything has."""
+        """Read the modules again after the process has run; return whether they changed."""
 
     def find(self, pc: int) -> Module | None:
-        """Return the module with the code at an address."""
+        """Return the module that contains the code at an address, or ``None``."""
 
     def is_used(self) -> bool:
-        """Return whether there are any modules."""
+        """Return whether there is any module."""
 
     def name(self, pc: int) -> str:
-        """Return what the code at an address was registered as; empty where it was not, or has no name."""
+        """Return the name that the process registered for the code at an address; empty: there is none."""
 
     def describe(self) -> list[str]:
         """Return the lines of ``sframe status`` about these modules."""
 
 
 class Modules:
-    """The modules of one process at one time; make a new one when they change.
+    """The modules of one process at one time.  When the process loads or unloads a module, make a new object.
 
-    :param arch: of the process; a module for another one is unusable.
-    :param modules: in any order.
-    :param report: called once for each module whose data turns out unusable, with one line for the user.
-    :param discover: looks for modules that are not among ``modules`` when an address lies in none; see
-        :meth:`look_again`.
-    :param run_time: code that the process registered itself.  It goes before what has a file: that may be a buffer in
-        a module's data.
+    :param arch: architecture of the process; SFrame data of another architecture is unusable.
+    :param modules: the modules, in any order.
+    :param report: called with one line for the user, once for each module with unusable data.
+    :param discover: returns modules that are not among ``modules``.  It is called when no module contains an address;
+        see :meth:`look_again`.
+    :param run_time: the code that the process registered.  Its modules take precedence over ``modules``, because
+        run-time code can lie in the data segment of a module.
     """
 
     def __init__(
@@ -215,10 +217,10 @@ class Modules:
         self.run_time = run_time
         if run_time is not None:
             run_time.refresh()
-        self.answers = _Cache(self._answer)
-        """Lookup address to answer, filled as it is asked: ``answers[pc]``."""
+        self.results = _Cache(self._look_up)
+        """Maps a lookup address to its :data:`LookupResult`; computed on first access."""
         self.cfi_rules = _Cache(self._cfi_rule)
-        """Lookup address to what :meth:`cfi_rule` says of it, likewise."""
+        """Maps a lookup address to the result of :meth:`cfi_rule`; computed on first access."""
         self._agreements: dict[int, tuple[UnwindRule, bool]] = {}
         self._report = report
         self._reported: set[Module | str] = set()
@@ -233,7 +235,7 @@ class Modules:
         self._ranges = RangeMap((start, end, module) for module in modules for start, end in module.ranges)
 
     def find(self, pc: int) -> Module | None:
-        """Return the module whose code contains the address."""
+        """Return the module that contains the code at an address, or ``None``."""
         module = self.run_time.find(pc) if self.run_time is not None else None
         if module is not None:
             return module
@@ -245,7 +247,7 @@ class Modules:
         self._may_discover = False
         self._take(self._given)
         found = {(module.name, module.ranges): module for module in self._discover()}
-        # One that was there before keeps what it has read.
+        # Keep the object of a module that was found before: it holds opened sections.
         self._found = {
             key: self._found.get(key, module)
             for key, module in found.items()
@@ -256,19 +258,19 @@ class Modules:
         return self.find(pc)
 
     def _forget(self) -> None:
-        """Drop what was found of addresses: they may be another module's now."""
-        self.answers.clear()
+        """Empty the caches: addresses may belong to other modules now."""
+        self.results.clear()
         self.cfi_rules.clear()
         self._agreements.clear()
 
     def _overlaps(self, module: Module) -> bool:
-        """Return whether a module lies where a known one does: it is the same one, which may begin a little earlier."""
+        """Return whether a module overlaps a known one: it is the same one, perhaps with another start address."""
         return any(self._ranges.overlapping(start, end) for start, end in module.ranges)
 
     def look_again(self) -> bool:
-        """Look once more for modules that came or went: the process has run.
+        """Update the modules after the process has run: run-time code now, the others at the next miss.
 
-        Return whether what was found of addresses was dropped, which goes for whatever was made from it too.
+        Return whether the caches were emptied.  The caller must then drop what it derived from lookup results.
         """
         changed = self.run_time is not None and self.run_time.refresh()
         if self._discover is not None and not self._may_discover:
@@ -279,26 +281,26 @@ class Modules:
         return changed
 
     def has_cfi(self, pc: int) -> bool:
-        """Return whether the module at an address has DWARF CFI for it."""
+        """Return whether the module that contains an address has DWARF CFI for it."""
         module = self.find(pc)
         return module is not None and module.has_cfi(pc)
 
     def cfi_rule(self, pc: int) -> UnwindRule | None:
-        """Return the rule that the module at an address has for it in DWARF CFI; see :meth:`Module.cfi_rule`."""
+        """Return the DWARF CFI rule for an address; see :meth:`Module.cfi_rule`."""
         return self.cfi_rules[pc]
 
     def cfi_match(self, pc: int) -> CfiMatch | None:
-        """Return what the module at an address has for it in DWARF CFI, ``None`` where it has nothing.
+        """Return the DWARF CFI for an address; ``None``: there is none.
 
-        :raises SFrameError: the CFI cannot be read, or is more than a rule can express.
+        :raises SFrameError: the CFI cannot be read, or an :class:`UnwindRule` cannot express it.
         """
         module = self.find(pc)
         return None if module is None or module.cfi is None else module.cfi.match(pc)
 
     def cfi_agrees(self, pc: int, rule: UnwindRule) -> bool:
-        """Return whether the CFI for an address gives the same CFA, return address and frame pointer as SFrame's rule.
+        """Return whether the CFI for an address gives the same CFA, return address and frame pointer as a rule.
 
-        :param rule: SFrame's, for this address.
+        :param rule: the rule of SFrame for this address.
         """
         known = self._agreements.get(pc)
         if known is None or known[0] is not rule:
@@ -312,7 +314,7 @@ class Modules:
         module = self.find(pc)
         return None if module is None else module.cfi_rule(pc)
 
-    def _answer(self, pc: int) -> LookupResult:
+    def _look_up(self, pc: int) -> LookupResult:
         module = self.find(pc)
         if module is None:
             return NoData("no module has code there", None)
@@ -320,14 +322,15 @@ class Modules:
             return module.look_up(pc, self)
         except SFrameError as error:
             line = f"{module.name}: {module.kind} not used: {error}"
-            if self._report and not {module, line} & self._reported:  # a module can come again
+            # Compare the lines too: a module that is loaded again is another object.
+            if self._report and not {module, line} & self._reported:
                 self._reported |= {module, line}
                 self._report(line)
             return Unusable(error, module)
 
 
 class _Cache(dict[int, _Known]):
-    """A dictionary that computes what it lacks: a pc asked for again costs one lookup of the interpreter's own."""
+    """A dictionary that computes missing values, so that a repeated lookup costs one dictionary access."""
 
     def __init__(self, compute: Callable[[int], _Known]) -> None:
         super().__init__()

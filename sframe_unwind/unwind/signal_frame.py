@@ -1,7 +1,7 @@
-"""The registers that the kernel saved on the stack when it called a signal handler.
+"""Unwinds signal frames, in which the kernel saves registers when it calls a signal handler.
 
-The frame is known by the instructions that the handler returns to: CFI for them does not exist (s390x, where they are
-on the stack) or does not tell the interrupted address (AArch64).
+A signal frame is recognised by the instructions that the handler returns to.  CFI cannot replace this: on s390x the
+instructions are on the stack and have no CFI, and on AArch64 their CFI does not give the interrupted pc.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers, UnwindResult
 
 NAME = "signal"
-"""The unwinder that frames found here are shown with."""
+"""Name of this unwinder in stacks."""
 
 
 def is_trampoline(arch: Arch, read: ReadMemory, pc: int) -> bool:
-    """Return whether the code at an address returns from a signal handler."""
+    """Return whether the code at an address is a signal trampoline."""
     return any(_has_code(read, pc, frame.code) for frame in arch.signal_frames)
 
 
 def saved_registers(arch: Arch, read: ReadMemory, read_word: ReadWord, pc: int, sp: int) -> dict[int, int] | None:
-    """Return the address of each saved register, by DWARF number; ``None`` where pc is in no signal trampoline.
+    """Return the address of each saved register, by DWARF number; ``None``: pc is not in a signal trampoline.
 
     :raises MemoryReadError: the frame cannot be read.
     """
@@ -34,7 +34,7 @@ def saved_registers(arch: Arch, read: ReadMemory, read_word: ReadWord, pc: int, 
 
 
 def unwind(arch: Arch, read: ReadMemory, read_word: ReadWord, registers: Registers) -> UnwindResult | None:
-    """Return the interrupted frame; ``None`` where pc is in no signal trampoline.
+    """Return the interrupted frame; ``None``: pc is not in a signal trampoline.
 
     :raises MemoryReadError: the signal frame cannot be read.
     """
@@ -47,9 +47,9 @@ def unwind(arch: Arch, read: ReadMemory, read_word: ReadWord, registers: Registe
 
 
 def reader(arch: Arch, saved: dict[int, int], read_word: ReadWord) -> ReadRegister:
-    """Return the function that reads the saved registers.
+    """Return a function that reads the saved registers.
 
-    :param saved: the address of each, by DWARF number.
+    :param saved: address of each saved register, by DWARF number.
     """
 
     def read_register(number: int) -> int:

@@ -1,4 +1,4 @@
-"""Layer 3: one rule, the registers of a frame and its memory give the registers of the caller."""
+"""One unwind step: computes the caller's registers from a rule, the registers of a frame, and memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
 
 class Caller(NamedTuple):
-    """What unwinding one frame yields: its CFA, and the registers of its caller."""
+    """The result of a step: the CFA of the frame, and the registers of its caller."""
 
     cfa: int
     pc: int
@@ -30,20 +30,21 @@ def step(
     read_register: ReadRegister | None = None,
     pac_mask: int | None = None,
 ) -> Caller:
-    """Carry out a rule (specification, appendix A).
+    """Execute a rule (V2 errata 1, appendix A).
 
     :param sp: stack pointer of the frame.
     :param fp: frame pointer register of the frame.
-    :param read_register: the other registers.  Give it for the innermost frame and the one that a signal
-        interrupted; in any other frame their values are gone, and a rule that wants one is an error.
-    :param pac_mask: the authentication bits of a signed return address; ``None``: the ABI's usual ones.
-    :raises StepError: the rule cannot hold in this frame, or its CFA is not aligned.
+    :param read_register: reads the other registers.  They are known in an interrupted frame; pass ``None`` for any
+        other frame.  A rule that needs an unknown register is an error.
+    :param pac_mask: the bits of a signed return address that hold the authentication code; ``None``: the default of
+        the architecture.
+    :raises StepError: the rule needs a value that is not known, or the CFA is not a multiple of 8.
     :raises MemoryReadError: the stack cannot be read.
     """
-    place = rule.cfa
-    if place is None:
+    register_rule = rule.cfa
+    if register_rule is None:
         raise StepError("the return address is undefined: this is the outermost frame")
-    base, offset, in_memory = place
+    base, offset, in_memory = register_rule
     if base == arch.sp:
         cfa = sp + offset
     elif base == arch.fp:
@@ -55,50 +56,51 @@ def step(
     cfa &= ADDRESS_MASK
     if cfa & 7:
         raise StepError(f"CFA {cfa:#x} is not a multiple of 8")
-    place = rule.ra
-    if place is None:
+    register_rule = rule.ra
+    if register_rule is None:
         pc = _return_register(arch, read_register)
-    elif place.base == CFA and place.in_memory:
-        pc = read_word(cfa + place.offset & ADDRESS_MASK)
+    elif register_rule.base == CFA and register_rule.in_memory:
+        pc = read_word(cfa + register_rule.offset & ADDRESS_MASK)
     else:
-        pc = value_of(place, arch, cfa, sp, fp, read_word, read_register)
+        pc = value_of(register_rule, arch, cfa, sp, fp, read_word, read_register)
     if rule.ra_signed:
         pc = arch.strip(pc, arch.pac_mask if pac_mask is None else pac_mask)
-    place = rule.fp
-    if place is not None:
-        if place.base == CFA and place.in_memory:
-            fp = read_word(cfa + place.offset & ADDRESS_MASK)
+    register_rule = rule.fp
+    if register_rule is not None:
+        if register_rule.base == CFA and register_rule.in_memory:
+            fp = read_word(cfa + register_rule.offset & ADDRESS_MASK)
         else:
-            fp = value_of(place, arch, cfa, sp, fp, read_word, read_register)
+            fp = value_of(register_rule, arch, cfa, sp, fp, read_word, read_register)
     return Caller(cfa, pc, cfa + arch.sp_from_cfa & ADDRESS_MASK, fp)
 
 
 def needs_registers(rule: UnwindRule, arch: Arch) -> bool:
-    """Return whether a rule can be carried out only where registers besides SP and FP are known."""
+    """Return whether a step with this rule needs registers besides SP and FP."""
     if rule.cfa is None:
         return False
-    places = [place for place in rule[:3] if place is not None]
-    return rule.ra is None or any(place.base not in (CFA, arch.sp, arch.fp) for place in places)
+    register_rules = (rule.cfa, rule.ra, rule.fp)
+    return rule.ra is None or any(one is not None and one.base not in (CFA, arch.sp, arch.fp) for one in register_rules)
 
 
 def other_registers(
     rule: UnwindRule, arch: Arch, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister
 ) -> dict[int, int]:
-    """Return the caller's values of the further registers that a rule locates, as far as they can be read."""
+    """Return the caller's values of the registers in ``rule.others``.  Values that cannot be read are left out."""
     values: dict[int, int] = {}
-    for number, place in rule.others or ():
+    for number, register_rule in rule.others or ():
         with suppress(MemoryReadError, StepError):
-            values[number] = value_of(place, arch, cfa, sp, fp, read_word, read_register)
+            values[number] = value_of(register_rule, arch, cfa, sp, fp, read_word, read_register)
     return values
 
 
 def check_outward(sp: int, cfa: int, caller_sp: int, innermost: bool) -> None:
-    """Check that the caller's frame lies further out, without which a walk need not end.
+    """Check that the caller's frame is further out.  Without this check, a walk of a corrupt stack may not end.
 
-    Only a frame whose registers are all live can have the same SP as its caller: a leaf function that has
-    not touched the stack (AArch64, s390x).
+    Only the innermost frame can have the same SP as its caller: a leaf function that has not changed SP (AArch64,
+    s390x).
 
-    :raises StepError: it does not.
+    :param innermost: the frame is the innermost one, or a signal interrupted it.
+    :raises StepError: the caller's frame is not further out.
     """
     if caller_sp < sp or (caller_sp == sp and not innermost):
         raise StepError(f"CFA {cfa:#x} does not lie outward of SP {sp:#x}")
@@ -109,33 +111,33 @@ def _register(arch: Arch, number: int, read_register: ReadRegister | None) -> in
         raise StepError("a register's value cannot be restored")
     if read_register is None:
         raise StepError(
-            f"{arch.register_name(number)} is wanted, whose value is known only in the innermost frame"
-            " and behind a signal frame"
+            f"the rule needs {arch.register_name(number)}, which is known only in the innermost frame"
+            " and in a frame that a signal interrupted"
         )
     return read_register(number)
 
 
 def _return_register(arch: Arch, read_register: ReadRegister | None) -> int:
     if arch.ra is None:
-        raise StepError(f"no place for the return address, which {arch.name} always has in memory")
+        raise StepError(f"the rule does not locate the return address, which {arch.name} always has in memory")
     return _register(arch, arch.ra, read_register)
 
 
 def value_of(
-    place: RegisterRule, arch: Arch, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister | None
+    rule: RegisterRule, arch: Arch, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister | None
 ) -> int:
-    """Return what a place holds, or is; the parameters are those of :func:`step`.
+    """Return the value that a register rule gives.  The other parameters are those of :func:`step`.
 
-    :raises StepError: it is a register that is not known.
-    :raises MemoryReadError: it cannot be read.
+    :raises StepError: the rule needs a register that is not known.
+    :raises MemoryReadError: the value cannot be read from memory.
     """
-    if place.base == CFA:
+    if rule.base == CFA:
         value = cfa
-    elif place.base == arch.sp:
+    elif rule.base == arch.sp:
         value = sp
-    elif place.base == arch.fp:
+    elif rule.base == arch.fp:
         value = fp
     else:
-        value = _register(arch, place.base, read_register)
-    value = value + place.offset & ADDRESS_MASK
-    return read_word(value) if place.in_memory else value
+        value = _register(arch, rule.base, read_register)
+    value = value + rule.offset & ADDRESS_MASK
+    return read_word(value) if rule.in_memory else value

@@ -1,4 +1,4 @@
-"""Layer 4: the stack of one thread, frame by frame, over the modules of a process."""
+"""Walks the stack of one thread frame by frame, with the unwind data of the modules of its process."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from sframe_unwind.unwind.modules import Found, LookupResult, Modules, NoData, U
 from sframe_unwind.unwind.step import Caller, check_outward, step
 
 MAX_FRAMES = 1_000_000
-"""Where a walk ends at the latest, whatever the stack says."""
+"""Default limit for the number of frames of a walk."""
 
 
 class End(Enum):
-    """Why a walk ended.  The first two are the normal ends; no two of the others mean the same."""
+    """Why a walk ended.  ``OUTERMOST`` and ``PC_ZERO`` are the normal ends of a stack."""
 
     OUTERMOST = "outermost frame"
     PC_ZERO = "return address is 0"
@@ -29,7 +29,7 @@ class End(Enum):
 
 
 class Registers(NamedTuple):
-    """The registers of a frame that every unwinder knows."""
+    """The registers that every step computes."""
 
     pc: int
     sp: int
@@ -44,49 +44,49 @@ class Frame(NamedTuple):
     sp: int
     fp: int
     cfa: int | None
-    """``None`` where the walk ends with this frame."""
+    """``None``: the walk ends with this frame."""
     unwinder: str
-    """Who found this frame's caller: ``"sframe"``, or the name of the other unwinder; ``""`` where nobody did."""
+    """Name of the unwinder that found this frame's caller: ``"sframe"`` or a fallback unwinder; ``""``: none did."""
     interrupted: bool
-    """pc is where the frame goes on, not a return address."""
+    """The frame is the innermost one, or a signal interrupted it: the pc is not a return address."""
 
 
 class UnwindResult(NamedTuple):
-    """What another unwinder says of a frame."""
+    """The result of a fallback unwinder for one frame."""
 
     caller: Caller | None
     """``None``: the frame is the outermost one."""
     signal: bool
-    """The frame is a signal frame: its caller was interrupted, not left by a call."""
+    """The frame is a signal frame: the pc of its caller is not a return address."""
     read_register: ReadRegister | None
-    """The caller's other registers, where they are known: behind a signal frame, mostly."""
+    """Reads the other registers of the caller; ``None``: they are not known.  A signal frame saves all of them."""
     unwinder: str = ""
-    """Who says so, where the other unwinder is several."""
+    """Name of the unwinder, if it differs from :attr:`FallbackUnwinder.name`."""
 
 
 class FallbackUnwinder(NamedTuple):
-    """Another unwinder, asked for the frames that SFrame does not cover."""
+    """An unwinder for the frames without SFrame data."""
 
     name: str
     unwind: Callable[[Registers, bool, ReadRegister | None], UnwindResult | None]
-    """``unwind(registers, live, read_register)``; ``None`` where it knows nothing either.
+    """``unwind(registers, interrupted, read_register)``; returns ``None`` if it has no data for the frame.
 
-    ``live``: pc is where the frame goes on, not a return address.  It raises what
-    :func:`sframe_unwind.unwind.step.step` raises.
+    ``interrupted`` is that of :attr:`Frame.interrupted`.  The exceptions are those of
+    :func:`sframe_unwind.unwind.step.step`.
     """
 
 
 class Walk:
-    """Iterate over the frames of a stack; afterwards :attr:`end` and :attr:`detail` say why there are no more.
+    """An iterable over the frames of a stack.  After the iteration, :attr:`end` and :attr:`detail` tell why it ended.
 
-    :param modules: what the process has loaded.
-    :param registers: of the innermost frame.
-    :param read_word: the memory of the process.
-    :param read_register: the other registers of the innermost frame.
-    :param other: who unwinds frames without SFrame; the walk goes on behind them.
+    :param modules: the modules of the process.
+    :param registers: the registers of the innermost frame.
+    :param read_word: reads the memory of the process.
+    :param read_register: reads the other registers of the innermost frame.
+    :param fallback: unwinds the frames without SFrame data.
     :param pac_mask: see :func:`sframe_unwind.unwind.step.step`.
-    :param limit: how many frames at the most.
-    :param leave: lookup addresses whose frames are the other unwinder's even where SFrame covers them.
+    :param limit: maximum number of frames.
+    :param skip: returns whether to use the fallback unwinder for a lookup address even if SFrame covers it.
     """
 
     def __init__(
@@ -96,28 +96,28 @@ class Walk:
         registers: Registers,
         read_word: ReadWord,
         read_register: ReadRegister | None = None,
-        other: FallbackUnwinder | None = None,
+        fallback: FallbackUnwinder | None = None,
         pac_mask: int | None = None,
         limit: int = MAX_FRAMES,
-        leave: Callable[[int], bool] | None = None,
+        skip: Callable[[int], bool] | None = None,
     ) -> None:
         self._arch = arch
         self._modules = modules
         self._registers = registers
         self._read_word = read_word
         self._read_register = read_register
-        self._other = other
-        self._other_name = other.name if other else ""
+        self._fallback = fallback
+        self._fallback_name = fallback.name if fallback else ""
         self._pac_mask = pac_mask
         self._limit = limit
-        self._leave = leave
+        self._skip = skip
         self.end: End | None = None
         self.detail = ""
-        """The particulars of the end, in a few words."""
+        """Details of the end: the reason, or an error message."""
 
     def __iter__(self) -> Iterator[Frame]:
         arch, read_word, pac_mask = self._arch, self._read_word, self._pac_mask
-        answers, leave = self._modules.answers, self._leave
+        results, skip = self._modules.results, self._skip
         pc, sp, fp = self._registers
         interrupted, read_register = True, self._read_register
         for level in range(self._limit):
@@ -125,10 +125,10 @@ class Walk:
                 self.end = End.PC_ZERO
                 return
             lookup = lookup_address(pc, interrupted)
-            answer = answers[lookup]
+            result = results[lookup]
             caller = None
-            if isinstance(answer, Found) and not (leave and leave(lookup)):
-                rule, signal = answer.rule, answer.signal
+            if isinstance(result, Found) and not (skip and skip(lookup)):
+                rule, signal = result.rule, result.signal
                 if rule.cfa is None:
                     self.end = End.OUTERMOST
                     yield Frame(level, pc, sp, fp, None, "sframe", interrupted)
@@ -139,14 +139,14 @@ class Walk:
                         check_outward(sp, caller.cfa, caller.sp, interrupted and caller.pc != pc)
                     unwinder, read_register = "sframe", None
                 except SFrameError as error:
-                    caller, answer = None, Unusable(error, answer.module)
+                    caller, result = None, Unusable(error, result.module)
             if caller is None:
-                handed = self._hand_over(Registers(pc, sp, fp), interrupted, read_register, answer)
-                if handed is None:
+                unwound = self._unwind_by_fallback(Registers(pc, sp, fp), interrupted, read_register, result)
+                if unwound is None:
                     yield Frame(level, pc, sp, fp, None, "", interrupted)
                     return
-                caller, signal, read_register, name = handed
-                unwinder = name or self._other_name
+                caller, signal, read_register, name = unwound
+                unwinder = name or self._fallback_name
                 if caller is None:
                     self.end = End.OUTERMOST
                     yield Frame(level, pc, sp, fp, None, unwinder, interrupted)
@@ -156,25 +156,28 @@ class Walk:
             pc, sp, fp, interrupted = caller_pc, caller_sp, caller_fp, signal
         self.end, self.detail = End.LIMIT, f"{self._limit} frames"
 
-    def _hand_over(
-        self, registers: Registers, interrupted: bool, read_register: ReadRegister | None, answer: LookupResult
+    def _unwind_by_fallback(
+        self, registers: Registers, interrupted: bool, read_register: ReadRegister | None, result: LookupResult
     ) -> UnwindResult | None:
-        """Ask the other unwinder; without a usable answer of its, set the end to why SFrame has none."""
+        """Unwind a frame by the fallback unwinder.  If that fails, set the end of the walk and return ``None``.
+
+        :param result: why SFrame does not unwind the frame.
+        """
         try:
-            handed = self._other.unwind(registers, interrupted, read_register) if self._other else None
-            if handed is not None:
-                caller = handed.caller
-                if caller is not None and caller.sp <= registers.sp and not handed.signal:
+            unwound = self._fallback.unwind(registers, interrupted, read_register) if self._fallback else None
+            if unwound is not None:
+                caller = unwound.caller
+                if caller is not None and caller.sp <= registers.sp and not unwound.signal:
                     check_outward(registers.sp, caller.cfa, caller.sp, interrupted and caller.pc != registers.pc)
-                return handed
+                return unwound
         except SFrameError as error:
             self._fail(error)
             return None
-        if isinstance(answer, Unusable):
-            self._fail(answer.error)
+        if isinstance(result, Unusable):
+            self._fail(result.error)
         else:
             self.end = End.NO_DATA
-            self.detail = answer.reason if isinstance(answer, NoData) else f"left to {self._other_name}"
+            self.detail = result.reason if isinstance(result, NoData) else f"left to {self._fallback_name}"
         return None
 
     def _fail(self, error: SFrameError) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.errors import UnsupportedExpressionError
-from sframe_unwind.report.notation import place_words
+from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule
 
 
@@ -36,7 +36,7 @@ def _not_in_version(
     cfa: RegisterRule, saved: tuple[RegisterRule | None, ...], arch: Arch, version: int
 ) -> str:
     if cfa.in_memory or cfa.base not in (arch.sp, arch.fp):
-        return f"CFA {place_words(cfa, arch)}, for which version {version} has no words"
+        return f"CFA {describe_register_rule(cfa, arch)}, for which version {version} has no words"
     if any(place is not None and not (place.base == CFA and place.in_memory) for place in saved):
         return f"a value in a register, for which version {version} has no words"
     return ""

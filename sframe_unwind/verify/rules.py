@@ -9,7 +9,7 @@ from sframe_unwind.cfi.agreement import same_value
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.row import Row
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
-from sframe_unwind.report.notation import place_words
+from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 from sframe_unwind.verify.verdict import Words
 
@@ -97,7 +97,7 @@ def words(said: Said, arch: Arch) -> Words:
 
 
 def _register(rule: RegisterRule | None, arch: Arch) -> str:
-    return "unchanged" if rule is None else place_words(rule, arch)
+    return "unchanged" if rule is None else describe_register_rule(rule, arch)
 
 
 def differences(sframe: UnwindRule, dwarf: Said, arch: Arch) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""Every ABI, version and instruction: GDB on the samples of the machines that this one is not, and on its own."""
+"""Tests of the GDB plugin on every ABI, SFrame version and instruction, mostly under emulation."""

@@ -1,4 +1,4 @@
-"""The matrix: ABI x version x debugger x variant, and in each cell the stops of all samples; why some are none."""
+"""The cells of the test matrix (ABI, version, debugger, variant), and the reasons why some are empty."""
 
 from __future__ import annotations
 

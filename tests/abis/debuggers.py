@@ -1,4 +1,4 @@
-"""The debuggers, and the samples as they are told of them."""
+"""The debuggers under test, and the descriptions of the samples for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where GDB's own unwinder is known to be wrong, though there is CFI: what is compared there is the expectation."""
+"""Stops at which GDB's own unwinder is known to be wrong despite CFI; tests compare with the expected stack there."""
 
 from __future__ import annotations
 

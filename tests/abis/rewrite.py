@@ -1,4 +1,4 @@
-"""SFrame of another version than its producer's: no assembler writes version 2 for s390x, so the encoder does."""
+"""Re-encodes SFrame sections in another version.  No assembler writes version 2 for s390x."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is stepped through, instruction by instruction, and where GDB's own unwinder is known to be wrong then.
+"""The programs that are stepped by instruction, and the instructions at which GDB's own unwinder is known to be wrong.
 
-Who is right was found from the instruction stream: `tests.abis.inside.account`.
+The instruction stream (`tests.abis.inside.account`) shows which unwinder is right.
 """
 
 from __future__ import annotations

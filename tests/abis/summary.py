@@ -1,4 +1,4 @@
-"""What pytest prints in the end: the table of the matrix, and how many instructions were stepped through."""
+"""Prints the test matrix and the number of stepped instructions at the end of a test run."""
 
 from __future__ import annotations
 

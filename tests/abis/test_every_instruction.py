@@ -1,4 +1,4 @@
-"""At every instruction the frames by SFrame are GDB's own, and those that the calls and returns made."""
+"""At every instruction, the frames by SFrame equal GDB's own and those of the executed calls and returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corrupt and foreign data, a stack that cannot be read, a process that dies: a clear line, and GDB goes on."""
+"""Corrupt or foreign SFrame data, unreadable stacks, dying processes: GDB continues, and prints one clear line."""
 
 from __future__ import annotations
 

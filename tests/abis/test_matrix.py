@@ -1,4 +1,4 @@
-"""ABI x version x debugger x sample x variant: SFrame's stacks are GDB's own, and those that the samples have."""
+"""For each ABI, version, debugger, sample and variant: SFrame's stacks equal GDB's own and the expected ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Remote targets: with and without access to the target's files, and few packets for it."""
+"""Remote targets, with and without access to the target's files, and the number of packets that they cost."""
 
 from __future__ import annotations
 

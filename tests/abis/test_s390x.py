@@ -1,4 +1,4 @@
-"""s390x: registers saved in registers, version 2 without a producer, and the back chain as a second opinion."""
+"""s390x: registers saved in registers, sections of version 2, and the back chain as a second reference."""
 
 from __future__ import annotations
 

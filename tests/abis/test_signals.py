@@ -1,4 +1,4 @@
-"""Signal frames: what lies behind the trampoline is right, and the interrupted function is looked up at its pc."""
+"""Signal frames: the frames after the trampoline are correct, and the interrupted function is looked up at its pc."""
 
 from __future__ import annotations
 

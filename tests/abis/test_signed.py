@@ -1,4 +1,4 @@
-"""Signed return addresses: the trace is complete; GDB's own ends at the first one, which it takes for an address."""
+"""Signed return addresses: the trace is complete.  GDB's own stops at the first signed address."""
 
 from __future__ import annotations
 

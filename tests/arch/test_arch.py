@@ -1,4 +1,4 @@
-"""What the data words of default rows mean, by ABI and version, and what the ABIs say of registers."""
+"""The meaning of data words of default rows by ABI and version, and the facts about registers in `arch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file's call frame information by us, held against pyelftools' and readelf's decoding of it."""
+"""Compares our decoding of the call frame information of one file with those of pyelftools and readelf."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def decode(data: bytes) -> str:
     problems: list[FormatError] = []
     said = ""
     try:
-        for _, _, offset in section.extents(True, problems):
-            said = f"{len(section.fde(offset).decode().rows)} rows"
+        for _, fde in section.fdes(True, problems):
+            said = f"{len(fde.decode().rows)} rows"
     except SFrameError as error:
         return str(error)
     return str(problems[-1]) if problems else said

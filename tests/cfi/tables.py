@@ -37,8 +37,8 @@ def by_us(path: Path) -> Tables:
     with elf.opened(path) as file:
         for records in sections(file):
             problems: list[Any] = []
-            for start, end, offset in records.extents(True, problems):
-                tables[start, end] = _table(records.fde(offset).decode())
+            for _, fde in records.fdes(True, problems):
+                tables[fde.start, fde.end] = _table(fde.decode())
             assert not problems, f"{path}: {problems[0]}"
     return tables
 

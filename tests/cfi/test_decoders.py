@@ -10,7 +10,7 @@ import pytest
 
 from tests.cfi.comparison import compare
 from tests.cfi.libraries import FOLDERS
-from tests.missing import absent
+from tests.missing import absent, toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS, WITH_LIBC
 
@@ -18,8 +18,9 @@ LIBRARIES = {"amd64": "libgcc_s.so.1", "aarch64": "libm.so.6", "s390x": "libgomp
 
 
 def readelf(abi: str) -> Path:
-    """The newest one."""
-    return toolchain(abi, ABIS[abi].versions[-1]) / "readelf"
+    """Return the newest one."""
+    with toolchain_needed():
+        return toolchain(abi, ABIS[abi].versions[-1]) / "readelf"
 
 
 def check(path: Path, abi: str, functions: int) -> None:

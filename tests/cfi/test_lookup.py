@@ -1,4 +1,4 @@
-"""Which addresses have CFI, against pyelftools' decoding of all of it."""
+"""Lookup of addresses in CFI, compared with pyelftools' decoding of the whole section."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records in the forms that the formats have, most of which no compiler writes."""
+"""CFI records in unusual forms, most of which no compiler writes."""
 
 from __future__ import annotations
 

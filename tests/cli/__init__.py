@@ -1,1 +1,1 @@
-"""The command line, held against readelf where that has an answer."""
+"""Tests of the command line, compared with readelf where it has the same information."""

@@ -1,4 +1,4 @@
-"""SFrame sections and the ELF files around them, written byte by byte."""
+"""Writes SFrame sections and the ELF files around them byte by byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the command line promises whatever the command: statuses, one line for an error, never a traceback."""
+"""Behaviour that all commands share: exit statuses, one line per error, no tracebacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gdb` and `lldb`: which program is started, with which arguments, and what is left of us in it."""
+"""`gdb` and `lldb`: which program they start, with which arguments, and in which state."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_no_debugger_at_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.delenv("SFRAME_UNWIND_GDB", raising=False)
     assert debugger.start(debugger.GDB, []) == 2
     assert capsys.readouterr().err == (
-        "sframe-unwind: gdb: no such debugger (pip install 'sframe-unwind[gdb]' brings one)\n"
+        "sframe-unwind: gdb: no such debugger (pip install 'sframe-unwind[gdb]' installs it)\n"
     )
 
 

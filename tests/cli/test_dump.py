@@ -1,4 +1,4 @@
-"""`dump`: the form of its JSON, sections of more than one part, and what is left of damaged ones."""
+"""`dump`: the form of its JSON, sections with several tables, and damaged sections."""
 
 from __future__ import annotations
 

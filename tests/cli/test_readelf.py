@@ -1,4 +1,4 @@
-"""`dump` of real programs against the readelf of the binutils that made them: every line of it, and the JSON."""
+"""`dump` of real programs equals the output of the readelf that belongs to their assembler, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a dump and readelf's output comparable."""
+"""Normalises the outputs of `dump` and readelf for comparison."""
 
 from __future__ import annotations
 

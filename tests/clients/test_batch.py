@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tests.clients.homes import gdb_environment
 from tests.gdb.conftest import debugger as debugger
 from tests.gdb.driver import Debugger
 from tests.samples.build import COMMON_FLAGS, toolchain
+from tests.waiting import wait_until
 
 SECONDS = 60
 BACKTRACES = ("thread apply all bt", "thread apply all bt full", "thread apply all -q bt -frame-arguments all")
@@ -29,10 +29,7 @@ def sleeping(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     subprocess.run([*command, "-o", str(executable)], check=True, timeout=SECONDS)
     process = subprocess.Popen([str(executable)], stdout=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + SECONDS
-        while _waiting(process.pid) < THREADS:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: _waiting(process.pid) >= THREADS, "all threads wait", SECONDS)
         yield process.pid
     finally:
         process.kill()

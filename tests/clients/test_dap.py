@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from tests.clients.dap import Client
-from tests.clients.homes import gdb_environment
+from tests.clients.homes import gdb_environment, lldb_environment
 from tests.clients.process import Process
 from tests.drive.building import built
 from tests.drive.programs import named
 from tests.gdb import driver
+from tools.debian import FetchError
+from tools.lldb_dap import provide
 
 SESSIONS = (("calls-O2", "growing"), ("calls-O0", "sorted"), ("objects-O2", "check"))
 """A program, and the function where it is stopped."""
@@ -69,7 +71,8 @@ def session(process: Process, executable: Path, function: str, arguments: Sequen
 
 def masked(line: str) -> str:
     """A message without the numbers that count messages and processes."""
-    line = re.sub(r'"(seq|request_seq|systemProcessId)": \d+', r'"\1": N', line)
+    line = re.sub(r'"(seq|request_seq|systemProcessId|threadId)": \d+', r'"\1": N', line)
+    line = re.sub(r'\{"id": \d+, "name"', '{"id": N, "name"', line)  # a thread
     return re.sub(r"\b(LWP|process) \d+", r"\1 N", line)
 
 
@@ -82,6 +85,24 @@ def test_gdbs_adapter_shows_what_it_shows_without_the_plugin(build: str, functio
         (tmp_path / folder).mkdir()
         environment = gdb_environment(tmp_path / folder / "home", plugin)
         with Process([gdb.path, "-q", "-i", "dap"], environment, tmp_path / folder) as process:
+            shown.append(session(process, built(named(build)), function))
+            assert process.errors() == ""
+    assert len(shown[0]) > 100
+    assert shown[1] == shown[0]
+
+
+@pytest.mark.timeout(600)  # the first time it is fetched
+@pytest.mark.parametrize(("build", "function"), SESSIONS)
+def test_lldbs_adapter_shows_what_it_shows_without_the_plugin(build: str, function: str, tmp_path: Path) -> None:
+    try:
+        adapter = provide()
+    except FetchError as error:
+        pytest.skip(f"{error}: lldb-dap stays untested")
+    shown = []
+    for folder, plugin in (("without", False), ("plugin_", True)):
+        (tmp_path / folder).mkdir()
+        environment = {**lldb_environment(tmp_path / folder / "home", plugin), **adapter.environment}
+        with Process(adapter.command, environment, tmp_path / folder) as process:
             shown.append(session(process, built(named(build)), function))
             assert process.errors() == ""
     assert len(shown[0]) > 100

@@ -1,6 +1,6 @@
 """The machine code as the judge: planted errors, mutated rows, hostile code, and the command that shows it."""
 
-import pytest
+from tests.missing import package_needed
 
 # Its wheels are for Python 3.10 and later.
-pytest.importorskip("pyvex")
+package_needed("pyvex")

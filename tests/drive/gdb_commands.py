@@ -29,6 +29,16 @@ def start(build: Build, arguments: str, rng: random.Random) -> Lines:
     return ["target remote gdb-socket", *lines, "continue"]
 
 
+def start_at(build: Build, arguments: str, place: str) -> Lines:
+    """What brings the program from its start to the first call of a function."""
+    return [f"tbreak {place}", f"starti {arguments}", "drive-fix", "continue"]
+
+
+def delete() -> Lines:
+    """What ends the program and removes all breakpoints."""
+    return ["kill", "delete"]
+
+
 def choose(rng: random.Random, state: State, build: Build) -> Lines:
     """The next command, or the few that belong together."""
     choices, weights = zip(*_MENU)
@@ -169,7 +179,7 @@ def _jump(rng: random.Random, state: State, build: Build) -> Lines:
 def _call(rng: random.Random, state: State, build: Build) -> Lines:
     if not build.program.calls:
         return []
-    return [f"{rng.choice(('print', 'call'))} {rng.choice(build.program.calls)}"]
+    return _alone([f"{rng.choice(('print', 'call'))} {rng.choice(build.program.calls)}"], build)
 
 
 def _call_that_stops(rng: random.Random, state: State, build: Build) -> Lines:
@@ -178,7 +188,14 @@ def _call_that_stops(rng: random.Random, state: State, build: Build) -> Lines:
     call = rng.choice(build.program.calls)
     place = call.partition("(")[0] if rng.random() < 0.5 else _function(rng, build)
     ways = (["backtrace", "finish"], ["backtrace", "next", "finish"], ["up", "finish"], ["stepi", "backtrace"])
-    return [f"tbreak {place}", f"print {call}", *rng.choice(ways)]
+    return _alone([f"tbreak {place}", f"print {call}", *rng.choice(ways)], build)
+
+
+def _alone(lines: Lines, build: Build) -> Lines:
+    """Lines during which the other threads stand still; how far they get while GDB calls a function is luck."""
+    if not build.program.threads:
+        return lines
+    return ["set scheduler-locking on", *lines, "set scheduler-locking step"]
 
 
 def _exceptions(rng: random.Random, state: State, build: Build) -> Lines:

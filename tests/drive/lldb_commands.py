@@ -24,12 +24,21 @@ _NO_LINE = 0xFFFFFFFF
 
 def start(build: Build, arguments: str, rng: random.Random) -> Lines:
     """What brings the program to its first stop."""
-    first = "main" if rng.random() < 0.6 else rng.choice(build.program.functions)
+    return start_at(build, arguments, "main" if rng.random() < 0.6 else rng.choice(build.program.functions))
+
+
+def start_at(build: Build, arguments: str, place: str) -> Lines:
+    """What brings the program from its start to the first call of a function."""
     words, _, redirections = arguments.partition("<")
     standard_input = redirections.partition(">")[0].strip() or "/dev/null"
     words = words.partition(">")[0].strip()
     launch = f"process launch -s -i {standard_input} -o output.txt -e /dev/null -- {words}"
-    return [f"breakpoint set -o true -n {first}", launch, "drive-fix", "continue"]
+    return [f"breakpoint set -o true -n {place}", launch, "drive-fix", "continue"]
+
+
+def delete() -> Lines:
+    """What ends the program and removes all breakpoints."""
+    return ["process kill", "breakpoint delete -f"]
 
 
 def choose(rng: random.Random, state: State, build: Build) -> Lines:

@@ -20,6 +20,7 @@ from tests.drive.channel import OUTPUT, Channel, Died, Hang, broken
 from tests.drive.debuggers import MODES, STRICT, WITHOUT, Debugger
 from tests.drive.programs import BUILDS, Build
 from tests.samples.catalogue import ABIS
+from tests.waiting import listens, wait_until
 
 LENGTH = 25
 """Commands, or groups of commands that belong together, in a session."""
@@ -133,7 +134,8 @@ def run(
         failure, outcome.times[mode] = replayed(mode)
         if failure:
             outcome.failures[mode] = failure
-    for _ in range(WITNESSES if outcome.failures else 0):
+    witnesses = WITNESSES * (3 if build.program.threads else 1)
+    for _ in range(witnesses if outcome.failures else 0):
         again, _ = replayed(WITHOUT)
         if again:
             outcome.dropped = f"not reproducible without the plugin: {again}"
@@ -218,7 +220,7 @@ def replay(
     return f"somewhere: {found}" if found else less, total
 
 
-_PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output", "threads")
+_PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output")
 _CONTENTS = ("locals", "outer", "registers", "text")
 """What goes on differing once it does, and does not change where the program goes: the session is not over."""
 
@@ -313,8 +315,5 @@ def _emulator(build: Build, executable: Path, folder: Path) -> subprocess.Popen[
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
         )
-    deadline = time.monotonic() + _START_SECONDS
-    while not (folder / "gdb-socket").exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.1)  # the socket is there a moment before anybody listens at it
+    wait_until(lambda: process.poll() is not None or listens(process.pid), "the emulator", _START_SECONDS)
     return process

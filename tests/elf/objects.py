@@ -1,4 +1,4 @@
-"""Object files from two small sources, by the assembler and linker of a version of SFrame."""
+"""Object files from two small sources, built with the assembler and linker of one SFrame version."""
 
 from __future__ import annotations
 

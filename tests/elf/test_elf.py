@@ -1,4 +1,4 @@
-"""SFrame sections in ELF files: found by name, type or segment; and files that are not what they should be."""
+"""SFrame sections in ELF files, found by name, type or segment; and unsuitable files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relocatable object files, and what linkers make of them, against the symbols and against each other."""
+"""Relocatable object files and the outputs of linkers, compared with the symbols and with each other."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What may go wrong in a process while somebody looks at its stack; in every debugger, the session goes on."""
+"""Failures in a process while a debugger shows its stack; in every debugger, the session continues."""

@@ -1,4 +1,4 @@
-"""The program that goes wrong."""
+"""The fixture with the failing program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One session, told in the same words to each debugger: what it shows for each command."""
+"""Describes a session independent of the debugger, and collects the output of each command."""
 
 from __future__ import annotations
 

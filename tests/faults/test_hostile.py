@@ -1,6 +1,6 @@
-"""Stacks that lead nowhere, memory that vanishes, unwind data that is overwritten, another program in the process.
+"""Corrupt stacks, unmapped memory, overwritten unwind data, and `exec` of another program.
 
-Each is tried in every debugger, and held against the same debugger without the plugin.
+Each runs in every debugger and is compared with the same debugger without the plugin.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Stacks that are long, threads and processes that do not stand still, names that are no text."""
+"""Long stacks, running threads and processes, and names that are not valid text."""
 
 from __future__ import annotations
 

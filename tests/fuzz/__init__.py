@@ -1,4 +1,4 @@
-"""Damaged sections by the million: whatever the bytes are, the core answers or raises what it documents.
+"""Fuzzing with damaged sections: for any bytes, the core returns a result or raises a documented error.
 
     python -m tests.fuzz --count 2000000
 

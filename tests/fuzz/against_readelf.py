@@ -1,6 +1,7 @@
-"""Damaged sections in real files, which readelf reads too.
+"""Compares the core with readelf on damaged sections in real files.
 
-What it accepts must read the same here, or be refused for a stated reason; what it refuses must be refused here.
+What readelf accepts, the core must read in the same way or refuse for a stated reason.  What readelf refuses, the core
+must refuse.
 
     python -m tests.fuzz.against_readelf --count 20000
 

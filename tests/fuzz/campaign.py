@@ -1,4 +1,4 @@
-"""Many inputs, each within its bounds of time and memory; each has a number, and the number makes it again."""
+"""Runs many inputs, each within limits of time and memory.  The number of an input reproduces it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the fields of a section lie, so that a mutation can hit one, and in its own byte order."""
+"""Locates the fields of a section, so that a mutation can change one in the section's byte order."""
 
 from __future__ import annotations
 

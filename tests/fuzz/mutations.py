@@ -1,4 +1,4 @@
-"""What is done to a section, decided by a source of random numbers: bytes, blocks, and fields to their extremes."""
+"""Mutations of a section, chosen by a random number generator: bytes, blocks, and extreme values of fields."""
 
 from __future__ import annotations
 

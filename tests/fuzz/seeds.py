@@ -1,4 +1,4 @@
-"""What the mutations start from: a section of every ABI and version, as producers write them."""
+"""The inputs that mutations start from: a section of every ABI and version, written by real producers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is tried with each input: open, list, look up, walk, dump.  Whatever the bytes, only documented errors come."""
+"""The operations that run on each input: open, list, look up, walk, dump.  They may raise documented errors only."""
 
 from __future__ import annotations
 

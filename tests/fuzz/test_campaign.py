@@ -1,4 +1,4 @@
-"""A short campaign, and that a campaign finds what it is there to find."""
+"""A short fuzzing campaign, and a check that a campaign finds a planted error."""
 
 from __future__ import annotations
 

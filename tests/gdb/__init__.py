@@ -1,1 +1,1 @@
-"""The GDB plugin in real GDBs, on the samples."""
+"""Tests of the GDB plugin in real GDBs, on the samples."""

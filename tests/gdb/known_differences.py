@@ -1,7 +1,6 @@
-"""Where the unwind data is wrong that the tools wrote: the only differences that stepping may show, with the reason.
+"""Known errors in the unwind data of the samples, with reasons: the only differences that stepping may show.
 
-Who is right at each was found from the instruction stream (`tests.gdb.inside.stepping` keeps an account of calls and
-returns), and looked up in the disassembly.
+For each, the executed calls and returns (`tests.gdb.inside.stepping`) and the disassembly show which side is right.
 """
 
 from __future__ import annotations

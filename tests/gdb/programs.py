@@ -1,4 +1,4 @@
-"""The samples as GDB is told of them."""
+"""Descriptions of the samples for GDB."""
 
 from __future__ import annotations
 

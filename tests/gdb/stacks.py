@@ -1,4 +1,4 @@
-"""What must hold of the frames that GDB shows for a stopped sample."""
+"""Checks of the frames that GDB shows for a stopped sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A GDB at a terminal, for what only shows there."""
+"""Runs GDB at a terminal, for behaviour that depends on one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bt` of every sample is the same in the modes `always` and `off`: functions, pcs, arguments that lie at the CFA."""
+"""`bt` of every sample is the same in the modes `always` and `off`: functions, pcs, and arguments at the CFA."""
 
 from __future__ import annotations
 

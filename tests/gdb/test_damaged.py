@@ -1,4 +1,4 @@
-"""A section that is cut, corrupt or another machine's: one line that says so, and backtraces as without the plugin."""
+"""Truncated, corrupt or foreign sections: one line says so, and backtraces are as without the plugin."""
 
 from __future__ import annotations
 

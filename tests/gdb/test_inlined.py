@@ -1,4 +1,4 @@
-"""`step` into inlined functions: the backtraces are those of a GDB without the plugin, and GDB lives."""
+"""`step` into inlined functions: the backtraces equal those without the plugin, and GDB does not crash."""
 
 from __future__ import annotations
 

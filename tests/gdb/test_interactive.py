@@ -1,4 +1,4 @@
-"""At a terminal: the prompt, completion with TAB, Ctrl-C."""
+"""Behaviour at a terminal: the prompt, completion with TAB, Ctrl-C."""
 
 from __future__ import annotations
 

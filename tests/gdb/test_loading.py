@@ -1,4 +1,4 @@
-"""Sourcing the plugin: once, twice, from an init file, from a folder that has nothing else."""
+"""Sourcing the plugin: once, twice, from an init file, and from a folder that contains nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README's picture shows what GDB and the plugin show today."""
+"""The picture in the README shows the current output of GDB and the plugin."""
 
 from __future__ import annotations
 

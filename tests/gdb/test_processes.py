@@ -1,4 +1,4 @@
-"""Every way to have a process, and what may happen to it."""
+"""All ways to have a process in GDB, and the events that can change it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At every instruction of a program the trace by SFrame is GDB's own, and the one that the instructions made."""
+"""At every instruction of a program, the trace by SFrame equals GDB's own and the executed calls and returns."""
 
 from __future__ import annotations
 

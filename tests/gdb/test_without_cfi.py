@@ -1,4 +1,4 @@
-"""Functions without DWARF unwind data: complete in mode `always`, not in `off`; `fallback` takes just these."""
+"""Functions without DWARF unwind data: complete stacks in mode `always` and `fallback`, incomplete ones in `off`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ELF images in memory and the dynamic linker's list, against the kernel's list of mappings and pyelftools."""
+"""ELF images in memory and the dynamic linker's list, compared with /proc/PID/maps and pyelftools."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The LLDB plugin in real LLDBs."""
+"""Tests of the LLDB plugin in real LLDBs."""

@@ -1,4 +1,4 @@
-"""The LLDBs to test with."""
+"""The LLDBs under test."""
 
 from __future__ import annotations
 

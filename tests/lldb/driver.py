@@ -1,4 +1,4 @@
-"""Runs an LLDB to its end, with a time limit, and sees to it that nothing is left."""
+"""Runs an LLDB to its end with a time limit, and checks that it leaves no process behind."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ SOURCE = Path(__file__).parent / "stepping.cc"
 STARTS = ("main", "attempt", "Adds::run", "nested<0>")
 """Functions with a breakpoint."""
 COMMANDS = ("next", "next", "step", "step", "finish", "thread step-inst", "thread step-inst", "thread step-out")
+ALWAYS, STRICT = "always", "strict"
 _FRAME = re.compile(r"frame #(\d+): (0x[0-9a-f]+) (.*)")
 _SYNTHETIC = "script print('synthetic', sum(f.IsSynthetic() for f in lldb.thread))"
 
@@ -50,14 +51,14 @@ def program(level: str = "-O2") -> Path:
 def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> list[Step]:
     """Where the program is after each of so many commands; a program that ends is started again.
 
-    `mode`: of the plugin; `none`: it is not loaded.
+    `mode`: of the plugin; `none`: it is not loaded; `strict`: mode `always` with SFrame's frames throughout.
     """
     drawn = random.Random(seed)
     done = []
     with terminal(lldb) as session:
         if mode != "none":
             session.run(IMPORT)
-            session.run(f"sframe mode {mode}")
+            session.run("sframe strict on" if mode == STRICT else f"sframe mode {mode}")
         session.run(f"target create {program(level)}")
         for name in STARTS:
             session.run(f"breakpoint set -n {name}")
@@ -70,7 +71,8 @@ def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> li
 def _step(session: Terminal, command: str) -> Step:
     if "exited with status" in session.advance(command):
         session.advance("process launch")
-    shown = session.run("bt").rpartition("(lldb) bt")[2]
+    # LLDB can draw the prompt, and what was typed at it, before or behind what it shows.
+    shown = next(part for part in reversed(session.run("bt").split("* thread #")) if _FRAME.search(part))
     synthetic = re.search(r"synthetic (\d+)", session.run(_SYNTHETIC))
     assert synthetic, shown
     return Step(command, tuple(match.groups() for match in _FRAME.finditer(shown)), int(synthetic[1]))

@@ -1,4 +1,4 @@
-"""The samples as the functions inside LLDB want them described."""
+"""Descriptions of the samples for the functions that run inside LLDB."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Rounds of what one does with a debugger, again and again: no hang, no crash, the right output every time.
 
-    python -m tests.lldb.soak [--rounds N] [--lldb NAME]... [--way WAY]...
+    python -m tests.lldb.soak [--rounds N] [--first N] [--lldb NAME]... [--way WAY]...
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Callable
 
 from tests.lldb.debuggers import PROVIDING, path_of
 from tests.lldb.driver import IMPORT, batch
+from tests.lldb.driving import ALWAYS, STRICT, drive
 from tests.lldb.terminal import Terminal, terminal
 from tests.samples.build import build
 
@@ -21,6 +22,9 @@ _SAMPLES = ("leaf", "recursion", "threads", "sframe_only_stripped", "callback")
 _OUTER = {"leaf": "outer", "recursion": "descend", "threads": "main", "callback": "sort"}
 """A function that is on the stack all the time."""
 _SECONDS = 60
+_STEPS = 25
+"""Commands of a driven round."""
+_LEVELS = ("-O2", "-O0", "-O1", "-O3")
 
 
 def _check(sample: str, shown: Sequence[str]) -> None:
@@ -34,14 +38,14 @@ def _check(sample: str, shown: Sequence[str]) -> None:
         assert sample not in _OUTER or (f"`{_OUTER[sample]}" in backtrace and "`main" in backtrace), backtrace
 
 
-def in_batch_loaded_first(lldb: str, sample: str) -> None:
+def in_batch_loaded_first(lldb: str, number: int) -> None:
     """The plugin is loaded before there is a target."""
-    _in_batch(lldb, sample, ("-O", IMPORT), ())
+    _in_batch(lldb, _sample(number), ("-O", IMPORT), ())
 
 
-def in_batch_loaded_at_a_stop(lldb: str, sample: str) -> None:
+def in_batch_loaded_at_a_stop(lldb: str, number: int) -> None:
     """The plugin is loaded while the process stands still, and `bt` is the next command."""
-    _in_batch(lldb, sample, (), ("-o", IMPORT))
+    _in_batch(lldb, _sample(number), (), ("-o", IMPORT))
 
 
 def _in_batch(lldb: str, sample: str, before: tuple[str, ...], at_the_stop: tuple[str, ...]) -> None:
@@ -56,20 +60,37 @@ def _in_batch(lldb: str, sample: str, before: tuple[str, ...], at_the_stop: tupl
     assert "frame #0" in own
 
 
-def typed_loaded_first(lldb: str, sample: str) -> None:
+def typed_loaded_first(lldb: str, number: int) -> None:
     """At a terminal; the plugin is loaded before there is a target."""
     with terminal(lldb) as session:
         session.run(IMPORT)
-        _start(session, sample)
-        _use(session, sample)
+        _start(session, _sample(number))
+        _use(session, _sample(number))
 
 
-def typed_loaded_at_a_stop(lldb: str, sample: str) -> None:
+def typed_loaded_at_a_stop(lldb: str, number: int) -> None:
     """At a terminal; `bt` is typed together with the import, at a stopped process."""
     with terminal(lldb) as session:
-        _start(session, sample)
+        _start(session, _sample(number))
         session.type(IMPORT)
-        _use(session, sample)
+        _use(session, _sample(number))
+
+
+def driven(lldb: str, number: int) -> None:
+    """At a terminal, a C++ program with threads is moved by commands that the number draws.
+
+    Every third time each frame is SFrame's own.
+    """
+    strict = number % 3 == 2
+    done = drive(lldb, number, STRICT if strict else ALWAYS, _STEPS, _LEVELS[number % len(_LEVELS)])
+    assert len(done) == _STEPS
+    for step in done:
+        assert step.frames, step
+        assert strict or not step.synthetic, step
+
+
+def _sample(number: int) -> str:
+    return _SAMPLES[number % len(_SAMPLES)]
 
 
 def _start(session: Terminal, sample: str) -> None:
@@ -91,31 +112,37 @@ def _use(session: Terminal, sample: str) -> None:
     assert "frame #0" in own
 
 
-WAYS: dict[str, Callable[[str, str], None]] = {
+WAYS: dict[str, Callable[[str, int], None]] = {
     "batch-first": in_batch_loaded_first,
     "batch-stopped": in_batch_loaded_at_a_stop,
     "typed-first": typed_loaded_first,
     "typed-stopped": typed_loaded_at_a_stop,
+    "driven": driven,
 }
 
 
-def soak(lldb: str, way: str, rounds: int) -> None:
-    """So many rounds, over all samples in turn."""
-    for number in range(rounds):
-        WAYS[way](lldb, _SAMPLES[number % len(_SAMPLES)])
+def soak(lldb: str, way: str, rounds: range) -> None:
+    """The rounds of these numbers, over all samples in turn."""
+    for number in rounds:
+        try:
+            WAYS[way](lldb, number)
+        except Exception:
+            print(f"{lldb}, {way}: round {number} failed", file=sys.stderr)
+            raise
 
 
 def main() -> int:
     """Soak, say how many rounds it was, and stop at the first that goes wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.lldb.soak", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=300, help="for each LLDB and way (default: 300)")
+    parser.add_argument("--first", type=int, default=0, help="the first round's number (default: 0)")
     parser.add_argument("--lldb", action="append", choices=PROVIDING, help="default: all")
     parser.add_argument("--way", action="append", choices=list(WAYS), help="default: all")
     options = parser.parse_args()
     for name in options.lldb or PROVIDING:
         for way in options.way or WAYS:
             started = time.monotonic()
-            soak(str(path_of(name)), way, options.rounds)
+            soak(str(path_of(name)), way, range(options.first, options.first + options.rounds))
             print(f"LLDB {name}, {way}: {options.rounds} rounds, {time.monotonic() - started:.0f} s", flush=True)
     return 0
 

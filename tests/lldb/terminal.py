@@ -1,4 +1,4 @@
-"""LLDB at a terminal, driven as by somebody who types."""
+"""Runs LLDB at a terminal and types commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Terminal:
     def advance(self, command: str) -> str:
         """Likewise, where the process may end, or the command be refused."""
         self.type(command)
-        self._child.expect("stop reason = .*frame #0: |exited with status|error: ")
+        self._child.expect(r"stop reason = .*frame #\d+: |exited with status|error: ")
         stopped: str = self._child.after
         return stopped + self.answer()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -77,6 +78,15 @@ def test_all_threads(lldb: str) -> None:
     assert all(thread["agrees"] for thread in threads)
 
 
+def test_compare_says_what_was_compared(lldb: str) -> None:
+    (_, two, _), (_, whole, _) = run(lldb, LEAF, "sframe compare 2", "sframe compare")
+    assert [line.split()[0] for line in two.splitlines()[1:-1]] == ["#0", "#1"]
+    assert two.splitlines()[-1] == "2 frames agree"
+    assert re.search(r"^\d+ frames agree, 4 of them by SFrame$", whole.splitlines()[-1])  # not the C library's
+    ((_, every, _),) = run(lldb, THREADS, "sframe compare -all")
+    assert re.search(r"^4 threads: \d+ frames agree, \d+ of them by SFrame$", every.splitlines()[-1])
+
+
 @pytest.mark.parametrize("stop", [None, LEAF], ids=["nothing", "program"])
 def test_wrong_arguments(lldb: str, stop: Stop | None) -> None:
     for command, (succeeded, output, error) in zip(WRONG, run(lldb, stop, *WRONG)):
@@ -127,6 +137,6 @@ def test_running_process(name: str) -> None:
         assert "error: sframe: no stopped process" in session.run("sframe bt")
         session.resume("process interrupt")
         assert "without SFrame: sleep" in session.run("sframe status")
-        assert " agree" in session.run("sframe compare")
+        assert " 0 of them by SFrame" in session.run("sframe compare")
         session.run("process kill")
         assert "no stopped process" in session.run("sframe status")

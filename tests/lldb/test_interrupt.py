@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a long backtrace, which LLDB may show to its end all the same."""
+"""Ctrl-C in the middle of a long backtrace.  LLDB may still show the whole backtrace."""
 
 from __future__ import annotations
 

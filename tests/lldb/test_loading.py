@@ -1,4 +1,4 @@
-"""Loading the plugin: from where, when, how often, and what it then says."""
+"""Loading the plugin: from different folders, at different times, repeatedly, and its messages."""
 
 from __future__ import annotations
 

@@ -13,4 +13,4 @@ ROUNDS = 2
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("way", list(WAYS))
 def test_soak(lldb: str, way: str) -> None:
-    soak(find(lldb), way, ROUNDS)
+    soak(find(lldb), way, range(ROUNDS))

@@ -1,4 +1,4 @@
-"""Several targets and debuggers in one LLDB, and a target whose program is started again."""
+"""Several targets and debuggers in one LLDB, and a target with a program that is started again."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is shipped: the wheel and the source distribution, installed where nothing else is."""
+"""Tests of the wheel and the source distribution, installed into empty environments."""

@@ -1,4 +1,4 @@
-"""The distributions, installed into empty environments of every Python at hand, and used there as a user would."""
+"""The distributions, installed into empty environments of every available Python, and used as by a user."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.elf.objects import ONE, compile_object, tools_for
+from tests.missing import absent
 from tests.samples.build import build
+from tests.samples.catalogue import ABIS
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 SECONDS = 110
-OLDEST, NEWEST = (3, 9), (3, 13)
+OLDEST, NEWEST = 9, 13
+"""Minor versions of Python 3."""
 
 
 def run(*command: str | Path, **environment: str) -> str:
@@ -39,21 +42,16 @@ def run(*command: str | Path, **environment: str) -> str:
     return done.stdout
 
 
-def interpreters() -> Iterator[str]:
-    """The Pythons that the project is for, as far as they are here; the tests' own always is."""
-    yield sys.executable
-    own = sys.version_info[:2]
+def interpreter(minor: int) -> str:
+    """The path of a Python 3; the tests' own always is there."""
+    if (3, minor) == sys.version_info[:2]:
+        return sys.executable
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
-    for minor in range(OLDEST[1], NEWEST[1] + 1):
-        if (3, minor) != own:
-            versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-            found = [*versions.glob(f"3.{minor}.*/bin"), *folders]
-            candidates = (folder / f"python3.{minor}" for folder in found if "shims" not in folder.parts)
-            yield from (str(path) for path in [next(filter(Path.exists, candidates), None)] if path)
-
-
-def version_of(interpreter: str) -> str:
-    return run(interpreter, "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+    versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = [*versions.glob(f"3.{minor}.*/bin"), *folders]
+    candidates = (folder / f"python3.{minor}" for folder in found if "shims" not in folder.parts)
+    path = next(filter(Path.exists, candidates), None)
+    return str(path) if path else absent(f"there is no Python 3.{minor}: that the wheel runs on it stays untested")
 
 
 @pytest.fixture(scope="module")
@@ -88,11 +86,35 @@ def test_the_wheel_has_every_file_of_the_packages(distributions: Path) -> None:
     assert shipped == {name for name in listed if (CHECKOUT / name).exists()}
 
 
-@pytest.mark.parametrize("interpreter", list(interpreters()), ids=version_of)
-def test_the_wheel_runs(tmp_path: Path, distributions: Path, interpreter: str) -> None:
+@pytest.mark.parametrize("minor", range(OLDEST, NEWEST + 1), ids=lambda minor: f"3.{minor}")
+def test_the_wheel_runs(tmp_path: Path, distributions: Path, minor: int) -> None:
     (wheel,) = distributions.glob("*.whl")
-    programs = environment(interpreter, tmp_path / "environment", wheel)
+    programs = environment(interpreter(minor), tmp_path / "environment", wheel)
     check(programs, tmp_path)
+    check_every_abi(programs, tmp_path)
+
+
+@pytest.mark.parametrize("minor", [OLDEST, NEWEST], ids=lambda minor: f"3.{minor}")
+def test_the_wheel_runs_with_the_oldest_pyelftools(tmp_path: Path, distributions: Path, minor: int) -> None:
+    """The version that the wheel asks for at least; which one a Python gets is the index's choice."""
+    (wheel,) = distributions.glob("*.whl")
+    metadata = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    (oldest,) = re.findall(r'^dependencies = \["pyelftools>=([\d.]+)"\]$', metadata, re.MULTILINE)
+    programs = environment(interpreter(minor), tmp_path / "environment", wheel, f"pyelftools=={oldest}")
+    shown = run(programs / "python", "-c", "import elftools; print(elftools.__version__)")
+    assert shown == f"{oldest}\n"
+    check_every_abi(programs, tmp_path)
+
+
+def check_every_abi(programs: Path, folder: Path) -> None:
+    """Read a linked file and an object file of every ABI: sections, symbols, relocations and CFI."""
+    for abi in ABIS:
+        program = build("free_walk", abi, 3, "O2")
+        made = compile_object(tools_for(abi, 3), abi, ONE, folder / f"{abi}.o")
+        shown = run(programs / "sframe-unwind", "verify", program, made).splitlines()
+        assert len(shown) == 2
+        assert all("0 in DWARF only" in line and line.endswith("no disagreements") for line in shown), shown
+        assert "0x" in run(programs / "sframe-unwind", "lookup", program, "sample_stop")
 
 
 def test_the_source_distribution_runs(tmp_path: Path, distributions: Path) -> None:

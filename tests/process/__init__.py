@@ -1,1 +1,1 @@
-"""Stacks without a debugger: of core files and of running processes."""
+"""Tests of stacks without a debugger, from core files and running processes."""

@@ -1,4 +1,4 @@
-"""Programs of these tests' own, and core files of them."""
+"""The programs of these tests, and their core files."""
 
 from __future__ import annotations
 

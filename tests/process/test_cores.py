@@ -1,4 +1,4 @@
-"""Core files of all samples, by whoever writes them: the stacks are those of GDB's own unwinders."""
+"""Core files of all samples, from each producer: the stacks equal those of GDB's own unwinders."""
 
 from __future__ import annotations
 

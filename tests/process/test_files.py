@@ -1,4 +1,4 @@
-"""Where the files of a core file come from, and what is said of those that are missing, damaged or others."""
+"""Where the files of a core file are found, and the messages about missing, damaged or different ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stacks with code that was registered at run time, from core files; GDB alone does not get beyond that code."""
+"""Stacks with run-time code in core files.  GDB alone does not unwind beyond that code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames without SFrame: by CFI that wants other registers, and by frame pointers where there is nothing at all."""
+"""Frames without SFrame data: by CFI that needs other registers, and by frame pointers without any unwind data."""
 
 from __future__ import annotations
 

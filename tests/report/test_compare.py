@@ -1,4 +1,4 @@
-"""What a comparison says: the verdict that users read, and the JSON that others build on."""
+"""The verdict of a comparison, and its JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows in readelf's notation: what binutils 2.47 prints for them, by heart and by asking it."""
+"""Rows in readelf's notation, compared with recorded output of binutils 2.47 and with readelf itself."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from sframe_unwind.arch import Arch, aarch64, amd64, s390x
 from sframe_unwind.cli import main
-from sframe_unwind.report.notation import Cells, cells, words
+from sframe_unwind.report.notation import Cells, cells, describe_rule
 from sframe_unwind.sframe import header as headers
 from sframe_unwind.sframe.constants import FdeType, PauthKey
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule
@@ -127,9 +127,9 @@ WORDS = [
 
 @pytest.mark.parametrize(("rule", "abi", "said"), WORDS)
 def test_words(rule: UnwindRule, abi: Arch, said: list[str]) -> None:
-    assert words(rule, abi, PauthKey.B) == said
+    assert describe_rule(rule, abi, PauthKey.B) == said
 
 
 def test_words_without_a_key() -> None:
     rule = UnwindRule(RegisterRule(31, 0, False), None, None, True)
-    assert "return address signed" in words(rule, aarch64.LITTLE)
+    assert "return address signed" in describe_rule(rule, aarch64.LITTLE)

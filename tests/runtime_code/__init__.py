@@ -1,1 +1,1 @@
-"""Code that programs generate or load by themselves, and register for debuggers."""
+"""Tests with code that programs generate or load by themselves, and register for debuggers."""

@@ -1,4 +1,4 @@
-"""A process's memory with libunwind's structures in it, written from the header's declarations."""
+"""The memory of a process with libunwind's structures in it, written from the declarations in its header."""
 
 from __future__ import annotations
 

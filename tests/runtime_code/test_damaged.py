@@ -1,4 +1,4 @@
-"""Lists that are damaged, or that the process was changing when it stopped: one clear line, and the rest goes on."""
+"""Damaged lists, and lists in the middle of a change: one clear line, and the other entries are used."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def three(memory: Memory) -> None:
 def covered(memory: Memory, lines: list[str]) -> list[bool]:
     """Whether each of the three is used."""
     process = modules(memory, lines)
-    answers = [process.answers[CODE + SIZE * number + 8] for number in range(3)]
+    answers = [process.results[CODE + SIZE * number + 8] for number in range(3)]
     for answer in answers:
         assert not isinstance(answer, Found) or answer.rule.cfa == RegisterRule(7, 24, False)
     return [isinstance(answer, Found) for answer in answers]
@@ -34,7 +34,7 @@ def covered(memory: Memory, lines: list[str]) -> list[bool]:
 def test_sound_list(abi: str) -> None:
     memory, lines = Memory(abi), list[str]()
     memory.entry(memory.region(SIZE), "one")
-    assert isinstance(modules(memory, lines).answers[CODE], Found)
+    assert isinstance(modules(memory, lines).results[CODE], Found)
     assert not lines
 
 
@@ -44,7 +44,7 @@ def test_cycle() -> None:
     memory.put(memory.entries[0], "Q", memory.entries[1])
     assert covered(memory, lines) == [True, True, True]
     (line,) = lines
-    assert line.startswith("libunwind's list goes in a circle or never ends: the entry at ")
+    assert line.startswith("libunwind's list is circular or too long: the entry at ")
 
 
 def test_dangling_pointer() -> None:
@@ -53,7 +53,7 @@ def test_dangling_pointer() -> None:
     memory.put(memory.entries[1], "Q", 0xDEAD0000)
     assert covered(memory, lines) == [False, True, True]
     assert lines == [
-        f"libunwind's list ends behind the entry at {memory.entries[1]:#x}: the next is dangling:"
+        f"libunwind's list ends after the entry at {memory.entries[1]:#x}: the next is unreadable:"
         " cannot read 32 bytes of memory at 0xdead0000"
     ]
 
@@ -92,12 +92,12 @@ def test_endless_list() -> None:
         (("count", 1 << 31), r"region at 0x[0-9a-f]+ has 2,147,483,648 directives, expected at most 100,000"),
         (("tag", 9), r"directive at 0x[0-9a-f]+ has the tag 9, expected 0 to 8"),
         (("tag", -1), r"directive at 0x[0-9a-f]+ has the tag -1, expected 0 to 8"),
-        (("cycle", 0), r"the list of regions goes in a circle or never ends, at 0x[0-9a-f]+"),
+        (("cycle", 0), r"the list of regions is circular or too long, at 0x[0-9a-f]+"),
         (("length", -SIZE - 1), r"region at 0x[0-9a-f]+ is the last 65 bytes of a procedure of 64, 0 of which"),
         (("reg", 0), r"ADD to rax, which holds no copy of SP"),
         (("label", 5), r"COPY_STATE of the label 5, which no state has"),
         (("alias", 0x1234), r"ALIAS of 0x123c: no module has code there"),
-        (("alias", CODE + SIZE), r"ALIAS goes in a circle, at 0x500048"),
+        (("alias", CODE + SIZE), r"ALIAS is circular, at 0x500048"),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else "",
 )
@@ -125,9 +125,9 @@ def test_damaged_procedure(damage: tuple[str, int], expected: str) -> None:
     else:
         memory.put(region + 16, "bbhiq", {"label": 7, "alias": 8}[what], 0, 0, -1, value)
     process = modules(memory, lines)
-    answers = [process.answers[CODE + SIZE * number + 8] for number in range(3)]
-    process.answers.clear()
-    assert isinstance(process.answers[CODE + SIZE + 9], Unusable)
+    answers = [process.results[CODE + SIZE * number + 8] for number in range(3)]
+    process.results.clear()
+    assert isinstance(process.results[CODE + SIZE + 9], Unusable)
     assert [isinstance(answer, Found) for answer in answers] == [True, False, True]
     (line,) = lines
     assert line.startswith("run-time code: unwind info of two not used: ")
@@ -137,7 +137,7 @@ def test_damaged_procedure(damage: tuple[str, int], expected: str) -> None:
 def test_negative_length_before_the_last_region() -> None:
     memory, lines = Memory(), list[str]()
     memory.entry(memory.region(-4, following=memory.region(4)), "one")
-    assert isinstance(modules(memory, lines).answers[CODE], Unusable)
+    assert isinstance(modules(memory, lines).results[CODE], Unusable)
     assert "has the length -4, which only the last one may have" in lines[0]
 
 
@@ -145,15 +145,15 @@ def test_changes_are_noticed_by_the_generation() -> None:
     memory, lines = Memory(), list[str]()
     three(memory)
     process = modules(memory, lines)
-    assert isinstance(process.answers[CODE + SIZE], Found)
+    assert isinstance(process.results[CODE + SIZE], Found)
     reads = memory.reads
     process.look_again()
     assert memory.reads == reads + 1
-    assert CODE + SIZE in process.answers
+    assert CODE + SIZE in process.results
     memory.link([memory.entries[2], memory.entries[0]])
     process.look_again()
-    assert not isinstance(process.answers[CODE + SIZE], Found)
-    assert isinstance(process.answers[CODE], Found)
+    assert not isinstance(process.results[CODE + SIZE], Found)
+    assert isinstance(process.results[CODE], Found)
     assert not lines
 
 
@@ -165,12 +165,12 @@ def test_stop_in_the_middle_of_a_change(cancelled: int) -> None:
     memory.put(HEAD + 4, "I", 4)
     process = modules(memory, lines)
     address = CODE + SIZE * cancelled
-    assert isinstance(process.answers[address], Found)
+    assert isinstance(process.results[address], Found)
     rest = [entry for entry in reversed(memory.entries) if entry != memory.entries[cancelled]]
     memory.link(rest)
     memory.put(HEAD + 4, "I", 4)
     process.look_again()
-    assert not isinstance(process.answers[address], Found)
+    assert not isinstance(process.results[address], Found)
     assert not lines
 
 

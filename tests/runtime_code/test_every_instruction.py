@@ -1,4 +1,4 @@
-"""At every instruction of generated functions the stack is complete, and the caller's registers are the true ones."""
+"""At every instruction of generated functions, the stack is complete and the caller's registers are correct."""
 
 from __future__ import annotations
 

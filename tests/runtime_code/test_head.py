@@ -1,4 +1,4 @@
-"""Where the lists are is read from compiled code, as compilers of all ABIs write it."""
+"""The address of the list is read from compiled code of all ABIs, as compilers write it."""
 
 from __future__ import annotations
 

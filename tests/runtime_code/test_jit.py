@@ -1,4 +1,4 @@
-"""JIT images without a debugger: what replaces one in its place, and lists that are damaged."""
+"""JIT images without a debugger: replaced images, and damaged lists."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def images() -> tuple[bytes, bytes]:
 
 def frame_size(process: Modules) -> int | None:
     """The distance of the CFA from SP in the body of the function."""
-    answer = process.answers[CODE + 16]
+    answer = process.results[CODE + 16]
     if not isinstance(answer, Found):
         return None
     assert answer.rule.cfa is not None
@@ -83,7 +83,7 @@ def test_image_is_replaced_in_its_place(images: tuple[bytes, bytes]) -> None:
     assert small is not None
     assert process.run_time.name(CODE + 16) == "jitted"
     process.look_again()
-    assert CODE + 16 in process.answers  # nothing has changed
+    assert CODE + 16 in process.results  # nothing has changed
     memory.bytes[IMAGE : IMAGE + len(images[1])] = images[1]
     process.look_again()
     large = frame_size(process)
@@ -99,7 +99,7 @@ def test_image_is_replaced_in_its_place(images: tuple[bytes, bytes]) -> None:
     ("damage", "expected", "works"),
     [
         ((DESCRIPTOR, "I", 7), "the list of JIT images at 0x1000 ends early: it has version 7, expected 1", False),
-        ((ENTRY, "Q", ENTRY), "the list of JIT images at 0x1000 ends early: it goes in a circle", True),
+        ((ENTRY, "Q", ENTRY), "the list of JIT images at 0x1000 ends early: it is circular or too long", True),
         ((ENTRY, "Q", 0xDEAD0000), "the list of JIT images at 0x1000 ends early: cannot read 32 bytes", True),
         ((ENTRY + 24, "Q", 1 << 60), "the JIT image at 0x2000 is not used: it has 1,152,921,504,606,846,976", False),
         ((ENTRY + 16, "Q", 0xDEAD0000), "the JIT image at 0xdead0000 is not used: ", False),

@@ -1,4 +1,4 @@
-"""Code comes, goes and is replaced: what is used, and what the commands say of it."""
+"""Code that is registered, removed and replaced: which unwind info is used, and the output of the commands."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_damage_in_a_session() -> None:
     output = batch(_debugger("amd64"), *commands, executable=executable)
     lines = [line for line in output.splitlines() if line.startswith("sframe: ")]
     assert len(lines) == 2, output
-    assert lines[0].startswith("sframe: libunwind's list goes in a circle or never ends: the entry at ")
+    assert lines[0].startswith("sframe: libunwind's list is circular or too long: the entry at ")
     names = names_in(output)
     assert "sframe: run-time code: unwind info of spills not used: directive at 0x" in lines[1]
     assert names[:2] == ["sample_stop", "spills"]

@@ -1,1 +1,1 @@
-"""Sample programs with SFrame, and what builds them."""
+"""Sample programs with SFrame data, and the code that builds them."""

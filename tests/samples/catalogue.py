@@ -1,6 +1,6 @@
-"""What samples there are: their sources, and what each is built with and for.
+"""The list of samples: their sources, and the compilers and ABIs of their builds.
 
-Why a sample exists stands in its source; why one source is built in several ways stands here.
+The source of a sample explains its purpose; this module explains why a source is built in several ways.
 """
 
 from __future__ import annotations

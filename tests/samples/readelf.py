@@ -1,4 +1,4 @@
-"""What readelf says of a file's SFrame and symbols, as values: the oracle that the samples are held against.
+"""Parses the output of readelf about SFrame and symbols, as the reference for the samples.
 
 `readelf --sframe` is read in the form that binutils 2.40 to 2.47 print.
 """

@@ -1,1 +1,1 @@
-"""Tests of the layers from the bytes to one step, and of the encoder."""
+"""Tests of decoding, lookup and encoding."""

@@ -1,4 +1,4 @@
-"""Annotated bytes: hexadecimal digits with a comment on each field."""
+"""Annotated bytes: hexadecimal digits with a comment for each field."""
 
 from __future__ import annotations
 

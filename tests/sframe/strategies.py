@@ -1,4 +1,4 @@
-"""Sections that hypothesis makes up: valid ones, of every version and ABI, with what they say beside them."""
+"""Generates valid sections of every version and ABI with hypothesis, with their expected contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What work costs, counted: bytes fetched and rows decoded, not seconds."""
+"""The cost of operations, counted in bytes fetched and rows decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The encoder: layout, and what it refuses."""
+"""The encoder: layout, and the values that it refuses."""
 
 from __future__ import annotations
 

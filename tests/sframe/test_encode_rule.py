@@ -1,4 +1,4 @@
-"""From rules to rows: every rule that can be said comes back, and what cannot be said is refused."""
+"""Rules to rows: every rule with an encoding comes back, and the others are refused."""
 
 from __future__ import annotations
 
@@ -150,8 +150,18 @@ def test_a_function_that_no_row_can_say() -> None:
             UnwindRule(RegisterRule(15, 160, False), None, None, True),
             "signed return address, which only AArch64 has",
         ),
-        (2, AMD64, UnwindRule(None, RA, None), "return address undefined, expected no other place beside it"),
-        (2, AARCH64, UnwindRule(None, None, None, True), "return address undefined, expected no other place beside it"),
+        (
+            2,
+            AMD64,
+            UnwindRule(None, RA, None),
+            "the return address is undefined, expected no other register rule",
+        ),
+        (
+            2,
+            AARCH64,
+            UnwindRule(None, None, None, True),
+            "the return address is undefined, expected no other register rule",
+        ),
         (
             2,
             AMD64,

@@ -1,4 +1,4 @@
-"""Function descriptor entries: annotated bytes of each version and byte order, and what is wrong with them."""
+"""Function descriptor entries: annotated bytes of each version and byte order, and malformed ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flexible rows: control words, padding, and what is wrong with them."""
+"""Flexible rows: control words, padding, and malformed rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frame row entries: annotated bytes, sizes of addresses and words, and what is wrong with them."""
+"""Frame row entries: annotated bytes, sizes of addresses and data words, and malformed entries."""
 
 from __future__ import annotations
 

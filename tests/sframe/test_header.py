@@ -1,4 +1,4 @@
-"""The header: annotated bytes of each version and byte order, and what is wrong with it."""
+"""The header: annotated bytes of each version and byte order, and malformed headers."""
 
 from __future__ import annotations
 

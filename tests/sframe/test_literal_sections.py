@@ -1,4 +1,4 @@
-"""Whole sections as annotated bytes: each decodes to what it says, and encodes from it."""
+"""Whole sections as annotated bytes: decoding gives the expected contents, and encoding gives the bytes."""
 
 from __future__ import annotations
 

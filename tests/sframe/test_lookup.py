@@ -1,4 +1,4 @@
-"""From an address to a function, a row and a rule."""
+"""Lookup from an address to a function, a row and a rule."""
 
 from __future__ import annotations
 

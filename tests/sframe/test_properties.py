@@ -1,4 +1,4 @@
-"""Properties of generated sections: the round trip, the search, and reading piece by piece."""
+"""Properties of generated sections: the round trip, the search, and lazy reading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections that real producers wrote: described and encoded they are the same bytes, and so are their rules' rows."""
+"""Sections of real producers: describing and encoding them gives the same bytes, as does encoding their rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A section as a container: empty, concatenated, padded, damaged."""
+"""Sections that are empty, concatenated, padded or damaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The test's own process, read as a debugger would read another one."""
+"""Reads the memory of the test's own process, as a debugger would read that of another process."""
 
 from __future__ import annotations
 

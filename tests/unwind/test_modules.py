@@ -1,4 +1,4 @@
-"""What the modules of a process answer, and that they say it once."""
+"""Lookup in the modules of a process, and that each problem is reported once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def one_function() -> Module:
 
 def test_answers() -> None:
     modules = Modules(ABI, [one_function(), Module("bare", [(0x5000, 0x6000)], lambda: None)])
-    covered = modules.answers[CODE + 4]
+    covered = modules.results[CODE + 4]
     assert isinstance(covered, Found)
     assert (covered.match.function.start, covered.match.row_start) == (CODE, 4)
     assert not covered.needs_registers
@@ -31,7 +31,7 @@ def test_answers() -> None:
         0: "no module has code there",
     }
     for pc, reason in expected.items():
-        answer = modules.answers[pc]
+        answer = modules.results[pc]
         assert isinstance(answer, NoData)
         assert answer.reason == reason
 
@@ -48,7 +48,7 @@ def test_a_module_within_another_hides_nothing_behind_it() -> None:
 def test_malformed_section_is_reported_once() -> None:
     lines: list[str] = []
     modules = Modules(ABI, [Module("lib.so", [(0, 0x100)], lambda: Section(b"nonsense" * 8, 0))], lines.append)
-    answers = [modules.answers[pc] for pc in range(5)]
+    answers = [modules.results[pc] for pc in range(5)]
     assert all(isinstance(answer, Unusable) for answer in answers)
     assert lines == [
         "lib.so: SFrame data not used: no SFrame header:"
@@ -62,8 +62,8 @@ def test_unreadable_section_is_reported_once() -> None:
 
     lines: list[str] = []
     modules = Modules(ABI, [Module("lib.so", [(0, 9)], lambda: Section(LazyBytes(fetch, 100), 0x7000))], lines.append)
-    assert isinstance(modules.answers[1], Unusable)
-    assert isinstance(modules.answers[2], Unusable)
+    assert isinstance(modules.results[1], Unusable)
+    assert isinstance(modules.results[2], Unusable)
     assert lines == ["lib.so: SFrame data not used: cannot read 100 bytes of memory at 0x7000"]
 
 
@@ -71,7 +71,7 @@ def test_section_for_another_abi_is_not_used() -> None:
     foreign = module(
         AbiNumber.S390X_ENDIAN_BIG, {(CODE, 0x40): [(0, sp_based(ARCH_BY_ABI[AbiNumber.S390X_ENDIAN_BIG], 160))]}
     )
-    answer = Modules(ABI, [foreign]).answers[CODE]
+    answer = Modules(ABI, [foreign]).results[CODE]
     assert isinstance(answer, Unusable)
     assert isinstance(answer.error, FormatError)
     assert "SFrame for s390x in a process of amd64" in str(answer.error)
@@ -86,13 +86,13 @@ def test_discovery_is_asked_once_until_told_to_look_again() -> None:
         return present
 
     modules = Modules(ABI, [], discover=discover)
-    assert isinstance(modules.answers[CODE + 4], NoData)
-    assert isinstance(modules.answers[CODE + 5], NoData)
+    assert isinstance(modules.results[CODE + 4], NoData)
+    assert isinstance(modules.results[CODE + 5], NoData)
     assert len(calls) == 1
     present.append(one_function())
-    assert isinstance(modules.answers[CODE + 4], NoData)  # nothing has run meanwhile
+    assert isinstance(modules.results[CODE + 4], NoData)  # nothing has run meanwhile
     modules.look_again()
-    assert isinstance(modules.answers[CODE + 4], Found)
+    assert isinstance(modules.results[CODE + 4], Found)
     assert len(calls) == 2
     found = modules.find(CODE)
     present[:] = [one_function()]
@@ -100,7 +100,7 @@ def test_discovery_is_asked_once_until_told_to_look_again() -> None:
     assert modules.find(CODE) is found  # the same module keeps what it has read
     present.clear()
     modules.look_again()
-    assert isinstance(modules.answers[CODE + 4], NoData)  # unloaded: nothing stale
+    assert isinstance(modules.results[CODE + 4], NoData)  # unloaded: nothing stale
 
 
 def test_discovered_module_does_not_replace_the_debuggers() -> None:

@@ -102,7 +102,8 @@ def test_item_18_registers_are_known_in_the_innermost_frame_only(abi: Arch, rule
     anything = dict.fromkeys(range(SP_VALUE - 512, SP_VALUE + 512, 8), 0x1000)
     with pytest.raises(StepError) as caught:
         step(rule, abi, SP_VALUE, FP_VALUE, memory(anything))
-    expected = f"{register} is wanted, whose value is known only in the innermost frame and behind a signal frame"
+    where = "in the innermost frame and in a frame that a signal interrupted"
+    expected = f"the rule needs {register}, which is known only {where}"
     assert str(caught.value) == expected
     assert needs_registers(rule, abi)
 
@@ -217,7 +218,7 @@ def test_memory_that_cannot_be_read(rule: UnwindRule, address: int) -> None:
 
 
 def test_a_return_address_that_amd64_has_nowhere() -> None:
-    with pytest.raises(StepError, match="no place for the return address, which amd64 always has in memory"):
+    with pytest.raises(StepError, match="does not locate the return address, which amd64 always has in memory"):
         step(UnwindRule(at_sp(AMD64, 8), None, None), AMD64, SP_VALUE, FP_VALUE, no_memory, registers({}))
 
 

@@ -1,4 +1,4 @@
-"""The walk: its guards, its hand-over, and why it ends (edge cases 15, 18, 21 to 27)."""
+"""The walk: its guards, its fallback unwinder, and why it ends (edge cases 15, 18, 21 to 27)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_item_18_return_register_only_in_the_innermost_frame() -> None:
     frames, ended = walk(AARCH64, [leaf], Registers(F, STACK, 0), Memory({}), others={30: G + 8})
     assert [frame.pc for frame in frames] == [F, G + 8]
     assert ended.end is End.CORRUPT
-    assert "x30 is wanted" in ended.detail
+    assert "the rule needs x30" in ended.detail
 
 
 def test_item_21_leaf_with_an_untouched_stack() -> None:
@@ -156,7 +156,7 @@ def test_item_25_goes_on_behind_frames_without_sframe() -> None:
 
     memory = Memory({STACK + 8: elsewhere + 5, STACK + 48 + 8: START + 9})
     other = FallbackUnwinder("other", unwind)
-    frames, ended = walk(AMD64, [three_functions()], Registers(F, STACK, 5), memory, other=other)
+    frames, ended = walk(AMD64, [three_functions()], Registers(F, STACK, 5), memory, fallback=other)
     assert [(frame.pc, frame.unwinder) for frame in frames] == [
         (F, "sframe"),
         (elsewhere + 5, "other"),
@@ -172,7 +172,7 @@ def test_a_rule_that_cannot_hold_is_left_to_the_other_unwinder() -> None:
     """The stack word is unreadable for SFrame; the other unwinder knows the caller."""
     caller = Caller(STACK + 64, START + 2, STACK + 64, 0)
     other = FallbackUnwinder("other", lambda *_: UnwindResult(caller, False, None))
-    frames, ended = walk(AMD64, [three_functions()], Registers(F, STACK, 0), Memory({}), other=other)
+    frames, ended = walk(AMD64, [three_functions()], Registers(F, STACK, 0), Memory({}), fallback=other)
     assert [(frame.pc, frame.unwinder) for frame in frames] == [(F, "other"), (START + 2, "sframe")]
     assert ended.end is End.OUTERMOST
 
@@ -182,7 +182,7 @@ def test_the_other_unwinder_must_move_outward_too(sp: int) -> None:
     other = FallbackUnwinder(
         "other", lambda *_: UnwindResult(Caller(sp, 0x1234, sp, 0), False, None)
     )
-    frames, ended = walk(AMD64, [], Registers(0x1234, STACK, 0), Memory({}), other=other)
+    frames, ended = walk(AMD64, [], Registers(0x1234, STACK, 0), Memory({}), fallback=other)
     assert len(frames) == 1
     assert ended.end is End.CORRUPT
 

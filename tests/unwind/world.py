@@ -1,4 +1,4 @@
-"""A process made up for a test: modules with encoded SFrame, a stack as a dictionary of words."""
+"""A process for tests: modules with encoded SFrame data, and a stack as a dictionary of words."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def walk(
     registers: Registers,
     memory: Memory,
     others: Mapping[int, int] | None = None,
-    other: FallbackUnwinder | None = None,
+    fallback: FallbackUnwinder | None = None,
     limit: int = 1000,
 ) -> tuple[list[Frame], Walk]:
     """Walk a stack; return the frames and the walk that ended.
@@ -77,7 +77,7 @@ def walk(
         registers,
         memory,
         read_register=(others or {}).__getitem__,
-        other=other,
+        fallback=fallback,
         limit=limit,
     )
     return list(steps), steps

@@ -1,4 +1,4 @@
-"""Disagreements that are a producer's, and the proof from the instructions.
+"""Disagreements that are errors of a producer, with the proof from the instructions.
 
 A disagreement is explained only if it is one of the kinds below *and* the program itself shows that SFrame is wrong
 there and DWARF is right.

@@ -1,4 +1,4 @@
-"""All samples through `verify`, and what it says held against the producers' known errors.
+"""Runs `verify` on all samples, and compares its output with the known errors of the producers.
 
     python3 -m tests.verify.samples [--jobs N]
 

@@ -1,4 +1,4 @@
-"""`verify` as a command: what it prints, its exit statuses, and one clear line for what it cannot read."""
+"""The command `verify`: its output, its exit statuses, and one clear line for an unreadable file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is not linked yet, or has lost something: object files, `ld -r`, kernel modules, archives, stripped files."""
+"""Files that are not linked, or lack something: object files, `ld -r`, kernel modules, archives, stripped files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`verify` on the samples: silent but for what producers have wrong, and it finds what was planted."""
+"""`verify` on the samples reports only the known errors of producers, and it finds planted errors."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""GDB's JIT interface (``__jit_debug_descriptor``)."""
+"""Run-time code that is registered through GDB's JIT interface (``__jit_debug_descriptor``)."""

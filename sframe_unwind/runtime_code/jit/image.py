@@ -1,6 +1,6 @@
-"""One ELF file in memory.  The addresses of its sections are those of the running code.
+"""One JIT image: an ELF file in memory with section headers that give the addresses of the running code.
 
-What needs pyelftools is imported when there is an image: a debugger's Python may lack it.
+The imports that need pyelftools are inside the functions, because a debugger's Python may lack it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class JitImage(Module):
         super().__init__(name, _code_ranges(elf), self._open, self._open_cfi)
 
     def unchanged(self) -> bool:
-        """Return whether the memory still has what was read of it."""
+        """Return whether the memory that was read of the image has not changed."""
         return self._stream.unchanged()
 
     def run_time_name(self, pc: int) -> str:
-        """Return the name of the symbol at an address."""
+        """Return the name of the symbol at an address; empty: there is none."""
         from sframe_unwind.elf.symbols import Symbols, symbols_of
 
         if self._named is None:
@@ -49,7 +49,7 @@ class JitImage(Module):
         return translated(f"{self.name}: not a readable ELF file")
 
     def _layout(self) -> Any:
-        """Return where the sections of an object file are: not where :class:`Layout` would have put them."""
+        """Return the section addresses from the section headers, since :class:`Layout` would assign others."""
         from sframe_unwind.elf.section_addresses import Layout
 
         layout = Layout(self._elf)
@@ -70,14 +70,14 @@ class JitImage(Module):
 
     def _open_cfi(self) -> CfiSection | None:
         with self._translated():
-            pieces = {
+            sections = {
                 section.name: SectionData(section["sh_addr"], section.data())
                 for section in self._elf.iter_sections()
                 if section.name in (".eh_frame", ".eh_frame_hdr") and section["sh_type"] != "SHT_NOBITS"
             }
-        if ".eh_frame" not in pieces:
+        if ".eh_frame" not in sections:
             return None
-        return CfiSection(pieces[".eh_frame"], pieces.get(".eh_frame_hdr"), self._arch)
+        return CfiSection(sections[".eh_frame"], sections.get(".eh_frame_hdr"), self._arch)
 
 
 def _code_ranges(elf: Any) -> list[tuple[int, int]]:
@@ -92,10 +92,10 @@ def _code_ranges(elf: Any) -> list[tuple[int, int]]:
 
 
 def open_image(read: ReadMemory, address: int, size: int, arch: Arch) -> JitImage:
-    """Open the ELF file at an address.
+    """Open the ELF file of ``size`` bytes at an address.
 
-    :raises FileError: there is none, or pyelftools is not there to read it.
-    :raises MemoryReadError: it cannot be read.
+    :raises FileError: there is no ELF file, or pyelftools is not installed.
+    :raises MemoryReadError: the memory cannot be read.
     """
     try:
         from sframe_unwind.elf.file import parsed

@@ -1,4 +1,4 @@
-"""GDB's JIT interface: a list of ELF files in the memory of a process (``__jit_debug_descriptor``)."""
+"""Follows the list of JIT images of a process (``__jit_debug_descriptor``) as it changes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sframe_unwind.runtime_code.jit.image import JitImage, open_image
 
 _VERSION = 1
 MAX_IMAGES = 20_000
-"""Where reading ends at the latest."""
+"""Maximum number of images; a longer list counts as damaged."""
 MAX_SIZE = 1 << 32
-"""Bytes; a file that is longer is taken for damaged."""
+"""Maximum size of an image in bytes; a larger one counts as damaged."""
 
 
 class _Code(NamedTuple):
@@ -27,12 +27,12 @@ class _Code(NamedTuple):
 
 
 class JitList:
-    """The images that are registered.
+    """The registered JIT images.
 
-    :param read: reads the memory of the process, as it is now.
-    :param address: of the descriptor.
-    :param arch: of the process.
-    :param report: takes one line about damage.
+    :param read: reads the current memory of the process.
+    :param address: address of the descriptor.
+    :param arch: architecture of the process.
+    :param report: called with one line for a damaged list or image.
     """
 
     def __init__(self, read: ReadMemory, address: int, arch: Arch, report: Callable[[str], None]) -> None:
@@ -49,10 +49,10 @@ class JitList:
         self._index: RangeMap[JitImage] = RangeMap(())
 
     def refresh(self) -> bool:
-        """Open the images that are new and drop those that are gone or replaced; return whether there were any.
+        """Read the list again; open new images and drop removed ones.  Return whether the list changed.
 
-        The list has no counter of changes, and what replaces an image can lie where that lay: so of each image what
-        was read of it is read again.
+        The list has no counter of changes, and a new image can have the address of an old one.  Therefore the memory
+        of each image that was read before is read again and compared.
         """
         images: dict[_Code, JitImage | None] = {}
         for code in self._codes():
@@ -67,12 +67,12 @@ class JitList:
         return True
 
     def find(self, pc: int) -> JitImage | None:
-        """Return the image whose code contains an address."""
+        """Return the image that contains the code at an address, or ``None``."""
         found = self._index.find(pc)
         return found and found[2]
 
     def modules(self) -> list[JitImage]:
-        """Return the images."""
+        """Return all images that could be opened."""
         return [image for image in self._images.values() if image]
 
     def _codes(self) -> list[_Code]:
@@ -80,12 +80,12 @@ class JitList:
         try:
             version, entry = self._descriptor.unpack(self._read(self._address, self._descriptor.size))
             if version != _VERSION:
-                if version or entry:  # all zero: not in use yet
+                if version or entry:  # all zeros: the process has not used the list yet
                     raise FormatError(f"it has version {version}, expected {_VERSION}")
                 return []
             while entry:
                 if entry in codes or len(codes) == MAX_IMAGES:
-                    raise FormatError(f"it goes in a circle or never ends, at {entry:#x}")
+                    raise FormatError(f"it is circular or too long, at {entry:#x}")
                 following, address, size = self._entry.unpack(self._read(entry, self._entry.size))
                 codes[entry] = _Code(entry, address, size)
                 entry = following

@@ -1,4 +1,4 @@
-"""A range of a process's memory as the file that pyelftools wants, with a record of what was read."""
+"""A file object over a range of process memory, for pyelftools.  It keeps what was read, to detect changes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _CHUNK = 4096
 
 
 class MemoryStream(io.RawIOBase):
-    """A file in memory, read in pieces.
+    """A file in memory.
 
     :param read: reads the memory.
-    :param address: where the file begins.
-    :param size: its length in bytes.
+    :param address: address of the first byte.
+    :param size: length in bytes.
     """
 
     def __init__(self, read: ReadMemory, address: int, size: int) -> None:
@@ -27,31 +27,31 @@ class MemoryStream(io.RawIOBase):
         self._chunks: dict[int, bytes] = {}
 
     def unchanged(self) -> bool:
-        """Return whether what was read until now would be read again."""
+        """Return whether the memory that was read has not changed."""
         try:
             return all(self._fetch(number) == chunk for number, chunk in self._chunks.items())
         except MemoryReadError:
             return False
 
     def readable(self) -> bool:
-        """Return that it is."""
+        """Return ``True``."""
         return True
 
     def seekable(self) -> bool:
-        """Return that it is."""
+        """Return ``True``."""
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place."""
+        """Set the position, in bytes, and return it."""
         self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         return self._position
 
     def tell(self) -> int:
-        """Return the place."""
+        """Return the position in bytes."""
         return self._position
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read from the place on.
+        """Return up to ``size`` bytes from the position on.
 
         :raises MemoryReadError: the memory cannot be read.
         """

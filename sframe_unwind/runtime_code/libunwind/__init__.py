@@ -1,1 +1,1 @@
-"""libunwind's dynamic unwind info (``_U_dyn_register``)."""
+"""Run-time code that is registered with libunwind (``_U_dyn_register``), and its dynamic unwind info."""

@@ -1,4 +1,4 @@
-"""libunwind's structures of 64-bit processes as they lie in memory (``libunwind-dynamic.h``)."""
+"""The memory layout of libunwind's structures (``libunwind-dynamic.h``) in 64-bit processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sframe_unwind.memory import STRUCT_MARKS
 
 
 class Format(IntEnum):
-    """``unw_dyn_info_format_t``: what an entry's unwind info is."""
+    """``unw_dyn_info_format_t``: the format of the unwind info of an entry."""
 
     DYNAMIC = 0
     TABLE = 1
@@ -18,7 +18,7 @@ class Format(IntEnum):
 
 
 class Tag(IntEnum):
-    """``unw_dyn_operation_t``: what a directive says."""
+    """``unw_dyn_operation_t``: the operation of a directive."""
 
     STOP = 0
     SAVE_REG = 1
@@ -32,7 +32,7 @@ class Tag(IntEnum):
 
 
 class Structures:
-    """The layouts in one byte order; pointers and ``unw_word_t`` have 8 bytes on every ABI here.
+    """The layouts in one byte order.  Pointers and ``unw_word_t`` have 8 bytes in all supported ABIs.
 
     :param byteorder: ``"little"`` or ``"big"``.
     """
@@ -42,27 +42,30 @@ class Structures:
         self.head = struct.Struct(mark + "IIQ")
         """``unw_dyn_info_list_t``: version, generation, first."""
         self.links = struct.Struct(mark + "QQQQ")
-        """``unw_dyn_info_t``, its beginning: next, prev, start_ip, end_ip."""
+        """The first fields of ``unw_dyn_info_t``: next, prev, start_ip, end_ip."""
         self.entry = struct.Struct(mark + "16xQQ8xi4xQ32s")
-        """``unw_dyn_info_t``: start_ip, end_ip, format, load_offset, the union."""
+        """``unw_dyn_info_t``: start_ip, end_ip, format, load_offset, and the union."""
         self.procedure = struct.Struct(mark + "Q8xI4xQ")
         """``unw_dyn_proc_info_t``: name_ptr, flags, regions."""
         self.table = struct.Struct(mark + "QQQQ")
-        """``unw_dyn_table_info_t`` and the remote one: name_ptr, segbase, table_len, table_data."""
+        """``unw_dyn_table_info_t`` and ``unw_dyn_remote_table_info_t``: name_ptr, segbase, table_len, table_data."""
         self.region = struct.Struct(mark + "QiI")
-        """``unw_dyn_region_info_t``: next, insn_count, op_count; the directives follow."""
+        """``unw_dyn_region_info_t``: next, insn_count, op_count.  The directives follow."""
         self.directive = struct.Struct(mark + "bxhiq")
-        """``unw_dyn_op_t``: tag, reg, when, val.  The predicate is skipped: no ABI here predicates instructions."""
+        """``unw_dyn_op_t``: tag, reg, when, val.  The field ``qp`` is skipped: it is for predicated instructions, which
+        none of the supported architectures has."""
 
 
 class Entry(NamedTuple):
     """``unw_dyn_info_t``, without its links."""
 
     address: int
-    """Of the structure."""
+    """Address of the structure."""
     start: int
+    """Address of the first byte of the code."""
     end: int
+    """End address of the code (exclusive)."""
     format: int
     load_offset: int
     union: bytes
-    """The part whose meaning depends on the format."""
+    """The bytes of the union, which has a member for each format."""

@@ -1,4 +1,7 @@
-"""libunwind's list of registrations (``_U_dyn_info_list``), read from memory that the process may be changing."""
+"""Reads libunwind's list of registrations (``_U_dyn_info_list``).
+
+The process may have been stopped while it was changing the list.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.libunwind.layout import Entry, Structures
 
 MAX_ENTRIES = 200_000
-"""Where reading ends at the latest."""
+"""Maximum number of entries; a longer list counts as damaged."""
 _VERSIONS = (0, 1)
-"""libunwind leaves the field 0."""
+"""Accepted versions.  libunwind itself writes 0."""
 _CHUNK_BITS = 12
 _CHUNK = 1 << _CHUNK_BITS
-"""One page.  Entries mostly lie close together, and thousands of small reads would take most of the time."""
+"""Bytes that one read fetches.  Entries are usually close together, and a read per entry would be slow."""
 
 
 class Head(NamedTuple):
@@ -29,19 +32,20 @@ class Listing(NamedTuple):
     """The list at one time."""
 
     entries: list[tuple[int, int, int]]
-    """Start address, end address, and the address of the entry itself."""
+    """Start address, end address (exclusive) and address of each entry."""
     settled: bool
-    """``False``: the process was stopped while it changed the list, or the list is damaged.
+    """``False``: the process was stopped while it was changing the list, or the list is damaged.
 
-    Then the same generation can mean another list the next time.
+    The list must then be read again even if its generation stays the same.
     """
 
 
 def read_head(read: ReadMemory, structures: Structures, address: int) -> Head:
-    """Read where a list begins.
+    """Read the head of a list.
 
-    :raises FormatError: it is of an unknown version.
-    :raises MemoryReadError: it cannot be read.
+    :param address: address of the list.
+    :raises FormatError: the version of the list is unknown.
+    :raises MemoryReadError: the head cannot be read.
     """
     head = Head._make(structures.head.unpack(read(address, structures.head.size)))
     if head.version not in _VERSIONS:
@@ -50,9 +54,9 @@ def read_head(read: ReadMemory, structures: Structures, address: int) -> Head:
 
 
 def read_entries(read: ReadMemory, structures: Structures, head: Head, report: Callable[[str], None]) -> Listing:
-    """Read all entries.  What follows a damaged one cannot be found; what stands before it is good.
+    """Read all entries.  After a damaged entry, the listing ends; the entries before it are valid.
 
-    :param report: takes one line about damage.
+    :param report: called with one line if the list is damaged.
     """
     unpack, size = structures.links.unpack_from, structures.links.size
     entries: list[tuple[int, int, int]] = []
@@ -63,8 +67,8 @@ def read_entries(read: ReadMemory, structures: Structures, head: Head, report: C
     previous, address = 0, head.first
     while address:
         if address in seen or len(entries) == MAX_ENTRIES:
-            what = "was there before" if address in seen else f"is more than {MAX_ENTRIES:,} entries behind the first"
-            report(f"libunwind's list goes in a circle or never ends: the entry at {address:#x} {what}; it ends there")
+            what = "was there before" if address in seen else f"is more than {MAX_ENTRIES:,} entries after the first"
+            report(f"libunwind's list is circular or too long: the entry at {address:#x} {what}; the rest is ignored")
             return Listing(entries, False)
         seen.add(address)
         number, offset = address >> _CHUNK_BITS, address & _CHUNK - 1
@@ -75,21 +79,21 @@ def read_entries(read: ReadMemory, structures: Structures, head: Head, report: C
             try:
                 data, offset = read(address, size), 0
             except MemoryReadError as error:
-                report(f"libunwind's list ends behind the entry at {previous:#x}: the next is dangling: {error}")
+                report(f"libunwind's list ends after the entry at {previous:#x}: the next is unreadable: {error}")
                 return Listing(entries, False)
         following, before, start, end = unpack(data, offset)
         if before != previous:
             linked = False
         entries.append((start, end, address))
         previous, address = address, following
-    # Each registration and each cancellation counts one generation, before the list is changed.
+    # libunwind increments the generation at each registration and each cancellation, before it changes the list.
     return Listing(entries, linked and (head.generation - len(entries)) % 2 == 0)
 
 
 def read_entry(read: ReadMemory, structures: Structures, address: int) -> Entry:
-    """Read one entry.
+    """Read the entry at an address.
 
-    :raises MemoryReadError: it cannot be read.
+    :raises MemoryReadError: the entry cannot be read.
     """
     return Entry(address, *structures.entry.unpack(read(address, structures.entry.size)))
 
@@ -98,4 +102,4 @@ def _chunk(read: ReadMemory, number: int) -> bytes:
     try:
         return read(number << _CHUNK_BITS, _CHUNK)
     except MemoryReadError:
-        return b""  # part of it may be readable still
+        return b""  # a part of the chunk may still be readable

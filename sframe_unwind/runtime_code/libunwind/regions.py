@@ -1,4 +1,4 @@
-"""The regions of a procedure (``unw_dyn_region_info_t``) with their directives, read from memory."""
+"""Reads the regions of a procedure (``unw_dyn_region_info_t``) with their directives from memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sframe_unwind.runtime_code.libunwind.layout import Structures, Tag
 
 MAX_REGIONS = 10_000
 MAX_DIRECTIVES = 100_000
-"""Of one region; beyond these a list is taken for damaged."""
+"""Maximum number of directives in one region.  A list that exceeds a maximum counts as damaged."""
 
 
 class Directive(NamedTuple):
@@ -23,24 +23,26 @@ class Directive(NamedTuple):
 
 
 class Region(NamedTuple):
-    """One region."""
+    """One region of a procedure."""
 
     address: int
+    """Address of the structure."""
     insn_count: int
+    """Length in instruction units; negative: the region ends at the end of the procedure."""
     directives: tuple[Directive, ...]
 
 
 def read_regions(read: ReadMemory, structures: Structures, address: int) -> list[Region]:
     """Read the list of regions that begins at an address.
 
-    :raises FormatError: it is damaged.
-    :raises MemoryReadError: it cannot be read.
+    :raises FormatError: the list is damaged.
+    :raises MemoryReadError: the list cannot be read.
     """
     regions: list[Region] = []
     seen: set[int] = set()
     while address:
         if address in seen or len(regions) == MAX_REGIONS:
-            raise FormatError(f"the list of regions goes in a circle or never ends, at {address:#x}")
+            raise FormatError(f"the list of regions is circular or too long, at {address:#x}")
         seen.add(address)
         following, insn_count, op_count = structures.region.unpack(read(address, structures.region.size))
         if insn_count < 0 and following:

@@ -1,4 +1,4 @@
-"""One registration in libunwind's list as a module: what it is called, and what it says of a pc."""
+"""Modules for the registrations in libunwind's list: lookup of their unwind info by address."""
 
 from __future__ import annotations
 
@@ -12,56 +12,61 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, lazy_memory, read_c_string
 from sframe_unwind.runtime_code.libunwind.layout import Entry, Format, Structures
 from sframe_unwind.runtime_code.libunwind.regions import read_regions
-from sframe_unwind.runtime_code.libunwind.rows import Alias, Row, build_rows
+from sframe_unwind.runtime_code.libunwind.rows import Alias, RegionRow, build_rows
 from sframe_unwind.unwind.modules import Found, LookupResult, Module, Modules, NoData, Procedure, RunTimeMatch
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import UnwindRule
 
 _MAX_NAME = 1024
-"""Bytes; a longer name is cut."""
+"""Maximum length of a name in bytes; a longer one is truncated."""
 MAX_TABLE = 1 << 28
-"""Bytes; a table that is longer is taken for damaged."""
+"""Maximum size of a table in bytes; a larger one counts as damaged."""
 _MAX_DEPTH = 8
-"""Of code that is an alias of code that is an alias, and so on."""
+"""Maximum length of a chain of ALIAS directives."""
 _TABLE_ENTRY = 8
 
 
 class Registered(Module):
-    """What the formats have in common.
+    """Base class for the registrations of all formats.
 
     :param read: reads the memory of the process.
     """
 
     what = "libunwind"
-    """The unwind info in words."""
+    """Name of the kind of unwind info in messages."""
 
     def __init__(self, entry: Entry, read: ReadMemory, structures: Structures) -> None:
         self.entry = entry
         self._read = read
         self._structures = structures
         self.registered_name = read_c_string(read, structures.table.unpack(entry.union)[0], _MAX_NAME)
-        """Empty where it has none."""
+        """The registered name; empty: there is none."""
         self.kind = f"unwind info of {self.registered_name or hex(entry.start)}"
         super().__init__("run-time code", [(entry.start, entry.end)], lambda: None)
 
     def run_time_name(self, _pc: int) -> str:
-        """Return the name."""
+        """Return the registered name."""
         return self.registered_name
 
-    def covered(
+    def found(
         self, start: int, row_start: int, end: int, rule: UnwindRule, signal: bool, modules: Modules
     ) -> Found:
-        """Return the answer for a pc that a rule was found for."""
+        """Return the lookup result for a rule.
+
+        :param start: address of the first byte of the procedure.
+        :param row_start: offset from which the rule applies, in bytes from ``start``.
+        :param end: end address of the procedure (exclusive).
+        """
         procedure = Procedure(start, end, self.registered_name, f"{self.what} at {self.entry.address:#x}")
         match = RunTimeMatch(procedure, row_start, rule)
         return Found(rule, signal, match, self, needs_registers(rule, modules.arch))
 
 
 class UnknownFormat(Registered):
-    """A registration that cannot be understood."""
+    """A registration with unwind info of an unknown format."""
 
     def look_up(self, _pc: int, _modules: Modules) -> LookupResult:
-        """Fail."""
+        """Always raises :class:`FormatError`: the format of the entry is unknown."""
         raise FormatError(
             f"the entry at {self.entry.address:#x} has the unwind info format {self.entry.format},"
             f" expected {Format.DYNAMIC.value} to {Format.REMOTE_TABLE.value}"
@@ -69,22 +74,22 @@ class UnknownFormat(Registered):
 
 
 class RegisteredProcedure(Registered):
-    """``UNW_INFO_FORMAT_DYNAMIC``: one procedure, described by regions."""
+    """``UNW_INFO_FORMAT_DYNAMIC``: one procedure with regions of directives."""
 
     what = "libunwind proc-info"
 
     def __init__(self, entry: Entry, read: ReadMemory, structures: Structures) -> None:
         super().__init__(entry, read, structures)
-        self._known: tuple[list[int], list[Row]] | None = None
+        self._known: tuple[list[int], list[RegionRow]] | None = None
         self._depth = 0
 
     def look_up(self, pc: int, modules: Modules) -> LookupResult:
-        """Return what the directives say of an address.
+        """Return the rule that the directives give for an address.
 
-        :raises SFrameError: they are damaged, or cannot be read.
+        :raises SFrameError: the directives are damaged, or cannot be read.
         """
         if self._depth == _MAX_DEPTH:
-            raise FormatError(f"ALIAS goes in a circle, at {pc:#x}")
+            raise FormatError(f"ALIAS is circular, at {pc:#x}")
         self._depth += 1
         try:
             starts, rows = self._rows(modules)
@@ -92,11 +97,11 @@ class RegisteredProcedure(Registered):
             offset, rule = rows[bisect_right(starts, pc - start) - 1]
             if isinstance(rule, Alias):
                 rule = rule.rule(pc - start, lambda address: _resolve(address, modules))
-            return self.covered(start, offset, end, rule, False, modules)
+            return self.found(start, offset, end, rule, False, modules)
         finally:
             self._depth -= 1
 
-    def _rows(self, modules: Modules) -> tuple[list[int], list[Row]]:
+    def _rows(self, modules: Modules) -> tuple[list[int], list[RegionRow]]:
         if self._known is None:
             *_, first = self._structures.procedure.unpack_from(self.entry.union)
             regions = read_regions(self._read, self._structures, first)
@@ -107,22 +112,25 @@ class RegisteredProcedure(Registered):
 
 
 def _resolve(address: int, modules: Modules) -> UnwindRule:
-    answer = modules.answers[address]
-    if isinstance(answer, Found):
-        return answer.rule
-    reason = answer.reason if isinstance(answer, NoData) else str(answer.error)
+    result = modules.results[address]
+    if isinstance(result, Found):
+        return result.rule
+    reason = result.reason if isinstance(result, NoData) else str(result.error)
     raise FormatError(f"ALIAS of {address:#x}: {reason}")
 
 
 class RegisteredTable(Registered):
-    """``UNW_INFO_FORMAT_TABLE`` and ``_REMOTE_TABLE``: a search table over DWARF FDEs, as ``.eh_frame_hdr`` has it."""
+    """``UNW_INFO_FORMAT_TABLE`` and ``UNW_INFO_FORMAT_REMOTE_TABLE``: a search table of DWARF FDEs.
+
+    The table has the format of the one in ``.eh_frame_hdr``.
+    """
 
     what = "libunwind table of DWARF FDEs"
 
     def look_up(self, pc: int, modules: Modules) -> LookupResult:
-        """Return what the FDE for an address says.
+        """Return the rule of the FDE for an address.
 
-        :raises SFrameError: table or FDE are damaged, or cannot be read.
+        :raises SFrameError: the table or the FDE is damaged, or cannot be read.
         """
         _, base, length, data = self._structures.table.unpack(self.entry.union)
         size = length * WORD_SIZE
@@ -132,13 +140,13 @@ class RegisteredTable(Registered):
         mark = STRUCT_MARKS[modules.arch.byteorder]
         record = search_table(lazy_memory(self._read, data, size), 0, size // _TABLE_ENTRY, base, mark, at)
         if record is not None:
-            # The FDEs lie anywhere in memory: a section that is all of it, as far as Python can count.
+            # The FDEs can be anywhere in memory, so the "section" is all memory; sys.maxsize is the limit of len().
             memory = lazy_memory(self._read, 0, sys.maxsize)
             fde = Records(memory, 0, modules.arch, data_base=base).fde(record & ADDRESS_MASK)
             if fde.start <= at < fde.end:
                 function, bias = fde.decode(), pc - at
                 rule, offset = function.rule_at(at, modules.arch), function.row_offset(at)
-                return self.covered(fde.start + bias, offset, fde.end + bias, rule, function.cie.signal, modules)
+                return self.found(fde.start + bias, offset, fde.end + bias, rule, function.cie.signal, modules)
         return NoData("no FDE of the table contains the address", self)
 
 

@@ -1,4 +1,4 @@
-"""One of libunwind's lists, followed as it changes."""
+"""Follows a libunwind list as it changes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sframe_unwind.runtime_code.libunwind.registered import Registered, register
 
 
 class UnwindList:
-    """What is registered with libunwind.
+    """The registrations in one libunwind list.
 
-    :param read: reads the memory of the process, as it is now.
-    :param address: of the list's head.
+    :param read: reads the current memory of the process.
+    :param address: address of the list.
     :param byteorder: ``"little"`` or ``"big"``.
-    :param report: takes one line about damage.
+    :param report: called with one line if the list is damaged.
     """
 
     def __init__(self, read: ReadMemory, address: int, byteorder: str, report: Callable[[str], None]) -> None:
@@ -33,7 +33,7 @@ class UnwindList:
         self._modules: dict[tuple[int, int, int], Registered] = {}
 
     def refresh(self) -> bool:
-        """Read the list again if it has changed; return whether it has."""
+        """Read the list again if it has changed; return whether it has changed."""
         try:
             head = read_head(self._read, self._structures, self._address)
             if head == self._head and self._settled:
@@ -51,12 +51,12 @@ class UnwindList:
         return True
 
     def find(self, pc: int) -> Registered | None:
-        """Return what was registered for an address."""
+        """Return the registration for an address, or ``None``."""
         found = self._index.find(pc)
         return None if found is None else self._module(found)
 
     def modules(self, limit: int) -> list[Registered]:
-        """Return the first registrations in the order of their addresses."""
+        """Return the first ``limit`` registrations in the order of their addresses."""
         modules = (self._module(found) for found in islice(self._index, limit))
         return [module for module in modules if module is not None]
 
@@ -72,7 +72,7 @@ class UnwindList:
             except MemoryReadError:
                 entry = None
             if entry is None or (entry.start, entry.end) != (start, end):
-                self._settled = False  # it was there when the list was read
+                self._settled = False  # the entry has changed since the list was read
                 return None
             module = self._modules[found] = registered(entry, self._read, self._structures)
         return module

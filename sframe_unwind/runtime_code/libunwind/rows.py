@@ -1,4 +1,4 @@
-"""From the regions of a procedure to rows: from which byte on which rule holds."""
+"""Converts the regions of a procedure to rows: the offset from which each rule applies."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 from sframe_unwind.runtime_code.libunwind.layout import Tag
 from sframe_unwind.runtime_code.libunwind.regions import Directive, Region
-from sframe_unwind.runtime_code.libunwind.state import Machine, State
+from sframe_unwind.runtime_code.libunwind.state import DirectiveMachine, State
 from sframe_unwind.unwind_rule import UnwindRule
 
 _BEFORE = -1
-"""As ``when``: before the region's first instruction."""
+"""Value of ``when`` for a directive that takes effect before the first instruction of the region."""
 
 Resolve = Callable[[int], UnwindRule]
-"""The rule of the code at an address, for ``ALIAS``; raises :class:`SFrameError`."""
+"""Returns the rule for the code at an address, for ``ALIAS``; raises :class:`SFrameError`."""
 
 
 class Alias(NamedTuple):
-    """A region that behaves like other code of the same length, whatever else is said of it."""
+    """A region that has the rules of other code of the same length.  Its other directives are ignored."""
 
     start: int
-    """In bytes from the procedure's start."""
+    """Start of the region, in bytes from the start of the procedure."""
     address: int
-    """Of the other code."""
+    """Address of the other code."""
 
     def rule(self, offset: int, resolve: Resolve) -> UnwindRule:
-        """Return the rule at an offset from the procedure's start."""
+        """Return the rule at an offset, in bytes from the start of the procedure."""
         return resolve(self.address + offset - self.start & ADDRESS_MASK)
 
 
-Row = tuple[int, Union[UnwindRule, Alias]]
-"""Offset in bytes from the procedure's start, and what holds from there on."""
+RegionRow = tuple[int, Union[UnwindRule, Alias]]
+"""Offset in bytes from the start of the procedure, and the rule or alias from there on."""
 
 
-class _Region:
-    """What one region does to the state, up to one of its instructions after the other."""
+class _RegionState:
+    """The state within one region, while the builder executes its directives in order."""
 
-    def __init__(self, machine: Machine, entry: State, frames: tuple[State, ...]) -> None:
+    def __init__(self, machine: DirectiveMachine, entry: State, frames: tuple[State, ...]) -> None:
         self._machine = machine
         self._entry = entry
         self.state = entry
@@ -50,16 +50,16 @@ class _Region:
         self._popped: State | None = None
 
     def frames(self) -> tuple[State, ...]:
-        """Return the states to go back to: those before each stack frame that is set up, from the outermost one."""
+        """Return the states that ``POP_FRAMES`` can restore: one before each stack frame, the outermost first."""
         return self._frames if self.state.frame == self._entry.frame else (*self._frames, self._entry)
 
     def copy(self, state: State, frames: tuple[State, ...]) -> None:
-        """Go on as if the region had begun in another state."""
+        """Continue as if the region had begun in another state."""
         self._entry = self.state = state
         self._frames = frames
 
     def pop(self, count: int) -> None:
-        """Undo the innermost stack frames: the given number, or all where there are fewer."""
+        """Undo the innermost ``count`` stack frames, or all if there are fewer."""
         frames = self.frames()
         if count > 0 and frames:
             self._popped = frames[-min(count, len(frames))]
@@ -70,11 +70,11 @@ class _Region:
         """Return the state that the next region begins in."""
         if self._popped is None:
             return self.state
-        # What was saved in registers stayed valid up to here.
+        # After POP_FRAMES, registers saved in registers stay valid until the end of the region.
         kept = {
-            number: place
-            for number, place in self.state.saved.items()
-            if place.in_memory or number in self._popped.saved
+            number: rule
+            for number, rule in self.state.saved.items()
+            if rule.in_memory or number in self._popped.saved
         }
         return self.state._replace(saved=kept)
 
@@ -82,11 +82,11 @@ class _Region:
 class _Builder:
     def __init__(self, arch: Arch, resolve: Resolve) -> None:
         self._arch = arch
-        self._machine = Machine(arch)
+        self._machine = DirectiveMachine(arch)
         self._unit = arch.instruction_unit
         self._resolve = resolve
         self._labels: dict[int, tuple[State, tuple[State, ...]]] = {}
-        self.rows: list[Row] = []
+        self.rows: list[RegionRow] = []
 
     def build(self, regions: Sequence[Region], size: int) -> None:
         state, frames = self._machine.entry(), tuple[State, ...]()
@@ -105,20 +105,20 @@ class _Builder:
             if alias is None:
                 state, frames = self._region(region, position, length, state, frames)
             else:
-                place = Alias(position, alias & ADDRESS_MASK)
-                self._note(position, place)
+                other = Alias(position, alias & ADDRESS_MASK)
+                self._note(position, other)
                 if position + length < size:
-                    state = self._machine.state(place.rule(position + length, self._resolve))
+                    state = self._machine.state(other.rule(position + length, self._resolve))
             position += length
             self._note(position, state)
 
     def _region(
         self, region: Region, position: int, length: int, state: State, frames: tuple[State, ...]
     ) -> tuple[State, tuple[State, ...]]:
-        """Note the rows of a region; return the state, and the frames around it, that the next one begins with."""
-        running = _Region(self._machine, state, frames)
+        """Add the rows of a region; return the state and the stack frames at the start of the next region."""
+        running = _RegionState(self._machine, state, frames)
         for when, directives in groupby(_ordered(region.directives), key=itemgetter(0)):
-            # Offsets from SP count from where the instruction leaves it.
+            # Execute ADD to SP first: offsets from SP are relative to its value after the instruction.
             for _, directive in sorted(directives, key=lambda pair: not self._moves_sp(pair[1])):
                 self._carry_out(running, directive)
             self._note(position + (0 if when == _BEFORE else min((when + 1) * self._unit, length)), running.state)
@@ -127,7 +127,7 @@ class _Builder:
     def _moves_sp(self, directive: Directive) -> bool:
         return directive.tag is Tag.ADD and directive.register == self._arch.sp
 
-    def _carry_out(self, running: _Region, directive: Directive) -> None:
+    def _carry_out(self, running: _RegionState, directive: Directive) -> None:
         machine, (tag, number, _, value) = self._machine, directive
         register = machine.number(number)
         if tag is Tag.ADD:
@@ -146,7 +146,7 @@ class _Builder:
             running.state = machine.spill(running.state, register, value, tag is Tag.SPILL_SP_REL)
 
     def _note(self, offset: int, what: State | Alias) -> None:
-        """Note what holds from an offset on; of several notes for one place the last counts."""
+        """Add a row at an offset; it replaces rows at the same or a later offset."""
         found = what if isinstance(what, Alias) else self._machine.rule(what)
         while self.rows and self.rows[-1][0] >= offset:
             self.rows.pop()
@@ -155,10 +155,10 @@ class _Builder:
 
 
 def _ordered(directives: Sequence[Directive]) -> list[tuple[int, Directive]]:
-    """Return the directives in the order in which they take effect, each with when it does.
+    """Return the directives in the order in which they take effect, each with the time.
 
-    Those that name or copy a state are made without a time: a name is for the state that the directives before it in
-    the list lead to, and a copied state is the one in which the region begins.
+    ``LABEL_STATE`` and ``COPY_STATE`` have no time of their own.  A label refers to the state after the directives
+    before it in the list.  A copied state is the state at the start of the region.
     """
     timed: list[tuple[int, Directive]] = []
     latest = _BEFORE
@@ -171,12 +171,12 @@ def _ordered(directives: Sequence[Directive]) -> list[tuple[int, Directive]]:
     return sorted(timed, key=itemgetter(0))
 
 
-def build_rows(arch: Arch, regions: Sequence[Region], size: int, resolve: Resolve) -> list[Row]:
+def build_rows(arch: Arch, regions: Sequence[Region], size: int, resolve: Resolve) -> list[RegionRow]:
     """Return the rows of a procedure.
 
     :param size: length of the procedure in bytes.
-    :param resolve: for ``ALIAS``.
-    :raises FormatError: a directive cannot hold where it stands.
+    :param resolve: finds the rules of other code, for ``ALIAS``.
+    :raises FormatError: a directive is not valid in its state.
     """
     builder = _Builder(arch, resolve)
     builder.build(regions, size)

@@ -1,1 +1,1 @@
-"""What these tests run inside GDB; `tests.gdb.driver.call` calls it."""
+"""Functions that run inside GDB; `tests.gdb.driver.call` calls them."""

@@ -1,4 +1,4 @@
-"""What the instructions did to the stack: a witness of calls and returns that needs no unwind data."""
+"""Tracks calls and returns by the instructions, as a reference that does not depend on unwind data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process goes away in the middle of a backtrace."""
+"""Kills the process in the middle of a backtrace."""
 
 from __future__ import annotations
 

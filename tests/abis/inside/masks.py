@@ -1,4 +1,4 @@
-"""Whose mask strips a signed return address: no emulator has the registers, so a made-up frame has them."""
+"""Finds which mask strips a signed return address.  A made-up frame has the mask registers, since no emulator does."""
 
 from __future__ import annotations
 

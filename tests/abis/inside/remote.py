@@ -1,4 +1,4 @@
-"""Sessions with a remote target: what they show, and what they cost in packets."""
+"""Sessions with a remote target: their output, and the number of packets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both modes at the places where programs stop."""
+"""Shows the stacks in both modes at the stops of a program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs whose SFrame cannot be used: what GDB shows, and what it is told about that."""
+"""Loads programs with unusable SFrame data; collects GDB's backtraces and the plugin's messages."""
 
 from __future__ import annotations
 

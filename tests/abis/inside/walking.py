@@ -1,4 +1,4 @@
-"""Steps a program instruction by instruction: SFrame, GDB's own unwinder, and an account of calls and returns."""
+"""Steps a program by instruction; compares SFrame, GDB's own unwinder, and the calls and returns that were executed."""
 
 from __future__ import annotations
 

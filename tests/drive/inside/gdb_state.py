@@ -79,7 +79,10 @@ def random_bytes(process: int) -> int:
 
 
 def state(full: bool, level: int) -> dict[str, Any]:
-    """Where the program is; with `full` its whole stack, and the variables of frame 0 and of one of the others."""
+    """Where the program is; with `full` its whole stack, and the variables of frame 0 and of one of the others.
+
+    :param level: that other frame; -1: the variables of every frame.
+    """
     inferior = gdb.selected_inferior()
     told: dict[str, Any] = {"live": bool(inferior.pid)}
     if not inferior.pid:
@@ -105,7 +108,9 @@ def state(full: bool, level: int) -> dict[str, Any]:
         told["frames"] = frames
         if full:
             told["end"] = gdb.frame_stop_reason_string(held[-1].unwind_stop_reason())
-            outer = held[min(level, len(held) - 1)]
+            if level < 0:
+                told["every"] = [[each.name(), _variables(each)] for each in held]
+            outer = held[min(max(level, 0), len(held) - 1)]
             identities = {inferior.pid, *(number for each in inferior.threads() for number in each.ptid)} - {0, 1}
             told["locals"] = _without_identities(_variables(held[0]), identities)
             told["outer"] = _without_identities(_variables(outer), identities)

@@ -56,7 +56,10 @@ def _without_identities(value: Any, identities: set[int]) -> Any:
 
 
 def state(debugger: Any, full: bool, level: int) -> dict[str, Any]:
-    """Where the program is; with `full` its whole stack, and the variables of frame 0 and of one of the others."""
+    """Where the program is; with `full` its whole stack, and the variables of frame 0 and of one of the others.
+
+    :param level: that other frame; -1: the variables of every frame.
+    """
     process = debugger.GetSelectedTarget().GetProcess()
     if not process.IsValid() or process.GetState() in _GONE:
         return {"live": False, "exit": process.GetExitStatus() if process.IsValid() else None}
@@ -78,7 +81,9 @@ def state(debugger: Any, full: bool, level: int) -> dict[str, Any]:
         held.append(frame)
     told["frames"] = frames
     if full and held:
-        outer = held[min(level, len(held) - 1)]
+        if level < 0:
+            told["every"] = [[each.GetFunctionName(), _variables(each)] for each in held]
+        outer = held[min(max(level, 0), len(held) - 1)]
         identities = {process.GetProcessID(), *(each.GetThreadID() for each in process)}
         told["locals"] = _without_identities(_variables(held[0]), identities)
         told["outer"] = _without_identities(_variables(outer), identities)

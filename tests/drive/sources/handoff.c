@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #define OUT_OF_LINE __attribute__((noinline))
 enum { THREADS = 3, ROUNDS = 3 };
@@ -24,9 +25,11 @@ OUT_OF_LINE int nested(int depth, int id) {
   return below + mine;
 }
 
+/* Whoever passed the turn on is waiting for its own before this thread goes on. */
 OUT_OF_LINE void await(int id) {
   while (sem_wait(&turns[id]) != 0)
     ;
+  usleep(5000);
 }
 
 OUT_OF_LINE void pass_on(int next) { sem_post(&turns[next]); }
@@ -57,6 +60,7 @@ int main(void) {
     pthread_create(&threads[id - 1], NULL, body, (void *)id);
     while (sem_wait(&started) != 0)
       ;
+    usleep(5000);
   }
   for (int round = 0; round < ROUNDS; round++) {
     printf("round %d: %d\n", round, round_of(0, round));

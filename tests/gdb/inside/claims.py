@@ -1,4 +1,4 @@
-"""Which frames the plugin's unwinder claims in a mode."""
+"""Lists the frames that the plugin's unwinder claims in a mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GDB commands, each with what it prints or why it fails."""
+"""Runs GDB commands and collects their output or error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that GDB is told to source: calls one function with what the test gave, and leaves its answer in a file."""
+"""The script that GDB sources: it calls one function with the test's arguments and writes the result to a file."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""The frames that GDB shows, as values."""
+"""Converts the frames that GDB shows to values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plugin says on its own account while the user looks at backtraces."""
+"""Collects the messages of the plugin while backtraces are shown."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Steps a program instruction by instruction, and holds both unwinders against what the instructions did.
+"""Steps a program by instruction, and compares both unwinders with the executed calls and returns.
 
-A third witness keeps its own account of the frames: a call is an instruction after which the word at SP is the address
-behind it; that frame's CFA is the word behind the return address, and it ends when SP gets there.  So where DWARF and
-SFrame differ, it is known which is wrong.
+The reference tracks frames without unwind data.  A call is an instruction after which the word at SP is the address
+after that instruction.  The CFA of the new frame is the address after the return address, and the frame ends when SP
+reaches it.  Where DWARF and SFrame differ, the reference shows which one is wrong.
 """
 
 from __future__ import annotations

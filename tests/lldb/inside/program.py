@@ -1,4 +1,4 @@
-"""Starting and stopping a sample from inside LLDB, as a process of this machine or under an emulator."""
+"""Starts and stops a sample from inside LLDB, natively or under an emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stack below code that a program registers at run time, at each of its stops."""
+"""Shows the stack below run-time code at each stop of a program."""
 
 from __future__ import annotations
 

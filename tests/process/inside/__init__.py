@@ -1,1 +1,1 @@
-"""What runs inside GDB."""
+"""Functions that run inside GDB."""

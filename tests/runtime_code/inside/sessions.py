@@ -1,4 +1,4 @@
-"""What a user sees at each stop of a program: backtraces, and what the commands say."""
+"""Collects the backtraces and the output of the commands at each stop of a program."""
 
 from __future__ import annotations
 

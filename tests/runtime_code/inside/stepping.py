@@ -1,7 +1,7 @@
-"""Steps generated functions, and notes what GDB shows at each instruction next to what was true when they were called.
+"""Steps generated functions, and records GDB's values at each instruction with those at the function's entry.
 
-A function's CFA, its return address and the callee-saved registers of its caller are what they were at its first
-instruction; no unwind data is needed to know them.
+The CFA of a function, its return address and the callee-saved registers of its caller do not change while it runs, so
+their values at the first instruction are a reference that needs no unwind data.
 """
 
 from __future__ import annotations

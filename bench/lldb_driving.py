@@ -1,0 +1,39 @@
+"""Moving a C++ program in LLDB, where most stops are LLDB's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.lldbs import Lldb, all_lldbs
+from bench.report import Row, Target, Unavailable, medians, ratios
+from tests.lldb.driving import program
+from tools.binutils import ToolchainUnavailable
+
+PART = "lldb-drive"
+AT_MOST = Target(1.3)
+"""Mode ``always`` over mode ``off``."""
+ROUNDS = 9
+_COMMANDS = ["next"] * 5 + ["step"] * 10 + ["next"] * 5 + ["step"] * 5
+
+
+def rows() -> Iterator[Row]:
+    """Measure; each round is a session of its own, so that nothing is known beforehand."""
+    lldbs = all_lldbs()
+    if not lldbs:
+        yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
+    yield from map(_of, lldbs)
+
+
+def _of(lldb: Lldb) -> Row:
+    try:
+        executable = program()
+    except ToolchainUnavailable as error:
+        raise Unavailable(str(error)) from error
+    times: dict[str, list[float]] = {"off": [], "always": []}
+    for number in range(-1, ROUNDS):
+        for mode in reversed(times) if number % 2 else times:
+            seconds = lldb.call(executable, "driving", mode=mode, commands=_COMMANDS)
+            if number >= 0:
+                times[mode].append(seconds)
+    what = f"{lldb.name}, {len(_COMMANDS)} commands: mode always / off"
+    return Row(PART, what, ratios(times["always"], times["off"]), "x", AT_MOST, medians("ms", **times))

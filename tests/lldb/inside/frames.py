@@ -1,0 +1,33 @@
+"""What the frames of a stopped program have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lldb
+
+from tests.lldb.inside.program import Program
+
+
+def native_and_strict(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
+    """The frames of a program at its place, where they are LLDB's own and where they are SFrame's."""
+    inside = Program(debugger)
+    with inside.started(program):
+        native = [_described(frame) for frame in inside.thread]
+        inside.run("sframe strict on")
+        return {"native": native, "strict": [_described(frame) for frame in inside.thread]}
+
+
+def _described(frame: lldb.SBFrame) -> dict[str, Any]:
+    # In scope or not: LLDB 23.1 takes a variable that a script gives for one that is not.
+    variables = frame.GetVariables(True, True, False, False)
+    return {
+        "pc": frame.GetPC(),
+        "name": frame.GetDisplayFunctionName(),
+        "line": frame.GetLineEntry().GetLine(),
+        "synthetic": frame.IsSynthetic(),
+        "variables": {value.GetName(): value.GetValue() for value in variables if value.GetValue() is not None},
+        "registers": {
+            register.GetName(): register.GetValue() for group in frame.GetRegisters() for register in group
+        },
+    }

@@ -1,0 +1,74 @@
+"""Frames that are SFrame's own: what LLDB shows of them, against LLDB's frames of the same stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.expectations import STOPS
+from tests.lldb.debuggers import PROVIDING, find
+from tests.lldb.driver import IMPORT, batch, call
+from tests.lldb.programs import program
+from tests.samples.build import build
+
+LEAF = next(stop for stop in STOPS if stop.name == "leaf")
+START = ("-O", IMPORT, "-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null")
+
+
+def run(lldb: str, sample: str, *commands: str, variant: str = "O0") -> str:
+    """What LLDB prints of commands at the place where a sample stops."""
+    typed = [part for command in commands for part in ("-o", command)]
+    return batch(lldb, *START, *typed, str(build(sample, variant=variant)))
+
+
+def frames_of(lldb: str, described: dict[str, Any]) -> dict[str, Any]:
+    """The frames of a program at its stop, native and strict."""
+    found: dict[str, Any] = call(lldb, "frames", "native_and_strict", program=described)
+    return found
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize("variant", ["O0", "O2"])
+def test_same_stack_and_values(lldb: str, variant: str) -> None:
+    """Variables that SFrame's registers locate have the values that they have in LLDB's frames."""
+    native, strict = frames_of(find(lldb), program(LEAF, variant=variant)).values()
+    assert [frame["pc"] for frame in strict] == [frame["pc"] for frame in native]
+    assert [frame["name"] for frame in strict] == [frame["name"] for frame in native]
+    assert [frame["line"] for frame in strict] == [frame["line"] for frame in native]
+    assert not any(frame["synthetic"] for frame in native)
+    assert [frame["synthetic"] for frame in strict][:4] == [False, True, True, True]
+    compared = 0
+    for ours, theirs in zip(strict[1:4], native[1:4]):
+        assert ours["variables"].items() <= theirs["variables"].items()
+        compared += len(ours["variables"])
+    assert compared or variant != "O0"
+    if variant == "O0":  # all are in memory
+        assert [frame["variables"] for frame in strict[:4]] == [frame["variables"] for frame in native[:4]]
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_registers_are_right_or_absent(lldb: str) -> None:
+    native, strict = frames_of(find(lldb), program(LEAF, variant="O0")).values()
+    for ours, theirs in zip(strict, native):
+        assert ours["registers"].items() <= theirs["registers"].items()
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_commands_on_such_frames(lldb: str) -> None:
+    commands = ("frame variable", "frame variable a", "p a", "frame variable &a", "frame variable no_such_thing")
+    said = run(find(lldb), "sframe_only", "sframe strict on", "frame select 1", *commands[:-1], "sframe explain")
+    assert "[synthetic]" in said
+    assert said.count("(int) a = ") == 2
+    assert "(int *) &a = 0x" in said
+    assert "return address = " in said
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_switched_off_again(lldb: str) -> None:
+    said = run(find(lldb), "leaf", "sframe strict on", "bt", "sframe strict off", "bt", "sframe status")
+    strict, off = said.split("(lldb) bt\n")[1:]
+    assert "[synthetic]" in strict
+    assert "[synthetic]" not in off
+    assert "mode always" in off
+    assert "always, strict" not in off

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""lldb-dap, LLDB's adapter for editors, which the LLDB from PyPI comes without.
+
+It comes from Debian, is unpacked into the checkout's `.cache` folder, and runs there with the libraries that it was
+built with; the system stays as it is.
+
+    python3 tools/lldb_dap.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+if str(CHECKOUT) not in sys.path:  # when run as a script
+    sys.path.insert(0, str(CHECKOUT))
+
+from tools.debian import FetchError, unpack  # noqa: E402
+
+SUITE = "sid"
+VERSION = "23"
+CACHE = CHECKOUT / ".cache" / "lldb-dap"
+
+SERVER = """\
+#!/bin/sh
+exec {loader} --library-path {libraries} {program} "$@"
+"""
+
+
+class Adapter(NamedTuple):
+    """How lldb-dap is started."""
+
+    command: list[str]
+    environment: dict[str, str]
+    """Variables that it needs: its Python, and the server that runs programs for it."""
+
+
+def provide() -> Adapter:
+    """lldb-dap, fetched if it is not there yet.
+
+    :raises FetchError: it cannot be had.
+    """
+    CACHE.mkdir(parents=True, exist_ok=True)
+    folder = CACHE / VERSION
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            temporary = Path(tempfile.mkdtemp(dir=CACHE))
+            try:
+                temporary.chmod(0o755)
+                unpack(SUITE, [f"lldb-{VERSION}", f"python3-lldb-{VERSION}"], temporary)
+                temporary.rename(folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+    root = folder / "root"
+    llvm = root / f"usr/lib/llvm-{VERSION}"
+    loader = root / "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
+    libraries = f"{root}/usr/lib/x86_64-linux-gnu:{llvm}/lib"
+    packages = next(iter(sorted(llvm.glob("lib/python3.*/site-packages"))), None)
+    if packages is None or not loader.exists():
+        raise FetchError(f"lldb-{VERSION}: the packages are not laid out as expected")
+    server = folder / "lldb-server"
+    text = SERVER.format(loader=loader, libraries=libraries, program=llvm / "bin/lldb-server")
+    with contextlib.suppress(OSError):
+        if not server.exists() or server.read_text() != text:  # the checkout may have moved
+            server.write_text(text)
+            server.chmod(0o755)
+    command = [str(loader), "--library-path", libraries, str(llvm / "bin/lldb-dap")]
+    python = {"PYTHONHOME": str(root / "usr"), "PYTHONPATH": str(packages)}
+    return Adapter(command, {**python, "LLDB_DEBUGSERVER_PATH": str(server)})
+
+
+def main() -> int:
+    """Provide it and print where it is; exit status 1 if it cannot be had."""
+    try:
+        print(provide().command[-1])
+    except (FetchError, OSError) as error:
+        print(f"lldb-dap: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
