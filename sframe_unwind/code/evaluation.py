@@ -279,7 +279,11 @@ class Evaluator:
         if condition.relation not in ("==", "!=") or not self._compares(condition, before, pc, equality=True):
             return True
         left, right = self.value(condition.left, before, pc), self.value(condition.right, before, pc)
-        if left[0] == right[0] and (left[0] in (CFA, NUMBER) or left[0] >= SYMBOL):
+        # Loops that probe the stack compare the stack pointer.  What others compare may have been loaded from there,
+        # and a call may have changed it there.
+        if before.registers[self._frame.sp] not in (left, right):
+            return True
+        if left[0] == right[0] and on_stack(left[0]):
             return (left[1] == right[1]) == (condition.relation == "==")
         if condition.relation == "==":
             if left[0] >= SYMBOL and is_open(left[0]) and right[0] == CFA:
