@@ -102,7 +102,8 @@ def decode_all_dwarf(path: Path) -> int:
         for entry in file.get_dwarf_info().EH_CFI_entries():
             if isinstance(entry, FDE):
                 functions += 1
-                with suppress(DWARFError):  # it has no case for DW_CFA_GNU_args_size, which libc.so.6 has once
+                # It has no case for DW_CFA_GNU_args_size, which libc.so.6 has once, and fails to format its message.
+                with suppress(DWARFError, ValueError):
                     entry.get_decoded()
     return functions
 

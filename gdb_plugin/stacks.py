@@ -58,7 +58,10 @@ class Stacks:
 
         :raises gdb.error: there is no stack, or SFrame has no ABI for it.
         """
-        frame = gdb.newest_frame()
+        try:
+            frame = gdb.newest_frame()
+        except gdb.error as error:
+            raise gdb.error("no process" if str(error) == "No registers." else str(error)) from error
         process = self._session.current(frame, in_command=True)
         if process is None:
             raise gdb.error(f"SFrame has no ABI for architecture {frame.architecture().name()}")

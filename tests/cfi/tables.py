@@ -104,7 +104,7 @@ def _defect(entry: FDE) -> str:
     if _DEF_CFA_SF in opcodes:
         return "DW_CFA_def_cfa_sf: the offset is multiplied by the code alignment factor (callframe.py, line 608)"
     if _GNU_ARGS_SIZE in opcodes:
-        return "DW_CFA_GNU_args_size: get_decoded() has no case for it and raises DWARFError (callframe.py, line 672)"
+        return "DW_CFA_GNU_args_size: get_decoded() has no case for it and raises an error (callframe.py, line 673)"
     return ""
 
 

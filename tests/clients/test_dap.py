@@ -72,6 +72,7 @@ def session(process: Process, executable: Path, function: str, arguments: Sequen
 def masked(line: str) -> str:
     """A message without the numbers that count messages and processes."""
     line = re.sub(r'"(seq|request_seq|systemProcessId|threadId)": \d+', r'"\1": N', line)
+    line = re.sub(r'"(declarationLocationReference|variablesReference)": [1-9]\d*', r'"\1": N', line)
     line = re.sub(r'\{"id": \d+, "name"', '{"id": N, "name"', line)  # a thread
     return re.sub(r"\b(LWP|process) \d+", r"\1 N", line)
 

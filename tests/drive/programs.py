@@ -116,6 +116,15 @@ PROGRAMS = {
             abis=EMULATED,
         ),
         Program(
+            "stubs",
+            ("measured", "compared"),
+            ("O0", "O2"),
+            sources=("stubs.c",),
+            flags=("-fno-builtin",),
+            calls=('measured("abc")',),
+            abis=EMULATED,
+        ),
+        Program(
             "handoff",
             ("work", "nested", "await", "pass_on", "round_of", "body"),
             sources=("handoff.c",),

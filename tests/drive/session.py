@@ -148,9 +148,17 @@ def run(
     return outcome
 
 
-def record(seed: int, debugger: Debugger, build: Build, executable: Path, length: int) -> list[Move]:
+def record(
+    seed: int,
+    debugger: Debugger,
+    build: Build,
+    executable: Path,
+    length: int = LENGTH,
+    script: Sequence[Sequence[str]] = (),
+) -> list[Move]:
     """Choose the commands of a session while the debugger runs without the plugin.
 
+    :param script: what to type after the start, instead of what is chosen by chance.
     :raises Hang, Died: nothing came of it, not even the start.
     """
     rng = random.Random(f"moves {seed}")
@@ -172,9 +180,11 @@ def record(seed: int, debugger: Debugger, build: Build, executable: Path, length
                 return moves
             seconds = time.monotonic() - before
             moves.append(Move(tuple(lines), full, level, seconds, clean(text, debugger), broken(text), state))
-            if len(moves) > length:
+            if len(moves) > (len(script) or length):
                 break
-            if state["live"]:
+            if script:
+                lines = list(script[len(moves) - 1])
+            elif state["live"]:
                 lines = language.choose(rng, {**state, "level": level}, build)
             elif build.abi == "amd64" and starts < STARTS:
                 starts += 1

@@ -41,7 +41,7 @@ def test_help(debugger: Debugger) -> None:
         assert f"Usage: sframe {name}" in text
         assert f"sframe {name}" in prefix
     for mode in MODES:
-        assert re.search(rf"^{mode}\b.*: ", setting, flags=re.MULTILINE)
+        assert re.search(rf"\b{mode}\b[^:]*: ", setting)
 
 
 def test_help_of_the_short_name_is_that_of_the_long_one(debugger: Debugger) -> None:

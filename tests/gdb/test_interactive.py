@@ -19,7 +19,7 @@ DEEP = Stop("recursion", (), ("20000",))
 def test_a_session(debugger: Debugger) -> None:
     with terminal(debugger, built("leaf", ABI, 3), "break sample_stop") as gdb:
         assert len(re.findall(r"^sframe-unwind ", gdb.shown, flags=re.MULTILINE)) == 1
-        assert "\nsframe: No registers.\n" in "\n" + plain(gdb.run("sframe compare"))
+        assert "\nsframe: no process\n" in "\n" + plain(gdb.run("sframe compare"))
         gdb.run("run")
         assert names_in(gdb.run("bt")) == list(LEAF.functions)
         assert plain(gdb.run("sframe compare")).splitlines()[-1].startswith(f"{len(LEAF.functions)} frames agree")
@@ -92,7 +92,8 @@ def interrupted(*args, step=unwinder.step, calls=iter(range(100))):
     return step(*args)
 unwinder.step = interrupted
 end"""
-    with terminal(debugger, built("recursion", ABI, 3), "break sample_stop", "set args 30", "run") as gdb:
+    commands = ("set sframe strict on", "break sample_stop", "set args 30", "run")
+    with terminal(debugger, built("recursion", ABI, 3), *commands) as gdb:
         for line in interrupting.splitlines():
             gdb.type(f"{line}\n")
         gdb.wait()

@@ -30,7 +30,7 @@ class _Spy:
 
 
 def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
-    """For each program at its place: the pcs of all frames, and of those that were unwound from SFrame in a mode."""
+    """For each program at its place: the pcs of all frames, and of those that were unwound from SFrame, strictly."""
     place, unwinder = next(
         (number, unwinder) for number, unwinder in enumerate(gdb.frame_unwinders) if unwinder.name == "sframe"
     )
@@ -40,6 +40,7 @@ def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
         with stopped(program):
             run_to(program["place"])
             execute(f"set sframe mode {mode}")
+            execute("set sframe strict on")
             spy.claimed.clear()
             pcs = [frame.pc() for frame in chain()]
             answers.append({"pcs": pcs, "claimed": sorted(set(spy.claimed)), "text": _text()})
