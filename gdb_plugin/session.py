@@ -80,11 +80,13 @@ class Session:
         if not any(point.commands for point in getattr(event, "breakpoints", ())):
             self._settle()
 
-    def _look_up(self, at_stop: bool, event: object = None) -> None:
-        """Begin anew where the symbols of run-time code are found only now."""
-        if self._symbols.look_up(at_stop):
+    def _look_up(self, at_stop: bool, event: object = None) -> bool:
+        """Begin anew where the symbols of run-time code are found only now; return whether it is so."""
+        found = self._symbols.look_up(at_stop)
+        if found:
             self._known.pop(gdb.selected_inferior().num, None)
             gdb.invalidate_cached_frames()
+        return found
 
     def _settle(self, event: object = None) -> None:
         """Go on where a GDB command could not be run: there are no breakpoint commands left to be run."""
@@ -109,8 +111,9 @@ class Session:
         if process is not None and in_command:
             settled, self._settled = self._settled, True
             process.complete()
-            self._look_up(False)
             self._settled = settled
+            if self._look_up(False):
+                return self.current(frame, in_command)
         return process
 
     def _renew(self, frame: Any, known: _Known | None) -> _Known:

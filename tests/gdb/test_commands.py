@@ -211,8 +211,8 @@ def test_without_a_process(debugger: Debugger, command: str) -> None:
     (plain,) = session(debugger, f"sframe {command}")
     with_file = batch(debugger, f"sframe {command}", executable=built("leaf", ABI, 3))
     if command == "status":
-        assert plain["output"].splitlines()[-1] == "no stack to unwind: No registers."
-        assert with_file.splitlines()[-1] == "no stack to unwind: No registers."
+        assert plain["output"].splitlines()[-1] == "no stack to unwind: no process"
+        assert with_file.splitlines()[-1] == "no stack to unwind: no process"
     else:
-        assert plain["error"] == "sframe: No registers."
-        assert with_file.splitlines()[-1] == "sframe: No registers."
+        assert plain["error"] == "sframe: no process"
+        assert with_file.splitlines()[-1] == "sframe: no process"
