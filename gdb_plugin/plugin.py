@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
 
 import gdb
 from gdb.unwinder import register_unwinder
@@ -15,6 +13,7 @@ from gdb_plugin.session import Session
 from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind import __version__
+from sframe_unwind.debugger.banner import is_read_by_a_person
 from sframe_unwind.report.terminal import printable
 
 _FOR_PROGRAMS = re.compile(rb"--?(i(nterpreter)?(=.*)?|batch(-silent)?)", re.DOTALL)
@@ -43,17 +42,5 @@ def start() -> None:
     commands.register(unwinder, session, Stacks(unwinder, session))
     gdb.invalidate_cached_frames()
     _started = True
-    if _is_watched():
+    if is_read_by_a_person(_FOR_PROGRAMS):
         gdb.write(f"sframe-unwind {__version__}: stack frames are unwound from SFrame; see 'help sframe'\n")
-
-
-def _is_watched() -> bool:
-    """Return whether somebody reads what is printed now, and no program does.
-
-    IDEs speak GDB/MI or DAP to GDB, some of them at a terminal; scripts run it with ``-batch``.
-    """
-    try:
-        arguments = Path("/proc/self/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return sys.stdin.isatty() and not any(map(_FOR_PROGRAMS.fullmatch, arguments))

@@ -55,7 +55,10 @@ def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan
     last: int | None = None
     steps = walk(process, native, settings.mode)
     for frame in steps:
-        last = _same(native, frame)
+        same = _same(native, frame)
+        if same is None and not process.is_executable(frame.pc):
+            break  # what was taken for a return address is none: LLDB ends its stack there, too
+        last = same
         if last is None or (settings.strict and frame.level and frame.unwinder == SFRAME):
             shown.append(frame)
             walked.append(frame)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 
 import lldb
 
 from lldb_plugin import new_targets, targets
 from lldb_plugin.session import SESSION
 from sframe_unwind import __version__
+from sframe_unwind.debugger.banner import is_read_by_a_person
 from sframe_unwind.debugger.commands import PREFIX_HELP
 from sframe_unwind.debugger.settings import Settings
 
 _TAKES_FRAMES = importlib.util.find_spec("lldb.plugins.scripted_frame_provider") is not None
 """Whether this LLDB takes frames from a plugin; LLDB 22 is the first that does."""
+
+_FOR_PROGRAMS = re.compile(rb"-b|--batch")
+"""Arguments of an LLDB whose output a program reads."""
 
 _MODULE = "sframe_lldb"
 """Where LLDB looks for the classes."""
@@ -54,7 +59,8 @@ def start(debugger: lldb.SBDebugger) -> None:
         line = "stack frames are unwound from SFrame; see 'help sframe'"
     else:
         line = lacks()
-    print(f"sframe-unwind {__version__}: {line}")
+    if is_read_by_a_person(_FOR_PROGRAMS):
+        print(f"sframe-unwind {__version__}: {line}")
 
 
 def change(settings: Settings) -> None:

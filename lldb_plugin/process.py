@@ -65,8 +65,17 @@ class Process:
         self.shared = shared
         """By mode: the rules by which SFrame and LLDB go on alike."""
         self.read = reader(process)
+        self._process = process
         mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if arch.pac_mask else 0
         self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask
+
+    def is_executable(self, pc: int) -> bool:
+        """Return whether an address is in memory that can be executed; ``True`` where the target does not tell."""
+        if self.modules.find(pc) is not None:
+            return True
+        region = lldb.SBMemoryRegionInfo()
+        error = self._process.GetMemoryRegionInfo(pc, region)
+        return not error.Success() or bool(region.IsExecutable())
 
     def is_trampoline(self, pc: int) -> bool:
         """Return whether the code at an address returns from a signal handler."""

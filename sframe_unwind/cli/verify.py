@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Union
 
+from sframe_unwind import __version__
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
 from sframe_unwind.code.lifting import check_installed
 from sframe_unwind.errors import FileError
@@ -89,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
         json.dump({"files": [verdict.to_json() for verdict in verdicts]}, sys.stdout)
         print()
     if options.html:
-        _write(options.html, page(verdicts, failures))
+        _write(options.html, page(verdicts, failures, __version__))
     return status
 
 

@@ -17,7 +17,7 @@ from sframe_unwind.code.walk import walk
 from sframe_unwind.unwind_rule import UnwindRule
 
 _VALUES = ("cfa", "ra", "fp")
-_MAX_FINDINGS = 1000
+_MAX_FINDINGS = 200
 """Of one function: random bytes have one at each instruction."""
 _MAX_REMEMBERED = 200_000
 """Functions."""
@@ -205,6 +205,7 @@ class _Check:
         rows, verdicts = self._described(function), self._verdicts[function.start]
         in_plt = self._all.image.plt(function.start) is not None  # which has data between its entries
         reached: set[int] = set().union(*verdicts.values()) if verdicts else set()
+        self.instructions += len(reached - sweep.instructions.keys())  # within others
         for pc, instruction in sweep.instructions.items():
             if pc not in reached:
                 if pc in sweep.executed or in_plt or padding(sweep.bytes_at(pc, instruction.size)):

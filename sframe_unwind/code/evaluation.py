@@ -127,6 +127,9 @@ class Evaluator:
             return state.slots.get(address, UNKNOWN if state.leaked else OTHER)
         if base == TABLE_BASE:
             return JUMP_ENTRY, self.entries.number(Entry(offset, size, signed))
+        if base == JUMP_ENTRY and self.entries[offset].base is not None:
+            # The index was read from another table.
+            return JUMP_ENTRY, self.entries.number(Entry(self.entries[offset].base or 0, size, signed))
         if base == NUMBER:
             found = self._read(offset, size)
             if found is not None:
@@ -276,7 +279,11 @@ class Evaluator:
         if condition.relation not in ("==", "!=") or not self._compares(condition, before, pc, equality=True):
             return True
         left, right = self.value(condition.left, before, pc), self.value(condition.right, before, pc)
-        if left[0] == right[0] and (left[0] in (CFA, NUMBER) or left[0] >= SYMBOL):
+        # Loops that probe the stack compare the stack pointer.  What others compare may have been loaded from there,
+        # and a call may have changed it there.
+        if before.registers[self._frame.sp] not in (left, right):
+            return True
+        if left[0] == right[0] and on_stack(left[0]):
             return (left[1] == right[1]) == (condition.relation == "==")
         if condition.relation == "==":
             if left[0] >= SYMBOL and is_open(left[0]) and right[0] == CFA:

@@ -18,7 +18,8 @@ from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 Thing = Callable[[State], Value]
 """What is looked at in a state."""
 
-_MAX_BLOCKS = 10_000
+_MAX_STEPS = 5_000
+"""Instructions that are looked at for one explanation."""
 
 
 class Origin(NamedTuple):
@@ -45,6 +46,7 @@ class Explainer:
         self._frame = interpreter.frame
         self._arch = interpreter.machine.arch
         self._disassembler = Disassembler(interpreter.machine)
+        self._left = 0
 
     def explain(self, what: str, rule: UnwindRule, run: Run, block: int, pc: int, state: State) -> Explanation:
         """Explain a rule that is wrong before an instruction.
@@ -143,7 +145,8 @@ class Explainer:
         seen = {block}
         waiting = [(block, pc)]
         found: list[int] = []
-        while waiting and len(seen) < _MAX_BLOCKS:
+        self._left = _MAX_STEPS
+        while waiting and self._left > 0:
             start, end = waiting.pop()
             change = self._last_change(run, start, end, thing)
             if change is not None:
@@ -183,7 +186,11 @@ class Explainer:
         return last
 
     def _walk(self, run: Run, start: int) -> Iterator[tuple[int, State]]:
-        return walk(self._interpreter, run, start)
+        for found in walk(self._interpreter, run, start):
+            self._left -= 1
+            yield found
+            if self._left < 0:
+                return
 
     def _text(self, address: int) -> str:
         sweep = self._interpreter.sweep_at(address)

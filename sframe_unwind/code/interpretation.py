@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Callable, NamedTuple
@@ -26,6 +27,8 @@ BOUND = 3000
 _MAX_RESTARTS = 16
 _STEPS_PER_INSTRUCTION, _MIN_STEPS, _MAX_STEPS = 40, 4000, 4_000_000
 """How often instructions are carried out at most before a function is given up."""
+_SORTED_PER_STEP = 32
+"""How many states are sorted in the time of a step."""
 _MAX_FOREIGN = 64
 """How many other functions are followed from one."""
 
@@ -89,12 +92,14 @@ class Interpreter:
         :param entries: the states in which it is entered, by address.
         """
         dead: set[int] = set()
+        count = len(self.sweeps.sweep(function).instructions)
+        steps = max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * count, _MAX_STEPS))
         for _ in range(_MAX_RESTARTS):
-            flow = _Flow(self, function, dead)
+            flow = _Flow(self, function, dead, steps)
             try:
                 return flow.run(entries)
             except _Restart:
-                continue
+                steps = flow.steps
             except _GivenUp:
                 return flow.result(complete=False)
         return flow.result(complete=False)
@@ -103,7 +108,7 @@ class Interpreter:
 class _Flow:
     """One attempt at a function."""
 
-    def __init__(self, interpreter: Interpreter, function: CodeRange, dead: set[int]) -> None:
+    def __init__(self, interpreter: Interpreter, function: CodeRange, dead: set[int], steps: int) -> None:
         self._all = interpreter
         self._evaluator = interpreter.evaluator
         self._frame = interpreter.frame
@@ -127,7 +132,8 @@ class _Flow:
         self._guessing = False
         self._returns = False
         self._is_local = True
-        self._steps = max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * len(self._sweep.instructions), _MAX_STEPS))
+        self.steps = steps
+        """How many instructions may still be carried out."""
 
     def run(self, entries: dict[int, State]) -> Run:
         for address, state in entries.items():
@@ -188,8 +194,8 @@ class _Flow:
                 return
             first = False
             visited.add(pc)
-            self._steps -= 1
-            if self._steps < 0:
+            self.steps -= 1
+            if self.steps < 0:
                 raise _GivenUp
             if instruction.kind or instruction.exits:
                 if not self._transfer(pc, instruction, state):
@@ -364,7 +370,9 @@ class _Flow:
 
     def _split(self, target: int) -> None:
         """Have the block run again in whose middle a jump leads: it ends there now."""
-        before = max((start for start in self._states if start < target), default=target)
+        starts = sorted(self._states)
+        self.steps -= len(starts) // _SORTED_PER_STEP
+        before = starts[max(bisect_left(starts, target) - 1, 0)]
         if before not in self._waiting:
             self._waiting.add(before)
             heappush(self._work, before)

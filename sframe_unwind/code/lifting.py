@@ -258,8 +258,11 @@ class _Translation:
                 first, second = second, first
             self._stores += [(address, 8, first), (_sum(address, 8), 8, second)]
         else:
-            value = self._value(data) if kind in ("Ity_I64", "Ity_F64") else RESULT
-            self._stores.append((address, _SIZES.get(kind, 8), value))
+            size = _SIZES.get(kind, 8)
+            value = self._value(data)
+            # Barriers and stack probes write back what is there: lock orq $0,(%rsp).
+            if value != (LOAD, address, size, False):
+                self._stores.append((address, size, value if kind in ("Ity_I64", "Ity_F64") else RESULT))
 
     def _store_guarded(self, statement: Any) -> None:
         self._stores.append((self._value(statement.addr), _SIZES.get(self._type(statement.data), 8), ANYTHING))
@@ -268,8 +271,9 @@ class _Translation:
         self._temporaries[statement.dst] = ANYTHING
 
     def _compare_and_swap(self, statement: Any) -> None:
-        size = _SIZES.get(self._type(statement.dataLo), 8)
-        self._stores.append((self._value(statement.addr), size, ANYTHING))
+        size, address = _SIZES.get(self._type(statement.dataLo), 8), self._value(statement.addr)
+        if self._value(statement.dataLo) != (LOAD, address, size, False) or statement.dataHi is not None:
+            self._stores.append((address, size, ANYTHING))
         self._temporaries[statement.oldLo] = ANYTHING if size == 8 else RESULT
         if statement.oldHi != 0xFFFFFFFF:
             self._temporaries[statement.oldHi] = ANYTHING
@@ -401,6 +405,8 @@ class _Translation:
     def _binary_narrow(self, data: Any) -> Expression:
         if data.op in ("Iop_Xor32", "Iop_Sub32") and str(data.args[0]) == str(data.args[1]):
             return (CONSTANT, 0)
+        if data.op in _NEUTRAL_ZERO and self._value(data.args[1]) == (CONSTANT, 0):
+            return self._value(data.args[0])
         return RESULT
 
     def _vector(self, data: Any) -> tuple[Expression, Expression]:
@@ -532,6 +538,7 @@ _FOLDED = {
     "Iop_Xor64": lambda left, right: left ^ right,
     "Iop_Mul64": lambda left, right: left * right,
 }
+_NEUTRAL_ZERO = ("Iop_Or32", "Iop_Add32", "Iop_Sub32", "Iop_Xor32")
 _STATEMENTS = {
     "Ist_WrTmp": _Translation._assign,
     "Ist_Put": _Translation._put,

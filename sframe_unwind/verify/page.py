@@ -8,7 +8,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from sframe_unwind import __version__
 from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify.code_report import CodeReport
@@ -23,9 +22,12 @@ _OUTCOMES = [*(outcome.value for outcome in Outcome), _NOT_DESCRIBED, _WRONG, _U
 """What the map has colours for, in the order of the page's list of them."""
 
 
-def page(verdicts: Sequence[Verdict], failures: Sequence[Failure]) -> str:
-    """Return the HTML page that shows what was found in all files, and which could not be compared."""
-    data = json.dumps(_Data().of(verdicts, failures), separators=(",", ":"))
+def page(verdicts: Sequence[Verdict], failures: Sequence[Failure], version: str) -> str:
+    """Return the HTML page that shows what was found in all files, and which could not be compared.
+
+    :param version: of this project, for the foot of the page.
+    """
+    data = json.dumps({**_Data().of(verdicts, failures), "version": version}, separators=(",", ":"))
     # What ends the element that holds the data, or begins a comment in it, must not stand there.
     for character in "<>&":
         data = data.replace(character, f"\\u{ord(character):04x}")
@@ -45,7 +47,6 @@ class _Data:
         folder = _common_folder([verdict.file for verdict in verdicts])
         files = [self._file(verdict, verdict.file[len(folder) :]) for verdict in verdicts]
         return {
-            "version": __version__,
             "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
             "outcomes": _OUTCOMES,
             "failures": [printable(str(failure)) for failure in failures],

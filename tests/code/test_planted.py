@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,26 +13,15 @@ from sframe_unwind.elf.cfi import FileCfi
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbols_of
 from sframe_unwind.verify.code_check import check_elf
+from tests.code.assembled import assemble
 from tests.code.recipes import MACHINES, Planted, planted, source
-from tests.missing import package_needed
-from tools.binutils import provide
-
-package_needed("pyvex")
-
-BINUTILS = "2.47"
-TARGETS = {"amd64": "x86_64", "aarch64": "aarch64", "s390x": "s390x"}
 
 
 class Checked:
     """The functions of one machine, assembled and checked."""
 
     def __init__(self, machine: str, folder: Path) -> None:
-        assembly, self.path = folder / f"{machine}.s", folder / f"{machine}.o"
-        assembly.write_text(source(machine))
-        tools = provide(BINUTILS, TARGETS[machine])
-        command = [str(tools / "as"), "--gsframe", str(assembly), "-o", str(self.path)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stderr
+        self.path = assemble(machine, source(machine), folder / f"{machine}.o")
         with elf.opened(self.path) as file:
             layout = Layout(file)
             self.symbols: Symbols = symbols_of(file, layout)

@@ -167,7 +167,7 @@ def test_many_functions(tmp_path: Path) -> None:
     )
     verdict = Verdict("many", functions, FUNCTIONS, (), Sizes(1, 2, 3, 0, 16 * FUNCTIONS, 0))
     result = tmp_path / "page.html"
-    result.write_text(page([verdict], []), encoding="utf-8")
+    result.write_text(page([verdict], [], "0"), encoding="utf-8")
     assert result.stat().st_size < 60 * FUNCTIONS
     script = "const before = performance.now(); redraw(); return performance.now() - before"
     shown = render(result, script=script)

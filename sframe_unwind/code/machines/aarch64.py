@@ -16,7 +16,7 @@ from sframe_unwind.code.instruction import (
     Instruction,
     Kind,
 )
-from sframe_unwind.code.machines.base import Machine, trap
+from sframe_unwind.code.machines.base import Machine, call, conditional_jump, jump, trap
 
 _SIZE = (4,)
 _V0 = 64
@@ -45,6 +45,7 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 _NOP, _TRAP = 0xD503201F, 0
 _RELATIONS = {0: "==", 1: "!=", 2: ">=", 3: "<", 8: ">", 9: "<="}
 """The architecture's condition codes."""
+_ALWAYS = (14, 15)
 _SUBTRACTIONS = frozenset((3, 4))
 """``ARM64G_CC_OP_SUB32`` and ``SUB64``."""
 
@@ -62,7 +63,22 @@ def _special(raw: bytes) -> Instruction | None:
         return Instruction(4, Kind.NEXT, ((aarch64.LR, (STRIP, _LR)),), (), (), None)
     if word in _RETURNING:
         return Instruction(4, Kind.RETURN, (), (), (), None)
-    return trap(4) if len(raw) >= 4 and not word >> 16 else None  # udf
+    if len(raw) < 4:
+        return None
+    operation = word >> 26
+    if operation == 0b000101:  # b
+        return jump(4, 4 * _signed(word, 26))
+    if operation == 0b100101:  # bl
+        return call(4, 4 * _signed(word, 26), aarch64.LR)
+    if word >> 24 == 0x54 and not word & 0x10:  # b.cond
+        relation = None if word & 0xF in _ALWAYS else _RELATIONS.get(word & 0xF)
+        return conditional_jump(4, 4 * _signed(word >> 5, 19), relation)
+    return trap(4) if not word >> 16 else None  # udf
+
+
+def _signed(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _is_page_relative(raw: bytes) -> bool:

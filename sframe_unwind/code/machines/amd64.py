@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sframe_unwind.arch import amd64
-from sframe_unwind.code.instruction import CC_LEFT, CC_OPERATION, CC_RIGHT, Instruction
-from sframe_unwind.code.machines.base import Machine, trap
+from sframe_unwind.code.instruction import CC_LEFT, CC_OPERATION, CC_RIGHT, PC_RELATIVE, REGISTER, Instruction, Kind
+from sframe_unwind.code.machines.base import Machine, conditional_jump, jump, trap
 
 _NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)))
 _PARTS = {
@@ -34,7 +34,28 @@ def _sizes(_code: bytes, _at: int) -> Sequence[int]:
 
 
 def _special(raw: bytes) -> Instruction | None:
+    first = raw[0]
+    if first == 0xE8 and len(raw) >= 5:
+        return _call(raw)
+    if first == 0xE9 and len(raw) >= 5:
+        return jump(5, 5 + int.from_bytes(raw[1:5], "little", signed=True))
+    if first == 0xEB and len(raw) >= 2:
+        return jump(2, 2 + int.from_bytes(raw[1:2], "little", signed=True))
+    if first & 0xF0 == 0x70 and len(raw) >= 2:
+        offset = 2 + int.from_bytes(raw[1:2], "little", signed=True)
+        return conditional_jump(2, offset, _RELATIONS.get(first & 0xF))
+    if first == 0x0F and len(raw) >= 6 and raw[1] & 0xF0 == 0x80:
+        offset = 6 + int.from_bytes(raw[2:6], "little", signed=True)
+        return conditional_jump(6, offset, _RELATIONS.get(raw[1] & 0xF))
     return trap(2) if raw[:2] == b"\x0f\x0b" else None  # ud2
+
+
+def _call(raw: bytes) -> Instruction:
+    offset = 5 + int.from_bytes(raw[1:5], "little", signed=True)
+    stack = (REGISTER, amd64.SP, -8)
+    return Instruction(
+        5, Kind.CALL, ((amd64.SP, stack),), ((stack, 8, (PC_RELATIVE, 5)),), (), (PC_RELATIVE, offset)
+    )
 
 
 def _is_page_relative(_raw: bytes) -> bool:

@@ -6,7 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.code.instruction import ANYTHING, Instruction, Kind
+from sframe_unwind.code.instruction import (
+    ANYTHING,
+    CC_LEFT,
+    CC_OPERATION,
+    CC_RIGHT,
+    PC_RELATIVE,
+    REGISTER,
+    Condition,
+    Exit,
+    Instruction,
+    Kind,
+)
 
 Special = Callable[[bytes], "Instruction | None"]
 FindCondition = Callable[[str, "Sequence[int]"], "tuple[str, int] | None"]
@@ -37,7 +48,10 @@ class Machine(NamedTuple):
     sizes: Callable[[bytes, int], Sequence[int]]
     """``(code, offset)``: the sizes that the instruction there may have."""
     special: Special
-    """The instruction at the start of some bytes, where VEX does not know it or means something else by it."""
+    """The instruction at the start of some bytes, where VEX does not know it or means something else by it.
+
+    Direct jumps and calls as well: each has other bytes, and it takes VEX long to say what they do.
+    """
     system_call: int
     """The register with the number of a system call."""
     ending_calls: frozenset[int]
@@ -69,6 +83,31 @@ class Machine(NamedTuple):
     def big_endian(self) -> bool:
         """Whether the halves of a vector register lie the other way round in VEX's guest state."""
         return self.vex_name == "ARCH_S390X"
+
+
+def jump(size: int, offset: int) -> Instruction:
+    """Return an unconditional jump.
+
+    :param offset: of the target from the instruction, in bytes.
+    """
+    return Instruction(size, Kind.JUMP, (), (), (), (PC_RELATIVE, offset))
+
+
+def conditional_jump(size: int, offset: int, relation: str | None) -> Instruction:
+    """Return a jump that the condition code decides on.
+
+    :param relation: between the values that were compared; ``None``: of no use.
+    """
+    if offset == size:
+        return Instruction(size, Kind.NEXT, (), (), (), None)
+    left, right = (REGISTER, CC_LEFT, 0), (REGISTER, CC_RIGHT, 0)
+    condition = None if relation is None else Condition(relation, left, right, (REGISTER, CC_OPERATION, 0))
+    return Instruction(size, Kind.NEXT, (), (), (Exit((PC_RELATIVE, offset), 0, condition),), None)
+
+
+def call(size: int, offset: int, link: int) -> Instruction:
+    """Return a direct call that leaves its return address in a register."""
+    return Instruction(size, Kind.CALL, ((link, (PC_RELATIVE, size)),), (), (), (PC_RELATIVE, offset), link)
 
 
 def trap(size: int) -> Instruction:

@@ -15,7 +15,7 @@ from sframe_unwind.code.instruction import (
     Instruction,
     Kind,
 )
-from sframe_unwind.code.machines.base import Machine, trap
+from sframe_unwind.code.machines.base import Machine, call, conditional_jump, jump, trap
 
 _SIZES = ((2,), (4,), (4,), (6,))
 """By the two highest bits of the first byte."""
@@ -26,7 +26,7 @@ _SIGNED_COMPARISON, _UNSIGNED_COMPARISON = 1, 2
 """``S390_CC_OP_SIGNED_COMPARE`` and ``UNSIGNED_COMPARE``."""
 _RELATIONS = {8: "==", 6: "!=", 4: "<", 2: ">", 12: "<=", 10: ">="}
 """By the mask of a conditional jump: 8 equal, 4 low, 2 high."""
-_CANNOT_BE = 1
+_CANNOT_BE, _ALWAYS = 1, 15
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 
 
@@ -41,11 +41,28 @@ def _special(raw: bytes) -> Instruction | None:
     if (raw[:1] == b"\xc6" and len(raw) > 1 and not raw[1] & 0xF) or raw[:1] == b"\x44":
         size = 6 if raw[:1] == b"\xc6" else 4
         if len(raw) < size:
-            return None
+            return Instruction(0, Kind.STOP, (), (), (), None)
         offset = 2 * int.from_bytes(raw[2:6], "big", signed=True)
         executed = (PC_RELATIVE, offset) if size == 6 else None
         return Instruction(size, Kind.NEXT, ((1, RESULT), (2, RESULT)), (), (), executed)
+    found = _branch(raw)
+    if found is not None:
+        return found
     return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # what compilers' traps jump to
+
+
+def _branch(raw: bytes) -> Instruction | None:
+    """Return a jump or call relative to the instruction, with 16 or 32 bits for its distance in units of two bytes."""
+    size = {0xA7: 4, 0xC0: 6}.get(raw[0], 0)
+    if not size or len(raw) < size:
+        return None
+    operand, operation = raw[1] >> 4, raw[1] & 0xF
+    offset = 2 * int.from_bytes(raw[2:size], "big", signed=True)
+    if operation == 4 and operand:
+        if operand == _ALWAYS:
+            return jump(size, offset)
+        return conditional_jump(size, offset, _RELATIONS.get(operand & ~_CANNOT_BE))
+    return call(size, offset, operand) if operation == 5 and operand == s390x.RA else None
 
 
 def _is_page_relative(_raw: bytes) -> bool:

@@ -1,0 +1,29 @@
+"""Object files of assembly sources, with SFrame and DWARF CFI."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.missing import toolchain_needed
+from tools.binutils import provide
+
+BINUTILS = "2.47"
+TARGETS = {"amd64": "x86_64", "aarch64": "aarch64", "s390x": "s390x"}
+
+
+def assemble(machine: str, source: str, path: Path) -> Path:
+    """Assemble a source with the newest assembler."""
+    text = path.with_suffix(".s")
+    text.write_text(source)
+    with toolchain_needed():
+        tools = provide(BINUTILS, TARGETS[machine])
+    done = subprocess.run(
+        [str(tools / "as"), "--gsframe", str(text), "-o", str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return path

@@ -1,0 +1,61 @@
+"""Jumps and calls that are decoded without VEX do what VEX says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from sframe_unwind.code.instruction import INVERSE, Expression, Instruction, Kind
+from sframe_unwind.code.lifting import Lifter
+from sframe_unwind.code.machines import MACHINES
+
+ROUNDS = 8
+
+
+def branches(name: str, random_: random.Random) -> Iterator[bytes]:
+    if name == "amd64":
+        for first in (0xE8, 0xE9):
+            yield bytes([first]) + random_.randbytes(4)
+        for first in (0xEB, *range(0x70, 0x80)):
+            yield bytes([first, random_.randrange(0x80)])
+        for second in range(0x80, 0x90):
+            yield bytes([0x0F, second]) + random_.randbytes(4)
+    elif name == "s390x":
+        for mask in range(1, 16):
+            yield bytes([0xA7, mask << 4 | 4]) + random_.randbytes(2)
+            yield bytes([0xC0, mask << 4 | 4]) + random_.randbytes(4)
+        yield b"\xc0\xe5" + random_.randbytes(4)
+    else:
+        for last in (0x14, 0x17, 0x94, 0x97):
+            yield random_.randbytes(3) + bytes([last])
+        for condition in range(16):
+            yield bytes([random_.randrange(16) << 5 & 0xE0 | condition, *random_.randbytes(2), 0x54])
+
+
+def ways(instruction: Instruction) -> dict[Expression, str | None]:
+    """Where an instruction leads, and on which relation."""
+    following = (2, instruction.size)
+    found: dict[Expression, str | None] = {instruction.target or following: None}
+    for leaving in instruction.exits:
+        relation = leaving.condition and leaving.condition.relation
+        found[leaving.target] = relation
+        found[instruction.target or following] = relation and INVERSE[relation]
+    return found
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_branch_is_what_vex_says(name: str) -> None:
+    ours, vex = Lifter(MACHINES[name]), Lifter(MACHINES[name]._replace(special=lambda _: None))
+    random_ = random.Random(name)
+    for _ in range(ROUNDS):
+        for raw in branches(name, random_):
+            one, other = ours.instruction(raw, 0), vex.instruction(raw, 0)
+            same = ("size", "puts", "stores", "link")
+            assert [getattr(one, field) for field in same] == [getattr(other, field) for field in same], raw.hex()
+            assert (one.kind is Kind.CALL) == (other.kind is Kind.CALL)  # VEX may turn a condition round
+            assert ways(one).keys() == ways(other).keys(), raw.hex()
+            # Conditions of no use for what is interpreted are left out.
+            said = {way: relation for way, relation in ways(one).items() if relation is not None}
+            assert said.items() <= ways(other).items(), raw.hex()

@@ -1,0 +1,175 @@
+"""`verify --against code`: what it prints, its exit statuses, JSON and the page."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.cli import main
+from sframe_unwind.code import lifting
+from sframe_unwind.code.interpretation import Interpreter
+from sframe_unwind.elf.section_addresses import FileAddress
+from sframe_unwind.verify import Plan, verify
+from tests.code.assembled import assemble
+from tests.elf.objects import run, tools_for
+from tests.samples.build import build
+
+FUNCTION = """\
+    .type {name},@function
+{name}:
+    .cfi_startproc
+    push    %rbx
+{directive}
+    xor     %eax,%eax
+    pop     %rbx
+    .cfi_def_cfa_offset 8
+    ret
+    .cfi_endproc
+    .size {name},.-{name}
+"""
+RIGHT, WRONG = "    .cfi_def_cfa_offset 16", ""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """An object file with a function whose push has no directive, and one whose push has one."""
+    source = FUNCTION.format(name="wrong", directive=WRONG) + FUNCTION.format(name="right", directive=RIGHT)
+    return assemble("amd64", source, tmp_path / "two.o")
+
+
+def test_what_is_printed(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--against", "code", str(program)]) == 1
+    first, *rest = capsys.readouterr().out.splitlines()
+    sums = "6 proved, 2 wrong, 0 unknown"
+    assert first == f"{program}: code of 2 functions, 8 instructions: SFrame {sums}; DWARF {sums}"
+    # Until the pop the table is wrong, and then it is right again.
+    assert rest == [
+        "  .text+0x1 wrong+0x1: cfa: the code has CFA = rsp + 16 since `push %rbx` at .text+0x0;"
+        " SFrame and DWARF say rsp + 8"
+    ]
+
+
+def test_sframe_and_dwarf_agree_on_what_is_wrong(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(program)]) == 0
+    assert "no disagreements" in capsys.readouterr().out
+
+
+def test_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    right = assemble("amd64", FUNCTION.format(name="right", directive=RIGHT), tmp_path / "right.o")
+    assert main(["verify", "--against", "code", str(right)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_json(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--against", "code", "--json", str(program)]) == 1
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    counts = {"proved": 6, "wrong": 2, "unknown": 0}
+    finding = {
+        "address": 1,
+        "section": ".text",
+        "function": "wrong+0x1",
+        "what": "cfa",
+        "rule": "rsp + 8",
+        "code": "CFA = rsp + 16 since `push %rbx` at .text+0x0",
+    }
+    assert file == {
+        "file": str(program),
+        "code": {
+            "functions": 2,
+            "instructions": 8,
+            "sframe": counts,
+            "dwarf": counts,
+            "findings": [{"table": "dwarf", **finding}, {"table": "sframe", **finding}],
+        },
+    }
+
+
+def test_whom_the_code_agrees_with(capsys: pytest.CaptureFixture[str]) -> None:
+    """GNU ld's row for `.plt.got` claims a push."""
+    program = build("plt")
+    assert main(["verify", "--against", "code", "--against", "dwarf", str(program)]) == 1
+    out = capsys.readouterr().out
+    assert "(.plt.got): cfa: SFrame rsp + 16; DWARF rsp + 8; the code agrees with DWARF" in out
+    assert "(.plt.got): cfa: the code has CFA = rsp + 8; SFrame says rsp + 16" in out
+    verdict = verify(program, Plan(code=True))
+    assert {one.to_json()["code"] for one in verdict.disagreements} == {"dwarf"}
+
+
+def test_one_table_is_enough(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for section, table in ((".sframe", "DWARF"), (".eh_frame", "SFrame")):
+        run(tools_for("amd64", 3) / "objcopy", "-R", section, "-R", f".rela{section}", program, f"{program}{section}")
+        assert main(["verify", "--against", "code", f"{program}{section}"]) == 1
+        first, *rest = capsys.readouterr().out.splitlines()
+        assert first.endswith(f"8 instructions: {table} 6 proved, 2 wrong, 0 unknown")
+        assert [line.rpartition("; ")[2] for line in rest] == [f"{table} says rsp + 8"]
+
+
+def test_members_of_an_archive(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = program.with_suffix(".a")
+    run("ar", "rc", archive, program)
+    assert main(["verify", "--against", "code", str(archive)]) == 1
+    assert capsys.readouterr().out.startswith(f"{archive}(two.o): code of 2 functions")
+
+
+def test_two_files_and_two_processes(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    copy = shutil.copy(program, tmp_path / "copy.o")
+    assert main(["verify", "--against", "code", "-j", "2", str(program), str(copy)]) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 4
+
+
+def test_several_processes_say_the_same_as_one() -> None:
+    program = build("plt")
+    found = [verify(program, Plan(dwarf=False, code=True, jobs=jobs)) for jobs in (1, 2)]
+    assert found[0] == found[1]
+
+
+def test_the_page(program: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["verify", "--against", "code", "--against", "dwarf", "--html", str(page), str(program)]) == 1
+    text = page.read_text().partition('<script type="application/json" id="data">')[2].partition("</script>")[0]
+    data = json.loads(text)
+    (file,) = data["files"]
+    by_name = {name: (judged, lines) for name, _, _, _, _, _, judged, *lines in file["functions"]}
+    assert data["outcomes"][by_name["wrong"][0]] == "wrong by the code"
+    assert by_name["right"] == (-1, [])
+    ((_, _, *texts),) = by_name["wrong"][1][0]
+    said = [data["texts"][text] for text in texts]
+    assert said == ["rsp + 8", "", "", "rsp + 8", "", "", "CFA = rsp + 16 since `push %rbx` at .text+0x0", "", ""]
+
+
+def test_without_the_extra(
+    program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lifting, "find_spec", lambda _: None)
+    assert main(["verify", "--against", "code", str(program)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert "pip install 'sframe-unwind[code]'" in line
+
+
+def test_what_was_seen_before_is_not_interpreted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"same_{number}" for number in range(20)]
+    source = "".join(FUNCTION.format(name=name, directive=RIGHT) for name in names)
+    runs = []
+    original = Interpreter.run
+
+    def counting(self: Interpreter, *arguments: object) -> object:
+        runs.append(arguments)
+        return original(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Interpreter, "run", counting)
+    verdict = verify(assemble("amd64", source, tmp_path / "same.o"), Plan(dwarf=False, code=True))
+    assert len(runs) == 1
+    assert verdict.code is not None
+    assert verdict.code.functions == 20
+    assert verdict.code.counts["sframe"].proved == 80
+
+
+def test_addresses_of_objects_are_of_their_sections(program: Path) -> None:
+    verdict = verify(program, Plan(dwarf=False, code=True))
+    assert verdict.code is not None
+    assert verdict.code.findings[0].spot == FileAddress(".text", 1, True)

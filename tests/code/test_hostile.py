@@ -1,0 +1,31 @@
+"""Code and rules that no compiler wrote."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from sframe_unwind.code.lifting import Lifter
+from sframe_unwind.code.machines import MACHINES
+from tests.code.hostile import check
+
+COUNT = 100
+"""Of each machine; `python -m tests.code.hostile` does 100,000."""
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_checking_ends(name: str) -> None:
+    lifter = Lifter(MACHINES[name])
+    for number in range(COUNT):
+        random_ = random.Random(f"{name} {number}")
+        check(random_, lifter, random_.choice((1, 7, 40, 80, 200)))
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_time_is_bounded(name: str) -> None:
+    """A function of 64 KiB, in which jumps lead everywhere, takes no more than some microseconds a byte."""
+    started = time.process_time()
+    check(random.Random(name), Lifter(MACHINES[name]), 1 << 16)
+    assert time.process_time() - started < 60

@@ -1,0 +1,19 @@
+"""Rows of a program that were changed in one field are found, but for those that mean the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from sframe_unwind.code.judgement import Judgement
+from tests.code.mutations import fates
+from tests.samples.build import build
+
+MOST = 200
+
+
+@pytest.mark.parametrize("abi", ["amd64", "aarch64", "s390x"])
+def test_most_are_found(abi: str) -> None:
+    found = [fate.worst for fate in fates(build("plt" if abi == "amd64" else "leaf", abi), MOST)]
+    telling = len(found) - found.count(Judgement.PROVED)
+    assert found.count(Judgement.WRONG) >= 0.95 * telling
+    assert telling >= 0.8 * len(found)
