@@ -42,15 +42,16 @@ LEFT = Plan(None, None, False, None)
 
 
 def make_plan(
-    modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, pc: int, strips: bool
+    modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, pc: int, able: bool, strips: bool
 ) -> Plan:
     """Return what to do with the frames of a pc.
 
     :param gdb_has: whether GDB has a module's file, and with it the CFI.
+    :param able: GDB's own unwinder can be relied on where there is CFI.
     :param strips: GDB can strip signed return addresses.
     """
-    interrupted = _claim(modules, gdb_has, settings, lookup_address(pc, True), strips)
-    calling = _claim(modules, gdb_has, settings, lookup_address(pc, False), strips)
+    interrupted = _claim(modules, gdb_has, settings, lookup_address(pc, True), able, strips)
+    calling = _claim(modules, gdb_has, settings, lookup_address(pc, False), able, strips)
     if interrupted is None and calling is None:
         leaf = _leaf(modules, pc)
         return LEFT if leaf is None else Plan(None, None, False, leaf)
@@ -62,7 +63,12 @@ def make_plan(
 
 
 def _claim(
-    modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, address: int, strips: bool
+    modules: Modules,
+    gdb_has: Callable[[Module, Settings], bool],
+    settings: Settings,
+    address: int,
+    able: bool,
+    strips: bool,
 ) -> Claim | None:
     found = modules.results[address]
     if not isinstance(found, Found):
@@ -73,7 +79,7 @@ def _claim(
         return None
     others = rule.others
     if not settings.strict:
-        if has_cfi and modules.cfi_agrees(address, rule) and (strips or not rule.ra_signed):
+        if able and has_cfi and modules.cfi_agrees(address, rule) and (strips or not rule.ra_signed):
             return None
         if has_cfi and not is_possible(found, modules.arch):
             return None

@@ -26,6 +26,9 @@ from sframe_unwind.unwind_rule import CFA
 if TYPE_CHECKING:
     from sframe_unwind.runtime_code.source import RunTimeCode
 
+_NATIVE_FAILS = () if hasattr(gdb.PendingFrame, "pc") else ("s390x",)
+"""Where stacks of GDB's own unwinder end too early although there is CFI: GDB 13 says "value has been optimized out" of
+the frame that a signal interrupted."""
 _LIMIT = 200_000
 """Plans to keep; stepping through a program for hours must not fill the memory."""
 
@@ -161,8 +164,9 @@ class Process:
             if len(self._plans) >= _LIMIT:
                 self._plans.clear()
             self._cover(pc)
+            able = self.arch.name not in _NATIVE_FAILS
             strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
-            plan = self._plans[pc] = make_plan(self.modules, self._gdb_has, settings, pc, strips)
+            plan = self._plans[pc] = make_plan(self.modules, self._gdb_has, settings, pc, able, strips)
         return plan
 
     def _gdb_has(self, module: Module, settings: Settings) -> bool:

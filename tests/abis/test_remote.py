@@ -16,8 +16,11 @@ from tests.samples.build import toolchain
 from tests.samples.catalogue import ABIS
 from tests.samples.readelf import Symbol, read_symbols
 
-EXTRA_PACKETS = 2
-"""For each frame, at most so many more than GDB's own unwinder needs."""
+EXTRA_PACKETS = 3
+"""For each frame, at most so many more than GDB's own unwinder needs.
+
+That keeps memory of the stack in a cache; the plugin cannot tell when to drop one.
+"""
 SAMPLES = ("recursion", "plt", "dlopen", "free_walk")
 CHOSEN = {stop.sample: stop for stop in STOPS if stop.sample in SAMPLES}
 KINDS = ("remote", "extended-remote")
