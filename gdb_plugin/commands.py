@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
 from gdb_plugin.returning import CheckReturn
 from gdb_plugin.session import Session
-from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
 from sframe_unwind.debugger.settings import ALWAYS, MODES
-from sframe_unwind.report import explain
 from sframe_unwind.report.terminal import printable
+
+if TYPE_CHECKING:
+    from gdb_plugin.stacks import Stacks
+
+OpenStacks = Callable[[], "Stacks"]
+"""Returns what takes stacks.  It is imported by the first command that wants it: GDB loads the plugin at each start."""
 
 _DEBUGGER = f"GDB {gdb.VERSION}; GDB lacks nothing that this needs"
 
@@ -113,19 +117,21 @@ class SFrame(gdb.Command):
 class Status(_Command):
     """``sframe status``."""
 
-    def __init__(self, unwinder: SFrameUnwinder, stacks: Stacks) -> None:
+    def __init__(self, unwinder: SFrameUnwinder, stacks: OpenStacks) -> None:
         self._unwinder = unwinder
         self._stacks = stacks
         super().__init__(commands.STATUS)
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
+        from sframe_unwind.debugger import output
+
         try:
-            process = self._stacks.process()
+            process = self._stacks().process()
         except gdb.error as error:
             reason = f"no stack to unwind: {error}"
-            return commands.status_without_process(self._unwinder.settings, _DEBUGGER, reason)
-        lines = commands.status_lines(process.modules, self._unwinder.settings, _DEBUGGER)
+            return output.status_without_process(self._unwinder.settings, _DEBUGGER, reason)
+        lines = output.status_lines(process.modules, self._unwinder.settings, _DEBUGGER)
         if not self._unwinder.enabled:
             lines.insert(2, "the unwinder is disabled, GDB's own does it all; see 'help enable unwinder'")
         return lines
@@ -134,34 +140,38 @@ class Status(_Command):
 class Backtrace(_Command):
     """``sframe backtrace``."""
 
-    def __init__(self, stacks: Stacks) -> None:
+    def __init__(self, stacks: OpenStacks) -> None:
         self._stacks = stacks
         super().__init__(commands.BACKTRACE)
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
+        from sframe_unwind.debugger import output
+
         every = commands.ALL in arguments.options
-        shown = [(thread, self._stacks.by_sframe(arguments.limit)) for thread in _threads(every)]
-        return commands.backtrace_lines([stack for _, stack in shown], every and shown[0][0] is not None)
+        shown = [(thread, self._stacks().by_sframe(arguments.limit)) for thread in _threads(every)]
+        return output.backtrace_lines([stack for _, stack in shown], every and shown[0][0] is not None)
 
 
 class Compare(_Command):
     """``sframe compare``."""
 
-    def __init__(self, stacks: Stacks) -> None:
+    def __init__(self, stacks: OpenStacks) -> None:
         self._stacks = stacks
         super().__init__(commands.COMPARE)
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
+        from sframe_unwind.debugger import output
+
         threads = _threads(commands.ALL in arguments.options)
-        return commands.compare_lines([self._stacks.comparison(arguments.limit) for _ in threads], arguments)
+        return output.compare_lines([self._stacks().comparison(arguments.limit) for _ in threads], arguments)
 
 
 class Explain(_Command):
     """``sframe explain``."""
 
-    def __init__(self, stacks: Stacks) -> None:
+    def __init__(self, stacks: OpenStacks) -> None:
         self._stacks = stacks
         super().__init__(commands.EXPLAIN)
 
@@ -172,16 +182,18 @@ class Explain(_Command):
     @_guarded
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Run the command."""
-        process = self._stacks.process()
+        from sframe_unwind.report.explain import explain
+
+        process = self._stacks().process()
         if argument.strip():
             value = gdb.parse_and_eval(argument)
             address = value.address if value.type.code == gdb.TYPE_CODE_FUNC else value
             pc, here = int(address) & ADDRESS_MASK, None
         else:
-            pc, here = self._stacks.selected()
+            pc, here = self._stacks().selected()
         name = gdb.format_address(pc).partition(" ")[2] if hasattr(gdb, "format_address") else ""
         name = name or process.run_time_name(pc)
-        _show(explain.explain(process.modules, pc, name, here))
+        _show(explain(process.modules, pc, name, here))
 
 
 class Mode(gdb.Parameter):
@@ -248,8 +260,15 @@ class _Prefix(gdb.Command):
             gdb.execute(command)
 
 
-def register(unwinder: SFrameUnwinder, session: Session, stacks: Stacks) -> None:
+def register(unwinder: SFrameUnwinder, session: Session) -> None:
     """Make all commands and the parameters."""
+
+    @functools.cache
+    def stacks() -> Stacks:
+        from gdb_plugin.stacks import Stacks
+
+        return Stacks(unwinder, session)
+
     _Prefix("set sframe", "Settings of the SFrame unwinder.", "help set sframe")
     _Prefix("show sframe", "Show the settings of the SFrame unwinder.", "show sframe mode; show sframe strict")
     SFrame()

@@ -10,7 +10,6 @@ from gdb.unwinder import register_unwinder
 from gdb_plugin import commands
 from gdb_plugin.frame_names import FrameNames
 from gdb_plugin.session import Session
-from gdb_plugin.stacks import Stacks
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind import __version__
 from sframe_unwind.debugger.banner import is_read_by_a_person
@@ -39,7 +38,7 @@ def start() -> None:
     session = Session(report, names)
     unwinder = SFrameUnwinder(session, names, report)
     register_unwinder(None, unwinder, replace=True)
-    commands.register(unwinder, session, Stacks(unwinder, session))
+    commands.register(unwinder, session)
     gdb.invalidate_cached_frames()
     _started = True
     if is_read_by_a_person(_FOR_PROGRAMS):

@@ -10,7 +10,7 @@ import lldb
 
 from lldb_plugin import plugin, stacks
 from lldb_plugin.session import SESSION
-from sframe_unwind.debugger import commands
+from sframe_unwind.debugger import commands, output
 from sframe_unwind.debugger.commands import ALL, Arguments, UsageError
 from sframe_unwind.debugger.settings import MODES
 from sframe_unwind.errors import SFrameError
@@ -123,8 +123,8 @@ class Status(_Command):
         try:
             process = SESSION.process(_stopped(context))
         except SFrameError as error:
-            return commands.status_without_process(SESSION.settings, debugger, str(error))
-        return commands.status_lines(process.modules, SESSION.settings, debugger)
+            return output.status_without_process(SESSION.settings, debugger, str(error))
+        return output.status_lines(process.modules, SESSION.settings, debugger)
 
 
 class Backtrace(_Command):
@@ -138,7 +138,7 @@ class Backtrace(_Command):
             stacks.by_sframe(stacks.take(thread, arguments.limit), arguments.limit)
             for thread in _threads(context, arguments)
         )
-        return commands.backtrace_lines(shown, titled=ALL in arguments.options)
+        return output.backtrace_lines(shown, titled=ALL in arguments.options)
 
 
 class Compare(_Command):
@@ -152,7 +152,7 @@ class Compare(_Command):
             stacks.comparison(stacks.take(thread, arguments.limit), arguments.limit)
             for thread in _threads(context, arguments)
         ]
-        return commands.compare_lines(compared, arguments)
+        return output.compare_lines(compared, arguments)
 
 
 class Explain(_Command):

@@ -1,18 +1,11 @@
-"""The commands of both plugins: their names, help and arguments, and what they print."""
+"""The commands of both plugins: their names, help and arguments."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from sframe_unwind import __version__
-from sframe_unwind.debugger.settings import Settings
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.report import compare, stack, status
-from sframe_unwind.report.compare import Comparison
-from sframe_unwind.report.stack import Stack
-from sframe_unwind.unwind.modules import Modules
 
 ALL = "-all"
 JSON = "--json"
@@ -128,41 +121,3 @@ EXPLAIN = Command(
     "ADDRESS is an expression; without it, the selected frame is explained.",
     positional=1,
 )
-
-
-def status_lines(modules: Modules, settings: Settings, debugger: str) -> list[str]:
-    """Return the lines of ``sframe status``.
-
-    :param debugger: its version, and what it lacks.
-    """
-    lines = status.to_text(modules.modules, str(settings), [about(debugger)], modules.arch)
-    return lines if modules.run_time is None else [*lines, *modules.run_time.describe()]
-
-
-def status_without_process(settings: Settings, debugger: str, reason: str) -> list[str]:
-    """Return the lines of ``sframe status`` where there is no stack to unwind."""
-    return [about(debugger), f"mode {settings}", reason]
-
-
-def about(debugger: str) -> str:
-    """Return the line with the versions of this project and of the debugger."""
-    return f"sframe-unwind {__version__}, {debugger}"
-
-
-def backtrace_lines(stacks: Iterable[Stack], titled: bool) -> list[str]:
-    """Return the lines of ``sframe backtrace``.
-
-    :param titled: a line for each thread goes before its frames.
-    """
-    return [line for shown in stacks for line in ([shown.title] if titled else []) + stack.to_text(shown)]
-
-
-def compare_lines(comparisons: Sequence[Comparison], arguments: Arguments) -> list[str]:
-    """Return the lines of ``sframe compare``."""
-    if JSON in arguments.options:
-        return [json.dumps({"threads": [comparison.to_json() for comparison in comparisons]})]
-    titled = ALL in arguments.options
-    lines: list[str] = []
-    for comparison in comparisons:
-        lines += [*([comparison.native.title] if titled else []), *compare.to_text(comparison)]
-    return [*lines, compare.summary(comparisons)] if titled else lines

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import read_image
-from sframe_unwind.memory import ReadMemory, lazy_memory
+from sframe_unwind.memory import LazyBytes, ReadMemory, lazy_memory
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
+
+if TYPE_CHECKING:
+    from sframe_unwind.cfi.section import CfiSection
 
 SFRAME, EH_FRAME, EH_FRAME_HDR = ".sframe", ".eh_frame", ".eh_frame_hdr"
 """The sections that are asked for."""
@@ -45,9 +47,9 @@ def loaded_module(
     :param code_size: size of its code in bytes, where that is not the size of the ranges.
     """
 
-    def data(section: str) -> SectionData:
+    def data(section: str) -> tuple[int, LazyBytes]:
         start, end = sections[section]
-        return SectionData(start, lazy_memory(read, start, end - start))
+        return start, lazy_memory(read, start, end - start)
 
     def load() -> Section | None:
         if SFRAME in sections:
@@ -61,8 +63,12 @@ def loaded_module(
         return image.sframe_section(read)
 
     def load_cfi() -> CfiSection | None:
+        # The decoder is loaded for the first CFI that is wanted, not at each start of a debugger.
+        from sframe_unwind.cfi.section import CfiSection, SectionData
+
         if EH_FRAME not in sections:
             return None
-        return CfiSection(data(EH_FRAME), data(EH_FRAME_HDR) if EH_FRAME_HDR in sections else None, arch)
+        index = SectionData(*data(EH_FRAME_HDR)) if EH_FRAME_HDR in sections else None
+        return CfiSection(SectionData(*data(EH_FRAME)), index, arch)
 
     return Module(name, ranges, load, load_cfi, code_size)

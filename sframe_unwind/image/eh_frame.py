@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.index import Index
-from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.image.elf_image import Image
 from sframe_unwind.memory import ReadMemory, lazy_memory
+
+if TYPE_CHECKING:
+    from sframe_unwind.cfi.section import CfiSection
 
 _PT_LOAD, _PT_GNU_EH_FRAME = 1, 0x6474E550
 
@@ -19,6 +22,10 @@ def eh_frame_in(image: Image, read: ReadMemory, arch: Arch) -> CfiSection | None
     :raises FormatError: the search table is malformed.
     :raises MemoryReadError: the search table cannot be read.
     """
+    # The decoder is loaded for the first CFI that is wanted, not at each start of a debugger.
+    from sframe_unwind.cfi.index import Index
+    from sframe_unwind.cfi.section import CfiSection, SectionData
+
     for segment in image.segments:
         if segment.kind == _PT_GNU_EH_FRAME:
             index = SectionData(segment.address, lazy_memory(read, segment.address, segment.size))

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Callable, NamedTuple, Protocol, TypeVar, Union
+from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, TypeVar, Union
 
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
-from sframe_unwind.cfi.section import CfiMatch, CfiSection
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import UnwindRule
+
+if TYPE_CHECKING:
+    from sframe_unwind.cfi.section import CfiMatch, CfiSection
 
 _Known = TypeVar("_Known")
 
