@@ -47,11 +47,11 @@ def make_plan(
     """Return what to do with the frames of a pc.
 
     :param gdb_has: whether GDB has a module's file, and with it the CFI.
-    :param able: GDB's own unwinder can be relied on where there is CFI.
+    :param able: GDB's own unwinder can be relied on for interrupted frames.
     :param strips: GDB can strip signed return addresses.
     """
     interrupted = _claim(modules, gdb_has, settings, lookup_address(pc, True), able, strips)
-    calling = _claim(modules, gdb_has, settings, lookup_address(pc, False), able, strips)
+    calling = _claim(modules, gdb_has, settings, lookup_address(pc, False), True, strips)
     if interrupted is None and calling is None:
         leaf = _leaf(modules, pc)
         return LEFT if leaf is None else Plan(None, None, False, leaf)

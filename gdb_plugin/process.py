@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from sframe_unwind.runtime_code.source import RunTimeCode
 
 _NATIVE_FAILS = () if hasattr(gdb.PendingFrame, "pc") else ("s390x",)
-"""Where stacks of GDB's own unwinder end too early although there is CFI: GDB 13 says "value has been optimized out" of
-the frame that a signal interrupted."""
+"""Where GDB's own unwinder fails in interrupted frames although there is CFI: GDB 13 says that a value cannot be
+converted to an integer, or has been optimized out."""
 _LIMIT = 200_000
 """Plans to keep; stepping through a program for hours must not fill the memory."""
 
