@@ -16,6 +16,7 @@ from tests.clients.process import Process
 from tests.drive.building import built
 from tests.drive.programs import named
 from tests.gdb import driver
+from tests.missing import absent
 from tools.debian import FetchError
 from tools.lldb_dap import provide
 
@@ -98,7 +99,7 @@ def test_lldbs_adapter_shows_what_it_shows_without_the_plugin(build: str, functi
     try:
         adapter = provide()
     except FetchError as error:
-        pytest.skip(f"{error}: lldb-dap stays untested")
+        absent(f"{error}: lldb-dap stays untested")
     shown = []
     for folder, plugin in (("without", False), ("plugin_", True)):
         (tmp_path / folder).mkdir()
