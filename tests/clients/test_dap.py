@@ -39,6 +39,8 @@ def look(client: Client, thread: int) -> list[Any]:
             # Where a variable is optimized out, GDB's adapter may have nothing but an error for all of them.
             response = client.respond("variables", variablesReference=scope["variablesReference"])
             variables = response["body"]["variables"] if response["success"] else [response["message"]]
+            if scope["name"] == "Globals":  # LLDB indexes them in several threads, and their order is luck
+                variables = sorted(variables, key=lambda each: masked(json.dumps(each, sort_keys=True)))
             registers = scope["name"] == "Registers"
             shown += [scope["name"], *(each for each in variables if not registers or each["name"] in REGISTERS)]
     return shown
