@@ -69,7 +69,9 @@ def session(process: Process, executable: Path, function: str, arguments: Sequen
         or message.get("success") is False
     ]
     client.send("disconnect", terminateDebuggee=True)
-    return [masked(json.dumps(entry, sort_keys=True)) for entry in (*shown, *told)]
+    # Events are sent by other threads of the adapter than answers, so that only what they say can be compared.
+    texts = [[masked(json.dumps(entry, sort_keys=True)) for entry in entries] for entries in (shown, told)]
+    return [*texts[0], *sorted(texts[1])]
 
 
 def masked(line: str) -> str:
