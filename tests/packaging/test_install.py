@@ -140,6 +140,5 @@ def check(programs: Path, home: Path) -> None:
     assert gdb is not None, "the tests' set-up brings the system's GDB"
     typed = [part for line in ("break sample_stop", "run", "bt", "sframe bt") for part in ("-ex", line)]
     shown = run(gdb, "-batch", *typed, program, HOME=str(home))
-    assert "stack frames are unwound from SFrame" in shown
     assert re.search(r"^#\d+ .* in main ", shown, re.MULTILINE), shown
     assert re.search(r"^#\d+ +0x\w+ +main \(.*\) +sframe$", shown, re.MULTILINE), shown
