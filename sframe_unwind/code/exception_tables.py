@@ -10,7 +10,9 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple, Union
 
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.code.image import CodeImage
+from sframe_unwind.memory import STRUCT_MARKS
 
 _OMIT, _PC_RELATIVE, _INDIRECT = 0xFF, 0x10, 0x80
 _FORMATS = {0x0: "Q", 0x2: "H", 0x3: "I", 0x4: "Q", 0x8: "q", 0xA: "h", 0xB: "i", 0xC: "q"}
@@ -18,7 +20,6 @@ _ULEB = 0x1
 _ABSOLUTE = 0
 _MAX_TABLE = 1 << 20
 """Bytes."""
-_MASK = (1 << 64) - 1
 
 Number = Union[int, None]
 
@@ -41,7 +42,7 @@ class ExceptionTables:
 
     def __init__(self, eh_frame: bytes, address: int, byteorder: str, image: CodeImage) -> None:
         self._image = image
-        self._mark = "<" if byteorder == "little" else ">"
+        self._mark = STRUCT_MARKS[byteorder]
         self._byteorder = byteorder
         found = sorted(_Reader(eh_frame, address, self._mark).functions())
         self._starts = [start for start, _, _ in found]
@@ -197,7 +198,7 @@ class _Reader:
             return 0
         if encoding & _INDIRECT:
             return None
-        return value + (self._address + at if encoding & 0x70 == _PC_RELATIVE else 0) & _MASK
+        return value + (self._address + at if encoding & 0x70 == _PC_RELATIVE else 0) & ADDRESS_MASK
 
 
 class _Common(NamedTuple):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from typing import Any, Callable
+from typing import Callable
 
+from tests.drive.menu import Lines, State, a_function, frames_of, pick
 from tests.drive.programs import Build
 
-State = dict[str, Any]
-Lines = list[str]
 _Choice = Callable[[random.Random, State, Build], Lines]
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 _NUMBER = re.compile(r"-?[0-9]+$")
@@ -41,20 +40,7 @@ def delete() -> Lines:
 
 def choose(rng: random.Random, state: State, build: Build) -> Lines:
     """The next command, or the few that belong together."""
-    choices, weights = zip(*_MENU)
-    while True:
-        lines: Lines = rng.choices(choices, weights)[0](rng, state, build)
-        if lines:
-            return lines
-
-
-def _frames(state: State) -> list[list[Any]]:
-    frames: list[list[Any]] = state.get("frames", [])
-    return frames
-
-
-def _function(rng: random.Random, build: Build) -> str:
-    return rng.choice(build.program.functions)
+    return pick(_MENU, rng, state, build)
 
 
 def _integers(variables: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
@@ -84,14 +70,14 @@ def _stepi(rng: random.Random, state: State, build: Build) -> Lines:
 
 
 def _up_and(rng: random.Random, state: State, build: Build) -> Lines:
-    if len(_frames(state)) < 4:
+    if len(frames_of(state)) < 4:
         return []
     count = rng.choice((1, 1, 1, 2))
     return [f"up {count}", rng.choice(("finish", "finish", "stepi", "next", "step", "until", "advance"))]
 
 
 def _until(rng: random.Random, state: State, build: Build) -> Lines:
-    frames = _frames(state)
+    frames = frames_of(state)
     lines = [each[3] for each in frames[:1] if each[3]]
     if lines and rng.random() < 0.4:
         return [f"until {lines[0] + rng.randint(1, 5)}"]
@@ -99,28 +85,28 @@ def _until(rng: random.Random, state: State, build: Build) -> Lines:
 
 
 def _advance(rng: random.Random, state: State, build: Build) -> Lines:
-    frames = _frames(state)
+    frames = frames_of(state)
     if len(frames) > 2 and rng.random() < 0.6:
         return [f"advance *{frames[1][1]:#x}"]
-    return [f"advance {_function(rng, build)}"]
+    return [f"advance {a_function(rng, build)}"]
 
 
 def _continue(rng: random.Random, state: State, build: Build) -> Lines:
-    place = _function(rng, build)
+    place = a_function(rng, build)
     kind = rng.choice(("tbreak", "tbreak", "tbreak", "break", "hbreak"))
     lines = [f"{kind} {place}"]
     return [*lines, "continue" if kind == "tbreak" or rng.random() < 0.6 else f"continue {rng.randint(2, 4)}"]
 
 
 def _caller_condition(rng: random.Random, state: State, build: Build) -> Lines:
-    place, caller = _function(rng, build), _function(rng, build)
+    place, caller = a_function(rng, build), a_function(rng, build)
     function = rng.choice(("_caller_is", "_any_caller_is", "_caller_matches"))
     tail = ", 2" if function == "_caller_is" and rng.random() < 0.3 else ""
     return [f'tbreak {place} if ${function}("{caller}"{tail})', "continue"]
 
 
 def _local_condition(rng: random.Random, state: State, build: Build) -> Lines:
-    frames = _frames(state)
+    frames = frames_of(state)
     known = _integers(state.get("locals", []))
     if not known or len(frames) < 2 or not frames[0][3]:
         return []
@@ -130,15 +116,15 @@ def _local_condition(rng: random.Random, state: State, build: Build) -> Lines:
 
 
 def _python_stop(rng: random.Random, state: State, build: Build) -> Lines:
-    frames = _frames(state)
+    frames = frames_of(state)
     caller = rng.choice([str(frame[0]) for frame in frames[1:5]] or ["main"])
-    caller = caller if rng.random() < 0.6 else _function(rng, build)
-    return [f"drive-break {_function(rng, build)} {caller.partition('(')[0]} {rng.randint(1, 4)}", "continue"]
+    caller = caller if rng.random() < 0.6 else a_function(rng, build)
+    return [f"drive-break {a_function(rng, build)} {caller.partition('(')[0]} {rng.randint(1, 4)}", "continue"]
 
 
 def _watch(rng: random.Random, state: State, build: Build) -> Lines:
     known = _integers(state.get("locals", []))
-    if not known or len(_frames(state)) < 3:
+    if not known or len(frames_of(state)) < 3:
         return []
     name, _ = rng.choice(known)
     hardware = rng.random() < 0.6 and build.abi == "amd64"
@@ -163,13 +149,13 @@ def _record(rng: random.Random, state: State, build: Build) -> Lines:
 
 
 def _return(rng: random.Random, state: State, build: Build) -> Lines:
-    if len(_frames(state)) < 4:
+    if len(frames_of(state)) < 4:
         return []
     return rng.choice((["return"], ["up", "return"], ["return 1"], ["up", "return 42"]))
 
 
 def _jump(rng: random.Random, state: State, build: Build) -> Lines:
-    frames = _frames(state)
+    frames = frames_of(state)
     if not frames or not frames[0][3]:
         return []
     line = frames[0][3] + rng.randint(-2, 2)
@@ -186,7 +172,7 @@ def _call_that_stops(rng: random.Random, state: State, build: Build) -> Lines:
     if not build.program.calls:
         return []
     call = rng.choice(build.program.calls)
-    place = call.partition("(")[0] if rng.random() < 0.5 else _function(rng, build)
+    place = call.partition("(")[0] if rng.random() < 0.5 else a_function(rng, build)
     ways = (["backtrace", "finish"], ["backtrace", "next", "finish"], ["up", "finish"], ["stepi", "backtrace"])
     return _alone([f"tbreak {place}", f"print {call}", *rng.choice(ways)], build)
 

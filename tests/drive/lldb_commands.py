@@ -9,12 +9,11 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
-from typing import Any, Callable
+from typing import Callable
 
+from tests.drive.menu import Lines, State, a_function, frames_of, pick
 from tests.drive.programs import Build
 
-State = dict[str, Any]
-Lines = list[str]
 _Choice = Callable[[random.Random, State, Build], Lines]
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*$")
 _NUMBER = re.compile(r"(-?[0-9]+) None$")
@@ -43,20 +42,7 @@ def delete() -> Lines:
 
 def choose(rng: random.Random, state: State, build: Build) -> Lines:
     """The next command, or the few that belong together."""
-    choices, weights = zip(*_MENU)
-    while True:
-        lines: Lines = rng.choices(choices, weights)[0](rng, state, build)
-        if lines:
-            return lines
-
-
-def _frames(state: State) -> list[list[Any]]:
-    frames: list[list[Any]] = state.get("frames", [])
-    return frames
-
-
-def _function(rng: random.Random, build: Build) -> str:
-    return rng.choice(build.program.functions)
+    return pick(_MENU, rng, state, build)
 
 
 def _integers(variables: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
@@ -75,13 +61,13 @@ def _step_instruction(rng: random.Random, state: State, build: Build) -> Lines:
 
 
 def _step_out_of(rng: random.Random, state: State, build: Build) -> Lines:
-    if len(_frames(state)) < 4:
+    if len(frames_of(state)) < 4:
         return []
     return [f"frame select {rng.choice((1, 1, 2))}", "thread step-out"]
 
 
 def _until(rng: random.Random, state: State, build: Build) -> Lines:
-    frames = _frames(state)
+    frames = frames_of(state)
     if not frames or not 0 < frames[0][3] < _NO_LINE:
         return []
     return [f"thread until {frames[0][3] + rng.randint(0, 4)}"]
@@ -89,12 +75,12 @@ def _until(rng: random.Random, state: State, build: Build) -> Lines:
 
 def _continue(rng: random.Random, state: State, build: Build) -> Lines:
     once = rng.random() < 0.7
-    lines = [f"breakpoint set {'-o true ' if once else ''}-n {_function(rng, build)}"]
+    lines = [f"breakpoint set {'-o true ' if once else ''}-n {a_function(rng, build)}"]
     return [*lines, "continue" if once or rng.random() < 0.6 else f"process continue -i {rng.randint(1, 3)}"]
 
 
 def _condition(rng: random.Random, state: State, build: Build) -> Lines:
-    frames = _frames(state)
+    frames = frames_of(state)
     known = _integers(state.get("locals", []))
     if not known or len(frames) < 2 or not 0 < frames[0][3] < _NO_LINE:
         return []
@@ -105,11 +91,11 @@ def _condition(rng: random.Random, state: State, build: Build) -> Lines:
 
 
 def _script_condition(rng: random.Random, state: State, build: Build) -> Lines:
-    frames = _frames(state)
+    frames = frames_of(state)
     caller = rng.choice([str(frame[0]) for frame in frames[1:5]] or ["main"])
-    caller = caller if rng.random() < 0.6 else _function(rng, build)
+    caller = caller if rng.random() < 0.6 else a_function(rng, build)
     return [
-        f"breakpoint set -o true -n {_function(rng, build)}",
+        f"breakpoint set -o true -n {a_function(rng, build)}",
         f"breakpoint command add -F lldb_state.called_by -k caller -v {caller.partition('(')[0]}",
         "continue",
     ]
@@ -117,7 +103,7 @@ def _script_condition(rng: random.Random, state: State, build: Build) -> Lines:
 
 def _watch(rng: random.Random, state: State, build: Build) -> Lines:
     known = _integers(state.get("locals", []))
-    if not known or len(_frames(state)) < 3:
+    if not known or len(frames_of(state)) < 3:
         return []
     name, _ = rng.choice(known)
     return [f"watchpoint set variable {name}", "continue", *(["continue"] if rng.random() < 0.4 else [])]
@@ -133,7 +119,7 @@ def _watch_outer(rng: random.Random, state: State, build: Build) -> Lines:
 
 
 def _jump(rng: random.Random, state: State, build: Build) -> Lines:
-    frames = _frames(state)
+    frames = frames_of(state)
     return [f"thread jump --by {rng.choice((-1, 1, 2))}"] if frames and 0 < frames[0][3] < _NO_LINE else []
 
 
@@ -145,7 +131,7 @@ def _call_that_stops(rng: random.Random, state: State, build: Build) -> Lines:
     if not build.program.calls:
         return []
     call = rng.choice(build.program.calls)
-    place = call.partition("(")[0] if rng.random() < 0.5 else _function(rng, build)
+    place = call.partition("(")[0] if rng.random() < 0.5 else a_function(rng, build)
     ways = (["bt", "finish"], ["bt", "next", "finish"], ["thread step-inst", "bt"], ["bt"])
     stop = f"breakpoint set -o true -n {place}"
     return [stop, f"expression -i false -u false -- {call}", *rng.choice(ways)]

@@ -1,0 +1,32 @@
+"""What the commands of both debuggers are chosen with."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Callable
+
+from tests.drive.programs import Build
+
+State = dict[str, Any]
+Lines = list[str]
+Choice = Callable[[random.Random, State, Build], Lines]
+"""The commands of one kind; none where they make no sense in the state."""
+
+
+def pick(menu: Sequence[tuple[Choice, int]], rng: random.Random, state: State, build: Build) -> Lines:
+    """The next command, or the few that belong together."""
+    choices, weights = zip(*menu)
+    while True:
+        lines: Lines = rng.choices(choices, weights)[0](rng, state, build)
+        if lines:
+            return lines
+
+
+def frames_of(state: State) -> list[list[Any]]:
+    frames: list[list[Any]] = state.get("frames", [])
+    return frames
+
+
+def a_function(rng: random.Random, build: Build) -> str:
+    return rng.choice(build.program.functions)
