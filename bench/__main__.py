@@ -14,6 +14,7 @@ import elftools
 from bench import (
     backtraces,
     decoding,
+    driving,
     lldb_backtraces,
     lldb_driving,
     lldb_starting,
@@ -27,13 +28,13 @@ from bench import (
 from bench.report import BenchError, Row, table
 
 _MODULES = (
-    *(starting, opening, decoding, verifying, walking, unaided, backtraces, runtime_code),
+    *(starting, opening, decoding, verifying, walking, unaided, backtraces, runtime_code, driving),
     *(lldb_starting, lldb_backtraces, lldb_driving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
     "core": ("open", "decode", "verify", "walk", "backtrace"),
-    "gdb": ("start", "bt", "run-time"),
+    "gdb": ("start", "bt", "run-time", "drive"),
     "lldb": ("lldb-start", "lldb-bt", "lldb-drive"),
 }
 

@@ -55,13 +55,13 @@ class Gdb(NamedTuple):
         """Run GDB without init files; return what it prints on stdout and stderr."""
         return run(self.name, [self.path, "-nx", "-batch", *arguments])
 
-    def call(self, program: Path, function: str, **arguments: Any) -> Any:
-        """Call a function of :mod:`bench.in_gdb` in this GDB with the plugin loaded; return its result."""
+    def call(self, program: Path, function: str, plugin: bool = True, **arguments: Any) -> Any:
+        """Call a function of :mod:`bench.in_gdb` in this GDB, with the plugin loaded or not; return its result."""
         with tempfile.TemporaryDirectory() as folder:
             result = Path(folder) / "result.json"
             call = f"in_gdb.run({str(result)!r}, {function!r}, {arguments!r})"
             said = self.run(
-                *("-iex", f"source {PLUGIN}"),
+                *(("-iex", f"source {PLUGIN}") if plugin else ()),
                 *("-ex", f"python import sys; sys.path.append({str(CHECKOUT)!r}); from bench import in_gdb; {call}"),
                 str(program),
             )

@@ -1,4 +1,7 @@
-"""Functions that run inside GDB; see :meth:`bench.debuggers.Gdb.call`.  They need only GDB's own Python."""
+"""Functions that run inside GDB; see :meth:`bench.debuggers.Gdb.call`.  They need only GDB's own Python.
+
+Times are CPU seconds of GDB, its system calls included, so that other work on the machine hardly counts.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from typing import Any, Callable
 
 import gdb
 from gdb.unwinder import Unwinder, register_unwinder
+
+from bench import in_gdb_driving
 
 _MODES = {
     # name: the mode of the plugin, and the additional unwinder
@@ -75,9 +80,9 @@ def run_time_code(procedures: int, rounds: int) -> dict[str, list[float]]:
             gdb.execute("set sframe mode always")
             for when in ("first", "after"):
                 gc.collect()
-                started = time.perf_counter()
+                started = time.process_time()
                 text = gdb.execute("bt", to_string=True)
-                seconds = time.perf_counter() - started
+                seconds = time.process_time() - started
                 if "in spills ()" not in text or "in main" not in text:
                     raise gdb.error(f"{what} procedures: the backtrace is not complete: {text}")
                 if number >= 0:
@@ -100,9 +105,9 @@ def _backtrace(mode: str) -> tuple[float, str]:
     gdb.execute("stepi", to_string=True)
     gdb.invalidate_cached_frames()
     gc.collect()
-    started = time.perf_counter()
+    started = time.process_time()
     text = gdb.execute("bt", to_string=True)
-    return time.perf_counter() - started, text
+    return time.process_time() - started, text
 
 
 def _stack() -> tuple[list[int], bytes]:
@@ -171,4 +176,5 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "snapshot": snapshot,
     "backtraces": backtraces,
     "run_time_code": run_time_code,
+    **in_gdb_driving.FUNCTIONS,
 }

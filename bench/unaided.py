@@ -8,10 +8,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.compiling import compiled
 from bench.debuggers import all_gdbs
 from bench.report import BenchError, Row, Target, Unavailable
 from bench.timing import alternate
-from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, provide
 
 PART = "backtrace"
 WHOLE = Target(2)
@@ -19,7 +19,6 @@ ROUNDS = 5
 THREADS, FRAMES = 100, 50
 _BELOW = 4
 """Number of frames outside the recursion: the wait, ``work``, and two of the C library."""
-_SOURCE = Path(__file__).with_name("threads.c")
 _TIMEOUT = 120
 
 
@@ -28,7 +27,7 @@ def rows() -> Iterator[Row]:
     what = f"{THREADS} threads of {FRAMES} frames"
     with tempfile.TemporaryDirectory() as folder:
         try:
-            program = _build(Path(folder))
+            program = compiled("threads.c", Path(folder) / "threads")
             gdb = next(iter(all_gdbs()), None)
             if gdb is None:
                 raise Unavailable("no GDB to write a core file")
@@ -50,18 +49,6 @@ def rows() -> Iterator[Row]:
                 process.kill()
     for name, found in times.items():
         yield Row(PART, f"{what}: a {name}", found, "s", WHOLE)
-
-
-def _build(folder: Path) -> Path:
-    program = folder / "threads"
-    release = next(name for name, version in SFRAME_VERSIONS.items() if version == 3)
-    try:
-        tools = provide(release, "x86_64")
-        flags = ["-O2", "-pthread", "-fno-use-linker-plugin", "-Wa,--gsframe", f"-B{tools}/"]
-        subprocess.run(["gcc", *flags, str(_SOURCE), "-o", str(program)], check=True, timeout=_TIMEOUT)
-    except (ToolchainUnavailable, OSError, subprocess.SubprocessError) as error:
-        raise Unavailable(str(error)) from error
-    return program
 
 
 def _backtrace(*arguments: str) -> None:

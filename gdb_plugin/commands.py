@@ -210,7 +210,7 @@ class Mode(gdb.Parameter):
 
     def get_set_string(self) -> str:
         """Take effect at once, on frames that are already unwound too."""
-        self._unwinder.set(self._unwinder.settings._replace(mode=self.value))
+        self._unwinder.choose(self._unwinder.settings._replace(mode=self.value))
         return ""
 
     def get_show_string(self, value: str) -> str:
@@ -232,7 +232,7 @@ class Strict(gdb.Parameter):
 
     def get_set_string(self) -> str:
         """Take effect at once, on frames that are already unwound too."""
-        self._unwinder.set(self._unwinder.settings._replace(strict=bool(self.value)))
+        self._unwinder.choose(self._unwinder.settings._replace(strict=bool(self.value)))
         return ""
 
     def get_show_string(self, value: str) -> str:
@@ -278,5 +278,5 @@ def register(unwinder: SFrameUnwinder, session: Session) -> None:
     Backtrace(stacks)
     Compare(stacks)
     Explain(stacks)
-    CheckReturn(session)
+    CheckReturn(unwinder, session)
     gdb.execute("alias sframe bt = sframe backtrace")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import gdb
 
 from gdb_plugin.session import Session
+from gdb_plugin.unwinder import SFrameUnwinder
+from sframe_unwind.debugger.settings import OFF
 
 _NAME = "maintenance check-sframe-return"
 _SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
@@ -21,7 +23,8 @@ class CheckReturn(gdb.Command):
     Run by GDB before each 'return'.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, unwinder: SFrameUnwinder, session: Session) -> None:
+        self._unwinder = unwinder
         self._session = session
         super().__init__(_NAME, gdb.COMMAND_MAINTENANCE)
         try:
@@ -31,7 +34,7 @@ class CheckReturn(gdb.Command):
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Run the command."""
-        unknown = self._unknown()
+        unknown = self._unknown() if self._unwinder.settings.mode != OFF else []
         if unknown:
             raise gdb.GdbError(
                 f"sframe: the caller's {', '.join(unknown)} cannot be restored, which SFrame does not describe;"

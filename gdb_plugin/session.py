@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Callable, NamedTuple
 
 import gdb
@@ -17,15 +16,15 @@ _RAN = ("cont", "exited", "inferior_call", "memory_changed")
 """The inferior ran, or somebody wrote to it: once for each command, not for each stop that GDB makes within it."""
 _FILES_CHANGED = ("new_objfile", "clear_objfiles", "free_objfile", "executable_changed", "corefile_changed")
 """GDB tells these at once, within a command too; ``free_objfile`` since GDB 14."""
-_FILES_MAY_HAVE_CHANGED = ("stop", "before_prompt")
+_TELLS_FREED = hasattr(gdb.events, "free_objfile")
 
 
 class _Known(NamedTuple):
     """A process, and what it holds for."""
 
     pid: int
-    told: int
-    """How many events it takes account of."""
+    files: int
+    """How many changes of files it takes account of."""
     runs: int
     objfiles: list[gdb.Objfile]
     """The objects themselves, so that none can be mistaken for a later one."""
@@ -48,39 +47,69 @@ class Session:
         self._frame_names = frame_names
         self._symbols = Symbols()
         self._known: dict[int, _Known] = {}
-        self._told = 0
+        self._files = 0
         self._runs = 0
+        self._freeing = False
         self._asked: tuple[int, int] | None = None
         self._settled = True
         self._behind = False
+        self._watching = False
+        self.watch(True)
+
+    def watch(self, wanted: bool) -> None:
+        """Follow what GDB tells of the inferiors; without it, every command of ours looks at the modules again.
+
+        Only mode ``off`` does without: GDB makes an object for each event that somebody listens to.
+        """
+        if wanted == self._watching:
+            return
+        self._watching = wanted
+        self._may_have_changed()
         for names, handler in (
             (_RAN, self._ran),
-            (_FILES_CHANGED, self.forget),
-            (_FILES_MAY_HAVE_CHANGED, self.forget),
+            (_FILES_CHANGED, self._files_changed),
+            (("free_objfile",), self._free),
             (("stop",), self._stopped),
-            (("stop",), partial(self._look_up, True)),
-            (("before_prompt",), partial(self._look_up, False)),
-            (("before_prompt",), self._settle),
+            (("before_prompt",), self._prompted),
         ):
             for name in names:
                 registry = getattr(gdb.events, name, None)
                 if registry is not None:
-                    registry.connect(handler)
+                    (registry.connect if wanted else registry.disconnect)(handler)
 
-    def forget(self, event: object = None) -> None:
-        """Look at the next use whether the modules are those that are known."""
-        self._told += 1
+    def _may_have_changed(self) -> None:
+        """Look at the next use whether the modules are those that are known, and for other run-time code."""
+        self._files += 1
+        self._runs += 1
 
-    def _ran(self, event: object = None) -> None:
-        self._told += 1
+    def _files_changed(self, event: object) -> None:
+        self._files += 1
+
+    def _ran(self, event: object) -> None:
         self._runs += 1
         self._settled = False
 
+    def _free(self, event: object) -> None:
+        """Notice that GDB is about to free a file, which is still there while it tells so."""
+        self._freeing = True
+
     def _stopped(self, event: Any) -> None:
+        self._look_for_freed()
         if not any(point.commands for point in getattr(event, "breakpoints", ())):
             self._settle()
+        self._look_up(True)
 
-    def _look_up(self, at_stop: bool, event: object = None) -> bool:
+    def _prompted(self) -> None:
+        self._look_for_freed()
+        self._look_up(False)
+        self._settle()
+
+    def _look_for_freed(self) -> None:
+        if self._freeing or not _TELLS_FREED:
+            self._freeing = False
+            self._files += 1
+
+    def _look_up(self, at_stop: bool) -> bool:
         """Begin anew where the symbols of run-time code are found only now; return whether it is so."""
         found = self._symbols.look_up(at_stop)
         if found:
@@ -88,7 +117,7 @@ class Session:
             gdb.invalidate_cached_frames()
         return found
 
-    def _settle(self, event: object = None) -> None:
+    def _settle(self) -> None:
         """Go on where a GDB command could not be run: there are no breakpoint commands left to be run."""
         self._settled = True
         if self._behind:
@@ -104,8 +133,10 @@ class Session:
         """
         inferior = gdb.selected_inferior()
         number, pid = self._asked = inferior.num, inferior.pid
+        if in_command and not self._watching:
+            self._may_have_changed()
         known = self._known.get(number)
-        if known is None or known.told != self._told or known.pid != pid:
+        if known is None or known.runs != self._runs or known.files != self._files or known.pid != pid:
             known = self._renew(frame, known)
         process = known.process
         if process is not None and in_command:
@@ -118,17 +149,19 @@ class Session:
 
     def _renew(self, frame: Any, known: _Known | None) -> _Known:
         number, pid = self._asked or (0, 0)
-        objfiles = gdb.objfiles()
         process = known.process if known is not None and known.pid == pid else None
-        if known is None or process is None or not all(objfile.is_valid() for objfile in known.objfiles):
+        changed = known is None or known.files != self._files
+        objfiles = gdb.objfiles() if known is None or changed else known.objfiles
+        if known is None or process is None or (changed and not all(file.is_valid() for file in known.objfiles)):
             process = self._new_process(frame.architecture())
             self._frame_names.follow(process)
-        elif known.objfiles != objfiles:
-            before = set(map(id, known.objfiles))
-            process.files_added([objfile for objfile in objfiles if id(objfile) not in before])
-        elif known.runs != self._runs:
-            process.look_again()
-        known = self._known[number] = _Known(pid, self._told, self._runs, objfiles, process)
+        else:
+            if known.objfiles != objfiles:
+                before = set(map(id, known.objfiles))
+                process.files_added([objfile for objfile in objfiles if id(objfile) not in before])
+            if known.runs != self._runs:
+                process.look_again()
+        known = self._known[number] = _Known(pid, self._files, self._runs, objfiles, process)
         return known
 
     def _new_process(self, architecture: gdb.Architecture) -> Process | None:

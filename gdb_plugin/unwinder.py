@@ -91,6 +91,11 @@ class SFrameUnwinder(Unwinder):
             raise process_gone()
         return None
 
+    def choose(self, settings: Settings) -> None:
+        """Take the settings that the user wants from now on."""
+        self._session.watch(settings.mode != OFF)
+        self.set(settings)
+
     def set(self, settings: Settings, recorder: Recorder | None = None) -> None:
         """Change the settings, for frames that are already unwound too.
 

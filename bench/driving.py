@@ -1,0 +1,101 @@
+"""Moving a program in GDB: stepping, conditions of breakpoints, loading of libraries, many threads."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.compiling import compiled
+from bench.debuggers import Gdb, all_gdbs
+from bench.report import Row, Target, Unavailable, medians, ratios
+
+PART = "drive"
+ROUNDS = 5
+THREADS, FRAMES = 1_000, 25
+LIBRARIES = 500
+DEPTH = 20
+"""Frames below those that are stepped in."""
+AT_MOST = Target(1.3)
+"""Mode ``always`` over mode ``off``."""
+ON_CALLERS = Target(2.0)
+"""The same for a condition that looks at callers: it is Python of GDB's, which asks for frames at each hit."""
+OFF = Target(1.1)
+"""Mode ``off`` over GDB without the plugin."""
+
+
+class Work(NamedTuple):
+    """What is done in a session of its own for each mode."""
+
+    what: str
+    name: str
+    """What :mod:`bench.in_gdb_driving` calls it."""
+    times: int
+    program: str
+    arguments: str
+    stop_at: str = "step"
+    expected: str = "main ("
+    target: Target = AT_MOST
+
+
+_LONG = f"{DEPTH} 1000000"
+_HITS = 20_000
+_WORK = (
+    Work("2,000 stepi", "stepi", 2_000, "driving", _LONG),
+    Work("500 next", "next", 500, "driving", _LONG),
+    Work(f"a condition, {_HITS:,} hits", "condition", _HITS, "driving", f"{DEPTH} {_HITS // 2}", expected="done"),
+    Work(
+        f"a condition on 4 callers, {_HITS:,} hits",
+        "condition on callers",
+        _HITS,
+        "driving",
+        f"{DEPTH} {_HITS // 2}",
+        expected="done",
+        target=ON_CALLERS,
+    ),
+    Work(f"{LIBRARIES} dlopens with a stop after each", "loads", LIBRARIES, "driving", f"load . {LIBRARIES}", "main"),
+    Work(f"{THREADS:,} threads, thread apply all bt", "threads", THREADS, "threads", f"{THREADS} {FRAMES}", "pause"),
+)
+
+
+def rows() -> Iterator[Row]:
+    """Measure CPU seconds of GDB; each round is a session of its own for each mode.  The targets apply to all."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            compiled("threads.c", folder / "threads", "-g")
+            compiled("driving.c", folder / "driving", "-g", "-ldl")
+            library = compiled("library.c", folder / "lib0.so", "-shared", "-fPIC")
+        except Unavailable as error:
+            yield Row(PART, "moving a program", (), "", AT_MOST, str(error))
+            return
+        for number in range(1, LIBRARIES):
+            shutil.copy(library, folder / f"lib{number}.so")
+        for gdb in all_gdbs():
+            for work in _WORK:
+                yield from _of(gdb, work, folder)
+
+
+def _of(gdb: Gdb, work: Work, folder: Path) -> Iterator[Row]:
+    times: dict[str, list[float]] = {"without": [], "off": [], "always": []}
+    for number in range(ROUNDS):
+        for mode in reversed(times) if number % 2 else times:
+            plugin = mode != "without"
+            seconds = gdb.call(
+                folder / work.program,
+                "moving",
+                plugin=plugin,
+                work=work.name,
+                count=work.times,
+                program_arguments=work.arguments.replace(" . ", f" {folder} "),
+                mode=mode if plugin else None,
+                stop_at=work.stop_at,
+                expected=work.expected,
+            )
+            times[mode].append(seconds)
+    what = f"{gdb.name}, {work.what}"
+    always, off = ratios(times["always"], times["off"]), ratios(times["off"], times["without"])
+    yield Row(PART, f"{what}: mode always / off", always, "x", work.target, medians("ms", **times))
+    yield Row(PART, f"{what}: mode off / no plugin", off, "x", OFF)
