@@ -19,10 +19,11 @@ from gdb.unwinder import Unwinder, register_unwinder
 from bench import in_gdb_driving
 
 _MODES = {
-    # name: the mode of the plugin, and the additional unwinder
-    "off": ("off", "sframe"),
-    "always": ("always", "sframe"),
-    "least": ("off", "least"),
+    # name: the mode of the plugin, whether it is strict, and the unwinder
+    "off": ("off", "off", "sframe"),
+    "always": ("always", "off", "sframe"),
+    "strict": ("always", "on", "sframe"),
+    "least": ("off", "off", "least"),
 }
 _FRAME = re.compile(r"^#\d+ +(?:0x([0-9a-f]+) in )?(\S+)", re.MULTILINE)
 """Matches pc and function of a frame, which must be equal in all modes.  Arguments may differ."""
@@ -50,10 +51,11 @@ def snapshot(depth: int, stack: str) -> list[int]:
 
 
 def backtraces(depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
-    """Return the times of `bt` in each mode, in seconds for each round, after one warm-up round."""
+    """Return the times of `bt` in each mode and of `sframe compare`, in seconds for each round after a warm-up one."""
     _go_deep(depth)
     register_unwinder(None, _Least())
     times: dict[str, list[float]] = {mode: [] for mode in _MODES}
+    times["compare"] = []
     for number in range(-1, rounds):
         shown = set()
         for mode in reversed(_MODES) if number % 2 else _MODES:
@@ -64,6 +66,9 @@ def backtraces(depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
                 raise gdb.error(f"mode {mode}: {len(outer)} frames, or other ones than in another mode")
             if number >= 0:
                 times[mode].append(seconds)
+        seconds = _compare(frames)
+        if number >= 0:
+            times["compare"].append(seconds)
     return times
 
 
@@ -97,16 +102,32 @@ def _go_deep(depth: int) -> None:
 
 
 def _backtrace(mode: str) -> tuple[float, str]:
-    setting, enabled = _MODES[mode]
+    setting, strict, enabled = _MODES[mode]
     gdb.execute(f"set sframe mode {setting}")
+    gdb.execute(f"set sframe strict {strict}")
     for unwinder in gdb.frame_unwinders:
         unwinder.enabled = unwinder.name == enabled
+    return _timed("bt")
+
+
+def _compare(frames: int) -> float:
+    """Return the time of `sframe compare` in mode ``off``, which changes nothing else."""
+    gdb.execute("set sframe mode off")
+    seconds, text = _timed("sframe compare")
+    found = re.search(r"^(\d+) frames agree", text, re.MULTILINE)
+    if found is None or int(found[1]) < frames:
+        raise gdb.error(f"sframe compare: {text.strip().splitlines()[-1]}")
+    return seconds
+
+
+def _timed(command: str) -> tuple[float, str]:
+    """Return the time of a command at a new stop, and what it prints."""
     # Invalidate all caches, as a stop does.
     gdb.execute("stepi", to_string=True)
     gdb.invalidate_cached_frames()
     gc.collect()
     started = time.process_time()
-    text = gdb.execute("bt", to_string=True)
+    text = gdb.execute(command, to_string=True)
     return time.process_time() - started, text
 
 
