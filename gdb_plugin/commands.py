@@ -163,9 +163,12 @@ class Compare(_Command):
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
         from sframe_unwind.debugger import output
+        from sframe_unwind.debugger.code_judge import CodeJudge
 
+        judge, stacks = CodeJudge(), self._stacks()
         threads = _threads(commands.ALL in arguments.options)
-        return output.compare_lines([self._stacks().comparison(arguments.limit) for _ in threads], arguments)
+        compared = [stacks.comparison(arguments.limit).judged(judge.rows_of(stacks.code())) for _ in threads]
+        return output.compare_lines(compared, arguments)
 
 
 class Explain(_Command):
@@ -182,6 +185,7 @@ class Explain(_Command):
     @_guarded
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Run the command."""
+        from sframe_unwind.debugger.code_judge import code_lines
         from sframe_unwind.report.explain import explain
 
         process = self._stacks().process()
@@ -193,7 +197,7 @@ class Explain(_Command):
             pc, here = self._stacks().selected()
         name = gdb.format_address(pc).partition(" ")[2] if hasattr(gdb, "format_address") else ""
         name = name or process.run_time_name(pc)
-        _show(explain(process.modules, pc, name, here))
+        _show([*explain(process.modules, pc, name, here), *code_lines(self._stacks().code(), pc)])
 
 
 class Mode(gdb.Parameter):

@@ -1,8 +1,15 @@
-"""Where functions begin, as GDB sees it."""
+"""Where functions begin, as GDB sees it, and what they are called."""
 
 from __future__ import annotations
 
+import re
+
 import gdb
+
+from gdb_plugin.reentrancy import output_of
+
+_FORMATTED = re.compile(r"<([^+>]+)>$")
+_INFO_SYMBOL = re.compile(r"(?!.* \+ \d+ in section )(.+?) in section ")
 
 
 def entry_of(address: int) -> int | None:
@@ -22,6 +29,15 @@ def entry_of(address: int) -> int | None:
     except (gdb.error, RuntimeError):
         return None
     return None if start is None else int(start)
+
+
+def name_of(address: int) -> str:
+    """Return the name of the symbol that begins at an address; empty: none does."""
+    if hasattr(gdb, "format_address"):  # since GDB 14
+        found = _FORMATTED.search(gdb.format_address(address))
+    else:
+        found = _INFO_SYMBOL.match(output_of(f"info symbol {address:#x}"))
+    return found[1] if found else ""
 
 
 def _is_inlined(block: gdb.Block) -> bool:

@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 
 import gdb
 
+from gdb_plugin.functions import name_of
+from gdb_plugin.memory import read
 from gdb_plugin.process import Process
 from gdb_plugin.session import Session
 from gdb_plugin.unwinder import Recorder, SFrameUnwinder
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
+from sframe_unwind.debugger.code_judge import ProcessCode
 from sframe_unwind.debugger.settings import ALWAYS, OFF, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.compare import SFRAME, Comparison, compare
@@ -66,6 +69,10 @@ class Stacks:
         if process is None:
             raise gdb.error(f"SFrame has no ABI for architecture {frame.architecture().name()}")
         return process
+
+    def code(self) -> ProcessCode:
+        """Return the code of the current process; see :meth:`process`."""
+        return ProcessCode(self.process().modules, read, name_of)
 
     def selected(self) -> tuple[int, FrameContext]:
         """Return the selected frame's lookup address and what explains it.
@@ -199,7 +206,9 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
     name = _NAMES.get(frame.type()) or frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1)
     module_name = module.name if module else ""
     unwinder = SFRAME if walked.claimed else NATIVE if walked.has_caller else ""
-    return ShownFrame(level, pc, walked.cfa, walked.fp, name, _place(frame, module_name), module_name, unwinder)
+    place = _place(frame, module_name)
+    address = lookup_address(pc, walked.interrupted)
+    return ShownFrame(level, pc, walked.cfa, walked.fp, name, place, module_name, unwinder, lookup=address)
 
 
 def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> str:

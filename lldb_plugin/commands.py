@@ -11,6 +11,7 @@ import lldb
 from lldb_plugin import plugin, stacks
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger import commands, output
+from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
 from sframe_unwind.debugger.commands import ALL, Arguments, UsageError
 from sframe_unwind.debugger.settings import MODES
 from sframe_unwind.errors import SFrameError
@@ -148,10 +149,12 @@ class Compare(_Command):
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the comparisons."""
-        compared = [
-            stacks.comparison(stacks.take(thread, arguments.limit), arguments.limit)
-            for thread in _threads(context, arguments)
-        ]
+        judge = CodeJudge()
+        compared = []
+        for thread in _threads(context, arguments):
+            snapshot = stacks.take(thread, arguments.limit)
+            found = stacks.comparison(snapshot, arguments.limit)
+            compared.append(found.judged(judge.rows_of(stacks.code(snapshot))))
         return output.compare_lines(compared, arguments)
 
 
@@ -175,7 +178,8 @@ class Explain(_Command):
             address, frame = _address(context, arguments.rest[0]), None
         else:
             address, frame = stacks.selected(snapshot)
-        return explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
+        lines = explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
+        return [*lines, *code_lines(stacks.code(snapshot), address)]
 
 
 def _address(context: lldb.SBExecutionContext, text: str) -> int:

@@ -11,6 +11,7 @@ from lldb_plugin.native import NAME, NativeStack
 from lldb_plugin.process import Process
 from lldb_plugin.session import SESSION
 from sframe_unwind.address import lookup_address
+from sframe_unwind.debugger.code_judge import ProcessCode
 from sframe_unwind.debugger.settings import ALWAYS
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
@@ -50,6 +51,20 @@ def take(thread: lldb.SBThread, limit: int | None = None) -> Snapshot:
     process = SESSION.process(thread.GetProcess())
     # One more than wanted: LLDB's next frame is what it says of its last one's caller.
     return Snapshot(thread, process, SESSION.native(thread, None if limit is None else limit + 1), {})
+
+
+def code(snapshot: Snapshot) -> ProcessCode:
+    """Return the code of a thread's process."""
+    target = snapshot.thread.GetProcess().GetTarget()
+
+    def name_of(address: int) -> str:
+        symbol = target.ResolveLoadAddress(address).GetSymbol()
+        # LLDB makes up symbols for functions that only unwind data tells of.
+        if not symbol.IsValid() or symbol.IsSynthetic() or symbol.GetStartAddress().GetLoadAddress(target) != address:
+            return ""
+        return symbol.GetMangledName() or symbol.GetName() or ""
+
+    return ProcessCode(snapshot.process.modules, snapshot.process.read, name_of)
 
 
 def by_sframe(snapshot: Snapshot, limit: int | None = None) -> Stack:
@@ -142,8 +157,9 @@ def _look_up_name(snapshot: Snapshot, pc: int) -> Name:
 def _shown(
     snapshot: Snapshot, level: int, pc: int, cfa: int | None, fp: int | None, unwinder: str, interrupted: bool
 ) -> ShownFrame:
-    name = _name(snapshot, lookup_address(pc, interrupted))
-    return ShownFrame(level, pc, cfa, fp, name.function, name.place, name.module, unwinder)
+    address = lookup_address(pc, interrupted)
+    name = _name(snapshot, address)
+    return ShownFrame(level, pc, cfa, fp, name.function, name.place, name.module, unwinder, lookup=address)
 
 
 def _titled(snapshot: Snapshot, frames: list[ShownFrame], end: str) -> Stack:

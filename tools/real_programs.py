@@ -72,6 +72,27 @@ PROGRAMS = {
         Program("lua", "lua5.4", ("src/*.c",), ("luac.c",), ("-DLUA_USE_LINUX",), ("-lm", "-ldl")),
         Program("minigzip", "zlib", ("*.c", "test/minigzip.c"), flags=("-DHAVE_UNISTD_H", "-I.")),
         Program(
+            "redis",
+            "redis",
+            (
+                *("src/*.c", "deps/lua/src/*.c", "deps/hdr_histogram/hdr_histogram.c"),
+                *("deps/hiredis/alloc.c", "deps/hiredis/async.c", "deps/hiredis/hiredis.c", "deps/hiredis/net.c"),
+                *("deps/hiredis/read.c", "deps/hiredis/sds.c", "deps/hiredis/sockcompat.c"),
+            ),
+            (
+                *("redis-cli.c", "redis-benchmark.c", "cli_common.c", "lua.c", "luac.c", "print.c"),
+                "redisassert.c",  # for the tests of single files
+                *("ae_epoll.c", "ae_evport.c", "ae_kqueue.c", "ae_select.c"),  # ae.c includes one of them
+            ),
+            flags=(
+                *("-Ideps/hiredis", "-Ideps/lua/src", "-Ideps/hdr_histogram", "-Ideps/linenoise"),
+                *("-DREDIS_STATIC=", "-DENABLE_CJSON_GLOBAL", "-DLUA_USE_MKSTEMP"),
+                '-DHDR_MALLOC_INCLUDE="hdr_redis_malloc.h"',
+            ),
+            libraries=("-lpthread", "-ldl", "-lm"),
+            generate=(("sh", "-c", "cd src && sh mkreleasehdr.sh"),),
+        ),
+        Program(
             "sqlite3",
             "sqlite3",
             ("sqlite3.c", "shell.c"),
@@ -143,7 +164,7 @@ def build(program: Program, abi: str) -> Built:
     found = [path for pattern in program.sources for path in sorted(source.glob(pattern))]
     kept = [path for path in found if path.name not in program.left_out]
     (folder / "objects").mkdir(parents=True)
-    objects = [folder / "objects" / f"{path.stem}.o" for path in kept]
+    objects = [folder / "objects" / f"{'-'.join(path.relative_to(source).with_suffix('').parts)}.o" for path in kept]
     command = [compiler, f"-B{tools}/", *FLAGS, *program.flags]
 
     def compile_one(pair: tuple[Path, Path]) -> None:

@@ -56,7 +56,8 @@ class Checker:
             check.instructions,
             {table: counted(verdicts) for table, verdicts in own.verdicts.items() if verdicts},
             own.findings,
-            self._wanted_of(own.verdicts, function),
+            self.wanted_of(own.verdicts, function),
+            own if parts else None,
             parts,
             frozenset(run.continued),
             starts,
@@ -69,6 +70,22 @@ class Checker:
     def part(self, function: CodeRange) -> Part:
         """Judge a function as :meth:`result` does; return all that was found in it."""
         return _Check(self, function).parts()[function.start]
+
+    def unentered(self, function: CodeRange) -> Part:
+        """Return what is found in a function that nothing enters: nothing is known of any instruction."""
+        return _Check(self, function, {}).parts()[function.start]
+
+    def looks_entered(self, function: CodeRange) -> bool:
+        """Return whether a table has the row of a function's entry where some code begins.
+
+        Parts of functions that lie elsewhere are not entered like that: it is of no use to interpret them by
+        themselves if another function turns out to lead to them.
+        """
+        if self.interpreter.image.plt(function.start) is not None:
+            return True
+        entry = self.interpreter.frame.entry()
+        rules = [table.rows(function).at(function.start) for table in self.tables.values()]
+        return any(rule is None or self._judge.judge(rule, entry).worst is Judgement.PROVED for rule in rules)
 
     def judge(self, rule: RowRule, state: State) -> Judgements:
         """Judge one rule in one state."""
@@ -88,7 +105,8 @@ class Checker:
         found = self.interpreter.ranges.find(address)
         return found is not None and found.start == address
 
-    def _wanted_of(self, verdicts: Mapping[str, Verdicts], function: CodeRange) -> dict[str, Verdicts]:
+    def wanted_of(self, verdicts: Mapping[str, Verdicts], function: CodeRange) -> dict[str, Verdicts]:
+        """Return the verdicts at those addresses of a function that were asked for, by table."""
         if self._wanted.isdisjoint(range(*function)):
             return {}
         wanted = self._wanted.intersection(range(*function))
@@ -116,15 +134,20 @@ class _Key(NamedTuple):
 
 
 class _Check:
-    """One function, and what is followed from it."""
+    """One function, and what is followed from it.
 
-    def __init__(self, checker: Checker, function: CodeRange) -> None:
+    :param entered: the states in which it is entered, by address; ``None``: as functions are.
+    """
+
+    def __init__(self, checker: Checker, function: CodeRange, entered: dict[int, State] | None = None) -> None:
         self._checker = checker
         self._all = checker.interpreter
         self._function = function
-        is_signal = any(table.is_signal(function) for table in checker.tables.values())
-        # Signal trampolines are entered with the frame of a handler that returned.
-        self.run = self._all.run(function, {} if is_signal else entries(self._all, function))
+        if entered is None:
+            # Signal trampolines are entered with the frame of a handler that returned.
+            is_signal = any(table.is_signal(function) for table in checker.tables.values())
+            entered = {} if is_signal else entries(self._all, function)
+        self.run = self._all.run(function, entered)
         self.instructions = 0
         self._rows: dict[CodeRange, dict[str, Rows]] = {}
         self._verdicts: dict[int, dict[str, Verdicts]] = {}

@@ -77,6 +77,8 @@ class FunctionResult(NamedTuple):
     findings: tuple[Finding, ...]
     wanted: Mapping[str, Verdicts]
     """By table: the verdicts at the addresses that were asked for."""
+    own: Part | None
+    """All that was found in the function itself, where there is something elsewhere, too."""
     elsewhere: Mapping[int, Part]
     """What was found in other functions that this one jumps into with its frame, by their starts."""
     continued: frozenset[int]

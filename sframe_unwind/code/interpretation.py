@@ -68,10 +68,17 @@ class Interpreter:
     :param ranges: of all functions.
     :param landing_pads: addresses at which an exception that passes through a call may be caught, by the address
         before its return address.
+    :param max_steps: how many instructions are carried out at most before a function is given up.
     """
 
     def __init__(
-        self, image: CodeImage, machine: Machine, lifter: Lifter, ranges: CodeRanges, landing_pads: LandingPads
+        self,
+        image: CodeImage,
+        machine: Machine,
+        lifter: Lifter,
+        ranges: CodeRanges,
+        landing_pads: LandingPads,
+        max_steps: int = _MAX_STEPS,
     ) -> None:
         self.image = image
         self.machine = machine
@@ -81,6 +88,7 @@ class Interpreter:
         self.evaluator = Evaluator(machine, self.frame, image.read_constant)
         self.sweeps = Sweeps(image, lifter)
         self.not_returning = set(image.not_returning)
+        self._max_steps = max_steps
 
     def sweep_at(self, pc: int) -> Sweep:
         """Return the instructions of the function with an address."""
@@ -93,7 +101,7 @@ class Interpreter:
         """
         dead: set[int] = set()
         count = len(self.sweeps.sweep(function).instructions)
-        steps = max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * count, _MAX_STEPS))
+        steps = max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * count, self._max_steps))
         for _ in range(_MAX_RESTARTS):
             flow = _Flow(self, function, dead, steps)
             try:

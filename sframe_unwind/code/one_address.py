@@ -2,35 +2,54 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cache
+from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.code.explanation import Explainer
-from sframe_unwind.code.image import CodeImage, CodeSection
+from sframe_unwind.code.image import CodeImage, CodeSection, Plt
 from sframe_unwind.code.interpretation import Interpreter
 from sframe_unwind.code.judgement import NOT_KNOWN, Judge, Judgement, Judgements
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.code.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.state import State
 from sframe_unwind.code.walk import walk
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind_rule import UnwindRule
+
+NameOf = Callable[[int], str]
+"""Returns the name of the symbol that begins at an address, as the linker knows it; empty: none does."""
 
 _VALUES = ("cfa", "ra", "fp")
 _SUFFIXES = (".cold", ".part")
 """Of the names that compilers give to what they split off a function."""
+_MAX_STEPS = 100_000
+"""Instructions that are carried out for one function: a user waits for it."""
+
+
+class WrongValue(NamedTuple):
+    """A value that a rule gets wrong."""
+
+    what: str
+    """``cfa``, ``ra`` or ``fp``."""
+    rule: str
+    """What the rule says."""
+    code: str
+    """What the code has instead, and since which instruction."""
 
 
 class AddressVerdict(NamedTuple):
     """What the code makes of one rule."""
 
     judgements: Judgements
-    wrong: tuple[str, ...]
-    """For each value that is wrong what the code has instead, and since which instruction."""
+    wrong: tuple[WrongValue, ...]
 
     def __str__(self) -> str:
         if self.wrong:
-            return f"wrong: the code has {'; '.join(self.wrong)}"
+            return f"wrong: the code has {'; '.join(value.code for value in self.wrong)}"
         return self.judgements.worst.name.lower()
 
 
@@ -40,20 +59,47 @@ class FunctionCode:
     :param start: address of its first byte.
     :param code: its bytes.
     :param name: empty where it is not known.
+    :param read: reads jump tables and constants that lie elsewhere; ``None``: they are not known.
+    :param name_of: tells functions that do not return; ``None``: their names are not known.
+    :param stub_size: size of one stub in bytes, where the code is a procedure linkage table; each is an entry.
     :raises MissingExtraError: what decodes the code is not installed.
     """
 
-    def __init__(self, arch: Arch, start: int, code: bytes, name: str = "") -> None:
-        lifter = Lifter(MACHINES[arch.name])
-        function = CodeRange(start, start + len(code))
-        image = CodeImage([CodeSection(start, code, True, False)], "big" if arch.byteorder == "big" else "little")
-        self._interpreter = Interpreter(image, lifter.machine, lifter, CodeRanges([function]), lambda _: ())
+    def __init__(
+        self,
+        arch: Arch,
+        start: int,
+        code: bytes,
+        name: str = "",
+        read: ReadMemory | None = None,
+        name_of: NameOf | None = None,
+        stub_size: int = 0,
+    ) -> None:
+        lifter = _lifter(arch.name)
+        self._function = CodeRange(start, start + len(code))
+        image = _Image(arch, CodeSection(start, code, True, False), read, stub_size)
+        self._interpreter = Interpreter(
+            image, lifter.machine, lifter, CodeRanges([self._function]), lambda _: (), _MAX_STEPS
+        )
+        if name_of is not None:
+            called = {target for _, target in self._interpreter.sweep_at(start).calls()}
+            self._interpreter.not_returning.update(target for target in called if is_not_returning(name_of(target)))
         # What a compiler split off a function is entered with the function's frame, which is not known here.
         is_part = any(suffix in name for suffix in _SUFFIXES)
-        entry = {} if is_part else {start: self._interpreter.frame.entry()}
-        self._run = self._interpreter.run(function, entry)
+        entries = range(start, start + len(code), stub_size) if stub_size else (start,)
+        entry = self._interpreter.frame.entry
+        self._run = self._interpreter.run(self._function, {} if is_part else {at: entry() for at in entries})
         self._judge = Judge(self._interpreter.frame)
         self._explainer = Explainer(self._interpreter)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the function was interpreted; else it takes too long, and what follows from it is unknown."""
+        return self._run.complete
+
+    def is_entered_with(self, rule: UnwindRule) -> bool:
+        """Return whether a rule holds before the first instruction, where that is entered by a call."""
+        return self._judge.judge(rule, self._interpreter.frame.entry()).worst is Judgement.PROVED
 
     def verdict(self, pc: int, rule: UnwindRule) -> AddressVerdict:
         """Judge a rule for the instruction that contains an address."""
@@ -69,7 +115,7 @@ class FunctionCode:
             if judgement is Judgement.WRONG:
                 said = self._explainer.explain(what, rule, self._run, block, at, state)
                 since = f" since `{said.origin.text}` at {said.origin.address:#x}" if said.origin is not None else ""
-                wrong.append(said.code + since)
+                wrong.append(WrongValue(what, said.rule, said.code + since))
         return AddressVerdict(judged, tuple(wrong))
 
     def _find(self, pc: int) -> tuple[int, int, State] | None:
@@ -80,3 +126,36 @@ class FunctionCode:
                 if at <= pc < at + sweep.instruction(at).size:
                     return block, at, state
         return None
+
+
+@cache
+def _lifter(arch: str) -> Lifter:
+    """Return the lifter of a machine, which remembers the instructions that it has seen."""
+    return Lifter(MACHINES[arch])
+
+
+class _Image(CodeImage):
+    """A function, and what else of the process's memory it refers to.
+
+    What it reads there may change while the process runs, but hardly ever does: jump tables, constants too large for
+    an instruction, and addresses of functions.
+    """
+
+    def __init__(self, arch: Arch, code: CodeSection, read: ReadMemory | None, stub_size: int) -> None:
+        self._read_memory = read
+        plts = (Plt(code.start, code.end, code.start, stub_size),) if stub_size else ()
+        super().__init__([code], "big" if arch.byteorder == "big" else "little", plts=plts)
+
+    def read(self, address: int, size: int) -> int | None:
+        """Return the number at an address, without sign, as it is now."""
+        found = super().read(address, size)
+        if found is not None or self._read_memory is None:
+            return found
+        try:
+            return int.from_bytes(self._read_memory(address, size), self._byteorder)
+        except MemoryReadError:
+            return None
+
+    def read_constant(self, address: int, size: int) -> int | None:
+        """Return the same: which memory cannot change is not known."""
+        return self.read(address, size)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import Callable
+from typing import Callable, NamedTuple
 
 from sframe_unwind.code.checking import Checker, joined
 from sframe_unwind.code.findings import (
@@ -40,25 +40,34 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
     :param jobs: how many processes work.
     """
     assembly = _Assembly(checker)
-    total = len(checker.interpreter.ranges)
-    for number, result in enumerate(_results(checker, jobs), 1):
-        assembly.add(result)
-        if progress is not None:
-            progress(number, total)
+    ranges = checker.interpreter.ranges
+    total = len(ranges)
+    later = [number for number in range(total) if not checker.looks_entered(ranges[number])]
+    left = set(later)
+    first = [number for number in range(total) if number not in left]
+    done = 0
+    for numbers in (first, later):
+        # Of those that came later, what the others lead to has been looked at on the way.
+        chosen = [number for number in numbers if not assembly.is_part_of_others(ranges[number].start)]
+        done += len(numbers) - len(chosen)
+        for result in _results(checker, chosen, jobs):
+            assembly.add(result)
+            done += 1
+            if progress is not None:
+                progress(done, total)
     return assembly.verdict()
 
 
-def _results(checker: Checker, jobs: int) -> Iterator[FunctionResult]:
+def _results(checker: Checker, numbers: Sequence[int], jobs: int) -> Iterator[FunctionResult]:
     ranges = checker.interpreter.ranges
-    count = len(ranges)
-    if jobs <= 1 or count < _MIN_PARALLEL or "fork" not in multiprocessing.get_all_start_methods():
-        yield from (checker.result(ranges[number]) for number in range(count))
+    if jobs <= 1 or len(numbers) < _MIN_PARALLEL or "fork" not in multiprocessing.get_all_start_methods():
+        yield from (checker.result(ranges[number]) for number in numbers)
         return
     global _checker
     _checker = checker
     try:
         with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
-            chunks = [range(first, min(first + _CHUNK, count)) for first in range(0, count, _CHUNK)]
+            chunks = [numbers[first : first + _CHUNK] for first in range(0, len(numbers), _CHUNK)]
             for results in pool.map(_chunk, chunks):
                 yield from results
     finally:
@@ -69,6 +78,15 @@ def _chunk(numbers: Sequence[int]) -> list[FunctionResult]:
     assert _checker is not None
     ranges = _checker.interpreter.ranges
     return [_checker.result(ranges[number]) for number in numbers]
+
+
+class _Found(NamedTuple):
+    """What there is to count of one function."""
+
+    instructions: int
+    counts: Mapping[str, Counts]
+    findings: tuple[Finding, ...]
+    wanted: Mapping[str, Verdicts]
 
 
 class _Assembly:
@@ -86,64 +104,70 @@ class _Assembly:
         self._continued |= result.continued
         self._called |= result.called
 
+    def is_part_of_others(self, start: int) -> bool:
+        """Return whether a function is entered with another's frame, and nobody calls it, by what was added.
+
+        Then it is a part of the other: what is found from its first instruction, with a frame of its own, does not
+        count.
+        """
+        return start in self._continued and start not in self._called
+
     def verdict(self) -> CodeVerdict:
         """Return how the file came out."""
-        # A function that is entered with another's frame, and that nobody calls, is a part of the other: what was
-        # found from its first instruction, with a frame of its own, does not count.
-        parts_of_others = self._continued - self._called
         elsewhere: dict[int, list[Part]] = {}
         for result in self._results.values():
-            if result.start not in parts_of_others:
+            if not self.is_part_of_others(result.start):
                 for start, part in result.elsewhere.items():
                     elsewhere.setdefault(start, []).append(part)
         functions: list[FunctionVerdict] = []
         totals: dict[str, Counts] = {}
         wanted: dict[str, Verdicts] = {}
         findings: list[Finding] = []
+        instructions = 0
         ranges = self._checker.interpreter.ranges
-        for start in sorted(self._results):
-            result, function = self._results[start], ranges.find(start)
-            assert function is not None
-            counts, found, asked = result.counts, result.findings, result.wanted
-            others = elsewhere.get(start, [])
-            if others or start in parts_of_others:
-                part = self._whole(function, others, start in parts_of_others)
-                counts = {table: counted(verdicts) for table, verdicts in part.verdicts.items() if verdicts}
-                found, asked = part.findings, self._asked(result, part)
-            functions.append(FunctionVerdict(*function, {table: _worst(one) for table, one in counts.items()}))
-            for table, count in counts.items():
-                totals[table] = totals.get(table, NONE).plus(count)
-            for table, verdicts in asked.items():
+        for function in map(ranges.__getitem__, range(len(ranges))):
+            found = self._found(function, elsewhere.get(function.start, []))
+            instructions += found.instructions
+            worst = {table: _worst(counts) for table, counts in found.counts.items()}
+            functions.append(FunctionVerdict(*function, worst))
+            for table, counts in found.counts.items():
+                totals[table] = totals.get(table, NONE).plus(counts)
+            for table, verdicts in found.wanted.items():
                 wanted.setdefault(table, {}).update(verdicts)
-            findings += found
+            findings += found.findings
         return CodeVerdict(
             tuple(functions),
-            sum(result.instructions for result in self._results.values()),
+            instructions,
             {table: totals.get(table, NONE) for table in self._checker.tables},
             tuple(sorted(findings, key=lambda finding: (finding.address, finding.what, finding.table))),
             wanted,
             sum(not result.complete for result in self._results.values()),
         )
 
-    def _whole(self, function: CodeRange, others: list[Part], is_part: bool) -> Part:
+    def _found(self, function: CodeRange, others: list[Part]) -> _Found:
+        """Return what there is to count of one function."""
+        result = self._results.get(function.start)
+        if result is not None and not others and not self.is_part_of_others(function.start):
+            return _Found(result.instructions, result.counts, result.findings, result.wanted)
+        part = self._whole(function, result, others)
+        return _Found(
+            len(set().union(*part.verdicts.values())),
+            {table: counted(verdicts) for table, verdicts in part.verdicts.items() if verdicts},
+            part.findings,
+            self._checker.wanted_of(part.verdicts, function),
+        )
+
+    def _whole(self, function: CodeRange, result: FunctionResult | None, others: list[Part]) -> Part:
         """Return what is found in a function that others jump into."""
-        own = self._checker.part(function)
-        if not is_part:
-            return joined([own, *others])
+        if result is not None and not self.is_part_of_others(function.start):
+            return joined([result.own or self._checker.part(function), *others])
         # What nothing else reaches is not known.
         found = joined(others)
         verdicts = {
             table: {pc: found.verdicts.get(table, {}).get(pc, NOT_KNOWN) for pc in known}
-            for table, known in own.verdicts.items()
+            for table, known in self._checker.unentered(function).verdicts.items()
         }
         return Part(verdicts, found.findings)
-
-    @staticmethod
-    def _asked(result: FunctionResult, part: Part) -> dict[str, Verdicts]:
-        return {
-            table: {pc: part.verdicts[table][pc] for pc in verdicts if pc in part.verdicts.get(table, ())}
-            for table, verdicts in result.wanted.items()
-        }
 
 
 def _worst(counts: Counts) -> Judgement:

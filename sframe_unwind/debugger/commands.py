@@ -110,7 +110,8 @@ COMPARE = Command(
     "compare",
     f"[N] [{ALL}] [{JSON}]",
     "Compare the stack that SFrame gives with {debugger}'s own, frame by frame: pc, CFA and frame pointer",
-    "The last line is the verdict.  With N, the innermost N frames; with -all, every thread; with --json, as JSON.",
+    "The last line is the verdict.  With N, the innermost N frames; with -all, every thread; with --json, as JSON.\n"
+    "With the extra 'code' in {debugger}'s Python, frames that both have wrong by the machine code are marked.",
     options=(ALL, JSON),
     takes_limit=True,
 )
@@ -118,6 +119,7 @@ EXPLAIN = Command(
     "explain",
     "[ADDRESS]",
     "Explain what SFrame says of an address: function, row, the rule in words, and the values that it gives",
-    "ADDRESS is an expression; without it, the selected frame is explained.",
+    "ADDRESS is an expression; without it, the selected frame is explained.  With the extra 'code' in {debugger}'s\n"
+    "Python, it also says whether the machine code proves the row.",
     positional=1,
 )

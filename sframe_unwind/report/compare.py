@@ -4,13 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, Callable, NamedTuple
 
 from sframe_unwind.columns import aligned
 from sframe_unwind.report.stack import ShownFrame, Stack
 
 SFRAME = "sframe"
 """The unwinder's name in frames that SFrame unwound."""
+
+
+class ByCode(NamedTuple):
+    """What the machine code makes of the row by which SFrame unwound a frame."""
+
+    verdict: str
+    """``proved``, ``wrong`` or ``unknown``."""
+    text: str
+    """What is wrong, or why it is unknown; may be empty."""
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.text}" if self.text else self.verdict
+
+
+WRONG = "wrong"
+JudgeRow = Callable[[int], "ByCode | None"]
+"""``(lookup address)``: what the code makes of the row for it; ``None``: it was not asked."""
 
 
 class Pair(NamedTuple):
@@ -20,11 +37,27 @@ class Pair(NamedTuple):
     sframe: ShownFrame | None
     differences: tuple[str, ...]
     """Which of pc, CFA and FP differ.  Values are compared only if both sides know them."""
+    code: ByCode | None = None
+    """What the code makes of SFrame's row where both agree; ``None``: it was not asked."""
 
     @property
     def agrees(self) -> bool:
         """Whether both stacks have the frame, and no value differs."""
         return not self.differences
+
+    @property
+    def mark(self) -> str:
+        """What of the frame is worth a look; empty: nothing."""
+        if self.differences:
+            return ", ".join(self.differences)
+        return "the code" if self.code is not None and self.code.verdict == WRONG else ""
+
+    def judged(self, judge: JudgeRow) -> Pair:
+        """Return the pair with what the code makes of SFrame's row, where both agree by it."""
+        sframe = self.sframe
+        if not self.agrees or sframe is None or sframe.unwinder != SFRAME or sframe.lookup is None:
+            return self
+        return self._replace(code=judge(sframe.lookup))
 
 
 class Comparison(NamedTuple):
@@ -44,7 +77,19 @@ class Comparison(NamedTuple):
         for level, pair in enumerate(self.pairs):
             if not pair.agrees:
                 return f"first difference at frame {level}: {self._difference(pair)}{self._stopped(level)}"
-        return _agreement(len(self.pairs), self.by_sframe)
+        wrong = self.wrong_by_code()
+        return _agreement(len(self.pairs), self.by_sframe) + (f"; {wrong}" if wrong else "")
+
+    def judged(self, judge: JudgeRow) -> Comparison:
+        """Return the comparison with what the code makes of the rows that both stacks agree by."""
+        return self._replace(pairs=tuple(pair.judged(judge) for pair in self.pairs))
+
+    def wrong_by_code(self) -> str:
+        """Return what the code says of the first frame that both stacks have wrong; empty: there is none."""
+        for level, pair in enumerate(self.pairs):
+            if pair.code is not None and pair.code.verdict == WRONG:
+                return f"wrong by the code at frame {level}: {pair.code.text}"
+        return ""
 
     @property
     def by_sframe(self) -> int:
@@ -78,6 +123,7 @@ class Comparison(NamedTuple):
                 "sframe_cfa": pair.sframe and pair.sframe.cfa,
                 "unwinder": (pair.sframe and pair.sframe.unwinder) or None,
                 "agrees": pair.agrees,
+                "code": pair.code and pair.code.verdict,
             }
             for level, pair in enumerate(self.pairs)
         ]
@@ -93,7 +139,12 @@ def summary(comparisons: Sequence[Comparison]) -> str:
         return f"{count}; thread {first.native.thread}: {first.verdict()}"
     frames = sum(len(comparison.pairs) for comparison in comparisons)
     threads = f"{len(comparisons)} thread{'' if len(comparisons) == 1 else 's'}: "
-    return threads + _agreement(frames, sum(comparison.by_sframe for comparison in comparisons))
+    agreement = _agreement(frames, sum(comparison.by_sframe for comparison in comparisons))
+    for comparison in comparisons:
+        wrong = comparison.wrong_by_code()
+        if wrong:
+            return f"{threads}{agreement}; thread {comparison.native.thread}: {wrong}"
+    return threads + agreement
 
 
 def _agreement(frames: int, by_sframe: int) -> str:
@@ -135,7 +186,7 @@ def to_text(comparison: Comparison) -> list[str]:
     """Return the comparison as lines of text.  The last line is the verdict."""
     rows: list[tuple[str, ...]] = [("", "native pc", "native CFA", "SFrame pc", "SFrame CFA", "unwinder", "function")]
     for level, pair in enumerate(comparison.pairs):
-        mark = "" if pair.agrees else "  <-- " + ", ".join(pair.differences)
+        mark = f"  <-- {pair.mark}" if pair.mark else ""
         either = pair.sframe or pair.native
         rows.append(
             (

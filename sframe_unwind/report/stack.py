@@ -28,6 +28,8 @@ class ShownFrame(NamedTuple):
     """Name of the unwinder that found the caller of this frame; empty: none did."""
     offset: int = 0
     """Offset of the pc in the function in bytes; 0 if :attr:`place` is a source line."""
+    lookup: int | None = None
+    """Address that unwind data is looked up by; ``None``: not known."""
 
 
 class Stack(NamedTuple):

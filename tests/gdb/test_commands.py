@@ -165,7 +165,7 @@ def _check_thread(thread: dict[str, Any]) -> None:
     assert isinstance(thread["id"], str)
     assert thread["agrees"] is True
     for level, frame in enumerate(thread["frames"]):
-        assert list(frame) == ["level", "pc", "cfa", "sframe_pc", "sframe_cfa", "unwinder", "agrees"]
+        assert list(frame) == ["level", "pc", "cfa", "sframe_pc", "sframe_cfa", "unwinder", "agrees", "code"]
         assert frame["level"] == level
         assert frame["agrees"] is True
         assert frame["pc"] == frame["sframe_pc"]

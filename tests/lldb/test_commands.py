@@ -63,7 +63,8 @@ def test_answers(lldb: str) -> None:
     assert " frames agree" in compare.splitlines()[-1]
     (thread,) = json.loads(as_json)["threads"]
     assert thread["agrees"]
-    assert set(thread["frames"][0]) == {"level", "pc", "cfa", "sframe_pc", "sframe_cfa", "unwinder", "agrees"}
+    fields = {"level", "pc", "cfa", "sframe_pc", "sframe_cfa", "unwinder", "agrees", "code"}
+    assert set(thread["frames"][0]) == fields
     assert "return address = " in explain
     assert explain.splitlines()[0] == at_pc.splitlines()[0]
     assert mode == "mode always\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sframe_unwind.report.compare import compare, summary, to_text
+from sframe_unwind.report.compare import ByCode, compare, summary, to_text
 from sframe_unwind.report.stack import ShownFrame, Stack
 from sframe_unwind.report.stack import to_text as stack_to_text
 
@@ -67,7 +67,16 @@ def test_json() -> None:
     assert comparison.to_json() == {
         "id": "1",
         "frames": [
-            {"level": 0, "pc": 1, "cfa": 16, "sframe_pc": 1, "sframe_cfa": 16, "unwinder": "sframe", "agrees": True},
+            {
+                "level": 0,
+                "pc": 1,
+                "cfa": 16,
+                "sframe_pc": 1,
+                "sframe_cfa": 16,
+                "unwinder": "sframe",
+                "agrees": True,
+                "code": None,
+            },
             {
                 "level": 1,
                 "pc": None,
@@ -76,6 +85,7 @@ def test_json() -> None:
                 "sframe_cfa": None,
                 "unwinder": "sframe",
                 "agrees": False,
+                "code": None,
             },
         ],
         "agrees": False,
@@ -90,6 +100,30 @@ def test_text_is_aligned_and_ends_with_the_verdict() -> None:
         "#1  0x2        0x20        0x3        0x20        sframe    f1  <-- pc",
         "first difference at frame 1: pc 0x2 native, 0x3 by SFrame",
     ]
+
+
+def test_the_code_is_asked_for_frames_of_sframe_that_agree() -> None:
+    lookups = {1: ByCode("proved", ""), 2: ByCode("wrong", "cfa: it is not so"), 3: ByCode("unknown", "")}
+    asked = []
+
+    def judge(address: int) -> ByCode | None:
+        asked.append(address)
+        return lookups[address]
+
+    native = stack((1, 16, 5), (2, 32, 5), (3, 48, 5), (4, 64, 5), (5, 80, 5), unwinder="gdb")
+    frames = [frame._replace(unwinder="sframe", lookup=frame.pc) for frame in native.frames]
+    frames[3] = frames[3]._replace(unwinder="gdb")
+    sframe = native._replace(frames=tuple(frames))
+    judged = compare(native, sframe._replace(frames=(*frames[:4], frames[4]._replace(cfa=88)))).judged(judge)
+    assert asked == [1, 2, 3]
+    assert [pair.code and pair.code.verdict for pair in judged.pairs] == ["proved", "wrong", "unknown", None, None]
+    assert [line.partition("  <-- ")[2] for line in to_text(judged)[1:-1]] == ["", "the code", "", "", "CFA"]
+    assert judged.verdict().startswith("first difference at frame 4: ")
+    agreeing = compare(native, sframe._replace(frames=tuple(frames[:4])))._replace(pairs=judged.pairs[:4])
+    assert agreeing.verdict() == "4 frames agree, 3 of them by SFrame; wrong by the code at frame 1: cfa: it is not so"
+    assert summary([agreeing]) == (
+        "1 thread: 4 frames agree, 3 of them by SFrame; thread 1: wrong by the code at frame 1: cfa: it is not so"
+    )
 
 
 def test_stack_text() -> None:

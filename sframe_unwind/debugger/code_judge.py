@@ -1,0 +1,171 @@
+"""What the machine code makes of the rows in use, where the extra ``code`` is installed in the debugger's Python.
+
+The extra is imported when the first row is judged: nothing of it makes a debugger start more slowly.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Callable, NamedTuple
+
+from sframe_unwind.errors import MemoryReadError, MissingExtraError
+from sframe_unwind.memory import ReadMemory
+from sframe_unwind.report.compare import WRONG, ByCode, JudgeRow
+from sframe_unwind.sframe.constants import PcType
+from sframe_unwind.sframe.table import Match
+from sframe_unwind.unwind.modules import Found, Modules, RunTimeMatch
+from sframe_unwind.unwind_rule import UnwindRule
+
+if TYPE_CHECKING:
+    from sframe_unwind.code.one_address import AddressVerdict, FunctionCode, WrongValue
+
+UNKNOWN = "unknown"
+_MAX_SIZE = 1 << 16
+"""Bytes of a function that is interpreted while a user waits; that takes about a second."""
+_SECONDS = 3.0
+"""For all frames of one command; those that are left then are not judged."""
+_MAX_FUNCTIONS = 256
+"""So many are kept from one command to the next: a user steps through few functions."""
+
+
+class ProcessCode(NamedTuple):
+    """The code of one process."""
+
+    modules: Modules
+    read: ReadMemory
+    name_of: Callable[[int], str]
+    """Returns the name of the symbol that begins at an address, as the linker knows it; empty: none does."""
+
+
+class _Range(NamedTuple):
+    """The code that a row belongs to."""
+
+    start: int
+    size: int
+    stub_size: int
+    """Of each stub in a procedure linkage table; 0: it is a function."""
+
+
+class CodeJudge:
+    """Judges rows for one command.
+
+    :param seconds: how long that may take; no row is begun afterwards.
+    """
+
+    def __init__(self, seconds: float = _SECONDS) -> None:
+        self._until = time.monotonic() + seconds
+
+    def rows_of(self, process: ProcessCode) -> JudgeRow:
+        """Return what judges the rows of a process, for ``sframe compare``."""
+
+        def judge(pc: int) -> ByCode | None:
+            if time.monotonic() > self._until:
+                return None
+            try:
+                return _judged(process, pc)
+            except MissingExtraError:
+                return None
+
+        return judge
+
+
+_said: set[str] = set()
+"""What was said of the extra that is not installed: once is enough."""
+
+
+def code_lines(process: ProcessCode, pc: int) -> Sequence[str]:
+    """Return what ``sframe explain`` says of the row for an address, mostly one line."""
+    try:
+        found = _judged(process, pc)
+    except MissingExtraError as error:
+        line = f"code:  not checked: {error}"
+        if line in _said:
+            return []
+        _said.add(line)
+        return [line]
+    return [] if found is None else [f"code:  {found}"]
+
+
+def _judged(process: ProcessCode, pc: int) -> ByCode | None:
+    """Return what the code makes of the row for an address; ``None``: there is no row.
+
+    :raises MissingExtraError: what decodes the code is not installed.
+    """
+    found = process.modules.results[pc]
+    if not isinstance(found, Found):
+        return None
+    from sframe_unwind.code.lifting import check_installed
+
+    check_installed()
+    if found.rule.cfa is None:
+        return ByCode(UNKNOWN, "the code does not show that a stack ends")
+    if found.signal:
+        return ByCode(UNKNOWN, "the kernel enters the code, with a frame of its own")
+    place = _range(found.match, pc)
+    if place.size > _MAX_SIZE:
+        return ByCode(UNKNOWN, f"the function has {place.size:,} bytes, which takes too long")
+    try:
+        code = process.read(place.start, place.size)
+    except MemoryReadError as error:
+        return ByCode(UNKNOWN, str(error))
+    name = process.name_of(place.start)
+    function = _interpreted(process, place, code, name)
+    if not name and not place.stub_size and not _is_entered(process, function, place.start):
+        return ByCode(UNKNOWN, "where it begins, the row is not that of a function: it may be a part of another one")
+    verdict = function.verdict(pc, found.rule)
+    if verdict.wrong:
+        return ByCode(WRONG, _sentence(process, function, pc, verdict, isinstance(found.match, Match)))
+    return ByCode(str(verdict), "" if function.is_complete else "it takes too long to follow all of the function")
+
+
+def _range(match: Match | RunTimeMatch, pc: int) -> _Range:
+    if isinstance(match, RunTimeMatch):
+        return _Range(match.function.start, match.function.end - match.function.start, 0)
+    function, fde = match.function, match.function.fde
+    if fde.pc_type is not PcType.MASK:
+        return _Range(function.start, function.end - function.start, 0)
+    stub = function.start + (pc - function.start) // fde.repetition_size * fde.repetition_size
+    return _Range(stub, min(fde.repetition_size, function.end - stub), fde.repetition_size)
+
+
+def _is_entered(process: ProcessCode, function: FunctionCode, start: int) -> bool:
+    """Return whether code without a name is entered as functions are.
+
+    Parts of functions, which compilers put elsewhere, and the header of a procedure linkage table are not, and have a
+    row of their own for where they begin.
+    """
+    found = process.modules.results[start]
+    return isinstance(found, Found) and function.is_entered_with(found.rule)
+
+
+_known: dict[tuple[str, _Range, bytes, str], FunctionCode] = {}
+
+
+def _interpreted(process: ProcessCode, place: _Range, code: bytes, name: str) -> FunctionCode:
+    from sframe_unwind.code.one_address import FunctionCode
+
+    arch = process.modules.arch
+    key = arch.name, place, code, name
+    found = _known.pop(key, None)
+    if found is None:
+        found = FunctionCode(arch, place.start, code, name, process.read, process.name_of, place.stub_size)
+    _known[key] = found  # last, so that the one that was not wanted for the longest time is first
+    if len(_known) > _MAX_FUNCTIONS:
+        del _known[next(iter(_known))]
+    return found
+
+
+def _sentence(
+    process: ProcessCode, function: FunctionCode, pc: int, verdict: AddressVerdict, is_sframe: bool
+) -> str:
+    """Return in words what is wrong, as ``sframe-unwind verify --against code`` does."""
+    rule: UnwindRule | None = process.modules.cfi_rule(pc)
+    others: tuple[WrongValue, ...] = () if rule is None else function.verdict(pc, rule).wrong
+    parts = []
+    for wrong in verdict.wrong:
+        both = any(other.what == wrong.what and other.rule == wrong.rule for other in others)
+        row = "SFrame" if is_sframe else "the row"
+        who = f"{row} and DWARF say" if both else f"{row} says"
+        parts.append(f"{wrong.what}: the code has {wrong.code}; {who} {wrong.rule}")
+    return "; ".join(parts)
