@@ -14,8 +14,8 @@ _MIN_ROW_SIZE = 2
 """Bytes: a start address and the info byte."""
 
 
-def described_functions(sections: Iterable[Section]) -> Iterator[Function]:
-    """Yield the functions that SFrame says something of.
+def listed_functions(sections: Iterable[Section]) -> Iterator[Function]:
+    """Yield all functions of sections.
 
     :raises FormatError: an entry is malformed, or they claim the same rows over and over: checking them would take
         time that grows with the square of the section.
@@ -29,8 +29,7 @@ def described_functions(sections: Iterable[Section]) -> Iterator[Function]:
                     f"function at {function.start:#x}: up to here there are {rows} rows, more than the FRE sub-section"
                     f" of {part.header.fre_size:#x} bytes can hold"
                 )
-            if function.fde.size and function.fde.num_rows:
-                yield function
+            yield function
 
 
 def unrolled(function: Function, low: int, high: int) -> tuple[list[int], Sequence[UnwindRule | None]]:

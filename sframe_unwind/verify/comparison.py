@@ -14,7 +14,7 @@ from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import table
-from sframe_unwind.sframe.listing import described_functions, unrolled
+from sframe_unwind.sframe.listing import listed_functions, unrolled
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.changes import Rules, at_changes
 from sframe_unwind.unwind_rule import UnwindRule
@@ -58,7 +58,8 @@ class Comparison:
         self.disagreements: list[Disagreement] = []
         self.disagreeing: list[int] = []
         """The address of each disagreement."""
-        described = sorted(described_functions(sections), key=lambda function: function.start)
+        listed = (function for function in listed_functions(sections) if function.fde.size and function.fde.num_rows)
+        described = sorted(listed, key=lambda function: function.start)
         code = sum(end - start for start, end in layout.code)
         _check_extent("SFrame", sum(function.fde.size for function in described), code)
         _check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()), code)
