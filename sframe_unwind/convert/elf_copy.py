@@ -23,19 +23,13 @@ from sframe_unwind.convert.elf_records import (
     read_records,
     write_records,
 )
+from sframe_unwind.convert.writing import Chunk
 from sframe_unwind.errors import FileError
 
 _ALIGNMENT = 8
 _MAX_HOLE = 1 << 32
 """Bytes that the copy may be longer than the file, for variables that are in memory only; they take no disk space."""
 _MAX_ALIGNMENT = 1 << 24
-
-
-class Chunk(NamedTuple):
-    """Bytes of the copy that replace or follow those of the file."""
-
-    offset: int
-    data: bytes
 
 
 class NewSection(NamedTuple):

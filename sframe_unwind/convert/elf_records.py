@@ -5,12 +5,14 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple, TypeVar
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
 PT_LOAD, PT_PHDR = 1, 6
 PF_R = 4
-SHT_PROGBITS, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 1, 3, 7, 8
+SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 1, 2, 3, 7, 8
 SHF_ALLOC = 2
 ET_REL = 1
 PN_XNUM = 0xFFFF
@@ -93,3 +95,9 @@ def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteo
 def write_records(records: list[Record], byteorder: str) -> bytes:
     """Return the bytes of records."""
     return b"".join(layout(type(record), byteorder).pack(*record) for record in records)
+
+
+def whole(file: ELFFile) -> bytes:
+    """Return the bytes of a file that pyelftools has open."""
+    file.stream.seek(0)
+    return bytes(file.stream.read())

@@ -41,6 +41,9 @@ class Report(NamedTuple):
     problems: tuple[str, ...]
     """What is wrong with records of the source of which not even the function can be told."""
 
+    hint: str = ""
+    """Where the output has to be, if it matters."""
+
     @property
     def is_whole(self) -> bool:
         """Whether nothing was left out."""
@@ -64,6 +67,8 @@ class Report(NamedTuple):
             + (f", at {self.address:#x}" if self.address else "")
         )
         yield f"  proved: the same CFA, return address and frame pointer at each of {self.addresses_compared} addresses"
+        if self.hint:
+            yield f"  {self.hint}"
         for named in self.losses:
             yield f"  left out: {named}"
         for problem in self.problems:

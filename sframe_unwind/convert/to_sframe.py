@@ -11,12 +11,12 @@ from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
 from sframe_unwind.convert.consumers import NEWEST, target_for
-from sframe_unwind.convert.elf_copy import Chunk, ElfCopy, NewSection
-from sframe_unwind.convert.elf_records import FileHeader, read_records
+from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
+from sframe_unwind.convert.elf_records import FileHeader, read_records, whole
 from sframe_unwind.convert.object_file import object_file
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import DWARF, Source, named_losses, read_source, section_size
-from sframe_unwind.convert.writing import replacing
+from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, replacing, write_chunks
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.elf.file import PT_GNU_SFRAME, SECTION_NAME, SHT_GNU_SFRAME, PathLike
 from sframe_unwind.errors import EncodeError
@@ -30,8 +30,6 @@ from sframe_unwind.translation.to_sframe import Made, make_table
 SECTION, OBJECT, COPY = "section", "object", "copy"
 FORMS = (COPY, SECTION, OBJECT)
 """A copy of the file with the section; the bytes of the section; an object file with it."""
-
-_MODE = 0o644
 
 
 class Wanted(NamedTuple):
@@ -61,16 +59,16 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
         made = make_table(source.descriptions, source.arch, target)
         if not any(function.rows for function in made.table.functions):
             raise EncodeError(f"{path}: no function that version {wanted.version} can express")
-        copy = ElfCopy(_contents(file), source.arch.byteorder, PT_GNU_SFRAME[0])
+        copy = ElfCopy(whole(file), source.arch.byteorder, PT_GNU_SFRAME[0])
         address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
         section = encode.encode(encode.SectionSpec(address, (made.table,)))
-        with replacing(output, _mode(path) if wanted.form == COPY else _MODE) as temporary:
+        with replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
             if wanted.form == COPY:
                 shutil.copyfile(path, temporary)
                 new = NewSection(SECTION_NAME, SHT_GNU_SFRAME[0], section, PT_GNU_SFRAME[0])
-                _write_chunks(temporary, copy.chunks(new))
+                write_chunks(temporary, copy.chunks(new))
             elif wanted.form == OBJECT:
-                header = read_records(_contents(file), 0, 1, FileHeader, source.arch.byteorder)[0]
+                header = read_records(whole(file), 0, 1, FileHeader, source.arch.byteorder)[0]
                 order = source.arch.byteorder
                 temporary.write_bytes(object_file(SECTION_NAME, SHT_GNU_SFRAME[0], section, address, header, order))
             else:
@@ -78,23 +76,6 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
             compared = _prove(source, made, _written(temporary, wanted.form, address))
             # Before the file gets its name: reading symbols can fail, too.
             return _report(path, output, file, source, made, Section(section, address), compared)
-
-
-def _contents(file: ELFFile) -> bytes:
-    file.stream.seek(0)
-    contents: bytes = file.stream.read()
-    return contents
-
-
-def _mode(path: PathLike) -> int:
-    return Path(path).stat().st_mode & 0o777
-
-
-def _write_chunks(path: Path, chunks: list[Chunk]) -> None:
-    with path.open("r+b") as stream:
-        for offset, data in chunks:
-            stream.seek(offset)
-            stream.write(data)
 
 
 def _written(path: Path, form: str, address: int) -> list[Section]:

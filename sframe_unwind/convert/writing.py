@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from sframe_unwind.elf.file import PathLike
 from sframe_unwind.errors import FileError
+
+PLAIN_MODE = 0o644
+"""Permissions of a file that is no copy of a program."""
+
+
+class Chunk(NamedTuple):
+    """Bytes at an offset of a file."""
+
+    offset: int
+    data: bytes
+
+
+def mode_of(path: PathLike) -> int:
+    """Return the permissions of a file."""
+    return Path(path).stat().st_mode & 0o777
 
 
 @contextmanager
@@ -36,3 +52,11 @@ def replacing(path: PathLike, mode: int) -> Iterator[Path]:
         if temporary is not None:
             with suppress(OSError):
                 temporary.unlink()  # not there any more after success
+
+
+def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:
+    """Write pieces into a file; what none of them covers stays, or is a hole."""
+    with path.open("r+b") as stream:
+        for offset, data in chunks:
+            stream.seek(offset)
+            stream.write(data)
