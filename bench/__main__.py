@@ -13,6 +13,7 @@ import elftools
 
 from bench import (
     backtraces,
+    converting,
     decoding,
     driving,
     lldb_backtraces,
@@ -28,12 +29,12 @@ from bench import (
 from bench.report import BenchError, Row, table
 
 _MODULES = (
-    *(starting, opening, decoding, verifying, walking, unaided, backtraces, runtime_code, driving),
-    *(lldb_starting, lldb_backtraces, lldb_driving),
+    *(starting, opening, decoding, verifying, converting, walking, unaided, backtraces, runtime_code),
+    *(driving, lldb_starting, lldb_backtraces, lldb_driving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
-    "core": ("open", "decode", "verify", "walk", "backtrace"),
+    "core": ("open", "decode", "verify", "convert", "walk", "backtrace"),
     "gdb": ("start", "bt", "run-time", "drive"),
     "lldb": ("lldb-start", "lldb-bt", "lldb-drive"),
 }

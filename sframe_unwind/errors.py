@@ -71,6 +71,10 @@ class EncodeError(SFrameError):
     """A value does not fit its field, or the format cannot express it."""
 
 
+class TranslationError(SFrameError):
+    """A table that was made from another one does not say the same; this is an error of this package."""
+
+
 class MemoryReadError(SFrameError):
     """Memory of the process cannot be read.
 

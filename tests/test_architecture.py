@@ -24,6 +24,7 @@ LAYERS = (
     "arch",
     "sframe",
     "cfi",
+    "translation",
     "image",
     "unwind",
     "elf",
@@ -52,7 +53,7 @@ WITH_PYELFTOOLS = (
 ARCH_IMPORTS = ("address", "arch")
 """What a machine is says nothing of SFrame."""
 
-VERSIONED = ("sframe", "verify", "runtime_code.status_text", "report")
+VERSIONED = ("sframe", "translation", "verify", "runtime_code.status_text", "report")
 """Who may ask for the version of the format: the package that normalises it, and who shows it to people."""
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import struct
 from typing import Callable, NamedTuple, Union
 
-from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
+from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128, sleb128, uleb128
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.unwind_rule import CFA, RegisterRule
 
-_DEREF, _AND, _MINUS, _PLUS, _PLUS_UCONST, _SHL, _GE, _NOP = 0x06, 0x1A, 0x1C, 0x22, 0x23, 0x24, 0x2A, 0x96
+DEREF, _AND, _MINUS, PLUS, _PLUS_UCONST, _SHL, _GE, _NOP = 0x06, 0x1A, 0x1C, 0x22, 0x23, 0x24, 0x2A, 0x96
 _CONSTANTS = {0x08: "B", 0x09: "b", 0x0A: "H", 0x0B: "h", 0x0C: "I", 0x0D: "i", 0x0E: "Q", 0x0F: "q"}
 _CONSTU, _CONSTS = 0x10, 0x11
 _LIT0, _BREG0, _BREGX, _NUMBERED = 0x30, 0x70, 0x92, 32
@@ -23,7 +23,7 @@ _NAMES = {
     0x1B: "div", 0x1D: "mod", 0x1E: "mul", 0x1F: "neg", 0x20: "not", 0x21: "or", 0x25: "shr", 0x26: "shra",
     0x27: "xor", 0x28: "bra", 0x29: "eq", 0x2B: "gt", 0x2C: "le", 0x2D: "lt", 0x2E: "ne", 0x2F: "skip",
     0x94: "deref_size", 0x95: "xderef_size", 0x18: "xderef", 0xA3: "entry_value", 0x9F: "stack_value",
-    _DEREF: "deref", _AND: "and", _MINUS: "minus", _PLUS: "plus", _PLUS_UCONST: "plus_uconst", _SHL: "shl",
+    DEREF: "deref", _AND: "and", _MINUS: "minus", PLUS: "plus", _PLUS_UCONST: "plus_uconst", _SHL: "shl",
     _GE: "ge",
 }
 _WORD = 1 << 64
@@ -69,7 +69,7 @@ def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: st
             elif operation == _PLUS_UCONST:
                 added, offset = read_uleb128(code, offset)
                 stack.append(_plus(stack.pop(), added))
-            elif operation == _DEREF:
+            elif operation == DEREF:
                 stack.append(_dereference(stack.pop()))
             elif operation in _BINARY:
                 right, left = stack.pop(), stack.pop()
@@ -135,9 +135,20 @@ def _numbers(compute: Callable[[int, int], int]) -> Callable[[Value, Value], Val
 
 
 _BINARY: dict[int, Callable[[Value, Value], Value]] = {
-    _PLUS: _plus,
+    PLUS: _plus,
     _MINUS: _minus,
     _AND: _numbers(lambda left, right: left & right),
     _SHL: _numbers(lambda left, right: left << min(right, 64)),
     _GE: _numbers(lambda left, right: int(signed(left) >= signed(right))),
 }
+
+
+def register_plus(register: int, offset: int) -> bytes:
+    """Return the operation that computes a register plus an offset in bytes."""
+    number = bytes([_BREG0 + register]) if register < _NUMBERED else bytes([_BREGX]) + uleb128(register)
+    return number + sleb128(offset)
+
+
+def constant(number: int) -> bytes:
+    """Return the operation that computes a number."""
+    return bytes([_CONSTS]) + sleb128(number)

@@ -48,3 +48,23 @@ def _end(data: bytes, offset: int) -> int:
     if offset + MAX_SIZE > len(data):
         raise FormatError("the data ends within a LEB128 number")
     raise FormatError(f"LEB128 number of more than {MAX_SIZE} bytes")
+
+
+def uleb128(value: int) -> bytes:
+    """Return the bytes of an unsigned number."""
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def sleb128(value: int) -> bytes:
+    """Return the bytes of a signed number."""
+    encoded = bytearray()
+    while not -0x40 <= value < 0x40:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value & 0x7F)
+    return bytes(encoded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from elftools.elf.elffile import ELFFile
@@ -61,6 +62,10 @@ class FileCfi:
     def ranges(self) -> list[Range]:
         """Return the address range of each FDE, sorted."""
         return [(start, end) for start, end, _ in self._fdes]
+
+    def all_functions(self) -> Iterator[CfiFunction | CfiProblem]:
+        """Yield all decoded FDEs, sorted by address."""
+        return (_decoded(*entry) for entry in self._fdes)
 
     def functions(self, start: int, end: int) -> list[CfiFunction | CfiProblem]:
         """Return the decoded FDEs for addresses in ``[start, end)``."""

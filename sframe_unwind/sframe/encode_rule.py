@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sframe_unwind.arch import Arch
 from sframe_unwind.errors import EncodeError
 from sframe_unwind.sframe import default_row, flex_row
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType
@@ -44,17 +43,22 @@ def row(table: TableSpec, start: int, rule: UnwindRule, fde_type: FdeType = FdeT
     :param start: start offset of the row, in bytes from the start of the function.
     :raises EncodeError: a row of type ``fde_type`` cannot express the rule in that version and ABI.
     """
-    arch = ARCH_BY_ABI[table.abi]
     kind = "flexible" if fde_type is FdeType.FLEX else "default"
-    where = f"row at {start:#x}: {kind} row of {arch.name}, version {table.version}"
+    where = f"row at {start:#x}: {kind} row of {ARCH_BY_ABI[table.abi].name}, version {table.version}"
     try:
-        info, words = _row(table, arch, rule, fde_type)
+        info, words = info_and_words(table, rule, fde_type)
     except EncodeError as error:
         raise EncodeError(f"{where}: {error}") from None
     return RowSpec(start, info, words)
 
 
-def _row(table: TableSpec, arch: Arch, rule: UnwindRule, fde_type: FdeType) -> tuple[int, tuple[int, ...]]:
+def info_and_words(table: TableSpec, rule: UnwindRule, fde_type: FdeType) -> tuple[int, tuple[int, ...]]:
+    """Return the info byte and the data words of the row for a rule, with the smallest data words that hold it.
+
+    :param table: supplies version, ABI and fixed offsets.
+    :raises EncodeError: a row of type ``fde_type`` cannot express the rule in that version and ABI.
+    """
+    arch = ARCH_BY_ABI[table.abi]
     if fde_type is FdeType.FLEX and table.version < 3:
         raise EncodeError("flexible rows exist from version 3")
     if rule.ra_signed and not arch.pac_mask:

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
+from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
 from sframe_unwind.code.judgement import RowRule
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.tables import NO_ROWS, Rows
 from sframe_unwind.elf.cfi import FileCfi
 from sframe_unwind.errors import FormatError
+from sframe_unwind.sframe.listing import unrolled
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function, Table
-from sframe_unwind.verify.comparison import unrolled
-from sframe_unwind.verify.rules import CfiRules, NoRule, Said
 
 
 class SFrameTable:

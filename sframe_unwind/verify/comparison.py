@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Union
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
+from sframe_unwind.cfi.rules import CfiRules, Said, differences
 from sframe_unwind.elf.cfi import CfiProblem, FileCfi
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import table
-from sframe_unwind.sframe.constants import PcType
+from sframe_unwind.sframe.listing import listed_functions, unrolled
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.translation.changes import Rules, at_changes
 from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.verify.names import function_name
 from sframe_unwind.verify.reasons import reason
-from sframe_unwind.verify.rules import CfiRules, Said, differences, words
+from sframe_unwind.verify.rules import words
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome
 
 Range = tuple[int, int]
 """Start and end address."""
 
-Rules = tuple[list[int], Sequence[Union[Said, None]]]
-"""Where each row begins, in bytes from the start of its function, and what it says, if anything."""
-
-_MIN_ROW_SIZE = 2
-"""Bytes: a start address and the info byte."""
 _NEWEST = 3
 """The version of SFrame in which an empty section is taken to be: it has words for the most."""
 _MAX_LAYERS = 8
@@ -61,7 +58,8 @@ class Comparison:
         self.disagreements: list[Disagreement] = []
         self.disagreeing: list[int] = []
         """The address of each disagreement."""
-        described = sorted(_described(sections), key=lambda function: function.start)
+        listed = (function for function in listed_functions(sections) if function.fde.size and function.fde.num_rows)
+        described = sorted(listed, key=lambda function: function.start)
         code = sum(end - start for start, end in layout.code)
         _check_extent("SFrame", sum(function.fde.size for function in described), code)
         _check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()), code)
@@ -100,7 +98,13 @@ class Comparison:
         if whole and sframe == dwarf:
             self.addresses_compared += len(dwarf[0])
             return []
-        compared = list(_at_changes(sframe, dwarf, function.start, described.start, low, high))
+        changes = at_changes(sframe, dwarf, function.start, described.start, low, high)
+        # Where one of them says nothing, there is nothing to compare.
+        compared = [
+            Compared(pc, rule, said)
+            for pc, rule, said in changes
+            if isinstance(rule, UnwindRule) and said is not None
+        ]
         self.addresses_compared += len(compared)
         differ = any(rule != said and differences(rule, said, self._arch) for _, rule, said in compared)
         return compared if differ else []
@@ -137,60 +141,6 @@ def _check_extent(what: str, described: int, code: int) -> None:
     """
     if described > _MAX_LAYERS * code:
         raise FormatError(f"{what} describes functions of {described:#x} bytes in all, but there are {code:#x} of code")
-
-
-def _described(sections: Iterable[Section]) -> Iterator[table.Function]:
-    """Yield the functions that SFrame says something of.
-
-    :raises FormatError: an entry is malformed, or they claim the same rows over and over: checking them would take
-        time that grows with the square of the section.
-    """
-    for part in (part for section in sections for part in section.tables):
-        rows = 0
-        for function in part.functions():
-            rows += function.fde.num_rows
-            if rows * _MIN_ROW_SIZE > part.header.fre_size:
-                raise FormatError(
-                    f"function at {function.start:#x}: up to here there are {rows} rows, more than the FRE sub-section"
-                    f" of {part.header.fre_size:#x} bytes can hold"
-                )
-            if function.fde.size and function.fde.num_rows:
-                yield function
-
-
-def unrolled(function: table.Function, low: int, high: int) -> Rules:
-    """Return offsets and rules of a function's rows, for a mask function those of each block in a range.
-
-    ``None`` stands for the rule of what precedes a block's first row.
-    """
-    starts, rules = function.table.rows(function)
-    if function.fde.pc_type is not PcType.MASK:
-        return starts, rules
-    size = function.fde.repetition_size
-    low, high = low - function.start, high - function.start
-    rows: list[tuple[int, UnwindRule | None]] = list(zip(starts, rules))
-    if starts[0]:
-        rows.insert(0, (0, None))
-    unrolled = [(block + start, rule) for block in range(low - low % size, high, size) for start, rule in rows]
-    return [start for start, _ in unrolled], [rule for _, rule in unrolled]
-
-
-def _at_changes(sframe: Rules, dwarf: Rules, start: int, dwarf_start: int, low: int, high: int) -> Iterator[Compared]:
-    """Yield each address in a range at which what either says changes, with what both say, if both do.
-
-    :param start: address that the offsets of SFrame's rows count from; ``dwarf_start``: those of DWARF's.
-    """
-    changes = {low, *(start + offset for offset in sframe[0]), *(dwarf_start + offset for offset in dwarf[0])}
-    for pc in sorted(changes):
-        if low <= pc < high:
-            rule, said = _rule_at(sframe, pc - start), _rule_at(dwarf, pc - dwarf_start)
-            if isinstance(rule, UnwindRule) and said is not None:
-                yield Compared(pc, rule, said)
-
-
-def _rule_at(rows: Rules, offset: int) -> Said | None:
-    at = bisect_right(rows[0], offset) - 1
-    return rows[1][at] if at >= 0 else None
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:

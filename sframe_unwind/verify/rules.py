@@ -1,89 +1,12 @@
-"""The rules of SFrame and of DWARF CFI in common terms, and where two of them differ."""
+"""The rules of SFrame and of DWARF CFI in words."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
-
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.agreement import same_value
-from sframe_unwind.cfi.records import CfiFunction
-from sframe_unwind.cfi.row import Row
-from sframe_unwind.errors import FormatError, UnsupportedExpressionError
+from sframe_unwind.cfi.rules import NoRule, Said
 from sframe_unwind.report.notation import describe_register_rule
-from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
+from sframe_unwind.unwind_rule import RegisterRule
 from sframe_unwind.verify.verdict import Words
-
-_MAX_ADDRESSES = 1 << 19
-"""Of one file, for which CFI that is computed from the address is evaluated: 32,768 entries of a PLT."""
-
-
-class NoRule(NamedTuple):
-    """CFA or return address are computed in more steps than a rule has, or the expression for one is malformed."""
-
-    why: str
-
-
-Said = Union[UnwindRule, NoRule]
-"""What a row says of CFA, return address and frame pointer."""
-
-Rows = tuple[list[int], list[Said]]
-"""Where each row begins, in bytes from the function's start, and what it says."""
-
-
-class CfiRules:
-    """What the rows of DWARF CFI say, each distinct row once: a program of 20,000 functions has some hundred."""
-
-    def __init__(self, arch: Arch) -> None:
-        self._arch = arch
-        self._known: dict[Row, Said] = {}
-        self._same: dict[Said, Said] = {}
-        self._addresses_left = _MAX_ADDRESSES
-
-    def rows(self, function: CfiFunction, low: int, high: int) -> Rows:
-        """Return what a function's rows say; those that say the same as their predecessor are left out.
-
-        Where a rule is computed from the address, as linkers write it for a PLT, there is a row for each address at
-        which it changes.
-
-        :param low: the first address that is of interest, which only such rows heed.
-        :param high: the address behind the last one.
-        :raises FormatError: there are too many such addresses in the file.
-        """
-        offsets: list[int] = []
-        rules: list[Said] = []
-        known, previous, start = self._known, None, function.start
-        for offset, row in zip(function.offsets, function.rows):
-            said = known.get(row) or self._say(function, row, start + offset)
-            if row.depends_on_pc:
-                return self._by_address(function, low, high)
-            if said is not previous:
-                offsets.append(offset)
-                rules.append(said)
-                previous = said
-        return offsets, rules
-
-    def _by_address(self, function: CfiFunction, low: int, high: int) -> Rows:
-        low, high = max(low, function.start), min(high, function.end)
-        self._addresses_left -= high - low
-        if self._addresses_left < 0:
-            raise FormatError(f"CFI of more than {_MAX_ADDRESSES:,} bytes of code is computed from the address")
-        said = [self._say(function, function.row_at(pc), pc) for pc in range(low, high)]
-        changed = [at for at, rule in enumerate(said) if not at or rule is not said[at - 1]]
-        return [low + at - function.start for at in changed], [said[at] for at in changed]
-
-    def _say(self, function: CfiFunction, row: Row, pc: int) -> Said:
-        """Return what a row says at an address: equal ones are identical."""
-        said: Said
-        try:
-            said = row.rule(self._arch, function.cie.return_column, pc)._replace(others=None)
-        except UnsupportedExpressionError as error:
-            said = NoRule(f"computed: {error}")
-        except FormatError as error:
-            said = NoRule(f"malformed: {error}")
-        said = self._same.setdefault(said, said)
-        if not row.depends_on_pc:
-            self._known[row] = said
-        return said
 
 
 def words(said: Said, arch: Arch) -> Words:
@@ -98,17 +21,3 @@ def words(said: Said, arch: Arch) -> Words:
 
 def _register(rule: RegisterRule | None, arch: Arch) -> str:
     return "unchanged" if rule is None else describe_register_rule(rule, arch)
-
-
-def differences(sframe: UnwindRule, dwarf: Said, arch: Arch) -> tuple[str, ...]:
-    """Return in which of ``cfa``, ``ra`` and ``fp`` two rules differ."""
-    if isinstance(dwarf, NoRule):
-        return ("cfa",)
-    if sframe.ra_undefined or dwarf.ra_undefined:
-        return () if sframe.ra_undefined and dwarf.ra_undefined else ("ra",)
-    same = {
-        "cfa": sframe.cfa == dwarf.cfa,
-        "ra": sframe.ra_signed == dwarf.ra_signed and same_value(sframe.ra, dwarf.ra, arch.ra),
-        "fp": same_value(sframe.fp, dwarf.fp, arch.fp),
-    }
-    return tuple(what for what, agrees in same.items() if not agrees)

@@ -120,6 +120,7 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     statuses: tuple[int, ...] = (0,),
+    seconds: int = SECONDS,
 ) -> str:
     """What a GDB prints on both streams; it must end in time, and with one of the given statuses."""
     process = subprocess.Popen(
@@ -134,12 +135,12 @@ def run(
         start_new_session=True,
     )
     try:
-        output, _ = process.communicate(timeout=SECONDS)
+        output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         # The process that it debugs dies with it: GDB asks the kernel for that.
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
-        raise GdbFailed(f"GDB takes more than {SECONDS} seconds:\n{output[-6000:]}") from None
+        raise GdbFailed(f"GDB takes more than {seconds} seconds:\n{output[-6000:]}") from None
     if process.returncode not in statuses:
         raise GdbFailed(f"GDB ends with status {process.returncode}:\n{output[-6000:]}")
     return check_output(output)
@@ -153,10 +154,13 @@ def batch(debugger: Debugger, *commands: str, executable: Path | None = None) ->
     return run(command, statuses=(0, 1))
 
 
-def call(debugger: Debugger, function: str, debug_files: bool = False, **arguments: Any) -> Any:
+def call(
+    debugger: Debugger, function: str, debug_files: bool = False, seconds: int = SECONDS, **arguments: Any
+) -> Any:
     """Call a function inside GDB, with the plugin loaded, and return what it returns.
 
     :param function: module below `tests.gdb.inside`, or with its packages, and name in it.
+    :param seconds: how long it may take.
     :param arguments: as JSON can have them, like the answer.
     """
     module, _, name = function.rpartition(".")
@@ -172,7 +176,7 @@ def call(debugger: Debugger, function: str, debug_files: bool = False, **argumen
         described = Path(folder) / "job.json"
         described.write_text(json.dumps(job), encoding="utf-8")
         env = {**environment(), "SFRAME_TEST_JOB": str(described)}
-        output = run(command_line(debugger, "-batch", "-x", str(_ENTRY), debug_files=debug_files), env)
+        output = run(command_line(debugger, "-batch", "-x", str(_ENTRY), debug_files=debug_files), env, seconds=seconds)
         if not answer.exists():
             raise GdbFailed(f"no answer from {function}:\n{output[-6000:]}")
         text = answer.read_text(encoding="utf-8")

@@ -1,0 +1,40 @@
+"""Measures making SFrame of the CFI of the C library, proof and copy included, against pyelftools decoding the CFI."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.decoding import LIBRARIES, decode_all_dwarf
+from bench.report import BenchError, Row, Target, medians, ratios
+from bench.timing import alternate
+from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
+
+PART = "convert"
+SLOWER = Target(3)
+ROUNDS = 3
+
+
+def rows() -> Iterator[Row]:
+    """Measure from opening the file to the copy that has its name."""
+    library = next((Path(path) for path in LIBRARIES if Path(path).exists()), None)
+    if library is None:
+        yield Row(PART, "a C library", (), "", SLOWER, "none at " + ", ".join(LIBRARIES))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        times = alternate(
+            ROUNDS,
+            {
+                "convert": lambda: _convert(library, Path(folder, library.name)),
+                "pyelftools": lambda: decode_all_dwarf(library),
+            },
+        )
+    slower = ratios(times["convert"], times["pyelftools"])
+    yield Row(PART, f"{library.name} to version 3: convert / pyelftools", slower, "x", SLOWER, medians("s", **times))
+
+
+def _convert(library: Path, copy: Path) -> None:
+    report = convert_to_sframe(library, copy, Wanted(source="dwarf"))
+    if not report.is_whole:
+        raise BenchError(f"{library}: {len(report.losses)} functions were left out, expected none")

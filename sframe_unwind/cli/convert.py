@@ -1,0 +1,108 @@
+"""Make SFrame from DWARF CFI or another version of SFrame, or DWARF CFI from SFrame.
+
+--to sframe makes an SFrame section of what FILE, an executable or a shared library, says of its
+functions, and writes it to OUT: as a copy of FILE with the section loaded, which runs as FILE does;
+as the bytes of the section; or as an object file.  The source is SFrame where FILE has any, else
+DWARF CFI.
+
+--to debug_frame makes DWARF CFI of the functions that only SFrame describes, and writes it as a
+separate debug file, which debuggers find by FILE's build ID, or as a copy of FILE with the section.
+
+Before OUT gets its name, the result is decoded and each of its rows is compared with each row of
+the source, at each address where either changes.  A function that cannot be expressed is left out
+and named with the reason.
+
+The exit status is 0 if nothing was left out, 1 if something was, 2 if nothing could be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
+from sframe_unwind.convert import to_debug_frame, to_sframe
+from sframe_unwind.convert.consumers import CONSUMERS, NEWEST
+from sframe_unwind.convert.report import Report
+from sframe_unwind.convert.source import DWARF, SFRAME
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.report.terminal import printable
+
+EXAMPLES = """\
+  sframe-unwind convert /lib/x86_64-linux-gnu/libc.so.6 -o lib/libc.so.6
+  sframe-unwind convert --version 2 --for glibc ./program -o program-v2
+  sframe-unwind convert --as section --json libfoo.so -o libfoo.sframe | jq '.losses[]'
+  sframe-unwind convert --to debug_frame ./program -o program.debug
+"""
+
+_DEBUG_FRAME = "debug_frame"
+_FORMS = {SFRAME: to_sframe.FORMS, _DEBUG_FRAME: to_debug_frame.FORMS}
+_ONLY_FOR = {"version": SFRAME, "source": SFRAME, "consumers": SFRAME, "address": SFRAME, "all": _DEBUG_FRAME}
+_NAMES = {"source": "from", "consumers": "for"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    forms = list(dict.fromkeys(form for known in _FORMS.values() for form in known))
+    parser.add_argument("file", metavar="FILE", help="an executable or a shared library")
+    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
+    parser.add_argument("--to", choices=_FORMS, default=SFRAME, help="what to make (default: sframe)")
+    parser.add_argument(
+        "--as", dest="form", choices=forms, help="what to write (default: copy for sframe, debug-file for debug_frame)"
+    )
+    parser.add_argument("--version", type=int, choices=(2, NEWEST), help=f"of SFrame (default: {NEWEST})")
+    parser.add_argument("--from", dest="source", choices=(DWARF, SFRAME), help="the unwind data to make SFrame from")
+    parser.add_argument(
+        "--for",
+        dest="consumers",
+        action="append",
+        choices=CONSUMERS,
+        help="a reader that must accept the SFrame; may be given several times",
+    )
+    parser.add_argument(
+        "--address", type=_address, help="where a section or object will be loaded (default: behind FILE's segments)"
+    )
+    parser.add_argument(
+        "--all", action="store_true", default=None, help="make DWARF CFI also of functions for which FILE has some"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _address(text: str) -> int:
+    address = int(text, 0)
+    if not 0 <= address < 1 << 64:
+        raise argparse.ArgumentTypeError(f"{text}: not an address")
+    return address
+
+
+def run(options: argparse.Namespace) -> int:
+    """Convert, and print what was made; return the exit status."""
+    forms = _FORMS[options.to]
+    if options.form is not None and options.form not in forms:
+        complain(f"convert: --as {options.form} with --to {options.to}, expected {' or '.join(forms)}")
+        return CANNOT
+    for option, to in _ONLY_FOR.items():
+        if getattr(options, option) is not None and options.to != to:
+            complain(f"convert: --{_NAMES.get(option, option)} has no meaning with --to {options.to}")
+            return CANNOT
+    try:
+        report = _convert(options, options.form or forms[0])
+    except SFrameError as error:
+        complain_of(options.file, error)
+        return CANNOT
+    if options.json:
+        json.dump(report.to_json(), sys.stdout)
+        print()
+    else:
+        print("\n".join(map(printable, report.lines())))
+    return DONE if report.is_whole else NOT_ALL
+
+
+def _convert(options: argparse.Namespace, form: str) -> Report:
+    if options.to == _DEBUG_FRAME:
+        plan = to_debug_frame.Wanted(form, bool(options.all))
+        return to_debug_frame.convert_to_debug_frame(options.file, options.output, plan)
+    consumers = tuple(options.consumers or ())
+    wanted = to_sframe.Wanted(options.version or NEWEST, consumers, form, options.source, options.address)
+    return to_sframe.convert_to_sframe(options.file, options.output, wanted)

@@ -1,0 +1,3 @@
+"""Files with unwind data of one kind made from files with another."""
+
+from __future__ import annotations

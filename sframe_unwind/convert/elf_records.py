@@ -1,0 +1,103 @@
+"""The records of a 64-bit ELF file that its writers change: file header, program headers, section headers."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple, TypeVar
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind.errors import FileError
+from sframe_unwind.memory import STRUCT_MARKS
+
+PT_LOAD, PT_PHDR = 1, 6
+PF_R = 4
+SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 1, 2, 3, 7, 8
+SHF_ALLOC = 2
+ET_REL = 1
+PN_XNUM = 0xFFFF
+"""In the place of the number of program headers: it does not fit (gABI, "ELF Header")."""
+
+
+class FileHeader(NamedTuple):
+    """``Elf64_Ehdr``."""
+
+    ident: bytes
+    type: int
+    machine: int
+    version: int
+    entry: int
+    phoff: int
+    shoff: int
+    flags: int
+    ehsize: int
+    phentsize: int
+    phnum: int
+    shentsize: int
+    shnum: int
+    shstrndx: int
+
+
+class ProgramHeader(NamedTuple):
+    """``Elf64_Phdr``."""
+
+    type: int
+    flags: int
+    offset: int
+    vaddr: int
+    paddr: int
+    filesz: int
+    memsz: int
+    align: int
+
+
+class SectionHeader(NamedTuple):
+    """``Elf64_Shdr``."""
+
+    name: int
+    type: int
+    flags: int
+    addr: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    addralign: int
+    entsize: int
+
+
+_LAYOUTS: dict[type, str] = {
+    FileHeader: "16sHHIQQQIHHHHHH",
+    ProgramHeader: "IIQQQQQQ",
+    SectionHeader: "IIQQQQIIQQ",
+}
+
+Record = TypeVar("Record", FileHeader, ProgramHeader, SectionHeader)
+
+
+def layout(kind: type[Any], byteorder: str) -> struct.Struct:
+    """Return the layout of a kind of record."""
+    return struct.Struct(STRUCT_MARKS[byteorder] + _LAYOUTS[kind])
+
+
+def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteorder: str) -> list[Record]:
+    """Return records that stand one after the other.
+
+    :raises FileError: the data ends before.
+    """
+    record = layout(kind, byteorder)
+    if offset + count * record.size > len(data):
+        size = count * record.size
+        raise FileError(f"truncated: {size:#x} bytes of headers at {offset:#x}, the file has {len(data):#x}")
+    return [kind(*record.unpack_from(data, offset + number * record.size)) for number in range(count)]
+
+
+def write_records(records: list[Record], byteorder: str) -> bytes:
+    """Return the bytes of records."""
+    return b"".join(layout(type(record), byteorder).pack(*record) for record in records)
+
+
+def whole(file: ELFFile) -> bytes:
+    """Return the bytes of a file that pyelftools has open."""
+    file.stream.seek(0)
+    return bytes(file.stream.read())

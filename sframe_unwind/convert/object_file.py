@@ -1,0 +1,40 @@
+"""An object file with one section."""
+
+from __future__ import annotations
+
+from sframe_unwind.convert.elf_records import (
+    ET_REL,
+    SHF_ALLOC,
+    SHT_STRTAB,
+    FileHeader,
+    SectionHeader,
+    layout,
+    write_records,
+)
+
+_ALIGNMENT = 8
+_NAMES = b"\0.shstrtab\0"
+
+
+def object_file(name: str, section_type: int, data: bytes, address: int, model: FileHeader, byteorder: str) -> bytes:
+    """Return an object file with a loaded section that has an address already.
+
+    :param model: the file header of a file of the same machine.
+    :param byteorder: ``"little"`` or ``"big"``.
+    """
+    names = _NAMES + name.encode() + b"\0"
+    start = layout(FileHeader, byteorder).size
+    names_at = start + len(data)
+    headers_at = names_at + len(names)
+    headers_at += -headers_at % _ALIGNMENT
+    sections = [
+        SectionHeader(*(0,) * 10),
+        SectionHeader(len(_NAMES), section_type, SHF_ALLOC, address, start, len(data), 0, 0, _ALIGNMENT, 0),
+        SectionHeader(1, SHT_STRTAB, 0, 0, names_at, len(names), 0, 0, 1, 0),
+    ]
+    size = layout(SectionHeader, byteorder).size
+    header = model._replace(
+        type=ET_REL, entry=0, phoff=0, shoff=headers_at, phentsize=0, phnum=0, shentsize=size, shnum=3, shstrndx=2
+    )
+    body = write_records([header], byteorder) + data + names
+    return body + bytes(headers_at - len(body)) + write_records(sections, byteorder)

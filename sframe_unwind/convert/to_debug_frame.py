@@ -1,0 +1,165 @@
+"""Files with DWARF CFI made from the SFrame of a linked file, for debuggers and profilers that know no SFrame."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind import elf
+from sframe_unwind.address import RangeMap
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.records import Records
+from sframe_unwind.cfi.rules import CfiRules
+from sframe_unwind.convert.debug_file import DebugSymbol, debug_file
+from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
+from sframe_unwind.convert.elf_records import SHT_PROGBITS, whole
+from sframe_unwind.convert.report import Report
+from sframe_unwind.convert.source import SFRAME, Source, named_losses, read_source, section_size
+from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, replacing, write_chunks
+from sframe_unwind.elf.cfi import DEBUG_FRAME, FileCfi
+from sframe_unwind.elf.contents import contents
+from sframe_unwind.elf.file import SECTION_NAME, PathLike
+from sframe_unwind.elf.symbols import symbols_of
+from sframe_unwind.errors import EncodeError, FileError
+from sframe_unwind.image.build_id import find_build_id
+from sframe_unwind.translation.description import Description, Loss, of_cfi
+from sframe_unwind.translation.proof import prove
+from sframe_unwind.translation.to_debug_frame import Made, make_debug_frame, without_gaps
+
+DEBUG_FILE, COPY = "debug-file", "copy"
+FORMS = (DEBUG_FILE, COPY)
+"""A separate debug file; a copy of the program with the section."""
+
+
+_BINDINGS = {"STB_LOCAL": 0, "STB_GLOBAL": 1, "STB_WEAK": 2}
+_TYPES = {"STT_OBJECT": 1, "STT_FUNC": 2, "STT_TLS": 6, "STT_LOOS": 10, "STT_GNU_IFUNC": 10}
+
+
+class Wanted(NamedTuple):
+    """What to make."""
+
+    form: str = DEBUG_FILE
+    all_functions: bool = False
+    """Also those that DWARF CFI of the file describes, which tells more registers."""
+
+
+def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wanted()) -> Report:  # noqa: B008  # it cannot change
+    """Write DWARF CFI made from the SFrame of a linked file, if it says the same.
+
+    :raises FileError: a file cannot be read or written.
+    :raises NoSFrameError: there is nothing to convert.
+    :raises FormatError: SFrame is malformed as a whole.
+    :raises EncodeError: no function is left to describe.
+    :raises TranslationError: the result does not say the same; nothing is written.
+    """
+    with elf.opened(path) as file:
+        source = read_source(file, SFRAME)
+        if not wanted.all_functions:
+            described = FileCfi(file, source.arch).ranges()
+            source = source._replace(descriptions=list(_not_in(source.descriptions, described)))
+        descriptions = list(without_gaps(source.descriptions))
+        empty = [
+            Loss(one.start, one.end, "an entry without rows") for one in source.descriptions if not any(one.rules[1])
+        ]
+        existing = _existing(file) if wanted.form == COPY else b""
+        made = make_debug_frame(descriptions, source.arch, len(existing))
+        if len(made.losses) == len(descriptions):
+            raise EncodeError(f"{path}: no function is described by SFrame alone")
+        data = existing + made.data
+        with replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
+            if wanted.form == COPY:
+                shutil.copyfile(path, temporary)
+                copy = ElfCopy(whole(file), source.arch.byteorder, None)
+                write_chunks(temporary, copy.chunks(NewSection(DEBUG_FRAME, SHT_PROGBITS, data, None)))
+            else:
+                symbols = _symbols(file, descriptions)
+                temporary.write_bytes(debug_file(whole(file), DEBUG_FRAME, data, symbols, source.arch.byteorder))
+            compared = _prove(descriptions, made, temporary, source.arch, len(existing))
+            losses = [*source.losses, *empty, *made.losses]
+            return _report(path, output, file, source, losses, len(made.data), compared, wanted.form)
+
+
+def _not_in(descriptions: Iterable[Description], ranges: list[tuple[int, int]]) -> Iterable[Description]:
+    """Return the descriptions of functions of which no byte is in a range."""
+    known = RangeMap((start, end, None) for start, end in ranges)
+    return (one for one in descriptions if not known.overlapping(one.start, one.end))
+
+
+def _symbols(file: ELFFile, descriptions: Iterable[Description]) -> list[DebugSymbol]:
+    """Return the symbols of the debug file of a stripped program: the dynamic ones, and one for each other function.
+
+    LLDB looks for CFI other than ``.eh_frame`` only where it knows a symbol, and knows no dynamic one where the debug
+    file has a symbol table.  For that reason, a program with a symbol table keeps that.
+    """
+    dynamic = file.get_section_by_name(".dynsym")
+    if file.get_section_by_name(".symtab") is not None:
+        return []
+    found = []
+    for symbol in dynamic.iter_symbols() if dynamic is not None else ():
+        if symbol["st_shndx"] != "SHN_UNDEF":
+            binding, kind = (symbol["st_info"][field] for field in ("bind", "type"))
+            info = _BINDINGS.get(binding, 1) << 4 | _TYPES.get(kind, 0)
+            found.append(DebugSymbol(symbol.name, symbol["st_value"], symbol["st_size"], info))
+    named = symbols_of(file)
+    others = (one for one in descriptions if named.find(one.start) is None)
+    return found + [DebugSymbol(f"unnamed_{one.start:x}", one.start, one.end - one.start) for one in others]
+
+
+def _existing(file: ELFFile) -> bytes:
+    section = file.get_section_by_name(DEBUG_FRAME)
+    return b"" if section is None or section["sh_type"] == "SHT_NOBITS" else contents(section)
+
+
+def _prove(descriptions: list[Description], made: Made, written: Path, arch: Arch, start: int) -> int:
+    """Compare what was written, from a section offset on, with what it was made from."""
+    with elf.opened(written) as file:
+        section = file.get_section_by_name(DEBUG_FRAME)
+        if section is None:
+            raise FileError(f"{written}: the section that was written is not there")
+        records = Records(section.data(), 0, arch, debug_frame=True)
+        rules = CfiRules(arch)
+        fdes = [fde for offset, fde in records.fdes(True, []) if offset >= start]
+    return prove(descriptions, (of_cfi(fde.decode(), rules) for fde in fdes), made.losses, arch)
+
+
+def _report(
+    path: PathLike,
+    output: PathLike,
+    file: ELFFile,
+    source: Source,
+    losses: list[Loss],
+    size: int,
+    compared: int,
+    form: str,
+) -> Report:
+    lost = {(loss.start, loss.end) for loss in losses}
+    kept = [one for one in source.descriptions if (one.start, one.end) not in lost]
+    return Report(
+        os.fspath(path),
+        os.fspath(output),
+        f".debug_frame from SFrame version {source.version}",
+        len(kept),
+        sum(one.end - one.start for one in kept),
+        size,
+        section_size(file, SECTION_NAME),
+        0,
+        compared,
+        named_losses(file, losses),
+        tuple(source.problems),
+        _hint(file) if form == DEBUG_FILE else "",
+    )
+
+
+def _hint(file: ELFFile) -> str:
+    """Return where debuggers look for the separate debug file of a program."""
+    notes = (segment.data() for segment in file.iter_segments() if segment["p_type"] == "PT_NOTE")
+    order = elf.arch_of(file).byteorder
+    found = next(filter(None, (find_build_id(data, order) for data in notes)), "")
+    if found:
+        return f"debuggers look for it in their folder of debug files, as .build-id/{found[:2]}/{found[2:]}.debug"
+    return "the program has no build ID: debuggers find it only by the name in .gnu_debuglink"

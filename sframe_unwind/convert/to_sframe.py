@@ -1,0 +1,109 @@
+"""Files with SFrame made from the unwind data of a linked file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind import elf
+from sframe_unwind.convert.consumers import NEWEST, target_for
+from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
+from sframe_unwind.convert.elf_records import FileHeader, read_records, whole
+from sframe_unwind.convert.object_file import object_file
+from sframe_unwind.convert.report import Report
+from sframe_unwind.convert.source import DWARF, Source, named_losses, read_source, section_size
+from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, replacing, write_chunks
+from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
+from sframe_unwind.elf.file import PT_GNU_SFRAME, SECTION_NAME, SHT_GNU_SFRAME, PathLike
+from sframe_unwind.errors import EncodeError
+from sframe_unwind.sframe import encode
+from sframe_unwind.sframe.listing import listed_functions
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.translation.description import of_sframe
+from sframe_unwind.translation.proof import prove
+from sframe_unwind.translation.to_sframe import Made, make_table
+
+SECTION, OBJECT, COPY = "section", "object", "copy"
+FORMS = (COPY, SECTION, OBJECT)
+"""A copy of the file with the section; the bytes of the section; an object file with it."""
+
+
+class Wanted(NamedTuple):
+    """What to make."""
+
+    version: int = NEWEST
+    consumers: tuple[str, ...] = ()
+    """Readers that must take it; see :data:`sframe_unwind.convert.consumers.CONSUMERS`."""
+    form: str = COPY
+    source: str | None = None
+    """``dwarf`` or ``sframe``; ``None``: SFrame where the file has any, else DWARF CFI."""
+    address: int | None = None
+    """Where the section will be loaded, except in a copy; ``None``: where it is in a copy."""
+
+
+def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted()) -> Report:  # noqa: B008  # it cannot change
+    """Write SFrame made from the unwind data of a linked file, if it says the same.
+
+    :raises FileError: a file cannot be read or written, or there is nothing to convert.
+    :raises FormatError: the unwind data is malformed as a whole.
+    :raises EncodeError: a reader does not take the version, or no function can be expressed.
+    :raises TranslationError: the result does not say the same; nothing is written.
+    """
+    target = target_for(list(wanted.consumers), wanted.version)
+    with elf.opened(path) as file:
+        source = read_source(file, wanted.source)
+        made = make_table(source.descriptions, source.arch, target)
+        if not any(function.rows for function in made.table.functions):
+            raise EncodeError(f"{path}: no function that version {wanted.version} can express")
+        copy = ElfCopy(whole(file), source.arch.byteorder, PT_GNU_SFRAME[0])
+        address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
+        section = encode.encode(encode.SectionSpec(address, (made.table,)))
+        with replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
+            if wanted.form == COPY:
+                shutil.copyfile(path, temporary)
+                new = NewSection(SECTION_NAME, SHT_GNU_SFRAME[0], section, PT_GNU_SFRAME[0])
+                write_chunks(temporary, copy.chunks(new))
+            elif wanted.form == OBJECT:
+                header = read_records(whole(file), 0, 1, FileHeader, source.arch.byteorder)[0]
+                order = source.arch.byteorder
+                temporary.write_bytes(object_file(SECTION_NAME, SHT_GNU_SFRAME[0], section, address, header, order))
+            else:
+                temporary.write_bytes(section)
+            compared = _prove(source, made, _written(temporary, wanted.form, address))
+            # Before the file gets its name: reading symbols can fail, too.
+            return _report(path, output, file, source, made, Section(section, address), compared)
+
+
+def _written(path: Path, form: str, address: int) -> list[Section]:
+    """Return the sections of what was written, decoded from the file."""
+    return [Section(path.read_bytes(), address)] if form == SECTION else elf.load(path)
+
+
+def _prove(source: Source, made: Made, result: list[Section]) -> int:
+    results = map(of_sframe, listed_functions(result))
+    return prove(source.descriptions, results, made.losses, source.arch)
+
+
+def _report(
+    path: PathLike, output: PathLike, file: ELFFile, source: Source, made: Made, section: Section, compared: int
+) -> Report:
+    names = (EH_FRAME, DEBUG_FRAME) if source.kind == DWARF else (SECTION_NAME,)
+    origin = "DWARF CFI" if source.kind == DWARF else f"version {source.version}"
+    losses = named_losses(file, [*source.losses, *made.losses])
+    return Report(
+        os.fspath(path),
+        os.fspath(output),
+        f"SFrame version {made.table.version} from {origin}",
+        len(source.descriptions) - len(made.losses),
+        section.covered(),
+        section.size,
+        sum(section_size(file, name) for name in names),
+        section.address,
+        compared,
+        losses,
+        tuple(source.problems),
+    )

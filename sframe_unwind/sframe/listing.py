@@ -1,0 +1,49 @@
+"""The functions of whole sections with their rows, for uses that read all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sframe_unwind.errors import FormatError
+from sframe_unwind.sframe.constants import PcType
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Function
+from sframe_unwind.unwind_rule import UnwindRule
+
+_MIN_ROW_SIZE = 2
+"""Bytes: a start address and the info byte."""
+
+
+def listed_functions(sections: Iterable[Section]) -> Iterator[Function]:
+    """Yield all functions of sections.
+
+    :raises FormatError: an entry is malformed, or they claim the same rows over and over: checking them would take
+        time that grows with the square of the section.
+    """
+    for part in (part for section in sections for part in section.tables):
+        rows = 0
+        for function in part.functions():
+            rows += function.fde.num_rows
+            if rows * _MIN_ROW_SIZE > part.header.fre_size:
+                raise FormatError(
+                    f"function at {function.start:#x}: up to here there are {rows} rows, more than the FRE sub-section"
+                    f" of {part.header.fre_size:#x} bytes can hold"
+                )
+            yield function
+
+
+def unrolled(function: Function, low: int, high: int) -> tuple[list[int], Sequence[UnwindRule | None]]:
+    """Return offsets and rules of a function's rows, for a mask function those of each block in a range.
+
+    ``None`` stands for the rule of what precedes a block's first row.
+    """
+    starts, rules = function.table.rows(function)
+    if function.fde.pc_type is not PcType.MASK:
+        return starts, rules
+    size = function.fde.repetition_size
+    low, high = low - function.start, high - function.start
+    rows: list[tuple[int, UnwindRule | None]] = list(zip(starts, rules))
+    if starts[0]:
+        rows.insert(0, (0, None))
+    unrolled = [(block + start, rule) for block in range(low - low % size, high, size) for start, rule in rows]
+    return [start for start, _ in unrolled], [rule for _, rule in unrolled]

@@ -1,0 +1,37 @@
+"""Two tables of rules for the same code, side by side at each address at which either changes."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Optional
+
+from sframe_unwind.cfi.rules import Said
+
+Rules = tuple[Sequence[int], Sequence[Optional[Said]]]
+"""Where each row begins, in bytes from the start of its function, and what it says, if anything."""
+
+
+class Change(NamedTuple):
+    """What both tables say at one address; ``None``: nothing."""
+
+    pc: int
+    one: Said | None
+    other: Said | None
+
+
+def at_changes(one: Rules, other: Rules, one_start: int, other_start: int, low: int, high: int) -> Iterator[Change]:
+    """Yield each address of ``[low, high)`` at which a row of either table begins, the first address included.
+
+    :param one_start: address that the offsets of ``one`` count from.
+    :param other_start: address that the offsets of ``other`` count from.
+    """
+    changes = {low, *(one_start + offset for offset in one[0]), *(other_start + offset for offset in other[0])}
+    for pc in sorted(changes):
+        if low <= pc < high:
+            yield Change(pc, _rule_at(one, pc - one_start), _rule_at(other, pc - other_start))
+
+
+def _rule_at(rows: Rules, offset: int) -> Said | None:
+    at = bisect_right(rows[0], offset) - 1
+    return rows[1][at] if at >= 0 else None

@@ -1,0 +1,56 @@
+"""What a table says of one function, whatever it was decoded from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sframe_unwind.cfi.records import CfiFunction
+from sframe_unwind.cfi.rules import CfiRules
+from sframe_unwind.sframe.constants import PauthKey, PcType
+from sframe_unwind.sframe.listing import unrolled
+from sframe_unwind.sframe.table import Function
+from sframe_unwind.translation.changes import Rules
+
+
+class Description(NamedTuple):
+    """What SFrame or DWARF CFI says of a function."""
+
+    start: int
+    end: int
+    """Address behind the last byte."""
+    rules: Rules
+    signal: bool
+    """The function is a signal trampoline."""
+    pauth_key: PauthKey
+    repeats: bool = False
+    """The rules may repeat from some offset on, as those of a PLT do."""
+
+
+class Loss(NamedTuple):
+    """A function that is not in the result."""
+
+    start: int
+    end: int
+    """Address behind the last byte."""
+    reason: str
+
+
+def of_cfi(function: CfiFunction, rules: CfiRules) -> Description:
+    """Return what DWARF CFI says of a function.
+
+    :raises FormatError: too much of it is computed from the address.
+    """
+    said = rules.rows(function, function.start, function.end)
+    key = PauthKey.B if function.cie.pauth_key_b else PauthKey.A
+    repeats = any(row.depends_on_pc for row in function.rows)
+    return Description(function.start, function.end, said, function.cie.signal, key, repeats)
+
+
+def of_sframe(function: Function) -> Description:
+    """Return what SFrame says of a function.
+
+    :raises FormatError: a row is malformed.
+    """
+    repeats = function.fde.pc_type is PcType.MASK
+    rules = unrolled(function, function.start, function.end)
+    return Description(function.start, function.end, rules, function.fde.signal, function.fde.pauth_key, repeats)

@@ -1,0 +1,89 @@
+"""Steps a program by instruction in GDB; compares the frames by SFrame alone with GDB's own."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import gdb
+
+from tests.abis.inside.chains import frames, without_limits
+from tests.gdb.inside.program import execute, run_to, stopped
+
+_SHOWN = 20
+"""Differences that are reported with all that is known of them."""
+
+
+def walk(program: dict[str, Any], steps: int, library_path: str, sysroot: str, settings: list[str]) -> dict[str, Any]:
+    """Step from main on; in mode always with strict, all frames must be those of mode off, and found by SFrame.
+
+    :param program: as `tests.abis.debuggers.described` has it; its place does not matter.
+    :param library_path: for the program's dynamic linker; empty: it needs none.
+    :param sysroot: for GDB; empty: it needs none.
+    :param settings: further commands, before the walk.
+    """
+    if library_path:
+        execute(f"set environment LD_LIBRARY_PATH {library_path}")
+    if sysroot:
+        execute(f"set sysroot {sysroot}")
+    execute("set sframe strict on")
+    for setting in settings:
+        execute(setting)
+    without_limits()
+    with stopped(program):
+        run_to("main")
+        execute("delete")
+        execute("handle SIGUSR1 nostop noprint pass")
+        result = _Result()
+        while result.count < steps and gdb.selected_inferior().pid:
+            result.look()
+            execute("stepi")
+        return result.told()
+
+
+class _Result:
+    """What was seen."""
+
+    def __init__(self) -> None:
+        self.count = self.frames = self.in_library = 0
+        self.others: dict[str, int] = {}
+        """Frames that SFrame did not find, by unwinder and function."""
+        self.differences: list[dict[str, Any]] = []
+        self.different = 0
+        self.functions: set[str] = set()
+
+    def look(self) -> None:
+        """Compare at this instruction."""
+        execute("set sframe mode off")
+        native = frames()
+        execute("set sframe mode always")
+        strict = frames()
+        thread = json.loads(execute("sframe compare --json"))["threads"][0]
+        self.count += 1
+        self.frames += len(strict)
+        library = gdb.solib_name(strict[0]["pc"]) or ""
+        self.in_library += "libc.so" in library
+        self.functions.add(strict[0]["name"])
+        for shown in thread["frames"]:
+            if shown["unwinder"] != "sframe":
+                name = execute(f"info symbol {shown['sframe_pc']:#x}").partition(" in section")[0].strip()
+                key = f"{shown['unwinder']}: {name.partition(' + ')[0]}"
+                self.others[key] = self.others.get(key, 0) + 1
+        places = [[(one["pc"], one["sp"], one["fp"]) for one in chain] for chain in (native, strict)]
+        if places[0] != places[1] or not thread["agrees"]:
+            self.different += 1
+            if len(self.differences) < _SHOWN:
+                where = execute(f"x/i {strict[0]['pc']:#x}").strip()
+                self.differences.append({"where": where, "native": native, "strict": strict, "compared": thread})
+
+    def told(self) -> dict[str, Any]:
+        """Return it as JSON can have it."""
+        return {
+            "count": self.count,
+            "frames": self.frames,
+            "in library": self.in_library,
+            "functions": len(self.functions),
+            "others": self.others,
+            "different": self.different,
+            "differences": self.differences,
+        }

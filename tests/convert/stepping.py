@@ -1,0 +1,94 @@
+"""Steps a program through a C library that has SFrame made from its CFI; the frames must be GDB's own at each one.
+
+    python -m tests.convert.stepping [--steps N] [--abi ABI] [--generate]
+
+takes some minutes; a test does the same for fewer instructions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from sframe_unwind.convert.source import DWARF
+from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
+from tests.abis.debuggers import newest
+from tests.cfi.libraries import FOLDERS
+from tests.gdb.driver import call
+from tests.samples.catalogue import ABIS
+
+SOURCE = Path(__file__).with_name("through_libc.c")
+_SECONDS = 7200
+_COMPILE_SECONDS = 120
+
+
+def prepare(abi: str, folder: Path, convert: bool = True) -> dict[str, Any]:
+    """Return the arguments of the walk: a program, and the C library, with SFrame made from their CFI.
+
+    :param convert: ``False``: they keep what they have.
+    """
+    program = folder / "through_libc"
+    flags = ["-O2", "-Wl,-z,now", "-fno-stack-protector"]
+    subprocess.run(
+        [ABIS[abi].compiler, *flags, "-o", str(program), str(SOURCE)], check=True, timeout=_COMPILE_SECONDS
+    )
+    emulator = list(ABIS[abi].emulator)
+    libraries = folder / "lib"
+    sysroot = ""
+    if emulator:
+        root = FOLDERS[abi].parent
+        shutil.copytree(root / "lib", libraries, symlinks=True)
+        sysroot = emulator[emulator.index("-L") + 1] = str(folder)
+    else:
+        libraries.mkdir()
+    if convert:
+        for path in (program, FOLDERS[abi] / "libc.so.6"):
+            convert_to_sframe(path, program if path is program else libraries / path.name, Wanted(source=DWARF))
+    described = {"executable": str(program), "arguments": [], "emulator": emulator, "signals": ["SIGUSR1"]}
+    return {"program": described, "library_path": "" if emulator else str(libraries), "sysroot": sysroot}
+
+
+def walk(abi: str, steps: int, generate: bool = False, seconds: int = _SECONDS) -> dict[str, Any]:
+    """Step a program; return what was seen.
+
+    :param generate: the files are not converted, but the plugin is told to generate SFrame.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = prepare(abi, Path(folder), not generate)
+        settings = ["set sframe generate on"] if generate else []
+        function = "tests.convert.inside.stepping.walk"
+        result: dict[str, Any] = call(
+            newest(abi), function, seconds=seconds, steps=steps, settings=settings, **arguments
+        )
+        return result
+
+
+def main() -> int:
+    """Step, and print what was seen; exit status 1 when something differs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--abi", choices=FOLDERS, default="amd64")
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--generate", action="store_true", help="let the plugin generate SFrame instead")
+    options = parser.parse_args()
+    started = time.monotonic()
+    found = walk(options.abi, options.steps, options.generate)
+    print(
+        f"{options.abi}: {found['count']:,} instructions in {found['functions']} functions, {found['in library']:,} of"
+        f" them in the C library; {found['frames']:,} frames; {time.monotonic() - started:.0f} s"
+    )
+    print(f"not by SFrame: {found['others'] or 'none'}")
+    print(f"{found['different']} differences")
+    for difference in found["differences"]:
+        print(json.dumps(difference))
+    return 1 if found["different"] or found["count"] < options.steps else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

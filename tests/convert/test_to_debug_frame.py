@@ -1,0 +1,153 @@
+"""DWARF CFI made from SFrame: debuggers without the plugin show the whole stack of a program that has SFrame alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind import elf
+from sframe_unwind.arch import ARCHES, BY_NAME
+from sframe_unwind.cfi.records import Records
+from sframe_unwind.cfi.rules import CfiRules
+from sframe_unwind.cli import main
+from sframe_unwind.convert.to_debug_frame import COPY, DEBUG_FILE, Wanted, convert_to_debug_frame
+from sframe_unwind.sframe.constants import PauthKey
+from sframe_unwind.translation.description import Description, of_cfi
+from sframe_unwind.translation.proof import prove
+from sframe_unwind.translation.to_debug_frame import make_debug_frame, without_gaps
+from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule
+from tests.abis.debuggers import DEBUGGERS, debugger
+from tests.gdb.driver import SETTINGS
+from tests.lldb import debuggers as lldbs
+from tests.samples import readelf
+from tests.samples.build import build, toolchain
+from tests.samples.catalogue import ABIS
+
+SECONDS = 90
+NAMES = ["sample_stop", "innermost", "with_alloca", *["descend"] * 7, "main"]
+"""The stack of the sample, from `sframe_only.c`."""
+
+
+def in_gdb(name: str, program: Path, folder: Path) -> list[str]:
+    """Return the names of the functions in the stack that GDB shows."""
+    before = [*SETTINGS, f"set debug-file-directory {folder}"]  # before the program is loaded
+    arguments = [argument for command in before for argument in ("-iex", command)]
+    arguments += [argument for command in ("break sample_stop", "run", "bt") for argument in ("-ex", command)]
+    command = [debugger(name, "amd64").path, "-nx", "-batch", *arguments, str(program)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    return re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+) \(", shown, re.MULTILINE)
+
+
+def in_lldb(path: str, program: Path, folder: Path) -> list[str]:
+    commands = [f"settings set target.debug-file-search-paths {folder}", "b sample_stop", "run", "bt"]
+    arguments = [argument for command in commands for argument in ("-O" if "set" in command else "-o", command)]
+    command = [path, "-x", "-b", *arguments, str(program)]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    return re.findall(r"^ *\*? *frame #\d+: 0x[0-9a-f]+ [^`]+`(\w+)", shown[shown.rindex("(lldb) bt") :], re.MULTILINE)
+
+
+def stacks(program: Path, folder: Path) -> dict[str, list[str]]:
+    shown = {name: in_gdb(name, program, folder) for name in DEBUGGERS}
+    return {**shown, **{name: in_lldb(lldbs.find(name), program, folder) for name in ("22.1", "newest")}}
+
+
+def test_copy_of_a_program_with_symbols(tmp_path: Path) -> None:
+    program, copy = build("sframe_only", "amd64", 3), tmp_path / "copy"
+    # LLDB reads the instructions of a function that has a symbol, and needs no CFI here.
+    assert all(len(in_gdb(name, program, tmp_path)) < len(NAMES) for name in DEBUGGERS)
+    assert convert_to_debug_frame(program, copy, Wanted(COPY)).is_whole
+    for name, shown in stacks(copy, tmp_path).items():
+        assert shown[: len(NAMES)] == NAMES, name
+
+
+def test_debug_file_of_a_stripped_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, output = build("sframe_only_stripped", "amd64", 3), tmp_path / "output"
+    assert main(["convert", "--to", "debug_frame", str(program), "-o", str(output)]) == 0
+    found = re.search(r"as (\.build-id/\S+\.debug)", capsys.readouterr().out)
+    assert found
+    assert all(len(shown) < len(NAMES) for shown in stacks(program, tmp_path).values())
+    place = tmp_path / found[1]
+    place.parent.mkdir(parents=True)
+    output.rename(place)
+    for name, shown in stacks(program, tmp_path).items():
+        assert shown[0] == "sample_stop", name
+        own = [frame for frame in shown if frame.startswith("unnamed_")]
+        assert len(own) == len(NAMES) - 1, name
+        assert [frame == own[2] for frame in own] == [frame == "descend" for frame in NAMES[1:]], name
+        assert len(shown) > len(NAMES), name  # on to the C library
+
+
+@pytest.mark.parametrize("form", [DEBUG_FILE, COPY])
+@pytest.mark.parametrize("abi", list(ABIS))
+def test_readelf_reads_it(tmp_path: Path, abi: str, form: str) -> None:
+    program, output = build("free_sframe_only", abi, 3), tmp_path / "output"
+    report = convert_to_debug_frame(program, output, Wanted(form))
+    functions = [(one.start, one.end) for section in elf.load(program) for one in section.functions()]
+    ranges = readelf.read_dwarf_ranges(toolchain(abi, 3), output)
+    assert report.functions == len(functions) > 3
+    assert sorted((one.start, one.stop) for one in ranges) == sorted(functions)
+
+
+def test_functions_with_cfi_are_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, output = build("leaf", "amd64", 3), tmp_path / "output"
+    assert main(["convert", "--to", "debug_frame", str(program), "-o", str(output)]) == 2
+    assert capsys.readouterr().err == f"sframe-unwind: {program}: no function is described by SFrame alone\n"
+    assert not output.exists()
+    assert main(["convert", "--to", "debug_frame", "--all", str(program), "-o", str(output)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--as", "section"], "convert: --as section with --to debug_frame, expected debug-file or copy"),
+        (["--version", "3"], "convert: --version has no meaning with --to debug_frame"),
+        (["--from", "dwarf"], "convert: --from has no meaning with --to debug_frame"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["convert", "--to", "debug_frame", *arguments, "x", "-o", "y"]) == 2
+    assert capsys.readouterr().err == f"sframe-unwind: {message}\n"
+    assert main(["convert", "--all", "x", "-o", "y"]) == 2
+    assert capsys.readouterr().err == "sframe-unwind: convert: --all has no meaning with --to sframe\n"
+
+
+@pytest.mark.parametrize("abi", [arch.name for arch in ARCHES])
+def test_every_kind_of_rule_comes_back(abi: str) -> None:
+    """Instructions of every kind that the encoder has, decoded again."""
+    arch = BY_NAME[abi]
+    places = [None, *(RegisterRule(CFA, offset, memory) for offset in (-16, -3, 8, 512) for memory in (True, False))]
+    places += [RegisterRule(40, offset, memory) for offset in (0, -9, 700) for memory in (True, False)]
+    cfas = [RegisterRule(base, offset, memory) for base in (arch.sp, arch.fp, 40) for offset in (0, 8, -16, -3, 9000)
+            for memory in (True, False)]
+    rules: list[UnwindRule] = [UnwindRule(cfas[0], RegisterRule(CFA, -8, True), None)]
+    for number, cfa in enumerate(cfas):
+        rules += [UnwindRule(cfa, ra or RegisterRule(CFA, -8, True), fp, bool(arch.pac_mask and number % 2))
+                  for ra, fp in zip(places, reversed(places))]
+    rules.insert(7, OUTERMOST)
+    offsets = [0]
+    for number in range(1, len(rules)):
+        offsets.append(offsets[-1] + (1, 63, 64, 300, 70_000)[number % 5])
+    size = offsets[-1] + 4
+    for signal in (False, True):
+        key = PauthKey.B if arch.pac_mask else PauthKey.A
+        source = Description(0x10000, 0x10000 + size, (offsets, rules), signal, key)
+        made = make_debug_frame([source], arch)
+        assert made.losses == ()
+        records = Records(made.data, 0, arch, debug_frame=True)
+        decoded = [of_cfi(fde.decode(), CfiRules(arch)) for _, fde in records.fdes(True, [])]
+        assert prove([source], decoded, [], arch) == len(rules)
+
+
+def test_gaps_are_left_out() -> None:
+    rule = UnwindRule(RegisterRule(7, 8, False), RegisterRule(CFA, -8, True), None)
+    whole = Description(0x1000, 0x1010, ([0, 4], [rule, OUTERMOST]), False, PauthKey.A)
+    gaps = whole._replace(rules=([2, 4, 6], [rule, None, OUTERMOST]))
+    parts = [(one.start, one.end, one.rules) for one in without_gaps([whole, gaps])]
+    assert parts == [
+        (0x1000, 0x1010, whole.rules), (0x1002, 0x1004, ([0], [rule])), (0x1006, 0x1010, ([0], [OUTERMOST])),
+    ]
