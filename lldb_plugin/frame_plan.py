@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from functools import partial
+from typing import Callable, NamedTuple, Union
 
 from lldb_plugin.fallback import fallback
 from lldb_plugin.native import NAME, NativeStack
 from lldb_plugin.process import Process
 from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.debugger.stub_rows import is_better_by_cfi
 from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.walk import End, Frame, Walk
 
@@ -30,8 +32,8 @@ class FramePlan(NamedTuple):
         return self.shown == tuple(range(count))
 
 
-def walk(process: Process, native: NativeStack, mode: str) -> Walk:
-    """Return the walk over a thread's stack, LLDB's frames where SFrame has none."""
+def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
+    """Return the walk over a thread's stack, LLDB's frames where SFrame has none or is not to be used."""
     read_word = WordReader(process.read, process.arch.byteorder)
     return Walk(
         process.arch,
@@ -41,8 +43,15 @@ def walk(process: Process, native: NativeStack, mode: str) -> Walk:
         native.read_register,
         fallback(process, native, read_word),
         process.pac_mask,
-        skip=process.modules.has_cfi if mode == FALLBACK else None,
+        skip=_skip(process, settings),
     )
+
+
+def _skip(process: Process, settings: Settings) -> Callable[[int], bool] | None:
+    """Return what tells where SFrame is not to be used although it covers an address."""
+    if settings.mode == FALLBACK:
+        return process.modules.has_cfi
+    return None if settings.strict else partial(is_better_by_cfi, process.modules)
 
 
 def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan:
@@ -53,7 +62,7 @@ def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan
     shown: list[Shown] = []
     walked: list[Frame | None] = []
     last: int | None = None
-    steps = walk(process, native, settings.mode)
+    steps = walk(process, native, settings)
     for frame in steps:
         same = _same(native, frame)
         if same is None and not process.is_executable(frame.pc):

@@ -12,7 +12,7 @@ from lldb_plugin.process import Process
 from lldb_plugin.session import SESSION
 from sframe_unwind.address import lookup_address
 from sframe_unwind.debugger.code_judge import ProcessCode
-from sframe_unwind.debugger.settings import ALWAYS
+from sframe_unwind.debugger.settings import ALWAYS, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.report.compare import Comparison, compare
@@ -72,7 +72,7 @@ def by_sframe(snapshot: Snapshot, limit: int | None = None) -> Stack:
 
     :param limit: how many frames at the most.
     """
-    steps = walk(snapshot.process, snapshot.native, ALWAYS)
+    steps = walk(snapshot.process, snapshot.native, Settings(ALWAYS, strict=True))
     frames: list[ShownFrame] = []
     end = ""
     for frame in steps:

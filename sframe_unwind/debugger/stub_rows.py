@@ -10,7 +10,7 @@ from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
-from sframe_unwind.unwind.modules import Found
+from sframe_unwind.unwind.modules import Found, Modules
 from sframe_unwind.unwind_rule import RegisterRule
 
 
@@ -24,3 +24,9 @@ def is_possible(found: Found, arch: Arch) -> bool:
         return True
     pushed_by_call = WORD_SIZE if arch.ra is None else 0
     return found.rule.cfa == RegisterRule(arch.sp, pushed_by_call - arch.sp_from_cfa, False)
+
+
+def is_better_by_cfi(modules: Modules, address: int) -> bool:
+    """Return whether the row at a lookup address cannot be true, and there is CFI to use in its place."""
+    found = modules.results[address]
+    return isinstance(found, Found) and not is_possible(found, modules.arch) and modules.has_cfi(address)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.drive import session, variables
 from tests.drive.building import built
-from tests.drive.debuggers import DEBUGGERS, MODES, WITHOUT
-from tests.drive.programs import named
+from tests.drive.debuggers import DEBUGGERS, MODES, WITHOUT, Debugger
+from tests.drive.programs import Build, named
 
 TRIES = 4
 """Seeds that are tried for a session that goes the same way each time without the plugin."""
@@ -41,9 +41,16 @@ def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) 
 def test_stepping_goes_through_the_stubs_of_a_plt(debugger: str, name: str) -> None:
     """GNU ld's row for `.plt.got` claims a push that the stub does not have."""
     chosen, build = DEBUGGERS[debugger], named(name)
-    executable = built(build)
     stop = "tbreak measured" if chosen.is_gdb else "breakpoint set -o true -n measured"
-    script = [[stop, "continue"], *[["step"]] * 12, ["finish"], *[["stepi"]] * 12, ["up", "finish"], ["next"], ["step"]]
+    call = 'print measured("abc")' if chosen.is_gdb else 'expression -i false -u false -- measured("abc")'
+    through = [*[["step"]] * 12, ["finish"], *[["stepi"]] * 12, ["up", "finish"], ["next"], ["step"]]
+    # Outside a function that the debugger has called is a frame for which there is no unwind data.
+    for script in ([[stop, "continue"], *through], [[stop, call], ["step"], ["step"]]):
+        _goes_as_without_the_plugin(chosen, build, script)
+
+
+def _goes_as_without_the_plugin(chosen: Debugger, build: Build, script: list[list[str]]) -> None:
+    executable = built(build)
     moves = session.record(0, chosen, build, executable, script=script)
     assert len(moves) == len(script) + 1
     for mode in MODES:
