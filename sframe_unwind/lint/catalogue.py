@@ -80,8 +80,9 @@ FDE_TYPE = Rule(37, "fde-type-unknown", "an unknown FDE type", _W)
 REPETITION_0 = Rule(38, "repetition-size-0", "a mask FDE with repetition size 0", _W)
 FLEXIBLE = Rule(39, "flexible-fde", "a flexible FDE, for a consumer that expects none", None)
 NO_ROWS_OF_FUNCTION = Rule(40, "fde-without-rows", "a function without rows that is no signal trampoline", _W)
-SIGNAL_WITHOUT_ROWS = Rule(42, "signal-without-rows", "a signal trampoline without rows", None)
 LARGE_FUNCTION = Rule(41, "fde-behind-text", "a function that ends behind its section of code", _W)
+SIGNAL_WITHOUT_ROWS = Rule(42, "signal-without-rows", "a signal trampoline without rows", None)
+INIT_CODE = Rule(43, "fde-of-init-code", "a function of a module's initialisation", None)
 
 # Rows.
 ROW_OUTSIDE = Rule(50, "row-outside", "a row outside the FRE sub-section", _W)

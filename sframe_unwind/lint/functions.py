@@ -122,6 +122,8 @@ class _Function:
         elif entry.start + entry.size > (subject.code_end(entry.start) or limit):
             end = entry.start + entry.size
             self._break(c.LARGE_FUNCTION, entry.offset, f"a function that ends at {end:#x}, behind its section")
+        if limit is not None and not subject.is_kept(entry.start):
+            self._break(c.INIT_CODE, entry.offset, "a function in a section that a module frees when it is ready")
 
     def _attributes(self) -> None:
         entry, fields = self._entry, self._entry.fields

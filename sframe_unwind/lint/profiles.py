@@ -154,7 +154,7 @@ LINUX_KERNEL = Profile(
         **_refuses(_KERNEL_REFUSES, *_LINUX_HEADER, c.NOT_SORTED, c.RELOCATION_STRAY),
         **_refuses(_KERNEL_LOOKUP, *_LINUX_FUNCTIONS),
         **_refuses(_DIVISION, c.REPETITION_0),
-        **_loses("the kernel does not look up such code", c.FDE_OUTSIDE_TEXT, c.FDE_ATTRIBUTES),
+        **_loses("the kernel has no SFrame for such code", c.FDE_OUTSIDE_TEXT, c.FDE_ATTRIBUTES, c.INIT_CODE),
         **_LINUX_LOSES,
         c.FLEXIBLE: Effect(Kind.MINDS, "flexible FDEs are not expected in the kernel"),
     },

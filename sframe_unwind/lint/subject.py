@@ -60,8 +60,8 @@ class Subject(NamedTuple):
     """The file has program headers that could name the section."""
     fields: tuple[Field, ...] = ()
     name: str = elf.SECTION_NAME
-    module_text: tuple[Range, ...] = ()
-    """What a kernel keeps of a module's code: all but the sections for its initialisation."""
+    init_code: tuple[Range, ...] = ()
+    """The code of an object file that a kernel frees when it has initialised the module, sorted."""
 
     def text_end(self, address: int) -> int | None:
         """Return the end address of the executable range with an address; ``None``: there is none."""
@@ -70,6 +70,10 @@ class Subject(NamedTuple):
     def code_end(self, address: int) -> int | None:
         """Return the end address of the section of code with an address; ``None``: there is none."""
         return _end(self.code, address)
+
+    def is_kept(self, address: int) -> bool:
+        """Return whether code is there as long as the file is loaded."""
+        return _end(self.init_code, address) is None
 
     def name_of(self, address: int) -> str:
         """Return what people call an address: itself, in an object file section and offset, and the symbol."""
@@ -129,7 +133,7 @@ def subjects(file: ELFFile) -> Iterator[Subject]:
             bool(loads),
             tuple(_fields(file, relocations, number)) if is_object else (),
             section.name,
-            tuple(_module_text(file, layout)) if is_object else (),
+            tuple(sorted(_init_code(file, layout))) if is_object else (),
         )
     if not found:
         for segment in segments:
@@ -162,13 +166,13 @@ def _end(ranges: Sequence[Range], address: int) -> int | None:
     return ranges[at][1] if at >= 0 and address < ranges[at][1] else None
 
 
-def _module_text(file: ELFFile, layout: Layout) -> Iterator[Range]:
-    starts = dict(layout.code)
+def _init_code(file: ELFFile, layout: Layout) -> Iterator[Range]:
+    ends = dict(layout.code)
     for number, section in enumerate(file.iter_sections()):
         address = layout.addresses[number]
-        # The kernel frees sections named .init* when the module is ready (module_init_layout_section).
-        if address in starts and not section.name.startswith(".init") and section["sh_size"]:
-            yield address, starts[address]
+        # Linux: module_init_layout_section.
+        if section.name.startswith(".init") and address in ends and section["sh_size"]:
+            yield address, ends[address]
 
 
 def _fields(file: ELFFile, relocations: Relocations, number: int) -> Iterator[Field]:
