@@ -48,7 +48,8 @@ class RowRules:
             return []
         words = fre.words(row, self._header.byteorder)
         if not words:
-            return [(c.OUTERMOST, "no data words: the return address is undefined")]
+            facts = [(c.OUTERMOST, "no data words: the return address is undefined")]
+            return facts if fde_type == FdeType.DEFAULT else facts + _flexible_words([])
         if fde_type == FdeType.FLEX:
             mask = (1 << 8 * fre.word_size(info)) - 1
             facts = _flexible_words([word & mask for word in words])
@@ -89,7 +90,7 @@ def _flexible_words(words: list[int]) -> list[tuple[Rule, str]]:
     RA and FP each take a control word and an offset, or a control word 0 alone; but a single last word is left over.
     """
     if len(words) < 2:
-        return [(c.WORDS_MISSING, "a flexible row with one data word, expected two or more")]
+        return [(c.WORDS_MISSING, f"a flexible row with {len(words) or 'no'} data words, expected two or more")]
     facts: list[tuple[Rule, str]] = []
     if not words[0] & _REGISTER:
         facts.append((c.CFA_NOT_REGISTER, f"control word {words[0]:#x} of the CFA names no register"))

@@ -97,10 +97,10 @@ class Section:
     def read_words(self, kind: int, words: tuple[int, ...]) -> None:
         if kind not in (0, 1):
             raise Efault("FDE type")
-        if not words:
-            return
         left = len(words)
         if kind == 0:
+            if not words:
+                return
             left -= 1
             for fixed in (self.fixed_ra, self.fixed_fp):
                 if not fixed and left:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.cli import main
 from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.verdict import Outcome
 from tests.elf.objects import run
 from tests.lint.products import PRODUCTS, Product, clang_objects, gnu_objects, producers, templates
+from tests.samples.build import build
 
 # The first test that needs clang, lld and mold fetches them.
 pytestmark = pytest.mark.timeout(900)
@@ -64,3 +66,30 @@ def test_the_first_line_of_a_refusal_names_rule_and_offset(tmp_path: Path) -> No
     (refusal,) = judgement.refusals
     assert (refusal.finding.rule, refusal.finding.offset) == (c.ABI_UNKNOWN, 4)
     assert "eld gives this number to s390x" in refusal.finding.message
+
+
+VERDICTS = {
+    Outcome.ACCEPTED: "whole",
+    Outcome.LOSES: "losses",
+    Outcome.REFUSED: "refused",
+    Outcome.NOT_LOADED: "not judged",
+}
+
+
+def test_the_page_has_the_verdicts() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "lint.md").read_text(encoding="utf-8")
+    for product in PRODUCTS:
+        cells = " | ".join(VERDICTS[outcome] for outcome in product.outcomes)
+        assert f"| `{product.name}` | {cells} |" in page
+
+
+@pytest.mark.parametrize(("consumer", "version"), [("linux-user", "3"), ("linux-kernel", "3"), ("glibc", "2")])
+def test_what_is_converted_for_a_consumer_is_accepted_by_it(consumer: str, version: str, tmp_path: Path) -> None:
+    """From the CFI of a program that SFrame of another producer does not matter to."""
+    source, target = build("plt", "aarch64", 3), tmp_path / "converted"
+    options = ["--from", "dwarf", "--for", consumer, "--version", version]
+    assert main(["convert", str(source), "-o", str(target), *options]) in (0, 1)
+    (judgement,) = lint(target, [PROFILES[consumer]]).sections[0].judgements
+    assert judgement.outcome is Outcome.ACCEPTED or {rule for loss in judgement.losses for rule in loss.rules} == {
+        c.OUTERMOST
+    }
