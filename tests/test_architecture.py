@@ -34,6 +34,7 @@ LAYERS = (
     "code",
     "debugger",
     "verify",
+    "lint",
     "convert",
     "cli",
 )
@@ -45,6 +46,7 @@ WITH_PYELFTOOLS = (
     "code.elf_image",
     "code.code_relocations",
     "verify",
+    "lint",
     "convert",
     "runtime_code.jit",
     "runtime_code.file_symbols",
@@ -55,7 +57,7 @@ WITH_PYELFTOOLS = (
 ARCH_IMPORTS = ("address", "arch")
 """What a machine is says nothing of SFrame."""
 
-VERSIONED = ("sframe", "translation", "verify", "convert", "runtime_code.status_text", "report")
+VERSIONED = ("sframe", "translation", "verify", "lint", "convert", "runtime_code.status_text", "report")
 """Who may ask for the version of the format: the package that normalises it, and who shows it to people."""
 
 

@@ -61,7 +61,7 @@ class Fde(NamedTuple):
         :raises FormatError: one is malformed.
         """
         offsets, rows = self.common.decoder.decode(self.code, self.code_address, self.start)
-        return CfiFunction(self.start, self.end, offsets, rows, self.common.cie)
+        return CfiFunction(self.start, self.end, offsets, rows, self.common.cie, self.code)
 
 
 class CfiFunction(NamedTuple):
@@ -74,6 +74,8 @@ class CfiFunction(NamedTuple):
     """Where each row begins, in bytes from the start; ascending, and the first is 0."""
     rows: tuple[Row, ...]
     cie: Cie
+    code: bytes
+    """The instructions that the rows were decoded from."""
 
     def row_offset(self, pc: int) -> int:
         """Return where the row for an address of the function begins, in bytes from its start."""

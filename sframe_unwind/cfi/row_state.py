@@ -51,7 +51,7 @@ class RowState:
                     raise UnsupportedError(f"call frame instruction {opcode:#x} is not known for {self._arch.name}")
                 self.ra_signed = not self.ra_signed
             else:
-                operands, at = _read_operands(code, at, _OPERANDS[opcode])
+                operands, at = read_operands(code, at, OPERANDS[opcode])
                 _EFFECTS[opcode](self, *operands)
 
     def _set(self, register: int, source: Source | None) -> None:
@@ -109,7 +109,7 @@ class RowState:
 Operand = Union[int, bytes]
 
 
-def _read_operands(code: bytes, at: int, kinds: str) -> tuple[list[int | bytes], int]:
+def read_operands(code: bytes, at: int, kinds: str) -> tuple[list[int | bytes], int]:
     """Return the operands of an instruction, and the offset of the byte behind them.
 
     :param kinds: a letter for each: ``u`` and ``s`` a LEB128 number without and with a sign, ``b`` a block.
@@ -127,7 +127,7 @@ def _read_operands(code: bytes, at: int, kinds: str) -> tuple[list[int | bytes],
     return operands, at
 
 
-_OPERANDS = {
+OPERANDS = {
     **dict.fromkeys((c.RESTORE_EXTENDED, c.UNDEFINED, c.SAME_VALUE, c.DEF_CFA_REGISTER, c.DEF_CFA_OFFSET), "u"),
     **dict.fromkeys((c.OFFSET_EXTENDED, c.REGISTER, c.DEF_CFA, c.VAL_OFFSET, c.GNU_NEGATIVE_OFFSET_EXTENDED), "uu"),
     **dict.fromkeys((c.OFFSET_EXTENDED_SF, c.DEF_CFA_SF, c.VAL_OFFSET_SF), "us"),
@@ -136,6 +136,7 @@ _OPERANDS = {
     c.DEF_CFA_EXPRESSION: "b",
     c.GNU_ARGS_SIZE: "u",
 }
+"""The operands of each instruction that changes a row; see :func:`read_operands`."""
 _EFFECTS: dict[int, Callable[..., None]] = {
     c.OFFSET_EXTENDED: RowState._save_factored,
     c.OFFSET_EXTENDED_SF: RowState._save_factored,

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from sframe_unwind import __version__
-from sframe_unwind.cli import backtrace, convert, dump, gdb, lldb, lookup, plugin, verify
+from sframe_unwind.cli import backtrace, convert, dump, gdb, lint, lldb, lookup, plugin, verify
 from sframe_unwind.cli.status import CANNOT, INTERRUPTED, PIPE_CLOSED, complain
 from sframe_unwind.errors import SFrameError
 
@@ -23,6 +23,7 @@ COMMANDS: dict[str, ModuleType] = {
     "dump": dump,
     "lookup": lookup,
     "verify": verify,
+    "lint": lint,
     "convert": convert,
     "backtrace": backtrace,
     "gdb": gdb,

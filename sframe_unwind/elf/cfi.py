@@ -28,6 +28,8 @@ class CfiProblem(NamedTuple):
     end: int
     """End address (exclusive)."""
     why: str
+    code: bytes
+    """Its instructions."""
 
 
 class FileCfi:
@@ -76,5 +78,5 @@ def _decoded(start: int, end: int, fde: Fde) -> CfiFunction | CfiProblem:
     try:
         function = fde.decode()
     except FormatError as error:
-        return CfiProblem(start, end, str(error))
+        return CfiProblem(start, end, str(error), fde.code)
     return function if function.end == end else function._replace(end=end)

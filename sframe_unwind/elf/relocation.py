@@ -26,10 +26,15 @@ _EXTENDED, _FIRST_RESERVED = 0xFFFF, 0xFF00
 are not sections."""
 
 
-class _Relocation(NamedTuple):
+class Relocation(NamedTuple):
+    """One relocation."""
+
     offset: int
+    """Of its field in the section, in bytes."""
     kind: int
+    """Its type, which the psABI supplement of the machine defines."""
     symbol: int
+    """Number of the symbol in the table that the relocation's section names."""
     addend: int
 
 
@@ -82,6 +87,19 @@ class Relocations:
                 contents[entry.offset : entry.offset + size] = value.to_bytes(size, self._order)
         return bytes(contents)
 
+    def of(self, number: int) -> Iterator[tuple[Relocation, int, bool | None]]:
+        """Yield the relocations of a section but for those without effect (``R_*_NONE``).
+
+        Each comes with the number of its symbol table's section, and whether its value is relative to the field
+        (``None``: its type is unknown).
+
+        :param number: number of the section.
+        """
+        for table in self._tables.get(number, ()):
+            for entry in self._entries(table):
+                kind = self._kinds.get(entry.kind)
+                yield entry, table["sh_link"], kind and kind.pc_relative
+
     def check_targets(self, number: int, decoded: Section) -> None:
         """Check that the relocations of an SFrame section apply to start fields only.
 
@@ -101,10 +119,10 @@ class Relocations:
             self._values[table] = symbol_values(self._elf, table, self._addresses)
         return self._values[table]
 
-    def _entries(self, table: ElfSection) -> Iterator[_Relocation]:
+    def _entries(self, table: ElfSection) -> Iterator[Relocation]:
         for offset, info, addend in records(self._elf, _ENTRY, table.data()):
             if kind := info & 0xFFFFFFFF:
-                yield _Relocation(offset, kind, info >> 32, addend)
+                yield Relocation(offset, kind, info >> 32, addend)
 
 
 def symbol_values(elf: ELFFile, table: int, addresses: Sequence[int]) -> list[int]:

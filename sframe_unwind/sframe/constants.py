@@ -65,3 +65,6 @@ class PauthKey(IntEnum):
 PLT_ENTRY_SIZE_V1 = 16
 """Repetition size of mask FDEs in version 1, in bytes.  Version 1 has no field for it; its mask FDEs describe PLT
 entries of AMD64."""
+
+GNU_AS_WRITES_FLEXIBLE = (AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.S390X_ENDIAN_BIG)
+"""The ABIs for which GNU as 2.46 and 2.47 write flexible FDEs; for AArch64 they leave such functions out."""

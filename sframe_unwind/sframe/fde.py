@@ -53,6 +53,52 @@ class Fde(NamedTuple):
     """Length of the repeated block of a mask FDE in bytes; 0 for other FDEs."""
 
 
+class RawFde(NamedTuple):
+    """The fields of an entry and of its attribute record, as stored."""
+
+    start_field: int
+    size: int
+    rows_offset: int
+    """Offset of the first FRE, in bytes from the start of the FRE sub-section."""
+    num_rows: int
+    info: int
+    info2: int
+    """0 before version 3."""
+    repetition_size: int
+    """0 in version 1."""
+    info_offset: int
+    """Section offset of :attr:`info`, in bytes.  In version 3, the other attributes follow it."""
+
+
+def read(data: Data, base: int, header: Header, index: int) -> RawFde:
+    """Read an entry, whatever its fields say.
+
+    :param data: the whole section.
+    :param base: section offset of the header, in bytes.
+    :param index: number of the entry under the header, from 0.
+    :raises FormatError: the entry or its attribute record is out of bounds.
+    """
+    version = header.version
+    offset = base + header.fdes_start + index * FDE_SIZES[version]
+    what = f"FDE {index}"
+    fields = _STRUCTS[version, header.byteorder].unpack(take(data, offset, FDE_SIZES[version], what))
+    if version < 3:
+        start, size, rows_offset, num_rows, info = fields[:5]
+        return RawFde(start, size, rows_offset, num_rows, info, 0, fields[5] if version == 2 else 0, offset + 16)
+    start, size, rows_offset = fields
+    record = base + header.fres_start + rows_offset
+    if rows_offset + ATTRIBUTE_SIZE > header.fre_size:
+        raise FormatError(
+            f"{what}: attribute record at {rows_offset:#x} is outside the FRE sub-section"
+            f" of {header.fre_size:#x} bytes",
+            offset + 12,
+        )
+    num_rows, info, info2, repetition = _ATTRIBUTES[header.byteorder].unpack(
+        take(data, record, ATTRIBUTE_SIZE, f"{what}: attribute record")
+    )
+    return RawFde(start, size, rows_offset + ATTRIBUTE_SIZE, num_rows, info, info2, repetition, record + 2)
+
+
 def decode(data: Data, base: int, header: Header, index: int) -> Fde:
     """Decode an entry.
 
@@ -62,34 +108,14 @@ def decode(data: Data, base: int, header: Header, index: int) -> Fde:
     :raises FormatError: the entry or its attribute record is out of bounds, or a field has an invalid value.
     :raises UnsupportedError: the FRE type or FDE type is unknown.
     """
+    start, size, rows_offset, num_rows, info, info2, repetition, info_at = read(data, base, header, index)
     version = header.version
-    offset = base + header.fdes_start + index * FDE_SIZES[version]
     what = f"FDE {index}"
-    fields = _STRUCTS[version, header.byteorder].unpack(take(data, offset, FDE_SIZES[version], what))
-    if version == 3:
-        start, size, rows_offset = fields
-        record = base + header.fres_start + rows_offset
-        if rows_offset + ATTRIBUTE_SIZE > header.fre_size:
-            raise FormatError(
-                f"{what}: attribute record at {rows_offset:#x} is outside the FRE sub-section"
-                f" of {header.fre_size:#x} bytes",
-                offset + 12,
-            )
-        num_rows, info, info2, repetition = _ATTRIBUTES[header.byteorder].unpack(
-            take(data, record, ATTRIBUTE_SIZE, f"{what}: attribute record")
+    if version < 3 and num_rows and rows_offset >= header.fre_size:
+        raise FormatError(
+            f"{what}: first row at {rows_offset:#x} is outside the FRE sub-section of {header.fre_size:#x} bytes",
+            info_at - 8,
         )
-        rows_offset += ATTRIBUTE_SIZE
-        info_at = record + 2
-    else:
-        start, size, rows_offset, num_rows, info = fields[:5]
-        info2 = 0
-        repetition = fields[5] if version == 2 else 0
-        info_at = offset + 16
-        if num_rows and rows_offset >= header.fre_size:
-            raise FormatError(
-                f"{what}: first row at {rows_offset:#x} is outside the FRE sub-section of {header.fre_size:#x} bytes",
-                offset + 8,
-            )
     fre_type = info & 0xF
     if fre_type >= len(ADDRESS_SIZES):
         raise UnsupportedError(f"{what}: unknown FRE type {fre_type}, expected 0 to 2", info_at)
@@ -99,6 +125,7 @@ def decode(data: Data, base: int, header: Header, index: int) -> Fde:
     if pc_type is PcType.MASK and version == 1:
         repetition = PLT_ENTRY_SIZE_V1
     if pc_type is PcType.MASK and not repetition:
+        offset = base + header.fdes_start + index * FDE_SIZES[version]
         raise FormatError(f"{what}: repetition size 0 in a mask FDE", offset)
     return Fde(
         start,

@@ -97,10 +97,8 @@ def decode(data: Data, offset: int = 0) -> Header:
     :raises UnsupportedError: the version, a flag or the ABI is unknown.
     :raises FormatError: the data is too short, the magic number is wrong, or the byte order does not match the ABI.
     """
-    raw = take(data, offset, SIZE, "SFrame header")
-    byteorder = _byteorder(raw, offset)
-    fields = _STRUCTS[byteorder].unpack(raw)
-    _, version, flags, abi = fields[:4]
+    byteorder, fields = read(data, offset)
+    version, flags, abi = fields[:3]
     if version not in VERSIONS:
         raise UnsupportedError(f"unknown SFrame version {version}, expected 1, 2 or 3", offset + 2)
     unknown = flags & ~KNOWN_FLAGS[version]
@@ -110,7 +108,17 @@ def decode(data: Data, offset: int = 0) -> Header:
         raise UnsupportedError(f"unknown ABI {abi}, expected 1 to 4", offset + ABI_OFFSET)
     if ARCH_BY_ABI[AbiNumber(abi)].byteorder != byteorder:
         raise FormatError(f"ABI {abi} ({AbiNumber(abi).name}) in {byteorder}-endian data", offset + ABI_OFFSET)
-    return Header(byteorder, version, Flag(flags), AbiNumber(abi), *fields[4:])
+    return Header(byteorder, version, Flag(flags), AbiNumber(abi), *fields[3:])
+
+
+def read(data: Data, offset: int) -> tuple[str, tuple[int, ...]]:
+    """Return byte order and fields of a header, in the order of :class:`Header`, whatever the fields say.
+
+    :raises FormatError: the data is too short, or the magic number is wrong.
+    """
+    raw = take(data, offset, SIZE, "SFrame header")
+    byteorder = _byteorder(raw, offset)
+    return byteorder, _STRUCTS[byteorder].unpack(raw)[1:]
 
 
 def _byteorder(raw: bytes, offset: int) -> str:

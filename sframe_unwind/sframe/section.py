@@ -47,7 +47,7 @@ class Section:
                     self.rest = FormatError(what, error.offset)
                 break
             self.tables.append(table)
-            offset = _next_header(data, table.end)
+            offset = next_header(data, table.end)
         end = self.tables[-1].end if self.tables else 0
         if not size_known:
             self.size = end
@@ -105,7 +105,7 @@ class Section:
         return tables[at] if at >= 0 else None
 
 
-def _next_header(data: Data, end: int) -> int | None:
+def next_header(data: Data, end: int) -> int | None:
     """Return the section offset of the header after the end of a table; ``None``: there is no further header."""
     for offset in (end, end + -end % ALIGNMENT):
         if data[offset : offset + 2] in MAGIC_BYTES:

@@ -19,7 +19,7 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.changes import Rules, at_changes
 from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.verify.names import function_name
-from sframe_unwind.verify.reasons import reason
+from sframe_unwind.verify.reasons import reason, reason_unread
 from sframe_unwind.verify.rules import words
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome
 
@@ -122,6 +122,8 @@ class Comparison:
     def _dwarf_only(self, key: Range) -> Function:
         described = self._cfi.functions(*key)[0]
         if isinstance(described, CfiProblem):
+            if why := reason_unread(described, self._arch):
+                return self._function(key, Outcome.NOT_EXPRESSIBLE, why)
             return self._function(key, Outcome.NOT_COMPARED, described.why)
         why = reason(described, self._arch, self._version)
         return self._function(key, Outcome.NOT_EXPRESSIBLE if why else Outcome.DWARF_ONLY, why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Callable, NamedTuple
@@ -14,7 +15,7 @@ from sframe_unwind import elf
 from sframe_unwind.elf import archive
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.errors import FileError, SFrameError
-from sframe_unwind.verify import Plan, verify, verify_elf
+from sframe_unwind.verify import Plan, verify_elf
 from sframe_unwind.verify.verdict import Verdict
 
 IsWanted = Callable[[ELFFile], bool]
@@ -63,13 +64,24 @@ def answer(item: Input | Failure, plan: Plan = Plan()) -> Verdict | Failure:  # 
     if isinstance(item, Failure):
         return item
     try:
-        if item.member is None:
-            return verify(item.name, plan)
-        stream = BytesIO(_contents(item.member))
-        with elf.parsed(stream, item.name) as file:
+        with opened(item) as file:
             return verify_elf(file, item.name, plan)
     except SFrameError as error:
         return Failure(item.name, str(error))
+
+
+@contextmanager
+def opened(item: Input) -> Iterator[ELFFile]:
+    """Open an ELF file, or the member of an archive.
+
+    :raises FileError: it cannot be read, or is not a 64-bit ELF file.
+    """
+    if item.member is None:
+        with elf.opened(item.name) as file:
+            yield file
+    else:
+        with elf.parsed(BytesIO(_contents(item.member)), item.name) as file:
+            yield file
 
 
 def _file(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:

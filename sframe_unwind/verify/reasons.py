@@ -1,21 +1,49 @@
-"""Why SFrame does not describe a function that DWARF CFI describes."""
+"""Why SFrame does not describe a function that DWARF CFI describes.
+
+A reason is either the version's, which has no words for a rule, or GNU as's, which leaves a function out when it does
+not translate one of its CFI directives.  The latter are those of ``gas/gen-sframe.c`` of binutils 2.47; the assembler
+gives each in a warning ("no SFrame FDE emitted").
+"""
 
 from __future__ import annotations
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
-from sframe_unwind.errors import UnsupportedExpressionError
+from sframe_unwind.elf.cfi import CfiProblem
+from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.report.notation import describe_register_rule
-from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, GNU_AS_WRITES_FLEXIBLE
+from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, UnwindRule
+from sframe_unwind.verify.untranslated import untranslated, window_save
+
+_MAX_ROWS = 0xFFFF
+"""The number of rows of a function has 16 bits in version 3; GNU as keeps to that in every version."""
 
 
 def reason(described: CfiFunction, arch: Arch, version: int) -> str:
-    """Return what in a function's CFI SFrame has no words for; empty where all of it could be said.
+    """Return why SFrame has nothing about a function; empty where all of it could be said.
 
     :param version: of SFrame.
     """
-    if described.cie.signal and version < 3:
-        return f"a signal trampoline, which version {version} cannot mark"
+    if described.cie.signal:
+        # Version 3 marks a signal trampoline, if need be without rows.
+        return f"a signal trampoline, which version {version} cannot mark" if version < 3 else ""
+    column, usual = described.cie.return_column, arch.pc if arch.ra is None else arch.ra
+    if column != usual:
+        return f"return address in column {arch.register_name(column)}, expected {arch.register_name(usual)}"
+    if len(described.rows) > _MAX_ROWS:
+        return f"{len(described.rows):,} rows, more than the {_MAX_ROWS:,} that a function may have"
+    why = _of_rows(described, arch, version)
+    # CFI that is computed from the pc is a linker's, for a PLT: no assembler has seen it.
+    return why or ("" if any(row.depends_on_pc for row in described.rows) else untranslated(described, arch))
+
+
+def reason_unread(problem: CfiProblem, arch: Arch) -> str:
+    """Return why SFrame has nothing about a function whose CFI cannot be decoded; empty where that is not known."""
+    return window_save(problem.code, arch)
+
+
+def _of_rows(described: CfiFunction, arch: Arch, version: int) -> str:
     for offset, row in zip(described.offsets, described.rows):
         pc = described.start + offset
         try:
@@ -24,19 +52,39 @@ def reason(described: CfiFunction, arch: Arch, version: int) -> str:
                 row.place(source, arch, pc)
         except UnsupportedExpressionError as error:
             return f"computed: {error}"
+        except FormatError:  # a row without a CFA, or a malformed expression: other rows can have the reason
+            continue
         if rule.fp == UNDEFINED:
             return f"{arch.register_name(arch.fp)} cannot be restored"
-        why = _not_in_version(rule.cfa, (rule.ra, rule.fp), arch, version) if rule.cfa and version < 3 else ""
-        if why:
+        if why := rule.cfa and (_not_in_version(rule, arch, version) or _fp_alone(rule, arch)):
             return why
     return ""
 
 
-def _not_in_version(
-    cfa: RegisterRule, saved: tuple[RegisterRule | None, ...], arch: Arch, version: int
-) -> str:
+def _not_in_version(rule: UnwindRule, arch: Arch, version: int) -> str:
+    cfa = rule.cfa
+    if cfa is None or (version >= 3 and _has_flexible(arch)):
+        return ""
+    lack = f"version {version} has no words" if version < 3 else f"GNU as has no words on {arch.name}"
     if cfa.in_memory or cfa.base not in (arch.sp, arch.fp):
-        return f"CFA {describe_register_rule(cfa, arch)}, for which version {version} has no words"
-    if any(place is not None and not (place.base == CFA and place.in_memory) for place in saved):
-        return f"a value in a register, for which version {version} has no words"
+        return f"CFA {describe_register_rule(cfa, arch)}, for which {lack}"
+    for place in (rule.ra, rule.fp):
+        if place is not None and not _is_saved(place):
+            what = "a value that is a place" if place.base == CFA else "a value in a register"
+            return f"{what}, for which {lack}"
     return ""
+
+
+def _fp_alone(rule: UnwindRule, arch: Arch) -> str:
+    # AArch64's rows have FP behind RA, and no padding (V2 errata 1, 3.2).  s390x has; AMD64's RA has a fixed place.
+    if not _has_flexible(arch) and rule.fp is not None and rule.ra is None:
+        return f"{arch.register_name(arch.fp)} is saved, but the return address is not"
+    return ""
+
+
+def _has_flexible(arch: Arch) -> bool:
+    return any(ARCH_BY_ABI[abi] is arch for abi in GNU_AS_WRITES_FLEXIBLE)
+
+
+def _is_saved(place: RegisterRule) -> bool:
+    return place.base == CFA and place.in_memory

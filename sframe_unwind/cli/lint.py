@@ -1,0 +1,97 @@
+"""Tell whether a consumer would load the SFrame of a file, what it would lose, and what is odd about it.
+
+For each consumer that --for names, prints whether the section is accepted whole, accepted with losses
+(which functions, how many bytes of code), or refused (for which rule, and what happens then); then what
+breaks a rule, whoever reads it.  docs/lint.md explains the rules.
+
+  spec          the specification
+  linux-user    Linux, stacks of user programs (version 3)
+  linux-kernel  Linux, the arm64 kernel and its modules (version 3)
+  glibc         backtrace of glibc 2.42 and 2.43 built with --enable-sframe (version 2)
+
+An archive stands for its members with SFrame, a directory for all ELF files with SFrame
+and all archives below it.
+
+The exit status is 0, 1 if there are findings (notes do not count, nor what the baseline knows),
+2 if a file cannot be linted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from sframe_unwind import __version__
+from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.lint import PROFILES, SPEC, FileReport, Profile, lint_elf
+from sframe_unwind.lint import baseline as baselines
+from sframe_unwind.lint.report import counts, to_json, to_text
+from sframe_unwind.lint.sarif import to_sarif
+from sframe_unwind.report.terminal import printable
+from sframe_unwind.verify.inputs import Failure, Input, inputs, opened
+
+EXAMPLES = """\
+  sframe-unwind lint ./program libfoo.so
+  sframe-unwind lint --for linux-user --for glibc /usr/lib/libfoo.so
+  sframe-unwind lint --for linux-kernel vmlinux modules/
+  sframe-unwind lint --write-baseline known.json build/
+  sframe-unwind lint --baseline known.json --sarif lint.sarif build/
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("files", metavar="FILE", nargs="+", help="an ELF file, an archive, or a directory of them")
+    parser.add_argument(
+        "--for",
+        dest="profiles",
+        action="append",
+        choices=tuple(PROFILES),
+        help="a consumer; may be repeated (default: spec)",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--sarif", metavar="OUT", help="also write SARIF 2.1.0")
+    parser.add_argument("--baseline", metavar="FILE", help="accept the findings that this file has")
+    parser.add_argument("--write-baseline", metavar="FILE", help="write the findings to a file that accepts them")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the report of each file; return the exit status."""
+    known = baselines.read(options.baseline) if options.baseline else frozenset()
+    names = options.profiles or [SPEC.name]
+    profiles = [PROFILES[name] for name in dict.fromkeys(names)]
+    reports: list[FileReport] = []
+    failures: list[Failure] = []
+    for item in inputs(options.files):
+        found = _linted(item, profiles)
+        if isinstance(found, Failure):
+            complain(str(found))
+            failures.append(found)
+            continue
+        reports.append(found)
+        if not options.json:
+            print("\n".join(printable(line) for line in to_text(found, known)))
+    if options.json:
+        json.dump({"files": [to_json(report, known) for report in reports]}, sys.stdout)
+        print()
+    if options.sarif:
+        log = to_sarif(reports, list(map(str, failures)), known, __version__)
+        baselines.write_text(options.sarif, json.dumps(log, indent=1) + "\n")
+    if options.write_baseline:
+        baselines.write(options.write_baseline, reports)
+        known = frozenset(baselines.read(options.write_baseline))
+    if failures:
+        return CANNOT
+    return NOT_ALL if any(counts(report, known) for report in reports) else DONE
+
+
+def _linted(item: Input | Failure, profiles: list[Profile]) -> FileReport | Failure:
+    if isinstance(item, Failure):
+        return item
+    try:
+        with opened(item) as file:
+            return lint_elf(file, item.name, profiles)
+    except SFrameError as error:
+        return Failure(item.name, str(error))

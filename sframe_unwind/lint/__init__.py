@@ -1,0 +1,83 @@
+"""Would a consumer load the SFrame of a file, and what would it lose?  And what is odd about it anyway?
+
+A section is read once, without judging it (:mod:`reading`), and held against the rules (:mod:`catalogue`); each profile
+(:mod:`profiles`) then says what the broken rules do to one consumer (:mod:`judging`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind import elf
+from sframe_unwind.elf.file import PathLike
+from sframe_unwind.lint.coverage import coverage_findings
+from sframe_unwind.lint.findings import Finding
+from sframe_unwind.lint.functions import Pass
+from sframe_unwind.lint.judging import Facts, judge
+from sframe_unwind.lint.objects import relocation_findings
+from sframe_unwind.lint.profiles import PROFILES, SPEC, Profile
+from sframe_unwind.lint.reading import tables
+from sframe_unwind.lint.showing import shown
+from sframe_unwind.lint.structure import (
+    container_findings,
+    header_findings,
+    order_findings,
+    pcrel_findings,
+    rest_findings,
+)
+from sframe_unwind.lint.subject import Subject, subjects
+from sframe_unwind.lint.verdict import FileReport, SectionReport
+
+__all__ = ["PROFILES", "SPEC", "FileReport", "Profile", "SectionReport", "lint", "lint_elf", "lint_section"]
+
+
+def lint(path: PathLike, profiles: Sequence[Profile] = (SPEC,)) -> FileReport:
+    """Lint the SFrame of a file, linked or not.
+
+    :raises FileError: the file cannot be read, or SFrame has no ABI for its machine.
+    :raises NoSFrameError: the file has no SFrame section.
+    :raises FormatError: its functions claim the same rows over and over.
+    """
+    with elf.opened(path) as file:
+        return lint_elf(file, str(path), profiles)
+
+
+def lint_elf(file: ELFFile, name: str, profiles: Sequence[Profile] = (SPEC,)) -> FileReport:
+    """Lint an ELF file that is open, as :func:`lint` does.
+
+    :param name: what the file is called.
+    """
+    return FileReport(name, tuple(lint_section(subject, profiles) for subject in subjects(file)))
+
+
+def lint_section(subject: Subject, profiles: Sequence[Profile] = (SPEC,)) -> SectionReport:
+    """Lint one section.
+
+    :raises FormatError: its functions claim the same rows over and over.
+    """
+    facts = gather(subject)
+    judged = [judge(facts, profile) for profile in profiles]
+    findings: list[Finding] = [*facts.section, *facts.order]
+    findings += (finding for function in facts.functions for _, finding in function.broken)
+    for _, own in judged:
+        findings += own
+    judgements = tuple(judgement for judgement, _ in judged)
+    return SectionReport(subject.name, judgements, tuple(shown(findings, judgements, profiles)))
+
+
+def gather(subject: Subject) -> Facts:
+    """Return what there is to find in a section, whoever reads it.
+
+    :raises FormatError: its functions claim the same rows over and over.
+    """
+    found, rest = tables(subject.data)
+    read = Pass(subject, found)
+    section = [*container_findings(subject), *rest_findings(subject, found, rest)]
+    for table, claimed in zip(found, read.rows_claimed):
+        section += header_findings(subject, table, claimed)
+    section += pcrel_findings(subject, found, read.functions)
+    section += relocation_findings(subject, found, read.functions)
+    section += coverage_findings(subject, read.functions)
+    return Facts(subject, found, read.functions, section, list(order_findings(subject, found, read.functions)))

@@ -1,0 +1,101 @@
+"""What a consumer makes of a section, from the rules that the section breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sframe_unwind.lint import catalogue as c
+from sframe_unwind.lint.catalogue import Rule
+from sframe_unwind.lint.findings import Finding
+from sframe_unwind.lint.functions import Described
+from sframe_unwind.lint.losses import nearest_losses, own_losses
+from sframe_unwind.lint.profiles import Kind, Objects, Profile
+from sframe_unwind.lint.reading import TableReading
+from sframe_unwind.lint.subject import Subject
+from sframe_unwind.lint.verdict import Judgement, Loss, Outcome, Refusal
+from sframe_unwind.sframe.constants import ARCH_BY_ABI
+
+_VERSION, _ABI = 2, 4
+"""Offsets of the fields of a header, in bytes."""
+_UNREADABLE = (c.FDE_OUTSIDE_TEXT, c.FDE_ATTRIBUTES)
+"""Where Linux stops before it looks at the rest of an FDE."""
+
+
+class Facts(NamedTuple):
+    """What was found in a section."""
+
+    subject: Subject
+    tables: Sequence[TableReading]
+    functions: Sequence[Described]
+    section: Sequence[Finding]
+    """About the section and its headers."""
+    order: Sequence[Finding]
+    """About the order and the extents of functions; their offsets are those of the FDEs."""
+
+
+def judge(facts: Facts, profile: Profile) -> tuple[Judgement, list[Finding]]:
+    """Return what a consumer makes of a section, and the findings that concern this consumer alone."""
+    if facts.subject.is_object and profile.objects is Objects.NOT_LOADED:
+        return Judgement(profile.name, Outcome.NOT_LOADED), []
+    own = list(_unread(facts, profile))
+    refusals = [Refusal(finding, profile.unread) for finding in own]
+    for finding in _met(facts, profile):
+        effect = profile.effects.get(finding.rule)
+        if effect is not None and effect.kind is Kind.REFUSES:
+            refusals.append(Refusal(finding, effect.then))
+    if refusals:
+        return Judgement(profile.name, Outcome.REFUSED, tuple(refusals)), own
+    losses = tuple(_losses(facts, profile))
+    return Judgement(profile.name, Outcome.LOSES if losses else Outcome.ACCEPTED, (), losses), own
+
+
+def _unread(facts: Facts, profile: Profile) -> Iterator[Finding]:
+    """Yield a finding where the consumer does not read the section's version, or does not exist for its machine."""
+    for table in facts.tables[:1]:
+        version, abi = table.header.version, table.header.abi
+        if version not in profile.versions:
+            message = f"version {version}, expected {' or '.join(map(str, profile.versions))}"
+            yield Finding(c.VERSION_NOT_READ, message, table.offset + _VERSION)
+        if profile.abis and abi not in profile.abis:
+            names = " or ".join(ARCH_BY_ABI[number].name for number in profile.abis)
+            yield Finding(c.ABI_NOT_READ, f"ABI {int(abi)}, expected {names}", table.offset + _ABI)
+
+
+def _met(facts: Facts, profile: Profile) -> Iterator[Finding]:
+    """Yield the findings that a consumer comes across, which reads the first table only."""
+    end = facts.tables[1].offset if len(facts.tables) > 1 else len(facts.subject.data)
+    for finding in (*facts.section, *facts.order):
+        if finding.offset is None or finding.offset < end or finding.rule is c.RELOCATION_STRAY:
+            yield finding
+    for function in facts.functions:
+        if function.table:
+            continue
+        unreadable = profile.is_linux and any(rule in _UNREADABLE for rule, _ in function.broken)
+        for rule, finding in function.broken:
+            if not unreadable and (not profile.is_linux or _looked_at(rule, function)):
+                yield finding
+
+
+def _looked_at(rule: Rule, function: Described) -> bool:
+    """Return whether Linux looks at what breaks a rule."""
+    if rule in (c.FRE_TYPE, c.FDE_TYPE):
+        return function.rows > 0
+    return rule is not c.REPETITION_0 or function.size > 0
+
+
+def _losses(facts: Facts, profile: Profile) -> Iterator[Loss]:
+    elsewhere: dict[int, list[Rule]] = {}
+    for finding in facts.order:
+        if finding.offset is not None:
+            elsewhere.setdefault(finding.offset, []).append(finding.rule)
+    first = [function for function in facts.functions if not function.table and function.size]
+    find = nearest_losses if profile.is_linux else own_losses
+    for function, size, rules in find(first, profile, elsewhere):
+        yield Loss(function.start, facts.subject.name_of(function.start), size, rules)
+    concatenated = profile.effects.get(c.CONCATENATED)
+    if concatenated is not None and concatenated.kind is Kind.LOSES:
+        for function in facts.functions:
+            if function.table and function.size:
+                name = facts.subject.name_of(function.start)
+                yield Loss(function.start, name, function.size, (c.CONCATENATED,))

@@ -1,0 +1,193 @@
+"""The consumers of SFrame, and what each does with a section that breaks a rule.
+
+Each profile names what it was read from.  What a consumer does not look at has no effect on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from sframe_unwind.lint import catalogue as c
+from sframe_unwind.lint.catalogue import Rule
+from sframe_unwind.sframe.constants import VERSIONS, AbiNumber
+
+
+class Kind(Enum):
+    """What becomes of a section."""
+
+    REFUSES = "refuses"
+    """All of it is refused or removed."""
+    LOSES = "loses"
+    """The function is not unwound, or a part of it."""
+    MINDS = "minds"
+    """It reads it, but its authors do not expect it."""
+
+
+class Effect(NamedTuple):
+    """What a broken rule does to a consumer."""
+
+    kind: Kind
+    then: str
+    """What happens then, for people."""
+
+
+class Objects(Enum):
+    """What a consumer does with a file that is not linked."""
+
+    READ = "read"
+    """It reads it as any other."""
+    MODULE = "module"
+    """It loads it, if it is a kernel module: relocates it, and sorts the FDEs."""
+    NOT_LOADED = "not loaded"
+    """It never sees one; a linker does."""
+
+
+class Profile(NamedTuple):
+    """One consumer."""
+
+    name: str
+    title: str
+    source: str
+    """What its rules were read from."""
+    versions: tuple[int, ...]
+    abis: tuple[AbiNumber, ...]
+    """For which it exists; empty: it does not look at the number."""
+    objects: Objects
+    effects: Mapping[Rule, Effect]
+    unread: str
+    """What happens with a section of another version, or for another machine."""
+    is_linux: bool = False
+    """It reads as Linux does: a search takes the last function that begins at or before an address, and looks no
+    further; what is wrong with a function is met where its FDE can be read, and its rows only if it has any."""
+
+
+def _refuses(then: str, *rules: Rule) -> dict[Rule, Effect]:
+    return dict.fromkeys(rules, Effect(Kind.REFUSES, then))
+
+
+def _loses(then: str, *rules: Rule) -> dict[Rule, Effect]:
+    return dict.fromkeys(rules, Effect(Kind.LOSES, then))
+
+
+_MALFORMED = (c.HEADER_MALFORMED, c.BYTE_ORDER, c.VERSION_UNKNOWN)
+_LATE = (c.FIRST_ROW_LATE, c.NO_ROWS_OF_FUNCTION)
+
+SPEC = Profile(
+    "spec",
+    "the specification",
+    "the manuals of binutils 2.44 to 2.46, as the decoder of this project reads them",
+    VERSIONS,
+    (),
+    Objects.READ,
+    {
+        **_refuses(
+            "a reader cannot use the section",
+            *(*_MALFORMED, c.FLAGS_UNKNOWN, c.ABI_UNKNOWN, c.ABI_OF_OTHER_MACHINE, c.AREA_OUTSIDE),
+            c.RELOCATION_STRAY,
+        ),
+        **_loses("there is no row for these addresses", *_LATE),
+        **_loses("a reader of one header does not see the function", c.CONCATENATED),
+        **_loses(
+            "the function cannot be decoded",
+            *(c.FDE_ATTRIBUTES, c.FRE_TYPE, c.FDE_TYPE, c.REPETITION_0),
+            *(c.ROW_OUTSIDE, c.ROW_ORDER, c.ROW_WORD_SIZE, c.ROW_UNDEFINED),
+        ),
+    },
+    "a reader cannot use the section",
+)
+
+_REGISTRATION = "registration fails (EINVAL): the kernel has no SFrame for the file"
+_REMOVED = (
+    "the kernel removes the whole section at the first lookup that meets it (EFAULT);"
+    " with CONFIG_SFRAME_VALIDATION registration fails"
+)
+_NOT_FOUND = "the stack ends here, or goes on by frame pointers (EINVAL)"
+_NOT_VALID = f"{_NOT_FOUND}; with CONFIG_SFRAME_VALIDATION registration fails"
+_LINUX_HEADER = (
+    *(*_MALFORMED, c.SECTION_EMPTY, c.SECTION_NOT_LOADED, c.TEXT_MISSING, c.NOT_PCREL, c.AUX_HEADER),
+    *(c.NO_FUNCTIONS, c.NO_ROWS, c.AREA_OUTSIDE, c.AREAS_OVERLAP),
+)
+_LINUX_FUNCTIONS = (
+    *(c.FDE_UNSORTED, c.FDE_SAME_ADDRESS, c.FRE_TYPE, c.FDE_TYPE, c.ROW_OUTSIDE, c.ROW_ORDER, c.ROW_SAME_ADDRESS),
+    *(c.ROW_BEHIND_END, c.ROW_WORD_SIZE, c.WORDS_LEFT_OVER, c.WORDS_MISSING),
+)
+_LINUX_LOSES = {
+    **_loses(_NOT_FOUND, *_LATE, c.SIGNAL_WITHOUT_ROWS, c.FDE_OVERLAP, c.CFA_NOT_REGISTER),
+    **_loses("one section is one table: the function is never read", c.CONCATENATED),
+    **_loses(
+        "the lookup fails (EINVAL) before the frame is marked as the outermost (from reading the source)", c.OUTERMOST
+    ),
+}
+_DIVISION = "the kernel divides by zero at the first lookup that meets it (from reading the source)"
+
+LINUX_USER = Profile(
+    "linux-user",
+    "Linux, user stacks",
+    "kernel/unwind/sframe.c of the series v13 (not merged), November 2026",
+    (3,),
+    (),
+    Objects.NOT_LOADED,
+    {
+        **_refuses(_REGISTRATION, *_LINUX_HEADER, c.NOT_SORTED),
+        **_refuses(_REMOVED, *_LINUX_FUNCTIONS),
+        **_refuses(_DIVISION, c.REPETITION_0),
+        **_loses(_NOT_VALID, c.FDE_OUTSIDE_TEXT, c.FDE_ATTRIBUTES),
+        **_LINUX_LOSES,
+    },
+    _REGISTRATION,
+    is_linux=True,
+)
+
+_KERNEL_REFUSES = "the kernel or module has no SFrame: the reader warns once, and leaves it out"
+_KERNEL_LOOKUP = "the lookup fails (EFAULT): the stack is not reliable; with CONFIG_SFRAME_VALIDATION no SFrame at all"
+
+LINUX_KERNEL = Profile(
+    "linux-kernel",
+    "Linux, the arm64 kernel and its modules",
+    "kernel/unwind/sframe.c of the series v8 for arm64 (not merged), November 2026",
+    (3,),
+    (AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
+    Objects.MODULE,
+    {
+        **_refuses(_KERNEL_REFUSES, *_LINUX_HEADER, c.NOT_SORTED, c.RELOCATION_STRAY),
+        **_refuses(_KERNEL_LOOKUP, *_LINUX_FUNCTIONS),
+        **_refuses(_DIVISION, c.REPETITION_0),
+        **_loses("the kernel has no SFrame for such code", c.FDE_OUTSIDE_TEXT, c.FDE_ATTRIBUTES, c.INIT_CODE),
+        **_LINUX_LOSES,
+        c.FLEXIBLE: Effect(Kind.MINDS, "flexible FDEs are not expected in the kernel"),
+    },
+    _KERNEL_REFUSES,
+    is_linux=True,
+)
+
+_DWARF = "`backtrace` finds no usable SFrame and unwinds the whole stack by DWARF CFI"
+_BEYOND = "`backtrace` reads FDEs and rows from other places than they are at"
+
+GLIBC = Profile(
+    "glibc",
+    "glibc's backtrace",
+    "sysdeps/generic/sframe-read.c of glibc 2.43 with --enable-sframe",
+    (2,),
+    (AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
+    Objects.NOT_LOADED,
+    {
+        **_refuses(
+            _DWARF,
+            *(*_MALFORMED, c.SECTION_EMPTY, c.SECTION_NOT_LOADED, c.SEGMENT_MISSING, c.FLAGS_UNKNOWN, c.NOT_SORTED),
+            c.NO_FUNCTIONS,
+        ),
+        **_refuses(_BEYOND, c.AREAS_OVERLAP, c.AREAS_MOVED, c.AREA_OUTSIDE, c.PCREL_WRONG),
+        **_refuses("`backtrace` divides by zero (SIGFPE)", c.REPETITION_0),
+        **_loses(
+            f"{_DWARF}, if this function is on it",
+            *(*_LATE, c.FDE_UNSORTED, c.CONCATENATED, c.FRE_TYPE, c.ROW_ORDER, c.ROW_OUTSIDE, c.ROW_WORD_SIZE),
+            *(c.WORDS_LEFT_OVER, c.OUTERMOST),
+        ),
+    },
+    _DWARF,
+)
+
+PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (SPEC, LINUX_USER, LINUX_KERNEL, GLIBC)}
+"""By the name that ``--for`` takes."""

@@ -1,0 +1,189 @@
+"""Reads a section as it is, without judging it: headers, FDEs and rows with any values.
+
+The decoders of :mod:`sframe_unwind.sframe` stop at the first error.  A rule of ``lint`` must see what lies behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, cast
+
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.errors import FormatError
+from sframe_unwind.sframe import fde as fdes
+from sframe_unwind.sframe import fre, header
+from sframe_unwind.sframe.constants import PLT_ENTRY_SIZE_V1, VERSIONS, AbiNumber, Flag
+from sframe_unwind.sframe.fde import RawFde
+from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.section import next_header
+
+_MAX_ROWS = 1 << 18
+"""Rows that are read of one section, besides those it has room for: FDEs can claim the same rows over and over."""
+_MIN_ROW_SIZE = 2
+"""Bytes of a row with a start of one byte and no data words."""
+
+
+class TableReading(NamedTuple):
+    """One header, and where it stands."""
+
+    offset: int
+    """Section offset, in bytes."""
+    header: Header
+    """Flags and ABI may be unknown: :attr:`Header.abi` is then a plain number."""
+
+    @property
+    def fres_end(self) -> int:
+        """Section offset of the end of the FRE sub-section, in bytes."""
+        return self.offset + self.header.fres_end
+
+
+class RawRow(NamedTuple):
+    """One row."""
+
+    offset: int
+    """Section offset, in bytes."""
+    start: int
+    """In bytes from the start of the function, or of the block."""
+    row: bytes
+    """Info byte and data words."""
+
+
+class Entry(NamedTuple):
+    """One FDE."""
+
+    number: int
+    """From 0, under its header."""
+    offset: int
+    """Section offset, in bytes."""
+    start: int
+    """Address."""
+    size: int
+    """In bytes."""
+    fields: RawFde | None
+    """``None``: its attribute record is outside the FRE sub-section."""
+
+    @property
+    def is_mask(self) -> bool:
+        """Whether rows are found by the offset within a block."""
+        return self.fields is not None and bool(self.fields.info & 0x10)
+
+    @property
+    def is_signal(self) -> bool:
+        """Whether the function is marked as a signal trampoline; only version 3 has the mark."""
+        return self.fields is not None and bool(self.fields.info & 0x80)
+
+    @property
+    def fde_type(self) -> int:
+        """0 default, 1 flexible; others are unknown."""
+        return self.fields.info2 & 0x1F if self.fields else 0
+
+    @property
+    def fre_type(self) -> int:
+        """0 to 2; others are unknown."""
+        return self.fields.info & 0xF if self.fields else 0
+
+
+class Rest(NamedTuple):
+    """What stops the search for a further table."""
+
+    offset: int
+    """Section offset, in bytes."""
+    why: str
+    is_first: bool
+    """There is no table at all."""
+
+
+def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
+    """Return the tables of a section, and what else is in it."""
+    found: list[TableReading] = []
+    offset: int | None = 0 if data else None
+    while offset is not None:
+        try:
+            byteorder, fields = header.read(data, offset)
+        except FormatError as error:
+            return found, Rest(offset, error.what, not found)
+        version, flags, abi = fields[:3]
+        if version not in VERSIONS:
+            if found:
+                return found, Rest(offset, f"a header of version {version}", False)
+            return found, None  # nothing more is known of it; the rule about versions tells
+        number = AbiNumber(abi) if abi in set(AbiNumber) else cast(AbiNumber, abi)
+        table = TableReading(offset, Header(byteorder, version, Flag(flags), number, *fields[3:]))
+        found.append(table)
+        end = offset + table.header.total_size
+        if end >= len(data):
+            return found, None
+        offset = next_header(data, end)
+        if offset is None and (rest := data[end:]).strip(b"\0"):
+            return found, Rest(end, f"{len(rest)} bytes that are no header", False)
+    return found, None
+
+
+def entries(data: bytes, address: int, table: TableReading, relocated: bool) -> Iterator[Entry]:
+    """Yield the FDEs of a table that lie within the section.
+
+    :param address: address of the section.
+    :param relocated: see :class:`sframe_unwind.sframe.table.Table`.
+    """
+    head = table.header
+    size = header.FDE_SIZES[head.version]
+    first = table.offset + head.fdes_start
+    pcrel = relocated or header.starts_are_pcrel(head.version, head.flags)
+    layout = fdes.START_STRUCTS[head.version, head.byteorder]
+    for index in range(min(head.num_fdes, max(len(data) - first, 0) // size)):
+        offset = first + index * size
+        field, length = layout.unpack_from(data, offset)
+        start = address + (offset if pcrel else table.offset) + field & ADDRESS_MASK
+        try:
+            raw: RawFde | None = fdes.read(data, table.offset, head, index)
+        except FormatError:
+            raw = None
+        if raw is not None and head.version == 1 and raw.info & 0x10:
+            raw = raw._replace(repetition_size=PLT_ENTRY_SIZE_V1)
+        yield Entry(index, offset, start, length, raw)
+
+
+class RowReader:
+    """Reads the rows of a section's functions, as many as it has room for and some more.
+
+    :param data: the section.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._left = _MAX_ROWS + len(data) // _MIN_ROW_SIZE
+
+    def rows(self, table: TableReading, entry: Entry) -> tuple[list[RawRow], RawRow | None]:
+        """Return the rows of a function, and the first that is not within the FRE sub-section.
+
+        The latter is a row without bytes.  A row whose words have the invalid size is the last: where the next one
+        begins cannot be known.
+
+        :param entry: an FDE with attributes and a known FRE type.
+        :raises FormatError: the functions of the section claim the same rows over and over.
+        """
+        fields, data = entry.fields, self._data
+        found: list[RawRow] = []
+        if fields is None or not fields.num_rows:
+            return found, None
+        limit = min(table.fres_end, len(data))
+        size, order = fdes.ADDRESS_SIZES[entry.fre_type], "little" if table.header.byteorder == "little" else "big"
+        at = table.offset + table.header.fres_start + fields.rows_offset
+        for _ in range(fields.num_rows):
+            head = at + size
+            if head >= limit:
+                return found, RawRow(at, 0, b"")
+            start = int.from_bytes(data[at:head], order)  # type: ignore[arg-type]  # "little" or "big"
+            words = fre.WORDS_SIZE[data[head]]
+            if words == fre.INVALID_SIZE:
+                found.append(RawRow(at, start, data[head : head + 1]))
+                break
+            end = head + 1 + words
+            if end > limit:
+                return found, RawRow(at, start, b"")
+            found.append(RawRow(at, start, data[head:end]))
+            at = end
+            self._left -= 1
+            if self._left < 0:
+                raise FormatError("the functions claim the same rows over and over: too many to read", entry.offset)
+        return found, None

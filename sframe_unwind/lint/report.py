@@ -1,0 +1,130 @@
+"""A report as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from sframe_unwind.lint.baseline import Key, key
+from sframe_unwind.lint.catalogue import Level, Rule
+from sframe_unwind.lint.findings import Finding
+from sframe_unwind.lint.verdict import FileReport, Judgement, Outcome, SectionReport, Shown
+
+_MOST = 5
+"""How many findings of one rule, and how many lost functions, the text has."""
+
+
+def counts(report: FileReport, known: Collection[Key]) -> bool:
+    """Return whether a report has a finding that matters and is not known."""
+    return any(
+        shown.level is not Level.NOTE and key(report.file, shown.finding) not in known for shown in report.findings
+    )
+
+
+def to_text(report: FileReport, known: Collection[Key] = frozenset()) -> Iterator[str]:
+    """Yield the lines about a file.
+
+    :param known: findings that are left out but for their number.
+    """
+    for section in report.sections:
+        title = report.file if len(report.sections) == 1 else f"{report.file}: {section.section}"
+        for judgement in section.judgements:
+            yield f"{title}: {judgement.profile}: {_summary(judgement)}"
+            yield from _losses(judgement)
+        fresh = [shown for shown in section.findings if key(report.file, shown.finding) not in known]
+        yield from _findings(fresh)
+        if len(fresh) < len(section.findings):
+            yield f"  known by the baseline: {_number(len(section.findings) - len(fresh), 'finding')}"
+
+
+def _summary(judgement: Judgement) -> str:
+    outcome = judgement.outcome
+    if outcome is Outcome.ACCEPTED:
+        return "accepted whole"
+    if outcome is Outcome.NOT_LOADED:
+        return "not judged: an object file, which is never loaded"
+    if outcome is Outcome.LOSES:
+        functions = _number(len(judgement.losses), "function")
+        return f"accepted with losses: {functions}, {_number(judgement.lost, 'byte')} of code"
+    first, *others = judgement.refusals
+    more = f" and {len(others)} more" if others else ""
+    offset = "" if first.finding.offset is None else f" at .sframe+{first.finding.offset:#x}"
+    return f"refused for {first.finding.rule}{offset}{more}: {first.then}"
+
+
+def _losses(judgement: Judgement) -> Iterator[str]:
+    for loss in judgement.losses[:_MOST]:
+        yield f"  loses {_number(loss.size, 'byte')} of {loss.where}: {', '.join(map(str, loss.rules))}"
+    yield from _more(len(judgement.losses), "functions")
+
+
+def _findings(findings: list[Shown]) -> Iterator[str]:
+    by_rule: dict[Rule, list[Shown]] = {}
+    for shown in findings:
+        by_rule.setdefault(shown.finding.rule, []).append(shown)
+    for group in by_rule.values():
+        for shown in group[:_MOST]:
+            yield f"  {shown.level.value}: {_place(shown.finding)}"
+        yield from dict.fromkeys(f"    {name}: {then}" for shown in group for name, then in shown.effects)
+        yield from _more(len(group), str(group[0].finding.rule))
+
+
+def _more(number: int, what: str) -> Iterator[str]:
+    if number > _MOST:
+        yield f"  ... {number - _MOST} more {what} (--json has all)"
+
+
+def _place(finding: Finding) -> str:
+    offset = "" if finding.offset is None else f" at .sframe+{finding.offset:#x}"
+    where = f" ({finding.where})" if finding.where else ""
+    return f"{finding.rule}{offset}{where}: {finding.message}"
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def to_json(report: FileReport, known: Collection[Key] = frozenset()) -> dict[str, Any]:
+    """Return a file as ``lint --json`` has it."""
+    return {"file": report.file, "sections": [_section(report.file, section, known) for section in report.sections]}
+
+
+def _section(file: str, section: SectionReport, known: Collection[Key]) -> dict[str, Any]:
+    return {
+        "section": section.section,
+        "profiles": [_judgement(judgement) for judgement in section.judgements],
+        "findings": [
+            {
+                **_finding(shown.finding),
+                "level": shown.level.value,
+                "effects": dict(shown.effects),
+                "known": key(file, shown.finding) in known,
+            }
+            for shown in section.findings
+        ],
+    }
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    return {
+        "profile": judgement.profile,
+        "outcome": judgement.outcome.value,
+        "functions_lost": len(judgement.losses),
+        "bytes_lost": judgement.lost,
+        "refused_for": [{**_finding(refusal.finding), "then": refusal.then} for refusal in judgement.refusals],
+        "lost": [
+            {"address": loss.start, "where": loss.where, "bytes": loss.size, "rules": [rule.id for rule in loss.rules]}
+            for loss in judgement.losses
+        ],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule.id,
+        "name": finding.rule.name,
+        "offset": finding.offset,
+        "address": finding.function,
+        "where": finding.where,
+        "message": finding.message,
+    }

@@ -1,0 +1,1 @@
+"""Tests of ``lint``: every rule, every producer, every profile."""

@@ -1,0 +1,104 @@
+"""Holds the profile ``linux-user`` against a second implementation of its rules, on damaged sections.
+
+    python -m tests.lint.mutations --count 20000
+
+They must agree on what is refused, accepted, and lost, down to the byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable
+from random import Random
+
+from sframe_unwind.lint import PROFILES, lint_section
+from sframe_unwind.lint.subject import Subject
+from sframe_unwind.lint.verdict import Outcome
+from sframe_unwind.sframe.section import Section
+from tests.fuzz.fields import fields
+from tests.fuzz.mutations import Mutator
+from tests.fuzz.seeds import Seed, seeds
+from tests.lint import linux_reader
+
+USER = PROFILES["linux-user"]
+_AROUND = 32
+"""Bytes of text before the first function and behind the last."""
+_OUTCOMES = {Outcome.REFUSED: "refused", Outcome.LOSES: "loses", Outcome.ACCEPTED: "accepted"}
+
+
+@functools.cache
+def chosen() -> tuple[Seed, ...]:
+    """Sections of version 3, which Linux reads, and one that it does not."""
+    return tuple(seed for seed in seeds() if seed.data[2] == 3 or seed.name == "free_walk amd64 version 2")
+
+
+@functools.cache
+def mutator() -> Mutator:
+    return Mutator(chosen(), fields)
+
+
+
+@functools.cache
+def _surroundings() -> dict[str, tuple[Subject, tuple[int, int]]]:
+    """The file around each seed."""
+    found = {}
+    for seed in chosen():
+        section = Section(seed.data, seed.address)
+        arch = section.arch
+        assert arch is not None
+        functions = list(section.functions())
+        text = min(one.start for one in functions) - _AROUND, max(one.end for one in functions) + _AROUND
+        found[seed.name] = Subject(seed.data, seed.address, (text,), (text,), arch, False), text
+    return found
+
+
+def ours(seed: Seed) -> linux_reader.Verdict:
+    """What the package says."""
+    subject, _ = _surroundings()[seed.name]
+    (judgement,) = lint_section(subject._replace(data=seed.data), [USER]).judgements
+    return _OUTCOMES[judgement.outcome], tuple(sorted((loss.start, loss.size) for loss in judgement.losses))
+
+
+def theirs(seed: Seed) -> linux_reader.Verdict:
+    """What the second implementation says."""
+    subject, text = _surroundings()[seed.name]
+    outcome, lost = linux_reader.verdict(seed.data, seed.address, text, subject.arch.byteorder)
+    return outcome, tuple(sorted(lost))
+
+
+def compare(numbers: Iterable[int], seen: Counter[str]) -> list[str]:
+    """Compare the mutations of some numbers; return how the two differ.
+
+    :param seen: counts the verdicts.
+    """
+    different = []
+    for number in numbers:
+        seed = mutator().mutate(Random(number))
+        first, second = ours(seed), theirs(seed)
+        seen[first[0]] += 1
+        if first != second:
+            different.append(f"{number} ({seed.name}): {first}, by the other {second}")
+    return different
+
+
+def main() -> int:
+    """Run the command; return its exit status: 1 after a difference."""
+    parser = argparse.ArgumentParser(prog="python -m tests.lint.mutations")
+    parser.add_argument("--count", type=int, default=20_000, metavar="N", help="how many sections (default: 20000)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="the first one's number (default: 0)")
+    options = parser.parse_args()
+    started = time.monotonic()
+    seen: Counter[str] = Counter()
+    different = compare(range(options.first, options.first + options.count), seen)
+    print("\n".join(different[:20]))
+    print(f"{options.count:,} sections in {time.monotonic() - started:.0f} s: {dict(seen)}")
+    print(f"{len(different)} differences")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

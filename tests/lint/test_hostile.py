@@ -1,0 +1,125 @@
+"""Damaged sections: both implementations agree, the decoder agrees, and nothing takes long or fails."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections import Counter
+from random import Random
+
+import pytest
+
+from sframe_unwind.errors import FormatError
+from sframe_unwind.lint import PROFILES, SPEC, gather, lint_section
+from sframe_unwind.lint import catalogue as c
+from sframe_unwind.lint.verdict import Outcome
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import Table
+from tests.fuzz.fields import fields
+from tests.fuzz.mutations import Mutator
+from tests.fuzz.seeds import Seed, seeds
+from tests.lint import mutations
+from tests.lint.sections import subject, table
+
+COUNT = 1500
+SECONDS = 20.0
+
+
+def test_two_implementations_of_linux_agree() -> None:
+    """`python -m tests.lint.mutations` tries 20,000."""
+    seen: Counter[str] = Counter()
+    assert mutations.compare(range(COUNT), seen) == []
+    assert min(seen["refused"], seen["loses"], seen["accepted"]) > COUNT // 40
+
+
+def test_the_profile_of_the_specification_agrees_with_the_decoder() -> None:
+    """A section is refused that the decoder refuses, and the functions are lost whose rows it cannot decode."""
+    mutator = Mutator(seeds(), fields)
+    seen: Counter[str] = Counter()
+    for number in range(COUNT):
+        seed = mutator.mutate(Random(number))
+        ours, theirs = _by_lint(seed), _by_decoder(seed)
+        assert ours == theirs, number
+        seen["refused" if ours is None else "loses" if ours else "accepted"] += 1
+    assert min(seen["refused"], seen["loses"], seen["accepted"]) > COUNT // 40
+
+
+def _by_lint(seed: Seed) -> list[int] | None:
+    """The offsets of the FDEs that are lost, under the first header; ``None``: the section is refused."""
+    whole = Section(next(one.data for one in seeds() if one.name == seed.name), seed.address)
+    assert whole.arch is not None
+    # Nothing is outside the text, which is no concern of the decoder.
+    around = subject(data=seed.data, arch=whole.arch, text=(0, 1 << 64))._replace(address=seed.address)
+    (judgement,) = lint_section(around, [SPEC]).judgements
+    if judgement.outcome is Outcome.REFUSED:
+        return None
+    lost = {(loss.start, loss.size) for loss in judgement.losses if c.CONCATENATED not in loss.rules}
+    functions = [function for function in gather(around).functions if not function.table]
+    undecodable = {
+        rule for rule, effect in SPEC.effects.items() if effect.then == "the function cannot be decoded"
+    }
+    return [
+        function.offset
+        for function in functions
+        if any(rule in undecodable for rule, _ in function.broken) and (function.start, function.size) in lost
+    ]
+
+
+def _by_decoder(seed: Seed) -> list[int] | None:
+    whole = Section(next(one.data for one in seeds() if one.name == seed.name), seed.address)
+    try:
+        section = Section(seed.data, seed.address)
+    except FormatError:
+        return None
+    if not section.tables:
+        return []
+    first: Table = section.tables[0]
+    if first.arch is not whole.arch:
+        return None
+    return [
+        offset
+        for number, offset in enumerate(first.start_fields)
+        if first.extent(number)[1] and not _is_decodable(first, number)
+    ]
+
+
+def _is_decodable(first: Table, number: int) -> bool:
+    try:
+        first.rows(first.function(number))
+    except FormatError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
+def test_no_bytes_raise_what_is_not_documented(profile: object) -> None:
+    mutator = Mutator(seeds(), fields)
+    for number in range(COUNT, 2 * COUNT):
+        seed = mutator.mutate(Random(number))
+        around = subject(data=seed.data)._replace(address=seed.address)
+        lint_section(around, [profile])  # type: ignore[list-item]
+
+
+def test_functions_that_claim_the_same_rows_over_and_over() -> None:
+    """20,000 FDEs that each claim 10,000 rows, of 20,000 bytes: a clear word, in bounded time."""
+    fdes, rows = 20_000, 10_000
+    start = struct.Struct("<qII")
+    area = struct.pack("<HBBB", rows, 0x10, 0, 16) + b"\0\0" * rows
+    header = struct.pack("<HBBBbbBIIIII", 0xDEE2, 3, 5, 3, 0, -8, 0, fdes, rows, len(area), 0, fdes * start.size)
+    data = header + start.pack(0, 16, 0) * fdes + area
+    began = time.process_time()
+    with pytest.raises(FormatError, match="the same rows over and over"):
+        lint_section(subject(data=data), list(PROFILES.values()))
+    assert time.process_time() - began < SECONDS
+
+
+def test_large_sections_in_time() -> None:
+    """20,000 functions, of which half overlap the next, for all profiles."""
+    functions = [
+        table().functions[0]._replace(start=0x1000 + 64 * number, size=64 + number % 2 * 8) for number in range(20_000)
+    ]
+    large = subject(table(*functions), text=(0x1000, 0x1000 + 64 * 20_001))
+    began = time.process_time()
+    (judgement,) = lint_section(large, [PROFILES["linux-user"]]).judgements
+    assert judgement.outcome is Outcome.ACCEPTED  # what overlaps is found under the next FDE
+    assert time.process_time() - began < SECONDS

@@ -1,0 +1,115 @@
+"""Every rule: a section that breaks it, its entry on the page, and what the consumers do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.lint import PROFILES, lint_section
+from sframe_unwind.lint import catalogue as c
+from sframe_unwind.lint.catalogue import RULES, Rule
+from sframe_unwind.lint.profiles import Kind
+from sframe_unwind.lint.subject import Subject
+from sframe_unwind.lint.verdict import Judgement, Outcome
+from sframe_unwind.sframe.constants import ARCH_BY_ABI
+from tests.lint.sections import AARCH64, BROKEN, FIRST, MASK, SECOND, SP_16, flexible, one, relocated, subject, table
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "lint.md"
+EVERY = list(PROFILES.values())
+TO_WHOM = {Kind.REFUSES: "refuse", Kind.LOSES: "lose", Kind.MINDS: "mind"}
+
+
+def judged(linted: Subject, profile: str) -> Judgement:
+    (judgement,) = lint_section(linted, [PROFILES[profile]]).judgements
+    return judgement
+
+
+def broken(linted: Subject) -> set[Rule]:
+    return {shown.finding.rule for shown in lint_section(linted, EVERY).findings}
+
+
+def test_numbers_and_names_are_of_one_rule_each() -> None:
+    assert len({rule.number for rule in RULES}) == len({rule.name for rule in RULES}) == len(RULES) > 50
+
+
+def test_every_rule_has_a_section_that_breaks_it() -> None:
+    assert set(BROKEN) == set(RULES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
+def test_a_section_that_breaks_the_rule(rule: Rule) -> None:
+    assert rule in broken(BROKEN[rule]())
+
+
+def test_a_good_section_breaks_none() -> None:
+    found = lint_section(subject(), [PROFILES["spec"], PROFILES["linux-user"]])
+    assert [judgement.outcome for judgement in found.judgements] == [Outcome.ACCEPTED, Outcome.ACCEPTED]
+    assert found.findings == ()
+    aligned = [part._replace(rows=(SP_16._replace(start=0),)) for part in (FIRST, SECOND)]
+    good = subject(table(*aligned, abi=AARCH64), arch=ARCH_BY_ABI[AARCH64])
+    assert judged(good, "linux-kernel").outcome is Outcome.ACCEPTED
+    assert judged(subject(table(version=2)), "glibc").outcome is Outcome.ACCEPTED
+
+
+def entries() -> dict[str, list[str]]:
+    """The rows of the page's tables, by the rule in their first cell."""
+    rows = re.findall(r"^\| (SF\d+ [\w-]+) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) == len({rule for rule, _ in rows})
+    return {rule: cells.split(" | ") for rule, cells in rows}
+
+
+def test_the_page_has_every_rule() -> None:
+    assert list(entries()) == [str(rule) for rule in RULES]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
+def test_the_page_says_what_why_to_whom_and_how_to_mend_it(rule: Rule) -> None:
+    what, why, to_whom, mend = entries()[str(rule)]
+    assert min(map(len, (what, why, mend))) > 3
+    said = []
+    for kind, verb in TO_WHOM.items():
+        names = [
+            profile.name
+            for profile in EVERY
+            if (effect := profile.effects.get(rule)) is not None and effect.kind is kind
+        ]
+        if names:
+            said.append(f"{', '.join(names)} {verb}{'s' * (len(names) == 1)}")
+    if rule in (c.VERSION_NOT_READ, c.ABI_NOT_READ):
+        said = ["the consumer refuses"]
+    assert to_whom == ("; ".join(said) or "nobody known")
+
+
+@pytest.mark.parametrize(
+    ("linted", "lost"),
+    [
+        (one(SP_16), {0x1000: 1}),
+        (subject(table(MASK._replace(rows=(SP_16._replace(start=6),)), SECOND)), {0x1000: 24}),
+        (subject(table(FIRST._replace(size=0x60), SECOND._replace(size=0x10))), {0x1000: 0x10}),
+        (subject(table(FIRST), table(SECOND)), {0x1040: 0x40}),
+        (flexible(0x2, 8), {0x1000: 0x40}),
+        (subject(table(FIRST, SECOND._replace(rows=(), signal=True))), {0x1040: 0x40}),
+    ],
+)
+def test_what_linux_loses(linted: Subject, lost: dict[int, int]) -> None:
+    judgement = judged(linted, "linux-user")
+    assert judgement.outcome is Outcome.LOSES
+    assert {loss.start: loss.size for loss in judgement.losses} == lost
+    assert judgement.lost == sum(lost.values())
+
+
+def test_an_object_file_is_judged_by_those_who_read_one() -> None:
+    outcomes = {name: judged(relocated(), name).outcome for name in PROFILES}
+    assert outcomes["linux-user"] is outcomes["glibc"] is Outcome.NOT_LOADED
+    assert outcomes["spec"] is Outcome.ACCEPTED
+
+
+def test_what_happens_then_is_said() -> None:
+    for rule in (c.FDE_SAME_ADDRESS, c.ROW_WORD_SIZE):
+        judgement = judged(BROKEN[rule](), "linux-user")
+        assert any(
+            refusal.finding.rule is rule and "removes the whole section" in refusal.then
+            for refusal in judgement.refusals
+        )
