@@ -8,7 +8,8 @@ instruction; the verdict on a rule is proved, wrong or unknown.  This needs the 
 An archive stands for its members with SFrame, a directory for all ELF files with SFrame
 and all archives below it; with --against code, also for files with DWARF CFI but no SFrame.
 
-The exit status is 0 if all rules agree, 1 if some do not, 2 if a file cannot be compared.
+The exit status is 0 if all rules agree, 1 if some do not or one table leaves out a part of a function that
+the other describes, 2 if a file cannot be compared.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ def run(options: argparse.Namespace) -> int:
         if not options.json:
             print("\n".join(map(printable, found.lines())))
     if options.json:
-        json.dump({"files": [verdict.to_json() for verdict in verdicts]}, sys.stdout)
+        found_json = {"files": [verdict.to_json() for verdict in verdicts]}
+        json.dump({**found_json, "failures": [failure.to_json() for failure in failures]}, sys.stdout)
         print()
     if options.html:
         _write(options.html, page(verdicts, failures, __version__))

@@ -38,6 +38,10 @@ class Failure(NamedTuple):
     name: str
     error: str
 
+    def to_json(self) -> dict[str, str]:
+        """Return it as ``verify --json`` has it."""
+        return {"file": self.name, "error": self.error.removeprefix(f"{self.name}: ")}
+
     def __str__(self) -> str:
         return self.error if self.error.startswith(f"{self.name}: ") else f"{self.name}: {self.error}"
 

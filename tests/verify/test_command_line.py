@@ -45,7 +45,8 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     program = build("plt")
     assert main(["verify", "--json", str(program)]) == 1
     (file,) = json.loads(capsys.readouterr().out)["files"]
-    assert file["functions"] == {"both": 7, "sframe_only": 0, "dwarf_only": 1, "not_compared": 0}
+    counts = {"both": 7, "sframe_only": 0, "dwarf_only": 1, "covered_in_part": 0, "not_compared": 0}
+    assert file["functions"] == counts
     first, second = file["disagreements"]
     assert first.pop("address") + 8 == second.pop("address")
     assert first == second == {
@@ -55,6 +56,19 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         "sframe": "rsp + 16",
         "dwarf": "rsp + 8",
     }
+
+
+def test_json_has_what_the_text_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The functions that only one side describes, why, and the files that could not be compared."""
+    program, missing = build("realign", version=2), tmp_path / "missing"
+    assert main(["verify", "--json", str(program), str(missing)]) == 2
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["failures"] == [{"file": str(missing), "error": "No such file or directory"}]
+    (file,) = printed["files"]
+    assert [entry["function"] for entry in file["dwarf_only"]] == ["_start", "aligned_local", "aligned_entry"]
+    assert [entry["reason"] for entry in file["dwarf_only"]] == ["", *2 * ["CFA r10, for which version 2 has no words"]]
+    assert set(file["dwarf_only"][0]) == {"address", "section", "size", "function", "reason"}
+    assert file["sframe_only"] == file["covered_in_part"] == file["not_compared"] == file["problems"] == []
 
 
 def test_rules_that_depend_on_the_address(capsys: pytest.CaptureFixture[str]) -> None:
