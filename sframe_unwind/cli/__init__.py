@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from sframe_unwind import __version__
 from sframe_unwind.cli import backtrace, convert, dump, gdb, lldb, lookup, plugin, verify
-from sframe_unwind.cli.status import CANNOT, INTERRUPTED, PIPE_CLOSED, complain
+from sframe_unwind.cli.status import CANNOT, INTERRUPTED, PIPE_CLOSED, TRACEBACK, complain, internal_error
 from sframe_unwind.errors import SFrameError
 
 COMMANDS: dict[str, ModuleType] = {
@@ -55,9 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _forget_output()
         complain(f"cannot write: {error.strerror or error}")
     except Exception as error:  # print one line; the environment variable requests the traceback
-        if os.environ.get("SFRAME_UNWIND_TRACEBACK"):
+        if os.environ.get(TRACEBACK):
             raise
-        complain(f"internal error: {type(error).__name__}: {error} (SFRAME_UNWIND_TRACEBACK=1 shows where)")
+        complain(internal_error(error))
     return CANNOT
 
 

@@ -13,7 +13,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section as ElfSection
 
 from sframe_unwind.arch import ARCHES, Arch
-from sframe_unwind.elf.reader import FileReader
+from sframe_unwind.elf.reader import FileReader, open_file
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
@@ -103,7 +103,7 @@ def opened(path: PathLike) -> Iterator[ELFFile]:
     :raises FileError: the file cannot be read, is not a 64-bit ELF file, or pyelftools fails in the ``with`` block.
     """
     try:
-        with Path(path).open("rb") as stream, parsed(stream, str(path)) as elf:
+        with open_file(path) as stream, parsed(stream, str(path)) as elf:
             yield elf
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error

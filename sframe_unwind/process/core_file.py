@@ -10,7 +10,6 @@ import os
 import signal
 import struct
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from elftools.elf.constants import P_FLAGS
@@ -18,7 +17,7 @@ from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.elf.file import PathLike, opened
-from sframe_unwind.elf.reader import FileReader
+from sframe_unwind.elf.reader import FileReader, open_file
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.base import FileMapping, Thread
@@ -79,7 +78,7 @@ def open_core(path: PathLike) -> Core:
 def _check_end(path: PathLike) -> None:
     """Raise :class:`FileError` for a truncated file; pyelftools does not distinguish it from a file of another kind."""
     try:
-        with Path(path).open("rb") as stream:
+        with open_file(path) as stream:
             header = stream.read(_ELF_HEADER_SIZE)
             size = os.fstat(stream.fileno()).st_size
     except OSError as error:

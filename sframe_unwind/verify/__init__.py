@@ -60,7 +60,7 @@ def verify_elf(file: ELFFile, name: str, plan: Plan = Plan()) -> Verdict:  # noq
             raise FileError("no DWARF CFI to compare with")
         found = None
         if plan.dwarf and sections is not None and cfi.ranges():
-            found = Comparison(sections, arch, cfi, symbols, layout)
+            found = Comparison(sections, arch, cfi, symbols, layout, plan.progress)
     problems = tuple(dict.fromkeys(map(str, cfi.problems)))
     verdict = Verdict(name, (), 0, (), _sizes(file, layout, 0), problems, compared=found is not None)
     if found is not None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, Said, differences
+from sframe_unwind.code.whole_file import Progress
 from sframe_unwind.elf.cfi import CfiProblem, FileCfi
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
@@ -27,6 +28,8 @@ _NEWEST = 3
 """The version of SFrame in which an empty section is taken to be: it has words for the most."""
 _SHOWN_GAPS = 8
 """How many ranges of one function its reason lists; JSON has all."""
+_PROGRESS_STEP = 256
+"""Functions between two reports of the progress."""
 _MAX_LAYERS = 8
 """How many descriptions of one byte of code are plausible: linkers fold functions that are the same."""
 
@@ -43,10 +46,19 @@ class Comparison:
     """Compares a file; what was found stands in its attributes.
 
     :param layout: the terms of the file for addresses.
+    :param progress: is told how many functions of how many have been compared.
     :raises FormatError: SFrame or CFI is malformed.
     """
 
-    def __init__(self, sections: list[Section], arch: Arch, cfi: FileCfi, symbols: Symbols, layout: Layout) -> None:
+    def __init__(
+        self,
+        sections: list[Section],
+        arch: Arch,
+        cfi: FileCfi,
+        symbols: Symbols,
+        layout: Layout,
+        progress: Progress | None = None,
+    ) -> None:
         self._arch = arch
         self._cfi = cfi
         self._symbols = symbols
@@ -63,7 +75,11 @@ class Comparison:
         _check_extent("SFrame", sum(function.fde.size for function in described), code)
         _check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()), code)
         covered = merged((function.start, function.end) for function in described)
-        functions = [(function.start, self._compare(function)) for function in described]
+        functions = []
+        for number, function in enumerate(described):
+            functions.append((function.start, self._compare(function)))
+            if progress is not None and not number % _PROGRESS_STEP:
+                progress(number, len(described))
         functions += [(key[0], self._dwarf_only(key)) for key in cfi.ranges() if not overlap([key], covered)]
         functions += self._in_part(described, covered)
         self.functions = tuple(function for _, function in sorted(functions, key=lambda pair: pair[0]))

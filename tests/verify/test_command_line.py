@@ -11,7 +11,9 @@ import pytest
 from sframe_unwind import elf
 from sframe_unwind.cli import main
 from sframe_unwind.sframe.encode import describe, encode
-from sframe_unwind.verify import verify
+from sframe_unwind.verify import Plan, verify
+from sframe_unwind.verify.inputs import Failure, Input, answer
+from sframe_unwind.verify.verdict import Verdict
 from tests.abis.rewrite import overwrite
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
@@ -169,3 +171,57 @@ def test_functions_upon_functions(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert complaint(capsys, file).startswith(
         f"sframe-unwind: {file}: SFrame describes functions of {total:#x} bytes in all, but there are 0x"
     )
+
+
+@pytest.mark.parametrize("count", ["0", "-5", "many"])
+def test_number_of_processes(capsys: pytest.CaptureFixture[str], count: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", f"-j{count}", str(build("leaf"))])
+    assert ended.value.code == 2
+    assert f"invalid number of processes value: '{count}'" in capsys.readouterr().err
+
+
+def test_empty_name_is_not_the_current_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert complaint(capsys, "") == "sframe-unwind: '': a file has a name of at least one character"
+
+
+def test_page_that_cannot_be_written_is_noticed_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "missing"  # would be the error, if the files were looked at first
+    assert complaint(capsys, "--html", "-", missing) == "sframe-unwind: --html: expected the name of a file, found '-'"
+    assert complaint(capsys, "--html", tmp_path, missing).startswith("sframe-unwind: --html: expected the name of a")
+    page = tmp_path / "nowhere" / "page.html"
+    said = complaint(capsys, "--html", page, missing)
+    assert said == f"sframe-unwind: {page}: cannot be written: No such file or directory"
+    assert not list(tmp_path.iterdir())
+
+
+def test_nul_in_the_name_of_a_thin_archives_member(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such a member costs nothing else."""
+    archive, good = tmp_path / "nul.a", build("leaf", "aarch64")
+    archive.write_bytes(b"!<thin>\n" + b"a\0b/".ljust(48) + b"4".ljust(10) + b"`\n")
+    assert main(["verify", str(good), str(archive)]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{good}: ")
+    assert err == (
+        f"sframe-unwind: {archive}(a\\x00b): {tmp_path}/a\\x00b: not the name of a file: embedded null byte\n"
+    )
+
+
+def test_file_that_shows_an_error_of_ours_costs_nothing_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = build("leaf", "aarch64"), build("leaf")
+
+    def planted(item: Input, plan: Plan) -> Verdict | Failure:
+        if item.name == str(bad):
+            raise KeyError("planted")
+        return answer(item, plan)
+
+    monkeypatch.setattr("sframe_unwind.cli.verify.answer", planted)
+    for jobs in ("1", "2"):
+        assert main(["verify", "-j", jobs, str(bad), str(good)]) == 2
+        out, err = capsys.readouterr()
+        assert out.startswith(f"{good}: ")
+        assert err.startswith(f"sframe-unwind: {bad}: internal error: KeyError: 'planted'")
