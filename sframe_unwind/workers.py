@@ -24,6 +24,9 @@ from typing import Callable, Generic, NamedTuple, NoReturn, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+Progress = Callable[[int, int], None]
+"""Is told how much is done, and of how much."""
+
 _AHEAD = 256
 """Results that may wait for the one that is next in order: they take memory."""
 _TICK = 0.25

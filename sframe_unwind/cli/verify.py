@@ -27,12 +27,10 @@ from typing import Union
 from sframe_unwind import __version__
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, TRACEBACK, complain, internal_error
-from sframe_unwind.code.lifting import check_installed
 from sframe_unwind.errors import FileError
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify import Plan
 from sframe_unwind.verify.inputs import Failure, Input, answer, inputs
-from sframe_unwind.verify.page import page
 from sframe_unwind.verify.verdict import Verdict
 from sframe_unwind.workers import Lost, can_fork, in_order
 
@@ -71,6 +69,8 @@ def run(options: argparse.Namespace) -> int:
     against = options.against or ["dwarf"]
     plan = Plan("dwarf" in against, "code" in against)
     if plan.code:
+        from sframe_unwind.code.lifting import check_installed  # most comparisons do without the interpreter
+
         check_installed()
     if options.html:
         _check_writable(options.html)
@@ -99,6 +99,8 @@ def run(options: argparse.Namespace) -> int:
         json.dump({**found_json, "failures": [failure.to_json() for failure in failures]}, sys.stdout)
         print()
     if options.html:
+        from sframe_unwind.verify.page import page
+
         _write(options.html, page(verdicts, failures, __version__))
     return status
 

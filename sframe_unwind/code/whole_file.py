@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 from sframe_unwind.code.checking import Checker, joined
 from sframe_unwind.code.findings import (
@@ -19,10 +19,7 @@ from sframe_unwind.code.findings import (
 )
 from sframe_unwind.code.judgement import NOT_KNOWN, Judgement
 from sframe_unwind.code.ranges import CodeRange
-from sframe_unwind.workers import Lost, WorkerError, can_fork, in_order
-
-Progress = Callable[[int, int], None]
-"""Is told how many functions are done, and of how many."""
+from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
 _CHUNK = 64
 """Functions that a process takes at a time."""

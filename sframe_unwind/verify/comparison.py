@@ -8,7 +8,6 @@ from typing import NamedTuple
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, Said, differences
-from sframe_unwind.code.whole_file import Progress
 from sframe_unwind.elf.cfi import CfiProblem, FileCfi
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
@@ -23,6 +22,7 @@ from sframe_unwind.verify.names import function_name
 from sframe_unwind.verify.reasons import reason
 from sframe_unwind.verify.rules import words
 from sframe_unwind.verify.verdict import Disagreement, Function, Gap, Line, Outcome
+from sframe_unwind.workers import Progress
 
 _NEWEST = 3
 """The version of SFrame in which an empty section is taken to be: it has words for the most."""

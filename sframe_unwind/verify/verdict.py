@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sframe_unwind.elf.section_addresses import FileAddress
-from sframe_unwind.verify.code_report import CodeReport
 from sframe_unwind.verify.names import named
+
+if TYPE_CHECKING:  # it brings the interpreter of machine code along
+    from sframe_unwind.verify.code_report import CodeReport
 
 
 class Outcome(str, Enum):
