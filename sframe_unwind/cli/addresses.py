@@ -8,6 +8,7 @@ from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FileError
+from sframe_unwind.report.terminal import printable
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
 _MAX_DIGITS = 24
@@ -48,7 +49,7 @@ class Addresses:
 
     def shown(self, address: int) -> str:
         """Return an address as text: in an object file, section and offset."""
-        return str(self._layout.spot(address)) if self._layout.relocatable else f"{address:#x}"
+        return printable(str(self._layout.spot(address))) if self._layout.relocatable else f"{address:#x}"
 
     def offset(self, address: int) -> int:
         """Return an address as the number in its text."""
