@@ -21,6 +21,7 @@ LAYERS = (
     "memory",
     "unwind_rule",
     "columns",
+    "workers",
     "arch",
     "sframe",
     "cfi",

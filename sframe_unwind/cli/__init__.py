@@ -1,7 +1,8 @@
 """The command line.  Each command is a module of this package; this module parses arguments and reports errors.
 
 The module of a command has a docstring (its help text), ``EXAMPLES``, ``add_arguments(parser)``, and ``run(options)``,
-which returns the exit status.  :data:`COMMANDS` lists the commands.
+which returns the exit status.  :data:`COMMANDS` lists the commands; each is imported when it is wanted, since importing
+all of them takes longer than most commands run.
 """
 
 from __future__ import annotations
@@ -10,26 +11,35 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from types import ModuleType
 from typing import NoReturn
 
 from sframe_unwind import __version__
-from sframe_unwind.cli import backtrace, convert, dump, gdb, lint, lldb, lookup, plugin, verify
-from sframe_unwind.cli.status import CANNOT, INTERRUPTED, PIPE_CLOSED, complain
+from sframe_unwind.cli.status import CANNOT, DONE, INTERRUPTED, PIPE_CLOSED, TRACEBACK, complain, internal_error
 from sframe_unwind.errors import SFrameError
 
-COMMANDS: dict[str, ModuleType] = {
-    "dump": dump,
-    "lookup": lookup,
-    "verify": verify,
-    "lint": lint,
-    "convert": convert,
-    "backtrace": backtrace,
-    "gdb": gdb,
-    "lldb": lldb,
-    "plugin": plugin,
-}
+_NAMES = ("dump", "lookup", "verify", "lint", "convert", "backtrace", "gdb", "lldb", "plugin")
+"""The commands, in the order of the help; each is the name of a module of this package."""
+
+
+class _Commands(Mapping[str, ModuleType]):
+    """The module of each command, imported when it is first asked for."""
+
+    def __getitem__(self, name: str) -> ModuleType:
+        if name not in _NAMES:
+            raise KeyError(name)
+        return import_module(f"{__name__}.{name}")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_NAMES)
+
+    def __len__(self) -> int:
+        return len(_NAMES)
+
+
+COMMANDS = _Commands()
 
 DEBUGGERS = ("gdb", "lldb")
 """Commands that pass all of their arguments to a debugger."""
@@ -56,9 +66,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _forget_output()
         complain(f"cannot write: {error.strerror or error}")
     except Exception as error:  # print one line; the environment variable requests the traceback
-        if os.environ.get("SFRAME_UNWIND_TRACEBACK"):
+        if os.environ.get(TRACEBACK):
             raise
-        complain(f"internal error: {type(error).__name__}: {error} (SFRAME_UNWIND_TRACEBACK=1 shows where)")
+        complain(internal_error(error))
     return CANNOT
 
 
@@ -66,7 +76,10 @@ def _run(arguments: list[str]) -> int:
     if len(arguments) > 1 and arguments[0] in DEBUGGERS and arguments[1:] not in (["-h"], ["--help"]):
         options = argparse.Namespace(arguments=arguments[1:])
         return int(COMMANDS[arguments[0]].run(options))
-    options = _parser().parse_args(arguments)
+    if arguments[:1] in (["-V"], ["--version"]):  # the parser would import every command
+        print(f"sframe-unwind {__version__}")
+        return DONE
+    options = _parser(arguments[:1]).parse_args(arguments)
     return int(COMMANDS[options.command].run(options))
 
 
@@ -78,7 +91,11 @@ class _Parser(argparse.ArgumentParser):
         self.exit(CANNOT, f"{program}: {command + ': ' if command else ''}{message} (try {self.prog} --help)\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser of the command line.
+
+    :param wanted: its first argument: if that is a command, the parser knows no other.
+    """
     parser = _Parser(
         prog="sframe-unwind",
         description="Inspect SFrame data, and unwind stacks with it.",
@@ -87,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-V", "--version", action="version", version=f"sframe-unwind {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, module in COMMANDS.items():
+    for name in wanted if wanted and wanted[0] in _NAMES else _NAMES:
+        module = COMMANDS[name]
         summary, _, rest = (module.__doc__ or "").partition("\n")
         command = commands.add_parser(
             name,

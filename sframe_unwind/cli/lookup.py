@@ -2,7 +2,9 @@
 
 For each ADDRESS in FILE, prints the function that contains it and the row that applies there, in the notation of
 readelf --sframe and in words.  An address is a decimal number, a hexadecimal number with 0x, or a symbol of the file
-with or without an offset.  Numbers are addresses in the file, not in a process that has loaded it.
+with or without an offset.  Numbers are addresses in the file, not in a process that has loaded it.  In an object file,
+where each section begins at 0, an address is a symbol, or a section with or without an offset (.text.main+0x10).
+If - is the only ADDRESS, the addresses are the lines of standard input, and each gets one line.
 
 The exit status is 0, 1 if SFrame does not cover an address, or 2 if the file cannot be read.
 """
@@ -10,46 +12,59 @@ The exit status is 0, 1 if SFrame does not cover an address, or 2 if the file ca
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 
 from sframe_unwind import elf
+from sframe_unwind.cli.addresses import Addresses
+from sframe_unwind.cli.lookup_lines import Lines, look_up
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
-from sframe_unwind.elf.symbols import Symbols, read_symbols
-from sframe_unwind.errors import FileError, SFrameError
+from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.elf.symbols import Symbols, symbols_of
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.notation import attributes, cells_of, describe_rule
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.sframe.constants import PauthKey, PcType
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.sframe.table import NO_FUNCTION, Function, Match, Miss
+from sframe_unwind.sframe.table import Function, Match, Miss
 
 EXAMPLES = """\
   sframe-unwind lookup ./program 0x1185
   sframe-unwind lookup ./program main main+0x10
+  sframe-unwind lookup ./main.o .text+0x10
+  sframe-unwind lookup ./program - < addresses.txt
 """
 
-_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
+_BATCH = 1 << 20
+"""Bytes of standard input that are answered at once."""
+
+STDIN = "-"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", help="an executable or shared library")
-    parser.add_argument("addresses", metavar="ADDRESS", nargs="+", help="0x1185, 4485, main or main+0x10")
+    parser.add_argument("file", metavar="FILE", help="an executable, shared library or object file")
+    parser.add_argument("addresses", metavar="ADDRESS", nargs="+", help="0x1185, 4485, main, main+0x10, or -")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the lookup result for each address; return the exit status."""
-    status = DONE
     try:
-        sections = elf.load(options.file)
-        symbols = read_symbols(options.file)
+        with elf.opened(options.file) as file:
+            layout = Layout(file)
+            few = options.addresses != [STDIN]  # for many lookups, the whole section is read at once
+            sections = elf.load_from(file, options.file if few else None, layout if layout.relocatable else None)
+            symbols = symbols_of(file, layout)
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT
+    addresses = Addresses(symbols, layout)
+    if options.addresses == [STDIN]:
+        return _from_standard_input(options.file, Lines(sections, symbols, addresses))
+    status = DONE
     for text in options.addresses:
         try:
-            for address in _addresses(text, symbols):
-                covered, lines = _look_up(sections, symbols, address)
+            for address in addresses.find(text):
+                covered, lines = _explained(sections, symbols, addresses, address)
                 sys.stdout.write("\n".join(lines) + "\n")
                 status = max(status, DONE if covered else NOT_ALL)
         except SFrameError as error:
@@ -58,53 +73,58 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-def _addresses(text: str, symbols: Symbols) -> list[int]:
-    """Return the addresses that an argument stands for: several if several symbols have the name.
+def _from_standard_input(file: str, lines: Lines) -> int:
+    """Print a line for each address that standard input has; return the exit status."""
+    status = DONE
+    while batch := sys.stdin.readlines(_BATCH):
+        start = 0
+        while start < len(batch):
+            said, covered = lines.answers(batch, start)
+            start += len(said)
+            status = max(status, DONE if covered else NOT_ALL)
+            sys.stdout.write("".join(said))
+            if start < len(batch):  # the next one cannot be answered so
+                sys.stdout.flush()  # keeps output and errors in order
+                try:
+                    found = lines.slowly(batch[start].strip())
+                    sys.stdout.write("".join(line for line, _ in found))
+                    status = max(status, DONE if all(covered for _, covered in found) else NOT_ALL)
+                except SFrameError as error:
+                    complain_of(file, error)
+                    status = CANNOT
+                start += 1
+        sys.stdout.flush()
+    return status
 
-    :raises FileError: the argument is neither a number nor a symbol.
-    """
-    if _NUMBER.fullmatch(text):
-        return [_number(text)]
-    if found := symbols.addresses(text):
-        return found
-    name, _, offset = text.rpartition("+")
-    if name and _NUMBER.fullmatch(offset) and (found := symbols.addresses(name)):
-        return [address + _number(offset) for address in found]
-    raise FileError(f"{text}: neither an address nor a symbol of the file")
 
-
-def _number(text: str) -> int:
-    return int(text, 16 if text[:2] in ("0x", "0X") else 10)
-
-
-def _look_up(sections: list[Section], symbols: Symbols, address: int) -> tuple[bool, list[str]]:
+def _explained(
+    sections: list[Section], symbols: Symbols, addresses: Addresses, address: int
+) -> tuple[bool, list[str]]:
     """Return whether SFrame covers the address, and the lines to print."""
-    found: Match | Miss = NO_FUNCTION
-    for section in sections:
-        found = section.lookup(address)
-        if found.function:
-            break
+    found = look_up(sections, address)
     name = symbols.name(address)
-    title = f"{address:#x}: {printable(name) if name else '(no symbol)'}"
-    if found.function is None:
+    title = f"{addresses.shown(address)}: {printable(name) if name else '(no symbol)'}"
+    if isinstance(found, Miss) and found.function is None:
         return False, [f"{title}: not covered: {found.reason}"]
-    lines = [title, f"    function {_extent(found.function)}"]
+    assert found.function is not None
+    lines = [title, f"    function {_extent(found.function, addresses)}"]
     if isinstance(found, Miss):
         return False, [*lines, f"    not covered: {found.reason}"]
-    return True, [*lines, f"    row {_row(found)}", *(f"    {line}" for line in _in_words(found))]
+    return True, [*lines, f"    row {_row(found, addresses)}", *(f"    {line}" for line in _in_words(found))]
 
 
-def _extent(function: Function) -> str:
+def _extent(function: Function, addresses: Addresses) -> str:
     fde = function.fde
     repetition = f", repeats every {fde.repetition_size} bytes" if fde.pc_type is PcType.MASK else ""
-    return f"{function.start:#x}..{function.end:#x}, {fde.size} bytes{attributes(fde)}{repetition}"
+    extent = f"{addresses.shown(function.start)}..{addresses.offset(function.start) + fde.size:#x}"
+    return f"{extent}, {fde.size} bytes{attributes(fde)}{repetition}"
 
 
-def _row(match: Match) -> str:
+def _row(match: Match, addresses: Addresses) -> str:
     if match.function.fde.pc_type is PcType.MASK:
         start = f"+{match.row_start:#x}"
     else:
-        start = f"{match.function.start + match.row_start:#x}"
+        start = addresses.shown(match.function.start + match.row_start)
     cells = cells_of(match)
     return f"{start}: {cells}" if cells.ra_undefined else f"{start}: CFA {cells.cfa}, FP {cells.fp}, RA {cells.ra}"
 

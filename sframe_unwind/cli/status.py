@@ -17,6 +17,14 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 """The status that a shell gives a program that SIGPIPE ended: the reader of the output closed the pipe."""
 
+TRACEBACK = "SFRAME_UNWIND_TRACEBACK"
+"""Environment variable that requests the traceback of an internal error."""
+
+
+def internal_error(error: Exception) -> str:
+    """Return the message for an exception that is not an error of the input."""
+    return f"internal error: {type(error).__name__}: {error} ({TRACEBACK}=1 shows where)"
+
 
 def complain(message: str) -> None:
     """Write a message as one line to standard error."""

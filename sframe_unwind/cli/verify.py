@@ -8,30 +8,31 @@ instruction; the verdict on a rule is proved, wrong or unknown.  This needs the 
 An archive stands for its members with SFrame, a directory for all ELF files with SFrame
 and all archives below it; with --against code, also for files with DWARF CFI but no SFrame.
 
-The exit status is 0 if all rules agree, 1 if some do not, 2 if a file cannot be compared.
+The exit status is 0 if all rules agree, 1 if some do not or one table leaves out a part of a function that
+the other describes, 2 if a file cannot be compared.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Union
 
 from sframe_unwind import __version__
-from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
-from sframe_unwind.code.lifting import check_installed
+from sframe_unwind.cli.progress import Progress
+from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, TRACEBACK, complain, internal_error
 from sframe_unwind.errors import FileError
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify import Plan
 from sframe_unwind.verify.inputs import Failure, Input, answer, inputs
-from sframe_unwind.verify.page import page
 from sframe_unwind.verify.verdict import Verdict
+from sframe_unwind.workers import Lost, can_fork, in_order
 
 EXAMPLES = """\
   sframe-unwind verify ./program libfoo.so libbar.a module.ko
@@ -42,9 +43,6 @@ EXAMPLES = """\
 """
 
 Item = Union[Input, Failure]
-
-_PROGRESS_FROM = 10
-"""Minimum number of files for which a progress bar is shown."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="OUT", help="also write an HTML page")
-    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count() or 1, help="number of processes")
+    jobs = os.cpu_count() or 1
+    parser.add_argument("-j", "--jobs", metavar="N", type=_job_count, default=jobs, help="number of processes")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,11 +69,18 @@ def run(options: argparse.Namespace) -> int:
     against = options.against or ["dwarf"]
     plan = Plan("dwarf" in against, "code" in against)
     if plan.code:
+        from sframe_unwind.code.lifting import check_installed  # most comparisons do without the interpreter
+
         check_installed()
-    items = list(inputs(options.files, plan.code))
-    for number, found in enumerate(_answers(items, options.jobs, plan), 1):
-        if len(items) >= _PROGRESS_FROM:
-            _progress(number, len(items))
+    if options.html:
+        _check_writable(options.html)
+    progress = Progress()
+    items = []
+    for item in inputs(options.files, plan.code, progress.tick):
+        items.append(item)
+        progress.update(len(items), 0, " files found")
+    for found in _answers(items, options.jobs, plan, progress):
+        progress.clear()
         if isinstance(found, Failure):
             status = CANNOT
             complain(str(found))
@@ -85,34 +91,72 @@ def run(options: argparse.Namespace) -> int:
         if keep:
             verdicts.append(found)
         if not options.json:
-            print("\n".join(map(printable, found.lines())))
+            # Each file's lines at once: who reads them, or has stopped reading, may be a program.
+            print("\n".join(map(printable, found.lines())), flush=True)
+    progress.clear()
     if options.json:
-        json.dump({"files": [verdict.to_json() for verdict in verdicts]}, sys.stdout)
+        found_json = {"files": [verdict.to_json() for verdict in verdicts]}
+        json.dump({**found_json, "failures": [failure.to_json() for failure in failures]}, sys.stdout)
         print()
     if options.html:
+        from sframe_unwind.verify.page import page
+
         _write(options.html, page(verdicts, failures, __version__))
     return status
 
 
-def _answers(items: Sequence[Item], jobs: int, plan: Plan) -> Iterator[Verdict | Failure]:
-    if jobs <= 1 or len(items) <= 1:
+def _answers(items: Sequence[Item], jobs: int, plan: Plan, progress: Progress) -> Iterator[Verdict | Failure]:
+    if jobs == 1 or len(items) <= 1 or not can_fork():
         # The functions of one file are what there is to share out.
-        plan = plan._replace(jobs=max(jobs, 1), progress=_progress if len(items) < _PROGRESS_FROM else None)
-        yield from (answer(item, plan) for item in items)
+        plan = plan._replace(jobs=jobs, progress=partial(progress.update, what=" functions"))
+        yield from (_answer(item, plan) for item in items)
         return
-    jobs = min(jobs, len(items))
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(partial(answer, plan=plan), items, chunksize=max(len(items) // (jobs * 16), 1))
+    progress.update(0, len(items), " files")
+    answers = in_order(partial(_answer, plan=plan), items, min(jobs, len(items)), _output(), progress.tick)
+    for number, (item, found) in enumerate(zip(items, answers), 1):
+        yield Failure(item.name, found.why) if isinstance(found, Lost) else found
+        progress.update(number, len(items), " files")
 
 
-def _progress(done: int, total: int) -> None:
-    """Show a progress bar, if stderr is a terminal."""
-    width = 30
-    if not sys.stderr.isatty() or (done < total and width * done // total == width * (done - 1) // total):
-        return
-    bar = "#" * (width * done // total)
-    end = "\n" if done == total else ""
-    print(f"\r[{bar:<{width}}] {done}/{total}", end=end, file=sys.stderr, flush=True)
+def _answer(item: Item, plan: Plan) -> Verdict | Failure:
+    """Verify one file; an error of ours in one file must not cost what was found in the others."""
+    try:
+        return answer(item, plan)
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        return Failure(item.name, internal_error(error))
+
+
+def _output() -> int | None:
+    """Return the descriptor of standard output, if it has one."""
+    try:
+        return sys.stdout.fileno()
+    except (OSError, ValueError):
+        return None
+
+
+def _job_count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise ValueError(text)
+    return count
+
+
+_job_count.__name__ = "number of processes"  # argparse: "invalid number of processes value: '0'"
+
+
+def _check_writable(path: str) -> None:
+    """Check that a file can be written, before the work is done that is to be written.
+
+    :raises FileError: it cannot.
+    """
+    target = Path(path)
+    if path in ("", "-") or target.is_dir():
+        raise FileError(f"--html: expected the name of a file, found {path!r}")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        there = target.exists() or target.parent.is_dir()
+        raise FileError(f"{path}: cannot be written: {os.strerror(errno.EACCES if there else errno.ENOENT)}")
 
 
 def _write(path: str, text: str) -> None:

@@ -17,7 +17,6 @@ from sframe_unwind.code.interpretation import LandingPads
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.elf.cfi import EH_FRAME
-from sframe_unwind.elf.contents import contents
 from sframe_unwind.elf.relocation import SYMBOL, Relocations, records
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
@@ -37,7 +36,7 @@ def image_of(file: ELFFile, machine: Machine, layout: Layout, symbols: Symbols) 
         flags = section["sh_flags"]
         if not flags & SH_FLAGS.SHF_ALLOC or flags & SH_FLAGS.SHF_TLS or section["sh_type"] == "SHT_NOBITS":
             continue
-        data, start = contents(section), layout.addresses[number]
+        data, start = section.data(), layout.addresses[number]
         if layout.relocatable:
             data, found = relocate(file, number, data, layout)
             external.update(found)
@@ -132,6 +131,6 @@ def exception_tables(file: ELFFile, machine: Machine, layout: Layout, image: Cod
     """Return where exceptions are caught, by the address before the return address of a call."""
     for number, section in enumerate(file.iter_sections()):
         if section.name == EH_FRAME and section["sh_type"] != "SHT_NOBITS":
-            data = Relocations(file, layout.addresses).relocated(number, section) or contents(section)
+            data = Relocations(file, layout.addresses).relocated(number, section) or section.data()
             return ExceptionTables(data, layout.addresses[number], machine.arch.byteorder, image).landing_pads
     return lambda _pc: ()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from typing import Callable, NamedTuple
+from typing import NamedTuple
 
 from sframe_unwind.code.checking import Checker, joined
 from sframe_unwind.code.findings import (
@@ -21,17 +19,12 @@ from sframe_unwind.code.findings import (
 )
 from sframe_unwind.code.judgement import NOT_KNOWN, Judgement
 from sframe_unwind.code.ranges import CodeRange
-
-Progress = Callable[[int, int], None]
-"""Is told how many functions are done, and of how many."""
+from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
 _CHUNK = 64
 """Functions that a process takes at a time."""
 _MIN_PARALLEL = 256
 """Fewer functions than these are done before another process has started."""
-
-_checker: Checker | None = None
-"""What the processes work with: they are forked when it is there."""
 
 
 def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None = None) -> CodeVerdict:
@@ -60,24 +53,18 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
 
 def _results(checker: Checker, numbers: Sequence[int], jobs: int) -> Iterator[FunctionResult]:
     ranges = checker.interpreter.ranges
-    if jobs <= 1 or len(numbers) < _MIN_PARALLEL or "fork" not in multiprocessing.get_all_start_methods():
+    if jobs <= 1 or len(numbers) < _MIN_PARALLEL or not can_fork():
         yield from (checker.result(ranges[number]) for number in numbers)
         return
-    global _checker
-    _checker = checker
-    try:
-        with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
-            chunks = [numbers[first : first + _CHUNK] for first in range(0, len(numbers), _CHUNK)]
-            for results in pool.map(_chunk, chunks):
-                yield from results
-    finally:
-        _checker = None
 
+    def chunk(numbers: Sequence[int]) -> list[FunctionResult]:
+        return [checker.result(ranges[number]) for number in numbers]
 
-def _chunk(numbers: Sequence[int]) -> list[FunctionResult]:
-    assert _checker is not None
-    ranges = _checker.interpreter.ranges
-    return [_checker.result(ranges[number]) for number in numbers]
+    chunks = [numbers[first : first + _CHUNK] for first in range(0, len(numbers), _CHUNK)]
+    for results in in_order(chunk, chunks, jobs):
+        if isinstance(results, Lost):
+            raise WorkerError(results.why)
+        yield from results
 
 
 class _Found(NamedTuple):

@@ -22,8 +22,8 @@ from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import SFRAME, Source, named_losses, read_source, section_size
 from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, replacing, write_chunks
 from sframe_unwind.elf.cfi import DEBUG_FRAME, FileCfi
-from sframe_unwind.elf.contents import contents
 from sframe_unwind.elf.file import SECTION_NAME, PathLike
+from sframe_unwind.elf.relocation import SYMBOL, records
 from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.errors import EncodeError, FileError
 from sframe_unwind.image.build_id import find_build_id
@@ -34,10 +34,6 @@ from sframe_unwind.translation.to_debug_frame import Made, make_debug_frame, wit
 DEBUG_FILE, COPY = "debug-file", "copy"
 FORMS = (DEBUG_FILE, COPY)
 """A separate debug file; a copy of the program with the section."""
-
-
-_BINDINGS = {"STB_LOCAL": 0, "STB_GLOBAL": 1, "STB_WEAK": 2}
-_TYPES = {"STT_OBJECT": 1, "STT_FUNC": 2, "STT_TLS": 6, "STT_LOOS": 10, "STT_GNU_IFUNC": 10}
 
 
 class Wanted(NamedTuple):
@@ -100,11 +96,12 @@ def _symbols(file: ELFFile, descriptions: Iterable[Description]) -> list[DebugSy
     if file.get_section_by_name(".symtab") is not None:
         return []
     found = []
-    for symbol in dynamic.iter_symbols() if dynamic is not None else ():
-        if symbol["st_shndx"] != "SHN_UNDEF":
-            binding, kind = (symbol["st_info"][field] for field in ("bind", "type"))
-            info = _BINDINGS.get(binding, 1) << 4 | _TYPES.get(kind, 0)
-            found.append(DebugSymbol(symbol.name, symbol["st_value"], symbol["st_size"], info))
+    if dynamic is not None:
+        names = file.get_section(dynamic["sh_link"]).data()
+        for at, info, _, section, address, size in records(file, SYMBOL, dynamic.data()):
+            if section:
+                name = names[at : names.find(b"\0", at)].decode("utf-8", "surrogateescape")
+                found.append(DebugSymbol(name, address, size, info))
     named = symbols_of(file)
     others = (one for one in descriptions if named.find(one.start) is None)
     return found + [DebugSymbol(f"unnamed_{one.start:x}", one.start, one.end - one.start) for one in others]
@@ -112,7 +109,7 @@ def _symbols(file: ELFFile, descriptions: Iterable[Description]) -> list[DebugSy
 
 def _existing(file: ELFFile) -> bytes:
     section = file.get_section_by_name(DEBUG_FRAME)
-    return b"" if section is None or section["sh_type"] == "SHT_NOBITS" else contents(section)
+    return b"" if section is None or section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
 
 
 def _prove(descriptions: list[Description], made: Made, written: Path, arch: Arch, start: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from sframe_unwind.elf.reader import open_file
 from sframe_unwind.errors import FileError
 
 MAGIC, THIN_MAGIC = b"!<arch>\n", b"!<thin>\n"
@@ -44,7 +45,7 @@ def members(path: Path) -> Iterator[Member]:
     :raises FileError: the archive cannot be read, is truncated or malformed.
     """
     try:
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             yield from _members(path, stream)
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error

@@ -10,7 +10,6 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
-from sframe_unwind.elf.contents import contents
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FormatError
@@ -50,7 +49,7 @@ class FileCfi:
         for name in (EH_FRAME, DEBUG_FRAME):
             for number, section in numbered:
                 if section.name == name and section["sh_type"] != "SHT_NOBITS":
-                    data = relocations.relocated(number, section) or contents(section)
+                    data = relocations.relocated(number, section) or section.data()
                     self._add(found, Records(data, self._layout.addresses[number], arch, name == DEBUG_FRAME))
         self._fdes = RangeMap((start, end, fde) for (start, end), fde in found.items())
 

@@ -13,7 +13,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section as ElfSection
 
 from sframe_unwind.arch import ARCHES, Arch
-from sframe_unwind.elf.reader import FileReader
+from sframe_unwind.elf.checked import CheckedElf
+from sframe_unwind.elf.reader import FileReader, open_file
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
@@ -103,7 +104,7 @@ def opened(path: PathLike) -> Iterator[ELFFile]:
     :raises FileError: the file cannot be read, is not a 64-bit ELF file, or pyelftools fails in the ``with`` block.
     """
     try:
-        with Path(path).open("rb") as stream, parsed(stream, str(path)) as elf:
+        with open_file(path) as stream, parsed(stream, str(path)) as elf:
             yield elf
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
@@ -118,11 +119,8 @@ def parsed(stream: BinaryIO, name: str) -> Iterator[ELFFile]:
     :raises FileError: the stream is not a 64-bit ELF file, or pyelftools fails in the ``with`` block.
     """
     with translated(f"{name}: not a readable ELF file"):
-        elf = ELFFile(stream)
-        if elf.elfclass != 64:
-            raise FileError(f"{name}: a 32-bit ELF file; SFrame exists for 64-bit ABIs only")
         try:
-            yield elf
+            yield CheckedElf(stream)
         except (FileError, NoSFrameError) as error:
             raise type(error)(f"{name}: {error}") from error
 

@@ -1,25 +1,55 @@
-"""Reads parts of a file on demand."""
+"""Opens regular files, and reads parts of them on demand."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import weakref
+from typing import BinaryIO, Union
 
 from sframe_unwind.errors import FileError
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def open_descriptor(path: PathLike) -> int:
+    """Open a regular file for reading.
+
+    Opening a FIFO would wait for somebody who writes to it, and opening a device can do anything.
+
+    :raises FileError: it cannot be opened, or is no regular file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except ValueError as error:  # a NUL in the name, or a surrogate that stands for no byte
+        raise FileError(f"{path}: not the name of a file: {error}") from error
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}") from error
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    raise FileError(f"{path}: {os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else 'not a regular file'}")
+
+
+def open_file(path: PathLike) -> BinaryIO:
+    """Open a regular file for reading.
+
+    :raises FileError: see :func:`open_descriptor`.
+    """
+    return os.fdopen(open_descriptor(path), "rb")
 
 
 class FileReader:
     """Reads parts of a file.  The file is closed when this object is garbage-collected.
 
     :param path: path of the file.
-    :raises FileError: the file cannot be opened.
+    :raises FileError: see :func:`open_descriptor`.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError as error:
-            raise FileError(f"{path}: {error.strerror or error}") from error
+    def __init__(self, path: PathLike) -> None:
+        self._descriptor = open_descriptor(path)
         weakref.finalize(self, os.close, self._descriptor)
 
     def read(self, offset: int, size: int) -> bytes:

@@ -40,6 +40,8 @@ class Layout:
         self.relocatable: bool = elf["e_type"] == "ET_REL"
         self.addresses: list[int] = []
         """The address of each section, by section number."""
+        self.ends: list[int] = []
+        """The end address (exclusive) of each section, by section number."""
         self.code: list[tuple[int, int]] = []
         """Start and end address (exclusive) of each section with instructions, sorted."""
         self._sections: list[tuple[int, int, str]] = []
@@ -50,6 +52,7 @@ class Layout:
                 address = following + -following % max(section["sh_addralign"], 1)
                 following = address + size + _GAP
             self.addresses.append(address)
+            self.ends.append(address + size)
             if flags & SH_FLAGS.SHF_ALLOC and not flags & SH_FLAGS.SHF_TLS:
                 self._sections.append((address, address + size, section.name))
             in_file = section["sh_type"] != "SHT_NOBITS" and section["sh_offset"] + size <= available
@@ -62,6 +65,10 @@ class Layout:
         """Return the end address of the code section that contains an address; ``None``: no code section does."""
         at = bisect_right(self.code, (address, _BEYOND)) - 1
         return self.code[at][1] if at >= 0 and address < self.code[at][1] else None
+
+    def starts(self, name: str) -> list[int]:
+        """Return the addresses of all loaded sections of a name; a file with section groups has several."""
+        return [start for start, end, found in self._sections if found == name and start < end]
 
     def spot(self, address: int) -> FileAddress:
         """Return an address as section and offset, or as an absolute address."""

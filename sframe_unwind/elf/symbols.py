@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from elftools.elf.elffile import ELFFile
@@ -17,6 +18,10 @@ _KINDS = (0, 2, 10)
 """Symbol types: ``STT_NOTYPE`` (assembly code often sets no type), ``STT_FUNC``, ``STT_GNU_IFUNC``."""
 
 
+_BEYOND = 1 << 64
+"""Larger than every address."""
+
+
 class Symbol(NamedTuple):
     """A symbol of a function."""
 
@@ -25,15 +30,21 @@ class Symbol(NamedTuple):
     """In bytes; 0: not known."""
     is_global: bool
     name: str
+    limit: int = _BEYOND
+    """End address (exclusive) of its section, behind which nothing belongs to the function."""
 
 
 class Symbols:
     """The symbols of a file, by address and by name."""
 
     def __init__(self, symbols: list[Symbol]) -> None:
-        # A lookup finds the last symbol at an address.  Symbols with a size, and then global ones, come last.
-        self._symbols = sorted(symbols, key=lambda s: (s.address, s.size > 0, s.is_global))
+        # A lookup finds the last symbol at an address.  Symbols with a size come last, and of these global ones.  Of
+        # several names, as `__GI___clone3` and `clone3` in the C library, the plain one comes last.
+        self._symbols = sorted(symbols, key=lambda s: (s.address, s.size > 0, s.is_global, -_underscores(s.name)))
         self._starts = [symbol.address for symbol in self._symbols]
+        numbers = range(len(self._symbols))
+        self._sized = list(accumulate((number if self._symbols[number].size else -1 for number in numbers), max))
+        """For each symbol the number of the last one up to it that has a size; -1: there is none."""
 
     def __iter__(self) -> Iterator[Symbol]:
         return iter(self._symbols)
@@ -49,7 +60,7 @@ class Symbols:
     def find(self, address: int) -> tuple[Symbol, int] | None:
         """Return the symbol that covers an address, and the offset of the address in bytes; ``None``: no symbol does.
 
-        A symbol without a size, as assembly code often has, extends to the next symbol.
+        A symbol without a size, as assembly code often has, extends to the next symbol in its section.
         """
         following = bisect_right(self._starts, address)
         if not following:
@@ -58,12 +69,22 @@ class Symbols:
         end = symbol.address + symbol.size
         if not symbol.size:
             # The symbol may be a label in a function that has a size.
-            sized = next((other for other in reversed(self._symbols[:following]) if other.size), symbol)
-            if address < sized.address + sized.size:
+            number = self._sized[following - 1]
+            sized = self._symbols[number]
+            if number >= 0 and address < sized.address + sized.size:
                 symbol, end = sized, sized.address + sized.size
-            elif following < len(self._starts):
-                end = self._starts[following]
+            else:
+                end = min(symbol.limit, self._starts[following] if following < len(self._starts) else _BEYOND)
+                end = end if end < _BEYOND else symbol.address
         return (symbol, address - symbol.address) if address < max(end, symbol.address + 1) else None
+
+    def covering(self, start: int, end: int) -> Symbol | None:
+        """Return the symbol that covers all of a range (end exclusive), if no other one begins in it."""
+        found = self.find(start)
+        if found is None or bisect_right(self._starts, start) != bisect_left(self._starts, end):
+            return None
+        last = self.find(end - 1)
+        return found[0] if last is not None and last[0] is found[0] else None
 
     def addresses(self, name: str) -> list[int]:
         """Return the addresses of all functions with a name, in ascending order."""
@@ -89,15 +110,24 @@ def symbols_of(elf: ELFFile, layout: Layout | None = None) -> Symbols:
     for kind in ("SHT_SYMTAB", "SHT_DYNSYM"):
         for number, section in enumerate(elf.iter_sections()):
             if section["sh_type"] == kind:
-                addresses = symbol_values(elf, number, layout.addresses if layout and layout.relocatable else ())
-                return Symbols(_decode(elf, section.data(), addresses, elf.get_section(section["sh_link"]).data()))
+                layout = layout or Layout(elf)
+                addresses = symbol_values(elf, number, layout.addresses if layout.relocatable else ())
+                names = elf.get_section(section["sh_link"]).data()
+                return Symbols(_decode(elf, section.data(), addresses, names, layout))
     return Symbols([])
 
 
-def _decode(elf: ELFFile, entries: bytes, addresses: list[int], names: bytes) -> list[Symbol]:
+def _decode(elf: ELFFile, entries: bytes, addresses: list[int], names: bytes, layout: Layout) -> list[Symbol]:
     symbols = []
+    limits = layout.ends
     for address, (at, info, _, section, _, size) in zip(addresses, records(elf, SYMBOL, entries)):
         if section and info & 0xF in _KINDS and (end := names.find(b"\0", at)) > at and names[at] != ord("$"):
             name = names[at:end].decode("utf-8", "backslashreplace")
-            symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name))
+            limit = limits[section] if section < len(limits) else _BEYOND
+            symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name, limit))
     return symbols
+
+
+def _underscores(name: str) -> int:
+    """Return how many underscores a name begins with; the prefix of glibc's internal names counts for more."""
+    return len(name) - len(name.lstrip("_")) + 8 * name.startswith("__GI_")

@@ -11,8 +11,7 @@ from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
 from sframe_unwind.arch import Arch
-from sframe_unwind.elf.contents import contents
-from sframe_unwind.elf.relocation import Relocation, Relocations
+from sframe_unwind.elf.relocation import SYMBOL, Relocation, Relocations, records
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbols_of
 from sframe_unwind.errors import FileError, NoSFrameError
@@ -116,7 +115,7 @@ def subjects(file: ELFFile) -> Iterator[Subject]:
         address, size = layout.addresses[number], section["sh_size"]
         data = relocations.relocated(number, section)
         if data is None:
-            data = contents(section)
+            data = bytes(section.data())
         if len(data) < size:
             raise FileError(f"truncated: the section {section.name} has {size} bytes, {len(data)} are there")
         yield Subject(
@@ -185,16 +184,15 @@ def _fields(file: ELFFile, relocations: Relocations, number: int) -> Iterator[Fi
     indexes: dict[int, list[int]] = {}
     for entry, table, pc_relative in relocations.of(number):
         if table not in indexes:
-            indexes[table] = [symbol["st_shndx"] for symbol in file.get_section(table).iter_symbols()]
+            indexes[table] = [index for *_, index, _, _ in records(file, SYMBOL, file.get_section(table).data())]
         index = _section_of(entry, indexes[table])
         target = sections[index] if 0 < index < len(sections) else ""
         in_group = index in groups and groups.get(number) != groups[index]
         yield Field(entry.offset, pc_relative, in_group, target)
 
 
-def _section_of(entry: Relocation, indexes: Sequence[object]) -> int:
-    index = indexes[entry.symbol] if entry.symbol < len(indexes) else 0
-    return index if isinstance(index, int) else 0
+def _section_of(entry: Relocation, indexes: Sequence[int]) -> int:
+    return indexes[entry.symbol] if entry.symbol < len(indexes) else 0
 
 
 def _group_members(data: bytes, little_endian: bool) -> list[int]:

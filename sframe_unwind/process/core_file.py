@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import signal
 import struct
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from elftools.elf.constants import P_FLAGS
 from elftools.elf.elffile import ELFFile
 
+from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.elf.file import PathLike, opened
-from sframe_unwind.elf.reader import FileReader
+from sframe_unwind.elf.reader import FileReader, open_file
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.base import FileMapping, Thread
@@ -28,6 +29,9 @@ from sframe_unwind.sframe.constants import ARCH_BY_ABI
 
 # Offsets in struct elf_prstatus, which are the same in all 64-bit ABIs.
 _SIGNAL, _ID, _REGISTERS = 12, 32, 112
+_NAME = slice(40, 56)
+"""``pr_fname`` in ``struct elf_prpsinfo``."""
+_NT_PRSTATUS, _NT_FPREGSET, _NT_PRPSINFO, _NT_AUXV, _NT_FILE = 1, 2, 3, 6, 0x46494C45
 _ELF_HEADER_SIZE, _SECTIONS_OFFSET = 64, 40
 
 
@@ -61,7 +65,10 @@ def open_core(path: PathLike) -> Core:
             raise FileError(f"a core file of {elf['e_machine']}, for which SFrame has no ABI")
         segments = list(elf.iter_segments())
         size = os.fstat(elf.stream.fileno()).st_size
-        notes = [note for segment in segments if segment["p_type"] == "PT_NOTE" for note in segment.iter_notes()]
+        parts = [segment for segment in segments if segment["p_type"] == "PT_NOTE"]
+        if cut := _cut(parts, size):
+            raise FileError(f"{cut} of notes")
+        notes = [note for part in parts for note in _notes(arch, part.data())]
         threads = _threads(arch, notes)
         if not threads:
             raise FileError(f"no registers of any thread, the file is {_cut(segments, size) or 'not whole'}")
@@ -70,7 +77,7 @@ def open_core(path: PathLike) -> Core:
             arch,
             threads,
             _auxv(arch, notes),
-            _mappings(notes),
+            _mappings(arch, notes),
             _memory(path, segments, size),
             _cut(segments, size),
         )
@@ -79,7 +86,7 @@ def open_core(path: PathLike) -> Core:
 def _check_end(path: PathLike) -> None:
     """Raise :class:`FileError` for a truncated file; pyelftools does not distinguish it from a file of another kind."""
     try:
-        with Path(path).open("rb") as stream:
+        with open_file(path) as stream:
             header = stream.read(_ELF_HEADER_SIZE)
             size = os.fstat(stream.fileno()).st_size
     except OSError as error:
@@ -105,17 +112,31 @@ def _cut(segments: list[Any], size: int) -> str:
     return f"truncated after {size:,} of {end:,} bytes" if end > size else ""
 
 
-def _threads(arch: Arch, notes: list[Any]) -> tuple[Thread, ...]:
+class _Note(NamedTuple):
+    kind: int
+    data: bytes
+
+
+def _notes(arch: Arch, data: bytes) -> Iterator[_Note]:
+    """Yield the notes of a segment (System V ABI, chapter 5, "Note Section"; names and contents are padded to 4)."""
+    header, at = struct.Struct(STRUCT_MARKS[arch.byteorder] + "III"), 0
+    while at + header.size <= len(data):
+        name_size, size, kind = header.unpack_from(data, at)
+        start = at + header.size + name_size + -name_size % 4
+        yield _Note(kind, data[start : start + size])
+        at = start + size + -size % 4
+
+
+def _threads(arch: Arch, notes: list[_Note]) -> tuple[Thread, ...]:
     mark = STRUCT_MARKS[arch.byteorder]
-    name = next((_text(note["n_desc"]["pr_fname"]) for note in notes if note["n_type"] == "NT_PRPSINFO"), "")
+    name = next((_text(note.data[_NAME]) for note in notes if note.kind == _NT_PRPSINFO), "")
     found: list[tuple[int, int, dict[int, int]]] = []
-    for note in notes:
-        data = note["n_desc"]
-        if note["n_type"] == "NT_PRSTATUS" and len(data) > _REGISTERS:
+    for kind, data in notes:
+        if kind == _NT_PRSTATUS and len(data) > _REGISTERS:
             (number,) = struct.unpack_from(mark + "H", data, _SIGNAL)
             (thread,) = struct.unpack_from(mark + "I", data, _ID)
             found.append((thread, number, general_registers(arch, data[_REGISTERS:])))
-        elif note["n_type"] == "NT_FPREGSET" and found:  # this note follows the NT_PRSTATUS of the same thread
+        elif kind == _NT_FPREGSET and found:  # this note follows the NT_PRSTATUS of the same thread
             found[-1][2].update(float_registers(arch, data))
     # The first thread received the signal.  The notes of the other threads repeat it.
     return tuple(
@@ -135,23 +156,28 @@ def _text(raw: bytes) -> str:
     return raw.partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
 
-def _auxv(arch: Arch, notes: list[Any]) -> dict[int, int]:
+def _auxv(arch: Arch, notes: list[_Note]) -> dict[int, int]:
     pair = struct.Struct(STRUCT_MARKS[arch.byteorder] + "QQ")
-    data = next((note["n_desc"] for note in notes if note["n_type"] == "NT_AUXV"), b"")
+    data = next((note.data for note in notes if note.kind == _NT_AUXV), b"")
     return dict(pair.iter_unpack(data[: len(data) // pair.size * pair.size]))
 
 
-def _mappings(notes: list[Any]) -> tuple[FileMapping, ...]:
-    for note in notes:
-        if note["n_type"] == "NT_FILE":
-            files = note["n_desc"]
-            return tuple(
-                FileMapping(
-                    entry["vm_start"], entry["vm_end"], entry["page_offset"] * files["page_size"], os.fsdecode(name)
-                )
-                for entry, name in zip(files["Elf_Nt_File_Entry"], files["filename"])
-            )
-    return ()
+def _mappings(arch: Arch, notes: list[_Note]) -> tuple[FileMapping, ...]:
+    """Return the mapped files from the note ``NT_FILE``: their number, a page size, their ranges, their names."""
+    data = next((note.data for note in notes if note.kind == _NT_FILE), b"")
+    mark = STRUCT_MARKS[arch.byteorder]
+    if len(data) < 2 * WORD_SIZE:
+        return ()
+    count, page_size = struct.unpack_from(mark + "QQ", data)
+    entry = struct.Struct(mark + "QQQ")
+    end = 2 * WORD_SIZE + count * entry.size
+    whole = min(end, len(data)) - 2 * WORD_SIZE
+    entries = data[2 * WORD_SIZE :][: whole // entry.size * entry.size]
+    names = data[end:].split(b"\0", count)
+    return tuple(
+        FileMapping(start, stop, page * page_size, os.fsdecode(name))
+        for (start, stop, page), name in zip(entry.iter_unpack(entries), names)
+    )
 
 
 def _memory(path: PathLike, segments: list[Any], size: int) -> Memory:

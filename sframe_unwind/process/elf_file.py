@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import NamedTuple
 
@@ -45,7 +46,10 @@ class ElfFile:
             notes = [segment.data() for segment in segments if segment["p_type"] == "PT_NOTE"]
             self.build_id = next(filter(None, (find_build_id(data, self.machine[1]) for data in notes)), "")
             kept = [section for section in elf.iter_sections() if section["sh_type"] != "SHT_NOBITS"]
-            self.sections = {section.name: (section["sh_addr"], section["sh_size"]) for section in kept}
+            size = elf.stream.seek(0, os.SEEK_END)
+            self.sections = {
+                section.name: (section["sh_addr"], section["sh_size"]) for section in kept if section["sh_size"] <= size
+            }
             """Address (without the load bias) and size in bytes of each section with contents."""
             self.has_symbol_table = any(section["sh_type"] == "SHT_SYMTAB" for section in kept)
 

@@ -31,6 +31,8 @@ class RegisterHistory:
         self._find_cfi = find_cfi
         self._frames: list[Frame] = []
         self._known: dict[int, ReadRegister] = {0: innermost}
+        self._values: dict[tuple[int, int], int] = {}
+        """The registers that were computed, by frame level and DWARF number."""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -55,7 +57,28 @@ class RegisterHistory:
         return self._read(len(self._frames), number)
 
     def _read(self, level: int, number: int) -> int:
+        """Return a register of a frame.
+
+        A register can depend on one of the next inner frame, that on one of the frame inside it, and so on through
+        thousands of frames, which is more than Python's stack holds.
+        """
+        pending = [(level, number)]
+        while pending:
+            try:
+                self._values[pending[-1]] = self._compute(*pending[-1])
+                pending.pop()
+            except _NeededError as needed:
+                pending.append(needed.register)
+        return self._values[level, number]
+
+    def _compute(self, level: int, number: int) -> int:
+        """Return a register of a frame.
+
+        :raises _NeededError: another register is needed for it.
+        """
         while level not in self._known:
+            if (level, number) in self._values:
+                return self._values[level, number]
             if level < len(self._frames):
                 frame = self._frames[level]
                 own = {self._arch.pc: frame.pc, self._arch.sp: frame.sp, self._arch.fp: frame.fp}
@@ -69,6 +92,19 @@ class RegisterHistory:
             rule = found.rule.register_rule(number, self._arch.fp)
             level -= 1
             if rule is not None:
-                read_inner = partial(self._read, level)
+                read_inner = partial(self._known_value, level)
                 return value_of(rule, self._arch, inner.cfa, inner.sp, inner.fp, self._read_word, read_inner)
         return self._known[level](number)
+
+    def _known_value(self, level: int, number: int) -> int:
+        found = self._values.get((level, number))
+        if found is None:
+            raise _NeededError((level, number))
+        return found
+
+
+class _NeededError(Exception):
+    """A register that is not known yet."""
+
+    def __init__(self, register: tuple[int, int]) -> None:
+        self.register = register

@@ -160,7 +160,7 @@ class Table:
         """
         known = self._rows.get(function.number)
         if known is None:
-            known = self._decode_rows(function, self._rules[function.fde.fde_type])
+            known = self.interpreted_rows(function, self._rules[function.fde.fde_type])
             self._rows[function.number] = known
         return known
 
@@ -169,11 +169,16 @@ class Table:
 
         :raises FormatError: a row is malformed.
         """
-        return list(zip(*self._decode_rows(function, _Verbatim())))
+        return list(zip(*self.interpreted_rows(function, _Verbatim())))
 
-    def _decode_rows(self, function: Function, interpret: fre.Interpreter[fre.Interpreted]) -> tuple[
-        list[int], list[fre.Interpreted]
-    ]:
+    def interpreted_rows(
+        self, function: Function, interpret: fre.Interpreter[fre.Interpreted]
+    ) -> tuple[list[int], list[fre.Interpreted]]:
+        """Return the start offsets (in bytes) of a function's rows, and what something makes of the bytes of each.
+
+        :param interpret: gives what it makes of the info byte and the data words of a row.
+        :raises FormatError: a row is malformed.
+        """
         entry = function.fde
         try:
             return fre.decode(

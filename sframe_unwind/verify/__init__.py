@@ -7,16 +7,15 @@ from typing import NamedTuple
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
-from sframe_unwind.code.whole_file import Progress
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, FileCfi
 from sframe_unwind.elf.file import SECTION_NAME, PathLike, translated
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.errors import FileError, NoSFrameError
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.verify.code_check import judged
 from sframe_unwind.verify.comparison import Comparison
 from sframe_unwind.verify.verdict import Sizes, Verdict
+from sframe_unwind.workers import Progress
 
 EH_FRAME_HDR = ".eh_frame_hdr"
 
@@ -60,7 +59,7 @@ def verify_elf(file: ELFFile, name: str, plan: Plan = Plan()) -> Verdict:  # noq
             raise FileError("no DWARF CFI to compare with")
         found = None
         if plan.dwarf and sections is not None and cfi.ranges():
-            found = Comparison(sections, arch, cfi, symbols, layout)
+            found = Comparison(sections, arch, cfi, symbols, layout, plan.progress)
     problems = tuple(dict.fromkeys(map(str, cfi.problems)))
     verdict = Verdict(name, (), 0, (), _sizes(file, layout, 0), problems, compared=found is not None)
     if found is not None:
@@ -72,6 +71,8 @@ def verify_elf(file: ELFFile, name: str, plan: Plan = Plan()) -> Verdict:  # noq
         )
     if not plan.code:
         return verdict
+    from sframe_unwind.verify.code_check import judged  # most comparisons do without the interpreter
+
     disagreeing = found.disagreeing if found is not None else []
     return judged(verdict, disagreeing, file, layout, symbols, sections, cfi, plan.jobs, plan.progress)
 

@@ -17,7 +17,7 @@ from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.ranges import CodeRanges
 from sframe_unwind.code.tables import RuleTable
-from sframe_unwind.code.whole_file import Progress, check_functions
+from sframe_unwind.code.whole_file import check_functions
 from sframe_unwind.elf.cfi import FileCfi
 from sframe_unwind.elf.file import translated
 from sframe_unwind.elf.section_addresses import FileAddress, Layout
@@ -28,6 +28,7 @@ from sframe_unwind.verify.code_report import CodeFinding, CodeReport, report
 from sframe_unwind.verify.code_tables import CfiTable, SFrameTable
 from sframe_unwind.verify.names import function_name
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome, Side, Verdict, Words
+from sframe_unwind.workers import Progress
 
 _NOTHING = Words("", "", "")
 

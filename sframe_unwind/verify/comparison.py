@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
@@ -18,16 +17,19 @@ from sframe_unwind.sframe.listing import listed_functions, unrolled
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.changes import Rules, at_changes
 from sframe_unwind.unwind_rule import UnwindRule
+from sframe_unwind.verify.coverage import Range, described_ranges, gaps, merged, overlap
 from sframe_unwind.verify.names import function_name
 from sframe_unwind.verify.reasons import reason, reason_unread
 from sframe_unwind.verify.rules import words
-from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome
-
-Range = tuple[int, int]
-"""Start and end address."""
+from sframe_unwind.verify.verdict import Disagreement, Function, Gap, Line, Outcome
+from sframe_unwind.workers import Progress
 
 _NEWEST = 3
 """The version of SFrame in which an empty section is taken to be: it has words for the most."""
+_SHOWN_GAPS = 8
+"""How many ranges of one function its reason lists; JSON has all."""
+_PROGRESS_STEP = 256
+"""Functions between two reports of the progress."""
 _MAX_LAYERS = 8
 """How many descriptions of one byte of code are plausible: linkers fold functions that are the same."""
 
@@ -44,10 +46,19 @@ class Comparison:
     """Compares a file; what was found stands in its attributes.
 
     :param layout: the terms of the file for addresses.
+    :param progress: is told how many functions of how many have been compared.
     :raises FormatError: SFrame or CFI is malformed.
     """
 
-    def __init__(self, sections: list[Section], arch: Arch, cfi: FileCfi, symbols: Symbols, layout: Layout) -> None:
+    def __init__(
+        self,
+        sections: list[Section],
+        arch: Arch,
+        cfi: FileCfi,
+        symbols: Symbols,
+        layout: Layout,
+        progress: Progress | None = None,
+    ) -> None:
         self._arch = arch
         self._cfi = cfi
         self._symbols = symbols
@@ -64,8 +75,13 @@ class Comparison:
         _check_extent("SFrame", sum(function.fde.size for function in described), code)
         _check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()), code)
         covered = merged((function.start, function.end) for function in described)
-        functions = [(function.start, self._compare(function)) for function in described]
+        functions = []
+        for number, function in enumerate(described):
+            functions.append((function.start, self._compare(function)))
+            if progress is not None and not number % _PROGRESS_STEP:
+                progress(number, len(described))
         functions += [(key[0], self._dwarf_only(key)) for key in cfi.ranges() if not overlap([key], covered)]
+        functions += self._in_part(described, covered)
         self.functions = tuple(function for _, function in sorted(functions, key=lambda pair: pair[0]))
         self.not_described = code - overlap(layout.code, merged([*covered, *cfi.ranges()]))
 
@@ -128,6 +144,37 @@ class Comparison:
         why = reason(described, self._arch, self._version)
         return self._function(key, Outcome.NOT_EXPRESSIBLE if why else Outcome.DWARF_ONLY, why)
 
+    def _in_part(self, described: list[table.Function], covered: list[Range]) -> Iterator[tuple[int, Function]]:
+        """Yield what one side leaves out of each function of the other, with its first address.
+
+        :param covered: the merged ranges of the functions that SFrame describes.
+        """
+        by_sframe = merged(part for function in described for part in described_ranges(function))
+        for key in self._cfi.ranges():
+            if overlap([key], covered) and (missing := gaps(key, by_sframe)):
+                yield missing[0][0], self._left_out("SFrame", key, missing)
+        by_cfi = merged(self._cfi.ranges())
+        for key in sorted({(function.start, function.end) for function in described}):
+            if overlap([key], by_cfi) and (missing := gaps(key, by_cfi)):
+                yield missing[0][0], self._left_out("DWARF CFI", key, missing)
+
+    def _left_out(self, by: str, function: Range, missing: list[Range]) -> Function:
+        """Return the part of a function that one side leaves out.
+
+        :param by: which side does.
+        """
+        left_out = tuple(Gap(self._layout.spot(start), end - start) for start, end in missing)
+        start, end = function
+        why = f"{by} has nothing for {', '.join(map(str, left_out[:_SHOWN_GAPS]))}"
+        if len(left_out) > _SHOWN_GAPS:
+            why += f" and {len(left_out) - _SHOWN_GAPS} more ranges"
+        why += f" of {Gap(self._layout.spot(start), end - start)}"
+        first = missing[0][0]
+        size = sum(gap.size for gap in left_out)
+        return Function(
+            self._layout.spot(first), size, self._name(first), Outcome.IN_PART, why, (), left_out
+        )
+
     def _function(self, key: Range, outcome: Outcome, why: str = "", lines: tuple[Line, ...] = ()) -> Function:
         start, end = key
         return Function(self._layout.spot(start), end - start, self._name(start), outcome, why, lines)
@@ -143,26 +190,3 @@ def _check_extent(what: str, described: int, code: int) -> None:
     """
     if described > _MAX_LAYERS * code:
         raise FormatError(f"{what} describes functions of {described:#x} bytes in all, but there are {code:#x} of code")
-
-
-def merged(ranges: Iterable[Range]) -> list[Range]:
-    """Return what ranges cover, in order and without overlaps."""
-    result: list[Range] = []
-    for start, end in sorted(ranges):
-        if result and start <= result[-1][1]:
-            result[-1] = result[-1][0], max(end, result[-1][1])
-        else:
-            result.append((start, end))
-    return result
-
-
-def overlap(ranges: Iterable[Range], covered: list[Range]) -> int:
-    """Return how many bytes of ranges, none of which overlaps another, are covered.
-
-    :param covered: in order and without overlaps.
-    """
-    total = 0
-    for start, end in ranges:
-        for low, high in covered[max(bisect_right(covered, (start,)) - 1, 0) : bisect_left(covered, (end,))]:
-            total += max(min(end, high) - max(start, low), 0)
-    return total

@@ -14,10 +14,12 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind import elf
 from sframe_unwind.elf import archive
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
+from sframe_unwind.elf.reader import open_file
 from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.verify import Plan, verify_elf
 from sframe_unwind.verify.verdict import Verdict
 
+Tick = Callable[[], None]
 IsWanted = Callable[[ELFFile], bool]
 
 _ELF64_MAGIC = b"\x7fELF\x02"
@@ -39,18 +41,31 @@ class Failure(NamedTuple):
     name: str
     error: str
 
+    def to_json(self) -> dict[str, str]:
+        """Return it as ``verify --json`` has it."""
+        return {"file": self.name, "error": self.error.removeprefix(f"{self.name}: ")}
+
     def __str__(self) -> str:
         return self.error if self.error.startswith(f"{self.name}: ") else f"{self.name}: {self.error}"
 
 
-def inputs(names: list[str], with_cfi: bool = False) -> Iterator[Input | Failure]:
+def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) -> Iterator[Input | Failure]:
     """Yield what names stand for: an archive for its members with SFrame, a directory for all such files below it.
 
     :param with_cfi: a file that has DWARF CFI only is wanted, too.
+    :param tick: is called for each file that is looked into.
     """
-    is_wanted = _has_table if with_cfi else _has_sframe
+    has_wanted = _has_table if with_cfi else _has_sframe
+
+    def is_wanted(file: ELFFile) -> bool:
+        tick()
+        return has_wanted(file)
+
     for name in names:
         found = False
+        if not name:
+            yield Failure("''", "a file has a name of at least one character")
+            continue
         for item in (_directory if Path(name).is_dir() else _file)(Path(name), is_wanted):
             found = True
             yield item
@@ -146,18 +161,16 @@ def _has_table(file: ELFFile) -> bool:
 
 def _start(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             return stream.read(_MAGIC_SIZE)
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
 
 
 def _contents(member: archive.Member) -> bytes:
-    if member.file.exists() and not member.file.is_file():  # a thin archive can name anything
-        raise FileError(f"{member.file}: not a regular file")
     try:
-        with member.file.open("rb") as stream:
+        with open_file(member.file) as stream:  # a thin archive can name anything
             stream.seek(member.offset)
-            return stream.read(member.size)
+            return stream.read(-1 if member.size is None else member.size)
     except OSError as error:
         raise FileError(f"{member.file}: {error.strerror or error}") from error

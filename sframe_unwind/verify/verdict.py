@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sframe_unwind.elf.section_addresses import FileAddress
-from sframe_unwind.verify.code_report import CodeReport
 from sframe_unwind.verify.names import named
+
+if TYPE_CHECKING:  # it brings the interpreter of machine code along
+    from sframe_unwind.verify.code_report import CodeReport
 
 
 class Outcome(str, Enum):
@@ -24,6 +26,8 @@ class Outcome(str, Enum):
     """Its CFI cannot be decoded."""
     DESCRIBED = "described"
     """By one or both, which were not compared with each other."""
+    IN_PART = "covered in part"
+    """Bytes of a function that one of the two describes, which the other leaves out, though it describes the rest."""
 
 
 class Side(str, Enum):
@@ -93,8 +97,23 @@ class Disagreement(NamedTuple):
         }
 
 
+class Gap(NamedTuple):
+    """Addresses of a function that one of the two leaves out."""
+
+    spot: FileAddress
+    size: int
+    """In bytes."""
+
+    def __str__(self) -> str:
+        return f"{self.spot}..{self.spot.address + self.size:#x}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``verify --json`` has it."""
+        return {"address": self.spot.address, "section": self.spot.section, "size": self.size}
+
+
 class Function(NamedTuple):
-    """A function that at least one of the two describes."""
+    """A function that at least one of the two describes, or the part of one that only one of them describes."""
 
     spot: FileAddress
     size: int
@@ -106,6 +125,21 @@ class Function(NamedTuple):
     """Why only one describes it, where that can be told."""
     lines: tuple[Line, ...]
     """All that was compared, where they disagree."""
+    gaps: tuple[Gap, ...] = ()
+    """Of a function that is covered in part, what one side leaves out; :attr:`spot` is the first of these addresses,
+    and :attr:`size` their number."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``verify --json`` has it."""
+        gaps = {"ranges": [gap.to_json() for gap in self.gaps]} if self.gaps else {}
+        return {
+            "address": self.spot.address,
+            "section": self.spot.section,
+            "size": self.size,
+            "function": self.name,
+            "reason": self.reason,
+            **gaps,
+        }
 
 
 class Sizes(NamedTuple):
@@ -161,9 +195,14 @@ class Verdict(NamedTuple):
         return self.count(Outcome.NOT_COMPARED)
 
     @property
+    def in_part(self) -> int:
+        """Of how many functions one side leaves a part out."""
+        return self.count(Outcome.IN_PART)
+
+    @property
     def agrees(self) -> bool:
         """Whether all that could be compared was compared, and is the same, and the code shows nothing wrong."""
-        return not (self.disagreements or self.not_compared or self.problems) and (
+        return not (self.disagreements or self.in_part or self.not_compared or self.problems) and (
             self.code is None or self.code.is_clean
         )
 
@@ -178,11 +217,17 @@ class Verdict(NamedTuple):
                 "both": self.both,
                 "sframe_only": self.sframe_only,
                 "dwarf_only": self.dwarf_only,
+                "covered_in_part": self.in_part,
                 "not_compared": self.not_compared,
             },
             "addresses_compared": self.addresses_compared,
             "disagreements": [disagreement.to_json() for disagreement in self.disagreements],
+            **{title.replace(" ", "_").lower(): self._json_of(outcomes) for title, outcomes in _LISTS},
+            "problems": list(self.problems),
         }
+
+    def _json_of(self, outcomes: tuple[Outcome, ...]) -> list[dict[str, Any]]:
+        return [function.to_json() for function in self.functions if function.outcome in outcomes]
 
     def lines(self) -> Iterator[str]:
         """Yield the file as ``verify`` prints it."""
@@ -193,29 +238,34 @@ class Verdict(NamedTuple):
 
     def _comparison_lines(self) -> Iterator[str]:
         count = len(self.disagreements)
+        in_part = f", {self.in_part} covered in part" if self.in_part else ""
         not_compared = f", {self.not_compared} not compared" if self.not_compared else ""
         yield (
             f"{self.file}: {self.both} functions in both, {self.sframe_only} in SFrame only,"
-            f" {self.dwarf_only} in DWARF only{not_compared}; {self.addresses_compared} addresses compared,"
+            f" {self.dwarf_only} in DWARF only{in_part}{not_compared}; {self.addresses_compared} addresses compared,"
             f" {count or 'no'} disagreement{'' if count == 1 else 's'}"
         )
         for difference in self.disagreements:
             place = named(difference.spot, difference.function)
             side = "" if difference.code is None else f"; {_SIDES[difference.code]}"
             yield f"  {place}: {difference.what}: SFrame {difference.sframe}; DWARF {difference.dwarf}{side}"
-        for function in self.functions:
-            if function.outcome is Outcome.SFRAME_ONLY:
-                yield _one_sided("SFrame only", function)
-        for function in self.functions:
-            if function.outcome in (Outcome.DWARF_ONLY, Outcome.NOT_EXPRESSIBLE):
-                yield _one_sided("DWARF only", function)
-        for function in self.functions:
-            if function.outcome is Outcome.NOT_COMPARED:
-                yield _one_sided("not compared", function)
+        for title, outcomes in _LISTS:
+            for function in self.functions:
+                if function.outcome in outcomes:
+                    yield _listed(title, function)
         for problem in self.problems:
             yield f"  CFI that cannot be read: {problem}"
 
 
-def _one_sided(title: str, function: Function) -> str:
+_LISTS = (
+    ("covered in part", (Outcome.IN_PART,)),
+    ("SFrame only", (Outcome.SFRAME_ONLY,)),
+    ("DWARF only", (Outcome.DWARF_ONLY, Outcome.NOT_EXPRESSIBLE)),
+    ("not compared", (Outcome.NOT_COMPARED,)),
+)
+"""The functions that are listed one by one, in the order of the text."""
+
+
+def _listed(title: str, function: Function) -> str:
     reason = f" ({function.reason})" if function.reason else ""
     return f"  {title}: {named(function.spot, function.name)}{reason}"

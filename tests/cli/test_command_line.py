@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -177,3 +178,31 @@ def test_bugs_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.setenv("SFRAME_UNWIND_TRACEBACK", "1")
     with pytest.raises(TypeError):
         main(["dump", "file"])
+
+
+@pytest.mark.parametrize("command", ["verify", "dump", "lookup", "backtrace"])
+@pytest.mark.parametrize("name", ["fifo", "/dev/zero", "socket"])
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, command: str, name: str) -> None:
+    file = tmp_path / name
+    if name == "fifo":
+        os.mkfifo(file)
+    elif name == "socket":
+        socket.socket(socket.AF_UNIX).bind(str(file))
+    arguments = {"lookup": [str(file), "0"], "backtrace": ["--core", str(file)]}.get(command, [str(file)])
+    done = run(command, *arguments)
+    why = "No such device or address" if name == "socket" else "not a regular file"  # nobody opens a socket's file
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"sframe-unwind: {file}: {why}\n")
+
+
+def test_directory_with_all_kinds_of_entries(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "self").symlink_to(".")
+    (tmp_path / "gone").symlink_to("nowhere")
+    (tmp_path / os.fsdecode(b"\xff\x1b[2J")).write_bytes(b"\x7fELF\x02")
+    small(tmp_path / "with SFrame")
+    done = run("verify", str(tmp_path))
+    assert done.returncode == 2
+    no_cfi, cut = done.stderr.splitlines()
+    assert cut.startswith(f"sframe-unwind: {tmp_path}/\\udcff\\x1b[2J: not a readable ELF file")
+    assert no_cfi == f"sframe-unwind: {tmp_path}/with SFrame: no DWARF CFI to compare with"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from sframe_unwind import elf as elf_file
 from sframe_unwind.cli import main
 from tests.cli.sections import AMD64, Function, elf, row, section
+from tests.elf.objects import run, tools_for
 from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS
@@ -144,3 +148,95 @@ def test_rows_of_readelf(capsys: pytest.CaptureFixture[str], abi: str, version: 
     names = {symbol.address: name for name, symbol in read_symbols(tools, file).items()}
     leaf = next(address for address, name in names.items() if name == "busy_leaf")
     assert f"{leaf:#x}: busy_leaf\n" in said
+
+
+def test_number_of_thousands_of_digits(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lookup", str(small), "9" * 5000, f"first+{'9' * 5000}"]) == 2
+    said = f"sframe-unwind: {small}: {'9' * 24}...: a number of 5000 digits is no address\n"
+    assert capsys.readouterr().err == said * 2
+
+
+SECTIONS = "".join(
+    f"""
+    .section .text.{name}, "ax"
+    .globl {name}
+    .type {name}, @function
+{name}: .cfi_startproc
+    push %rbx
+    .cfi_adjust_cfa_offset {offset}
+    ret
+    .cfi_endproc
+    .size {name}, . - {name}
+    """
+    for name, offset in (("one", 8), ("two", 16))
+)
+
+
+def test_object_file_with_several_sections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All its functions begin at 0, so that a number says nothing."""
+    source, file = tmp_path / "two.s", tmp_path / "two.o"
+    source.write_text(SECTIONS, encoding="ascii")
+    run(tools_for("amd64", 3) / "as", "--gsframe", "-o", file, source)
+    said = looked_up(capsys, 0, file, "two+1", ".text.one+0x1")
+    assert ".text.two+0x1: two+0x1\n    function .text.two+0x0..0x2, 2 bytes\n    row .text.two+0x1: CFA sp+24," in said
+    assert ".text.one+0x1: one+0x1\n    function .text.one+0x0..0x2, 2 bytes\n    row .text.one+0x1: CFA sp+16," in said
+    assert main(["lookup", str(file), "0x1"]) == 2
+    expected = "0x1: in an object file, expected a symbol or section+offset, as .text+0x1"
+    assert capsys.readouterr().err == f"sframe-unwind: {file}: {expected}\n"
+
+
+def test_object_file_with_one_section(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, file = tmp_path / "one.s", tmp_path / "one.o"
+    one, _, _ = SECTIONS.partition("\n    .section .text.two")
+    source.write_text(one.replace('.section .text.one, "ax"', ".text"), encoding="ascii")
+    run(tools_for("amd64", 3) / "as", "--gsframe", "-o", file, source)
+    assert looked_up(capsys, 0, file, "1").startswith(".text+0x1: one+0x1\n")
+
+
+def test_plt_stub_has_no_name_of_another_section(capsys: pytest.CaptureFixture[str]) -> None:
+    """`_init`, which has no size, was taken to reach from .init into .plt."""
+    program = build("plt")
+    with elf_file.opened(program) as file:
+        address = file.get_section_by_name(".plt")["sh_addr"]
+    assert looked_up(capsys, 0, program, hex(address)).startswith(f"{address:#x}: (no symbol)\n")
+
+
+def answered(file: Path, text: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sframe_unwind", "lookup", str(file), "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_addresses_from_standard_input(small: Path) -> None:
+    done = answered(small, "0x1014\n\n4128\nfirst+2\n0x1000\n0x1051\nnobody\n 0x1013 \n")
+    assert done.stdout.splitlines() == [
+        "0x1014: first+0x4: CFA sp+16, FP c-16, RA f",
+        "0x1020: (no symbol): CFA sp+8, FP u, RA f",
+        "0x1012: first+0x2: CFA sp+8, FP u, RA f",
+        "0x1000: (no symbol): not covered: no SFrame function contains the address",
+        "0x1051: evil\\x1b[2J\\n+0x1: not covered: the address lies before the first row of the function at 0x1050",
+        "0x1013: first+0x3: CFA sp+8, FP u, RA f",
+    ]
+    assert done.stderr == f"sframe-unwind: {small}: nobody: neither an address nor a symbol of the file\n"
+    assert done.returncode == 2
+    assert answered(small, "0x1010\n").returncode == 0
+    assert answered(small, "0x1000\n").returncode == 1
+
+
+@pytest.mark.parametrize("abi", list(ABIS))
+def test_many_addresses_have_the_answers_of_each(capsys: pytest.CaptureFixture[str], abi: str) -> None:
+    """The line has what the longer answer to a single address has."""
+    with toolchain_needed():
+        file = build("free_walk", abi)
+    with elf_file.opened(file) as opened:
+        text = opened.get_section_by_name(".text")
+        wanted = [hex(address) for address in range(text["sh_addr"] - 2, text["sh_addr"] + text["sh_size"] + 2)]
+    lines = answered(file, "\n".join(wanted)).stdout.splitlines()
+    assert main(["lookup", str(file), *wanted]) == 1
+    single = re.split(r"^(?=0x)", capsys.readouterr().out, flags=re.MULTILINE)[1:]
+    assert len(lines) == len(single) == len(wanted)
+    for line, answer in zip(lines, single):
+        title, *rest = answer.splitlines()
+        address, name, said = line.split(": ", 2)
+        assert title.partition(": not covered")[0] in (f"{address}: {name}", f"{address}: {name.removesuffix('+0x0')}")
+        assert said in (" ".join(answer.split()))
+        assert bool(rest) == said.startswith("CFA") or "RA undefined" in said

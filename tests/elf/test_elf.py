@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import struct
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -192,3 +194,37 @@ def test_a_section_beyond_the_end_of_the_file(tmp_path: Path) -> None:
     file.write_bytes(content[: place(sample("amd64", 3)) + 40])
     with pytest.raises(FileError, match=r"truncated: SFrame data ends at 0x\w+, the file at 0x"):
         elf.load(file)
+
+
+def test_program_headers_that_are_not_in_the_file() -> None:
+    """`e_phnum` of 0xffff means that section 0 has the number, which can be any."""
+    content = bytearray(sample("amd64", 3).read_bytes())
+    struct.pack_into("<H", content, 56, 0xFFFF)  # e_phnum
+    (sections,) = struct.unpack_from("<Q", content, 40)
+    struct.pack_into("<I", content, sections + 44, 0xFFFFFFFF)  # sh_info of section 0
+    for size, said in ((0, "program headers of 0 bytes, expected 56"), (56, "its program headers end at ")):
+        struct.pack_into("<QQ", content, 24, 0, 0)
+        struct.pack_into("<H", content, 54, size)  # e_phentsize
+        with pytest.raises(FileError, match=re.escape(said)), elf.parsed(BytesIO(content), "file") as file:
+            list(file.iter_segments())
+
+
+def test_many_headers_of_one_section() -> None:
+    content = bytearray(sample("amd64", 3).read_bytes())
+    start, count = struct.unpack_from("<Q", content, 40)[0], struct.unpack_from("<H", content, 60)[0]
+    headers = content[start : start + 64 * count]
+    text = next(headers[at : at + 64] for at in range(0, len(headers), 64) if headers[at + 8] & 4)  # SHF_EXECINSTR
+    repeated = 5000
+    struct.pack_into("<Q", content, 40, len(content))
+    struct.pack_into("<H", content, 60, count + repeated)
+    content += headers + text * repeated
+    with pytest.raises(FileError, match=f"<bytes>: {count + repeated:,} sections of .* bytes in all, in a file of"):
+        elf.load(bytes(content))
+
+
+@pytest.mark.parametrize(
+    ("magic", "program"), [(b"\x28\xb5\x2f\xfd", "zstd"), (b"\x1f\x8b\x08\0", "gzip"), (b"\xfd7zXZ\0", "xz")]
+)
+def test_compressed_file(magic: bytes, program: str) -> None:
+    with pytest.raises(FileError, match=f"compressed; {program} -d decompresses it"):
+        elf.load(magic + bytes(100))

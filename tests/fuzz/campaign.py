@@ -5,17 +5,17 @@ from __future__ import annotations
 import resource
 import signal
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import NamedTuple
 
-from tests.fuzz import cfi, target
+from tests.fuzz import cfi, files, target
 
 SECONDS = 1.0
-"""So long one input may take."""
+"""So long one input may take, unless its kind says otherwise."""
 MEMORY = 200 << 20
-"""So many bytes all inputs of a process may take beyond what it had before the first."""
+"""So many bytes all inputs of a process may take beyond what it had before the first, likewise."""
 
 
 class Failure(NamedTuple):
@@ -37,6 +37,8 @@ class Failure(NamedTuple):
 class Result(NamedTuple):
     """What came of some inputs."""
 
+    first: int
+    """Number of the first one."""
     inputs: int
     seen: Counter[str]
     failures: tuple[Failure, ...]
@@ -46,28 +48,33 @@ class _TooSlow(BaseException):
     """Not an Exception: nothing but the campaign is to catch it."""
 
 
-TARGETS: dict[str, ModuleType] = {"sframe": target, "cfi": cfi}
+TARGETS: dict[str, ModuleType] = {"sframe": target, "cfi": cfi, "files": files}
 """What there is to try, each with ``made(number)``, which makes an input, and ``exercise(input, seen)``."""
+
+
+def _limit(kind: str, name: str) -> float:
+    limit: float = getattr(TARGETS[kind], name, globals()[name])
+    return limit
 
 
 def prepare(kind: str = "sframe") -> None:
     """Bound this process, for good: an input that takes too much memory or time becomes an exception."""
     TARGETS[kind].made(0)  # before memory is measured
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    limit = pages * resource.getpagesize() + MEMORY
+    limit = pages * resource.getpagesize() + int(_limit(kind, "MEMORY"))
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
     # Processor time: on a busy machine the clock would blame the input.
     signal.signal(signal.SIGPROF, _too_slow)
 
 
-def run(numbers: Iterable[int], kind: str = "sframe") -> Result:
+def run(numbers: Sequence[int], kind: str = "sframe") -> Result:
     """Try the inputs of some numbers, in a process that is prepared."""
     seen: Counter[str] = Counter()
     failures, inputs = [], 0
     for number in numbers:
         section = TARGETS[kind].made(number)
         inputs += 1
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, _limit(kind, "SECONDS"))
         try:
             TARGETS[kind].exercise(section, seen)
         except (Exception, _TooSlow) as error:  # noqa: BLE001  # that is what is looked for
@@ -75,8 +82,8 @@ def run(numbers: Iterable[int], kind: str = "sframe") -> Result:
             failures.append(Failure(number, section.name, what, section.data))
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-    return Result(inputs, seen, tuple(failures))
+    return Result(numbers[0], inputs, seen, tuple(failures))
 
 
 def _too_slow(_number: int, _frame: FrameType | None) -> None:
-    raise _TooSlow(f"over {SECONDS} s")
+    raise _TooSlow("over the limit of processor time")

@@ -47,6 +47,8 @@ def account(wanted: Build) -> Account:
                 result.explained[reason] += 1
             else:
                 result.unexplained.append(f"{path}: {entry}")
+        for function in (one for one in verdict.functions if one.outcome is Outcome.IN_PART):
+            result.unexplained.append(f"{path}: {function}")
         if not SAMPLES[wanted.name].sframe_only and verdict.count(Outcome.SFRAME_ONLY):
             result.unexplained.append(f"{path}: functions without CFI")
     return result

@@ -11,7 +11,9 @@ import pytest
 from sframe_unwind import elf
 from sframe_unwind.cli import main
 from sframe_unwind.sframe.encode import describe, encode
-from sframe_unwind.verify import verify
+from sframe_unwind.verify import Plan, verify
+from sframe_unwind.verify.inputs import Failure, Input, answer
+from sframe_unwind.verify.verdict import Verdict
 from tests.abis.rewrite import overwrite
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
@@ -45,7 +47,8 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     program = build("plt")
     assert main(["verify", "--json", str(program)]) == 1
     (file,) = json.loads(capsys.readouterr().out)["files"]
-    assert file["functions"] == {"both": 7, "sframe_only": 0, "dwarf_only": 1, "not_compared": 0}
+    counts = {"both": 7, "sframe_only": 0, "dwarf_only": 1, "covered_in_part": 0, "not_compared": 0}
+    assert file["functions"] == counts
     first, second = file["disagreements"]
     assert first.pop("address") + 8 == second.pop("address")
     assert first == second == {
@@ -55,6 +58,19 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
         "sframe": "rsp + 16",
         "dwarf": "rsp + 8",
     }
+
+
+def test_json_has_what_the_text_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The functions that only one side describes, why, and the files that could not be compared."""
+    program, missing = build("realign", version=2), tmp_path / "missing"
+    assert main(["verify", "--json", str(program), str(missing)]) == 2
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["failures"] == [{"file": str(missing), "error": "No such file or directory"}]
+    (file,) = printed["files"]
+    assert [entry["function"] for entry in file["dwarf_only"]] == ["_start", "aligned_local", "aligned_entry"]
+    assert [entry["reason"] for entry in file["dwarf_only"]] == ["", *2 * ["CFA r10, for which version 2 has no words"]]
+    assert set(file["dwarf_only"][0]) == {"address", "section", "size", "function", "reason"}
+    assert file["sframe_only"] == file["covered_in_part"] == file["not_compared"] == file["problems"] == []
 
 
 def test_rules_that_depend_on_the_address(capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,3 +171,57 @@ def test_functions_upon_functions(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert complaint(capsys, file).startswith(
         f"sframe-unwind: {file}: SFrame describes functions of {total:#x} bytes in all, but there are 0x"
     )
+
+
+@pytest.mark.parametrize("count", ["0", "-5", "many"])
+def test_number_of_processes(capsys: pytest.CaptureFixture[str], count: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["verify", f"-j{count}", str(build("leaf"))])
+    assert ended.value.code == 2
+    assert f"invalid number of processes value: '{count}'" in capsys.readouterr().err
+
+
+def test_empty_name_is_not_the_current_directory(capsys: pytest.CaptureFixture[str]) -> None:
+    assert complaint(capsys, "") == "sframe-unwind: '': a file has a name of at least one character"
+
+
+def test_page_that_cannot_be_written_is_noticed_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = tmp_path / "missing"  # would be the error, if the files were looked at first
+    assert complaint(capsys, "--html", "-", missing) == "sframe-unwind: --html: expected the name of a file, found '-'"
+    assert complaint(capsys, "--html", tmp_path, missing).startswith("sframe-unwind: --html: expected the name of a")
+    page = tmp_path / "nowhere" / "page.html"
+    said = complaint(capsys, "--html", page, missing)
+    assert said == f"sframe-unwind: {page}: cannot be written: No such file or directory"
+    assert not list(tmp_path.iterdir())
+
+
+def test_nul_in_the_name_of_a_thin_archives_member(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such a member costs nothing else."""
+    archive, good = tmp_path / "nul.a", build("leaf", "aarch64")
+    archive.write_bytes(b"!<thin>\n" + b"a\0b/".ljust(48) + b"4".ljust(10) + b"`\n")
+    assert main(["verify", str(good), str(archive)]) == 2
+    out, err = capsys.readouterr()
+    assert out.startswith(f"{good}: ")
+    assert err == (
+        f"sframe-unwind: {archive}(a\\x00b): {tmp_path}/a\\x00b: not the name of a file: embedded null byte\n"
+    )
+
+
+def test_file_that_shows_an_error_of_ours_costs_nothing_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = build("leaf", "aarch64"), build("leaf")
+
+    def planted(item: Input, plan: Plan) -> Verdict | Failure:
+        if item.name == str(bad):
+            raise KeyError("planted")
+        return answer(item, plan)
+
+    monkeypatch.setattr("sframe_unwind.cli.verify.answer", planted)
+    for jobs in ("1", "2"):
+        assert main(["verify", "-j", jobs, str(bad), str(good)]) == 2
+        out, err = capsys.readouterr()
+        assert out.startswith(f"{good}: ")
+        assert err.startswith(f"sframe-unwind: {bad}: internal error: KeyError: 'planted'")

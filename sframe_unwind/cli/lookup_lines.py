@@ -1,0 +1,154 @@
+"""Looks up many addresses, each of which gets one line.
+
+A lookup searches the functions and then the rows of one function, both in sorted lists; what is printed of a row is
+made once, which takes a fraction of the time of explaining the rule in words.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+from sframe_unwind.cli.addresses import Addresses
+from sframe_unwind.elf.symbols import Symbols
+from sframe_unwind.report.notation import Cells, cells, cells_of
+from sframe_unwind.report.terminal import printable
+from sframe_unwind.sframe.constants import FdeType, PcType
+from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.table import NO_FUNCTION, Match, Miss, Table
+
+_MAX_LENGTH = 24
+"""Characters of a number that fits an address."""
+
+
+class _Known(NamedTuple):
+    """What is printed for the addresses of one function."""
+
+    starts: list[int]
+    """Address of each row."""
+    rows: list[str]
+    name: str
+    """Of the symbol that covers all of the function."""
+    origin: int
+    """Its address."""
+
+
+class Lines:
+    """The lines for addresses of one file.
+
+    :param addresses: says how an address is shown.
+    """
+
+    def __init__(self, sections: list[Section], symbols: Symbols, addresses: Addresses) -> None:
+        self._sections = sections
+        self._symbols = symbols
+        self._addresses = addresses
+        found: list[tuple[int, int, Table, int]] = []
+        for table in (table for section in sections for table in section.tables):
+            starts, sizes = table.extents()
+            found += ((start, start + size, table, at) for at, (start, size) in enumerate(zip(starts, sizes)) if size)
+        found.sort(key=lambda one: one[:2])
+        self._starts = [start for start, _, _, _ in found]
+        self._ends = [end for _, end, _, _ in found]
+        self._places = [(table, at) for _, _, table, at in found]
+        self._known: dict[int, _Known | None] = {}
+        self._texts: dict[tuple[int, FdeType], _Texts] = {}
+        apart = all(end <= start for end, start in zip(self._ends, self._starts[1:]))
+        self._is_plain = apart and not addresses.in_sections
+        """Whether no two functions overlap, and addresses are numbers."""
+
+    def answers(self, texts: list[str], first: int) -> tuple[list[str], bool]:
+        """Return the lines for as many texts, from the first on, as are numbers of addresses in plain functions.
+
+        :return: the lines, and True: SFrame covers these addresses.
+        """
+        said: list[str] = []
+        if not self._is_plain:
+            return said, True
+        starts, ends, known_by_number = self._starts, self._ends, self._known
+        for text in texts[first:] if first else texts:
+            text = text.strip()
+            # As the parser of addresses has it; int() alone takes more, such as signs.
+            if text[:2] == "0x" and text.isalnum() and len(text) <= _MAX_LENGTH:
+                try:
+                    address = int(text, 16)
+                except ValueError:
+                    break
+            elif text.isdecimal() and len(text) <= _MAX_LENGTH:
+                address = int(text)
+            else:
+                break
+            at = bisect_right(starts, address) - 1
+            if at < 0 or address >= ends[at]:
+                break
+            known = known_by_number[at] if at in known_by_number else self._learn(at)
+            if known is None or address < known.starts[0]:
+                break
+            row = known.rows[bisect_right(known.starts, address) - 1]
+            said.append(f"{address:#x}: {known.name}+{address - known.origin:#x}: {row}\n")
+        return said, True
+
+    def slowly(self, text: str) -> list[tuple[str, bool]]:
+        """Return the lines for a text, each with whether SFrame covers the address; none for an empty text.
+
+        :raises FileError: the text is no address.
+        :raises FormatError: the function at the address is malformed.
+        """
+        return [self._single(address) for address in self._addresses.find(text)] if text else []
+
+    def _learn(self, at: int) -> _Known | None:
+        table, number = self._places[at]
+        function = table.function(number)
+        known = None
+        symbol = self._symbols.covering(function.start, function.end)
+        if function.fde.pc_type is not PcType.MASK and function.fde.num_rows and symbol is not None:
+            kind = function.fde.fde_type
+            texts = self._texts.get((id(table), kind))
+            if texts is None:
+                texts = self._texts[id(table), kind] = _Texts(table.header, kind)
+            offsets, rows = table.interpreted_rows(function, texts)
+            starts = [function.start + offset for offset in offsets]
+            known = _Known(starts, rows, printable(symbol.name), symbol.address)
+        self._known[at] = known
+        return known
+
+    def _single(self, address: int) -> tuple[str, bool]:
+        found = look_up(self._sections, address)
+        name = self._symbols.name(address)
+        if name is None:
+            name = "(no symbol)"
+        elif "+" not in name:
+            name += "+0x0"
+        said = f"not covered: {found.reason}" if isinstance(found, Miss) else _row(cells_of(found))
+        return f"{self._addresses.shown(address)}: {printable(name)}: {said}\n", isinstance(found, Match)
+
+
+def look_up(sections: list[Section], address: int) -> Match | Miss:
+    """Return what the first section that has a function at an address says of it.
+
+    :raises FormatError: the function is malformed.
+    """
+    found: Match | Miss = NO_FUNCTION
+    for section in sections:
+        found = section.lookup(address)
+        if found.function:
+            break
+    return found
+
+
+class _Texts(dict[bytes, str]):
+    """What is printed of the rows of one header and kind of FDE, made once for equal rows."""
+
+    def __init__(self, header: Header, kind: FdeType) -> None:
+        super().__init__()
+        self._header = header
+        self._kind = kind
+
+    def __missing__(self, row: bytes) -> str:
+        text = self[row] = _row(cells(self._header, self._kind, row))
+        return text
+
+
+def _row(cells: Cells) -> str:
+    return str(cells) if cells.ra_undefined else f"CFA {cells.cfa}, FP {cells.fp}, RA {cells.ra}"

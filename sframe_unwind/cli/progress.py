@@ -1,0 +1,54 @@
+"""A progress bar on standard error, if that is a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+_WIDTH = 30
+_ERASE = "\r\033[K"
+_PATIENCE = 0.5
+"""Seconds that the work may take before the bar appears."""
+_PAUSE = 0.1
+"""Seconds between two changes of the bar."""
+
+
+class Progress:
+    """What has been done, and for how long it has taken.  Call :meth:`clear` before anything else is printed."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._started = time.monotonic()
+        self._next = self._started + _PATIENCE if sys.stderr.isatty() else float("inf")
+        self._done = self._total = 0
+        self._what = ""
+
+    def update(self, done: int, total: int, what: str = "") -> None:
+        """Say how much is done.
+
+        :param total: 0: not known.
+        :param what: of what so much is done.
+        """
+        self._done, self._total, self._what = done, total, what
+        self.tick()
+
+    def tick(self) -> None:
+        """Show what was said last, if it is time to; call it often."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + _PAUSE
+        of = f"/{self._total}" if self._total else ""
+        text = f"{self._done}{of}{self._what}, {now - self._started:.0f} s"
+        if self._total:
+            filled = "#" * (_WIDTH * self._done // self._total)
+            text = f"[{filled:<{_WIDTH}}] {text}"
+        if text != self._shown:
+            self._shown = text
+            print(_ERASE + text, end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Remove the bar from the terminal, until the next change."""
+        if self._shown:
+            self._shown = ""
+            print(_ERASE, end="", file=sys.stderr, flush=True)

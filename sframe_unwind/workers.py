@@ -1,0 +1,237 @@
+"""Maps a function over items in several processes, none of which outlives this one.
+
+:mod:`concurrent.futures` is not used for three reasons.  Its workers survive their parent when a signal ends it, and
+wait forever.  An interrupt waits for what the workers are doing.  And a worker that is killed, as by the kernel when
+memory is short, takes all results with it.
+
+Here the workers are forked, so that items and function need not be pickled, and each watches a pipe of which only this
+process has the other end: the end of the pipe is the end of this process, however it came about.  Linux has
+``PR_SET_PDEATHSIG`` for that, but only Linux, it needs :mod:`ctypes`, and it refers to a thread of the parent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from typing import Callable, Generic, NamedTuple, NoReturn, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+Progress = Callable[[int, int], None]
+"""Is told how much is done, and of how much."""
+
+_AHEAD = 256
+"""Results that may wait for the one that is next in order: they take memory."""
+_TICK = 0.25
+"""Seconds between two calls of ``tick``."""
+_NUMBER_SIZE, _LENGTH_SIZE = 8, 8
+_AT_ONCE = 1 << 20
+
+
+class WorkerError(Exception):
+    """The function raised an exception in a worker."""
+
+
+class Lost(NamedTuple):
+    """Stands for the result of an item whose worker ended while it worked on it."""
+
+    why: str
+
+
+class _Raised(NamedTuple):
+    error: str
+    trace: str
+
+
+class _Worker:
+    """One process.
+
+    :attr:`number` is that of the item that it works on; ``None``: it has none.
+    """
+
+    def __init__(self, process: int, requests: int, results: int) -> None:
+        self.process = process
+        self.requests = requests
+        self.results = results
+        self.number: int | None = None
+        self._received = bytearray()
+
+    def ask(self, number: int) -> None:
+        """Have the worker do an item."""
+        self.number = number
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which reading its results tells
+            os.write(self.requests, number.to_bytes(_NUMBER_SIZE, "little"))
+
+    def receive(self) -> bytes | None:
+        """Read what there is of a result, and return it when it is complete.
+
+        :raises EOFError: the worker has ended.
+        """
+        received = os.read(self.results, _AT_ONCE)
+        if not received:
+            raise EOFError
+        self._received += received
+        length = int.from_bytes(self._received[:_LENGTH_SIZE], "little")
+        if len(self._received) < _LENGTH_SIZE + length:
+            return None
+        result = bytes(self._received[_LENGTH_SIZE:])
+        self._received.clear()
+        return result
+
+    def end(self) -> int:
+        """End the process at once; it has nothing to tidy up.  Return its wait status."""
+        os.close(self.requests)
+        os.close(self.results)
+        os.kill(self.process, signal.SIGKILL)  # until it is waited for, the number is its own
+        return os.waitpid(self.process, 0)[1]
+
+
+class _Pool(Generic[Item, Result]):
+    def __init__(self, work: Callable[[Item], Result], items: Sequence[Item]) -> None:
+        self._work = work
+        self._items = items
+        self._life, self._alive = os.pipe()
+        """The end that workers watch, and the one that only this process keeps."""
+        self.workers: dict[int, _Worker] = {}
+        """By the descriptor of their results."""
+
+    def start(self) -> _Worker:
+        """Fork one more worker."""
+        request, requests = os.pipe()
+        results, result = os.pipe()
+        process = os.fork()
+        if process == 0:
+            try:
+                for descriptor in (requests, results, self._alive):
+                    os.close(descriptor)
+                for other in self.workers.values():
+                    os.close(other.requests)
+                    os.close(other.results)
+                self._serve(request, result)
+            finally:
+                os._exit(1)
+        os.close(request)
+        os.close(result)
+        worker = self.workers[results] = _Worker(process, requests, results)
+        return worker
+
+    def _serve(self, request: int, result: int) -> None:
+        # The terminal sends an interrupt to all its processes; the parent ends the workers.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        threading.Thread(target=_end_with_parent, args=(self._life,), daemon=True).start()
+        while number := os.read(request, _NUMBER_SIZE):
+            answer: Result | _Raised
+            try:
+                answer = self._work(self._items[int.from_bytes(number, "little")])
+                data = pickle.dumps(answer)
+            except Exception as error:  # noqa: BLE001  # it is the parent's to deal with
+                data = pickle.dumps(_Raised(f"{type(error).__name__}: {error}", traceback.format_exc()))
+            data = len(data).to_bytes(_LENGTH_SIZE, "little") + data
+            at = 0
+            while at < len(data):
+                at += os.write(result, data[at : at + _AT_ONCE])
+
+    def arrived(self, output: int | None) -> Iterator[tuple[int, Result | Lost]]:
+        """Wait a moment for results, and yield those that came, with the numbers of their items.
+
+        :raises BrokenPipeError: nobody reads the output any more.
+        :raises WorkerError: the function raised an exception.
+        """
+        poll = select.poll()
+        for descriptor in self.workers:
+            poll.register(descriptor, select.POLLIN)
+        if output is not None:
+            poll.register(output, 0)  # errors are reported unasked
+        for descriptor, _ in poll.poll(int(1000 * _TICK)):
+            if descriptor == output:
+                raise BrokenPipeError
+            worker = self.workers[descriptor]
+            try:
+                data = worker.receive()
+            except EOFError:
+                lost = self.discard(worker)
+                if worker.number is not None:
+                    yield worker.number, lost
+                continue
+            if data is not None and worker.number is not None:
+                result = pickle.loads(data)
+                if isinstance(result, _Raised):
+                    raise WorkerError(result.error) from WorkerError(result.trace)
+                yield worker.number, result
+                worker.number = None
+
+    def discard(self, worker: _Worker) -> Lost:
+        """Forget a worker that has ended; return why its result is lost."""
+        del self.workers[worker.results]
+        status = worker.end()
+        if os.WIFSIGNALED(status):
+            return Lost(f"the process that worked on it was ended by {_signal_name(os.WTERMSIG(status))}")
+        return Lost(f"the process that worked on it ended with status {os.WEXITSTATUS(status)}")
+
+    def close(self) -> None:
+        """End all workers."""
+        for worker in list(self.workers.values()):
+            self.discard(worker)
+        os.close(self._life)
+        os.close(self._alive)
+
+
+def _end_with_parent(life: int) -> NoReturn:
+    while os.read(life, 1):
+        pass
+    os._exit(1)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def can_fork() -> bool:
+    """Return whether this system can fork processes."""
+    return hasattr(os, "fork") and hasattr(select, "poll")
+
+
+def in_order(
+    work: Callable[[Item], Result],
+    items: Sequence[Item],
+    jobs: int,
+    output: int | None = None,
+    tick: Callable[[], None] | None = None,
+) -> Iterator[Result | Lost]:
+    """Yield the result of a function for each item, in the order of the items.
+
+    :param work: called in the workers; its results are pickled.
+    :param jobs: how many workers there are.
+    :param output: descriptor of the pipe that the results are written to: if nobody reads it any more, the work ends.
+    :param tick: is called some times in a second.
+    :raises BrokenPipeError: nobody reads the output any more.
+    :raises WorkerError: the function raised an exception.
+    """
+    pool: _Pool[Item, Result] = _Pool(work, items)
+    done: dict[int, Result | Lost] = {}
+    following = sent = 0
+    try:
+        while following < len(items):
+            idle = [worker for worker in pool.workers.values() if worker.number is None]
+            while sent < min(len(items), following + _AHEAD) and (idle or len(pool.workers) < jobs):
+                (idle.pop() if idle else pool.start()).ask(sent)
+                sent += 1
+            done.update(pool.arrived(output))
+            while following in done:
+                yield done.pop(following)
+                following += 1
+            if tick is not None:
+                tick()
+    finally:
+        pool.close()

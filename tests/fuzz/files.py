@@ -1,0 +1,117 @@
+"""Whole files for the commands dump, lookup, verify and backtrace, as a user runs them.
+
+What is looked for: an error that is not one line with a documented exit status, characters that would drive the
+terminal, a page that a browser could not read, 5 seconds, and 500 MB.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+from sframe_unwind.cli import main
+from tests.fuzz.file_fields import fields
+from tests.fuzz.file_seeds import CORES, content_of, place_members, program
+from tests.fuzz.file_seeds import seeds as seeds
+from tests.fuzz.mutations import Mutator
+from tests.fuzz.seeds import Seed
+from tests.fuzz.target import WrongAnswerError
+
+SECONDS = 5.0
+MEMORY = 500 << 20
+"""The files have less than 10 MB."""
+
+_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+
+class _NotPrintedError(AssertionError):
+    """What was printed is not what may be printed."""
+
+
+@functools.cache
+def _mutator() -> Mutator:
+    return Mutator(seeds(), fields)
+
+
+def made(number: int) -> Seed:
+    """The input of a number: a file, and how it is used, by the number itself."""
+    return _mutator().mutate(Random(number))._replace(address=number)
+
+
+@functools.cache
+def _folder() -> Path:
+    """A folder of this process in memory, with the files that damaged ones refer to."""
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="sframe-fuzz-", dir=memory if memory.is_dir() else None))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    place_members(folder)
+    for abi in CORES:
+        shutil.copy(program(abi), folder / f"program-{abi}")
+        producer = "gdb" if abi == "amd64" else "emulator"
+        (folder / f"core-{abi}").write_bytes(content_of(f"core {producer} {abi}"))
+    os.environ["SFRAME_UNWIND_TRACEBACK"] = "1"  # an error of ours is to be one here
+    return folder
+
+
+def exercise(seed: Seed, seen: Counter[str]) -> None:
+    """Run the commands on one file.
+
+    :param seen: counts what came of it.
+    """
+    kind, abi = seed.name.split()[0], seed.name.split()[-1]
+    folder = _folder()
+    file, page = folder / "input", folder / "page.html"
+    file.write_bytes(seed.data)
+    if kind == "core":
+        _run(seen, "backtrace", "--core", file, "--exe", folder / f"program-{abi}", "--debug-dir", folder, *_json(seed))
+        return
+    _run(seen, "verify", "-j1", "--html", page, file, *_json(seed))
+    if page.exists():
+        _check_page(page.read_text(encoding="utf-8"))
+        page.unlink()
+    if kind in ("archive", "thin"):
+        return
+    _run(seen, "dump", file, *_json(seed))
+    _run(seen, "lookup", file, "0x401010", "first", "_start+4", ".text+0x2")
+    if kind == "program" and abi in CORES:
+        _run(seen, "backtrace", "--core", folder / f"core-{abi}", "--exe", file, "--debug-dir", folder)
+
+
+def _json(seed: Seed) -> list[str]:
+    return ["--json"] if seed.address % 2 else []
+
+
+def _run(seen: Counter[str], command: str, *arguments: object) -> None:
+    stdout, stderr = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = out, err = io.StringIO(), io.StringIO()
+    try:
+        status = main([command, *map(str, arguments)])
+    finally:
+        sys.stdout, sys.stderr = stdout, stderr
+    seen[f"{command}: {status}"] += 1
+    if status not in (0, 1, 2) or ((status == 2) != bool(err.getvalue()) and command != "backtrace"):
+        raise WrongAnswerError(f"{command}: status {status}, {err.getvalue()[:200]!r} on standard error")
+    for text in (out.getvalue(), err.getvalue()):
+        if not text.replace("\n", "").isprintable():
+            raise _NotPrintedError(f"{command}: {next(c for c in text if not c.isprintable() and c != chr(10))!r}")
+    if "--json" in arguments and (status != 2 or out.getvalue()):
+        json.loads(out.getvalue())
+    if "internal error" in err.getvalue():
+        raise WrongAnswerError(err.getvalue())
+
+
+def _check_page(text: str) -> None:
+    found = _DATA.findall(text)
+    if len(found) != 1 or "<" in found[0]:
+        raise _NotPrintedError("the page has no data, or what ends it")
+    json.loads(found[0])

@@ -1,0 +1,133 @@
+"""The processes that share work: what they give, and that none of them outlives the one that started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.workers import Lost, WorkerError, in_order
+from tests.waiting import runs, wait_until
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+PROMPT = 0.5
+"""Seconds within which all processes end."""
+
+BUSY = """
+import os, sys
+from sframe_unwind.workers import in_order
+def work(number):
+    print(os.getpid(), file=sys.stderr, flush=True)
+    while True:
+        pass
+try:
+    for result in in_order(work, range(8), 2, 1):
+        pass
+except (KeyboardInterrupt, BrokenPipeError) as error:
+    print(type(error).__name__, file=sys.stderr)
+"""
+"""A program whose two workers say who they are, and never finish."""
+
+
+class Busy:
+    """The program, when both of its workers work."""
+
+    def __init__(self, text: str = BUSY) -> None:
+        self.program = subprocess.Popen(
+            [sys.executable, "-c", text],
+            cwd=CHECKOUT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self.program.stderr is not None
+        self.workers = [int(self.program.stderr.readline()) for _ in range(2)]
+
+    def ended(self) -> tuple[int, str]:
+        """The status and the last words of the program, after all processes have ended in time."""
+        started = time.monotonic()
+        _, said = self.program.communicate(timeout=10)
+        wait_until(lambda: not any(map(runs, self.workers)), "workers have ended", 10)
+        assert time.monotonic() - started < PROMPT + 0.5 * (os.getloadavg()[0] > os.cpu_count())  # type: ignore[operator]
+        return self.program.returncode, said
+
+
+def test_results_are_in_the_order_of_the_items() -> None:
+    def work(number: int) -> int:
+        time.sleep(0.02 * (number % 3 == 0))
+        return number * number
+
+    assert list(in_order(work, range(700), 3)) == [number * number for number in range(700)]
+    assert list(in_order(work, [], 3)) == []
+
+
+def test_large_results() -> None:
+    assert list(in_order(lambda number: bytes(number << 20), range(5), 2)) == [bytes(n << 20) for n in range(5)]
+
+
+def test_worker_that_is_killed_costs_its_item_only() -> None:
+    def work(number: int) -> int:
+        if number == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if number == 5:
+            os._exit(7)
+        return number
+
+    expected: list[int | Lost] = list(range(9))
+    expected[3] = Lost("the process that worked on it was ended by SIGKILL")
+    expected[5] = Lost("the process that worked on it ended with status 7")
+    assert list(in_order(work, range(9), 2)) == expected
+
+
+def test_exception_is_passed_on() -> None:
+    def work(number: int) -> int:
+        return 1 // number
+
+    with pytest.raises(WorkerError, match="ZeroDivisionError: ") as caught:
+        list(in_order(work, [1, 0, 1], 2))
+    assert "return 1 // number" in str(caught.value.__cause__)
+
+
+def test_workers_end_when_nobody_wants_the_rest() -> None:
+    results = in_order(lambda _: os.getpid(), range(99), 2)
+    process = next(results)
+    assert isinstance(process, int)
+    assert runs(process)
+    del results
+    assert not runs(process)
+
+
+def test_one_interrupt_ends_all() -> None:
+    """The terminal sends it to all processes of the foreground."""
+    busy = Busy()
+    os.killpg(busy.program.pid, signal.SIGINT)
+    assert busy.ended() == (0, "KeyboardInterrupt\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGSEGV])
+def test_no_worker_outlives_the_program(number: signal.Signals) -> None:
+    busy = Busy()
+    busy.program.send_signal(number)
+    assert busy.ended() == (-number, "")
+
+
+def test_no_worker_outlives_its_program_when_it_is_busy_with_results() -> None:
+    """The worker writes to a pipe that nobody reads, and then that nobody has."""
+    text = BUSY.replace("while True:\n        pass", "return bytes(1 << 24)")
+    busy = Busy(text.replace("pass\n", "import time; time.sleep(60)\n"))
+    busy.program.kill()
+    assert busy.ended()[0] == -signal.SIGKILL
+
+
+def test_closed_pipe_ends_all() -> None:
+    busy = Busy()
+    assert busy.program.stdout is not None
+    busy.program.stdout.close()
+    assert busy.ended() == (0, "BrokenPipeError\n")

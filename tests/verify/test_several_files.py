@@ -1,0 +1,118 @@
+"""`verify` of several files at the same time: interrupts, closed pipes, killed workers, the progress bar."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.elf.objects import run, tools_for
+from tests.samples.build import build
+from tests.waiting import runs, wait_until
+
+FUNCTIONS = 20_000
+"""It takes some seconds to verify a file with so many."""
+PROMPT = 0.5
+
+
+@pytest.fixture(scope="session")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An object file with many functions."""
+    folder: Path = tmp_path_factory.mktemp("large")
+    source, made = folder / "large.s", folder / "large.o"
+    function = ".cfi_startproc\npush %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset rbx, -16\nret\n.cfi_endproc\n"
+    source.write_text("".join(f"f{n}: {function}.size f{n}, . - f{n}\n" for n in range(FUNCTIONS)), encoding="ascii")
+    run(tools_for("amd64", 3) / "as", "--gsframe", "-o", made, source)
+    return made
+
+
+def start(*arguments: object, **options: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "sframe_unwind", "verify", *map(str, arguments)]
+    return subprocess.Popen(command, text=True, start_new_session=True, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def children(process: int) -> list[int]:
+    text = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii")
+    return [int(number) for number in text.split()]
+
+
+def working(program: subprocess.Popen[str], count: int = 2) -> list[int]:
+    """The workers of a program, when there are so many."""
+    wait_until(lambda: len(children(program.pid)) == count, "workers")
+    return children(program.pid)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
+def test_signal_ends_all_at_once(large: Path, number: signal.Signals, status: int) -> None:
+    program = start("-j2", *[large] * 6, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    workers = working(program)
+    started = time.monotonic()
+    (os.killpg if number is signal.SIGINT else os.kill)(program.pid, number)
+    out, err = program.communicate(timeout=20)
+    wait_until(lambda: not any(map(runs, workers)), "workers have ended", 20)
+    if os.getloadavg()[0] <= 2 * (os.cpu_count() or 1):
+        assert time.monotonic() - started < 2 * PROMPT
+    assert (program.returncode, out, err) == (status, "", "")
+
+
+def test_reader_that_has_read_enough(large: Path) -> None:
+    """Each file's lines are there when it has been verified, and nobody works on for a pipe that is closed."""
+    program = start("-j2", build("leaf", "aarch64"), *[large] * 6, stdout=subprocess.PIPE)
+    assert program.stdout is not None
+    assert "functions in both" in program.stdout.readline()
+    workers = working(program)
+    program.stdout.close()
+    assert program.wait(timeout=20) == 141
+    assert not any(map(runs, workers))
+
+
+def test_worker_that_is_killed_costs_its_file_only(large: Path) -> None:
+    small = build("leaf", "aarch64")
+    program = start("-j2", large, *[small] * 4, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    os.kill(min(working(program)), signal.SIGKILL)  # the first one has the large file
+    out, err = program.communicate(timeout=60)
+    assert program.returncode == 2
+    assert out.count(f"{small}: ") == 4
+    assert err == f"sframe-unwind: {large}: the process that worked on it was ended by SIGKILL\n"
+
+
+def test_progress_at_a_terminal(large: Path) -> None:
+    """The bar moves while a file is worked on, and no line of the output stands behind it."""
+    terminal, stderr = pty.openpty()
+    program = start("-j2", *[large] * 2, stdout=stderr, stderr=stderr)
+    os.close(stderr)
+    received = b""
+    while True:
+        try:
+            received += os.read(terminal, 4096)
+        except OSError:  # the program has ended
+            break
+    os.close(terminal)
+    assert program.wait(timeout=60) == 0
+    shown = received.decode("ascii").split("\r")
+    bars = [piece for piece in shown if "] 0/2 files, " in piece]
+    assert len(bars) >= 2
+    lines = [piece for piece in shown if "functions in both" in piece]
+    assert len(lines) == 2
+    assert all(f"{large}: " in line.removeprefix("\x1b[K")[: len(str(large)) + 3] for line in lines)
+
+
+def test_progress_within_a_file(large: Path) -> None:
+    terminal, stderr = pty.openpty()
+    program = start(large, stdout=subprocess.DEVNULL, stderr=stderr)
+    os.close(stderr)
+    received = b""
+    while program.poll() is None or b"\n" not in received[-1:]:
+        try:
+            received += os.read(terminal, 4096)
+        except OSError:
+            break
+    os.close(terminal)
+    assert program.wait(timeout=60) == 0
+    assert f"/{FUNCTIONS} functions, ".encode() in received
