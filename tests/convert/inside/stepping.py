@@ -65,7 +65,7 @@ class _Result:
         self.in_library += "libc.so" in library
         self.functions.add(strict[0]["name"])
         for shown in thread["frames"]:
-            if shown["unwinder"] != "sframe":
+            if not (shown["unwinder"] or "").startswith("sframe"):
                 name = execute(f"info symbol {shown['sframe_pc']:#x}").partition(" in section")[0].strip()
                 key = f"{shown['unwinder']}: {name.partition(' + ')[0]}"
                 self.others[key] = self.others.get(key, 0) + 1
