@@ -244,6 +244,30 @@ class Strict(gdb.Parameter):
         return f"Strict SFrame unwinding is {value}."
 
 
+class Generate(gdb.Parameter):
+    """``set sframe generate``."""
+
+    set_doc = "Set whether modules without SFrame get what can be made of their DWARF CFI."
+    show_doc = "Show whether modules without SFrame get what can be made of their DWARF CFI."
+    __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
+
+    def __init__(self, unwinder: SFrameUnwinder, session: Session) -> None:
+        self._unwinder = unwinder
+        self._session = session
+        super().__init__("sframe generate", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
+        self.value = False
+
+    def get_set_string(self) -> str:
+        """Take effect at once, on frames that are already unwound too."""
+        self._session.generate(bool(self.value))
+        self._unwinder.set(self._unwinder.settings._replace(generate=bool(self.value)))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return f"Generating SFrame for modules without is {value}."
+
+
 class _Prefix(gdb.Command):
     """``set sframe`` and ``show sframe``.
 
@@ -274,10 +298,12 @@ def register(unwinder: SFrameUnwinder, session: Session) -> None:
         return Stacks(unwinder, session)
 
     _Prefix("set sframe", "Settings of the SFrame unwinder.", "help set sframe")
-    _Prefix("show sframe", "Show the settings of the SFrame unwinder.", "show sframe mode; show sframe strict")
+    shown = "; ".join(f"show sframe {name}" for name in ("mode", "strict", "generate"))
+    _Prefix("show sframe", "Show the settings of the SFrame unwinder.", shown)
     SFrame()
     Mode(unwinder)
     Strict(unwinder)
+    Generate(unwinder, session)
     Status(unwinder, stacks)
     Backtrace(stacks)
     Compare(stacks)

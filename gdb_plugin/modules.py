@@ -20,6 +20,7 @@ from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.modules import SectionRange, loaded_module
 from sframe_unwind.image.eh_frame import eh_frame_in
+from sframe_unwind.image.elf_image import build_id_in
 from sframe_unwind.image.link_map import EXECUTABLE, Loaded, loaded_image_at, loaded_images
 from sframe_unwind.memory import STRUCT_MARKS, ChunkCache
 from sframe_unwind.unwind.modules import Module
@@ -63,7 +64,8 @@ def _of_image(arch: Arch, loaded: Loaded) -> Module:
     if name == EXECUTABLE:
         name = gdb.current_progspace().filename or EXECUTABLE
     load, load_cfi = partial(image.sframe_section, read), partial(eh_frame_in, image, read, arch)
-    return Module(name, image.code_ranges(), load, load_cfi)
+    load_build_id = partial(build_id_in, image, read, arch.byteorder)
+    return Module(name, image.code_ranges(), load, load_cfi, load_build_id=load_build_id)
 
 
 def _auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:

@@ -20,7 +20,7 @@ from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
-from sframe_unwind.unwind.modules import Found, Module, Modules
+from sframe_unwind.unwind.modules import Found, Generate, Module, Modules
 from sframe_unwind.unwind_rule import CFA
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Process:
     :param report: shows one line to the user.
     :param may_execute: whether a GDB command can be run now.
     :param run_time_changed: is told when other code is registered than before.
+    :param generate: makes the SFrame of modules that have none.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Process:
         report: Callable[[str], None],
         may_execute: Callable[[], bool],
         run_time_changed: Callable[[Process], None],
+        generate: Generate | None,
     ) -> None:
         self.arch = arch
         self.read_word = WordReader(read, arch.byteorder)
@@ -61,6 +63,7 @@ class Process:
         self.modules = Modules(arch, ())
         self.history = FrameHistory(self._is_signal_frame, self._returns_to)
         self._symbols = symbols
+        self._generate = generate
         self._report = report
         self._reported: set[str] = set()
         self._may_execute = may_execute
@@ -121,7 +124,9 @@ class Process:
     def _renew(self) -> None:
         self._gdb_modules = set(self._listed.values())
         self._spans = RangeMap((*span, module) for module in self._listed.values() for span in module.ranges)
-        self.modules = Modules(self.arch, self._listed.values(), self._report_once, self._discover, self.run_time)
+        self.modules = Modules(
+            self.arch, self._listed.values(), self._report_once, self._discover, self.run_time, self._generate
+        )
         self._plans.clear()
 
     def _discover(self) -> list[Module]:

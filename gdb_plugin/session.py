@@ -54,7 +54,13 @@ class Session:
         self._settled = True
         self._behind = False
         self._watching = False
+        self._generates = False
         self.watch(True)
+
+    def generate(self, wanted: bool) -> None:
+        """Generate SFrame for modules that have none, or do so no more."""
+        self._generates = wanted
+        self._known.clear()
 
     def watch(self, wanted: bool) -> None:
         """Follow what GDB tells of the inferiors; without it, every command of ours looks at the modules again.
@@ -168,7 +174,13 @@ class Session:
         arch = arch_of(architecture)
         if arch is None:
             return None
-        return Process(architecture, arch, self._symbols, self._report, self._may_execute, self._frame_names.follow)
+        generate = None
+        if self._generates:
+            from sframe_unwind.debugger.generating import generator
+
+            generate = generator(arch)
+        follow = self._frame_names.follow
+        return Process(architecture, arch, self._symbols, self._report, self._may_execute, follow, generate)
 
     def _may_execute(self) -> bool:
         """Return whether a GDB command can be run; where not, frames are asked for again as soon as it can."""

@@ -19,9 +19,9 @@ from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.debugger.code_judge import ProcessCode
 from sframe_unwind.debugger.settings import ALWAYS, OFF, Settings
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.report.compare import SFRAME, Comparison, compare
+from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
-from sframe_unwind.report.stack import ShownFrame, Stack
+from sframe_unwind.report.stack import ShownFrame, Stack, by_sframe
 from sframe_unwind.unwind.modules import Found, NoData
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import UnwindRule
@@ -205,7 +205,7 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
     module = process.modules.find(pc)
     name = _NAMES.get(frame.type()) or frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1)
     module_name = module.name if module else ""
-    unwinder = SFRAME if walked.claimed else NATIVE if walked.has_caller else ""
+    unwinder = by_sframe(pc, process.modules) if walked.claimed else NATIVE if walked.has_caller else ""
     place = _place(frame, module_name)
     address = lookup_address(pc, walked.interrupted)
     return ShownFrame(level, pc, walked.cfa, walked.fp, name, place, module_name, unwinder, lookup=address)

@@ -67,6 +67,15 @@ class _Command:
         """Return the lines to print."""
         raise NotImplementedError
 
+    def switch(self, word: str) -> bool:
+        """Return what ``on`` and ``off`` stand for.
+
+        :raises UsageError: it is neither.
+        """
+        if word not in _SWITCH:
+            raise UsageError(f"{word!r} is neither on nor off; {self.shared.usage_line()}")
+        return _SWITCH[word]
+
 
 def _stopped(context: lldb.SBExecutionContext) -> lldb.SBProcess:
     process = context.GetProcess()
@@ -107,10 +116,20 @@ class Strict(_Command):
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Show or set whether SFrame's frames are shown also where LLDB's own are the same."""
         for word in arguments.rest:
-            if word not in _SWITCH:
-                raise UsageError(f"{word!r} is neither on nor off; {self.shared.usage_line()}")
-            plugin.change(SESSION.settings._replace(strict=_SWITCH[word]))
+            plugin.change(SESSION.settings._replace(strict=self.switch(word)))
         return [f"strict {'on' if SESSION.settings.strict else 'off'}"]
+
+
+class Generate(_Command):
+    """``sframe generate``."""
+
+    shared = commands.GENERATE
+
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Show or set whether modules without SFrame get what can be made of their CFI."""
+        for word in arguments.rest:
+            plugin.change(SESSION.settings._replace(generate=self.switch(word)))
+        return [f"generate {'on' if SESSION.settings.generate else 'off'}"]
 
 
 class Status(_Command):

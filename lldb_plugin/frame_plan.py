@@ -11,13 +11,10 @@ from lldb_plugin.process import Process
 from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.debugger.stub_rows import is_better_by_cfi
 from sframe_unwind.memory import WordReader
-from sframe_unwind.unwind.walk import End, Frame, Walk
+from sframe_unwind.unwind.walk import SFRAME, End, Frame, Walk
 
 Shown = Union[int, Frame]
 """LLDB's own frame, by its index; or a frame of the walk."""
-
-SFRAME = "sframe"
-"""What the walk calls frames whose caller SFrame gave."""
 
 
 class FramePlan(NamedTuple):

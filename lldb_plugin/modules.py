@@ -13,11 +13,21 @@ from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module, Modules
 
 
-def list_modules(target: lldb.SBTarget, read: ReadMemory, arch: Arch, report: Callable[[str], None]) -> Modules:
-    """Return the modules that a target has loaded."""
+def list_modules(
+    target: lldb.SBTarget, read: ReadMemory, arch: Arch, report: Callable[[str], None], generates: bool
+) -> Modules:
+    """Return the modules that a target has loaded.
+
+    :param generates: those without SFrame get what can be made of their CFI.
+    """
     modules = (_module(target, module, read, arch) for module in target.module_iter())
     found = [module for module in modules if module is not None]
-    return Modules(arch, found, report, run_time=run_time_code(target, read, arch, report))
+    generate = None
+    if generates:
+        from sframe_unwind.debugger.generating import generator
+
+        generate = generator(arch)
+    return Modules(arch, found, report, run_time=run_time_code(target, read, arch, report), generate=generate)
 
 
 class LoadedModules:

@@ -26,6 +26,7 @@ _MODULE = "sframe_lldb"
 _COMMANDS = (
     ("mode", "Mode"),
     ("strict", "Strict"),
+    ("generate", "Generate"),
     ("status", "Status"),
     ("backtrace", "Backtrace"),
     ("bt", "Backtrace"),
@@ -65,6 +66,8 @@ def start(debugger: lldb.SBDebugger) -> None:
 
 def change(settings: Settings) -> None:
     """Change the settings, for frames that are already shown too."""
+    if settings.generate != SESSION.settings.generate:
+        SESSION.forget_modules()
     SESSION.settings = settings
     targets.forget_frames()
 

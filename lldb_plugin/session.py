@@ -27,7 +27,7 @@ class _Known:
         self.loaded = LoadedModules(target)
         self.arch = arch
         self.read = reader(process)
-        self.modules: Modules = list_modules(target, self.read, arch, SESSION.report)
+        self.modules: Modules = list_modules(target, self.read, arch, SESSION.report, SESSION.settings.generate)
         self.shared = {
             mode: SharedRules(self.modules, prefers_cfi=mode == FALLBACK) for mode in (ALWAYS, FALLBACK)
         }
@@ -62,6 +62,10 @@ class Session:
             for rules in known.shared.values():
                 rules.clear()
         return Process(process, known.arch, known.modules, known.shared)
+
+    def forget_modules(self) -> None:
+        """Open the modules of all processes anew at the next use."""
+        self._known.clear()
 
     def set_native(self, thread: lldb.SBThread, native: NativeStack | None) -> None:
         """Note what LLDB's own frames of a thread are, as long as LLDB shows others.

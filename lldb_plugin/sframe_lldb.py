@@ -14,7 +14,7 @@ _HOME = str(Path(__file__).resolve().parent.parent)
 sys.path.insert(0, _HOME)
 try:
     from lldb_plugin import plugin
-    from lldb_plugin.commands import Backtrace, Compare, Explain, Mode, Status, Strict  # noqa: F401
+    from lldb_plugin.commands import Backtrace, Compare, Explain, Generate, Mode, Status, Strict  # noqa: F401
     from lldb_plugin.new_targets import SFrameStopHook  # noqa: F401
 finally:
     sys.path.remove(_HOME)

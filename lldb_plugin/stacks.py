@@ -15,10 +15,11 @@ from sframe_unwind.debugger.code_judge import ProcessCode
 from sframe_unwind.debugger.settings import ALWAYS, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
+from sframe_unwind.report import stack
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack
-from sframe_unwind.unwind.walk import End
+from sframe_unwind.unwind.walk import SFRAME, End
 
 
 class Name(NamedTuple):
@@ -159,6 +160,8 @@ def _shown(
 ) -> ShownFrame:
     address = lookup_address(pc, interrupted)
     name = _name(snapshot, address)
+    if unwinder == SFRAME:  # the walk's name
+        unwinder = stack.by_sframe(address, snapshot.process.modules)
     return ShownFrame(level, pc, cfa, fp, name.function, name.place, name.module, unwinder, lookup=address)
 
 

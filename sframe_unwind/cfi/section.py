@@ -63,6 +63,11 @@ class CfiSection:
         self._extents: list[tuple[int, int, int]] | None = None
         self._functions: dict[int, CfiFunction] = {}
 
+    @property
+    def address(self) -> int:
+        """Where the section is loaded."""
+        return self._frames.address
+
     def covers(self, pc: int) -> bool:
         """Return whether some FDE contains an address.
 

@@ -23,7 +23,7 @@ import sys
 
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
 from sframe_unwind.convert import to_debug_frame, to_sframe
-from sframe_unwind.convert.consumers import CONSUMERS, NEWEST
+from sframe_unwind.convert.consumers import CONSUMERS
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import DWARF, SFRAME
 from sframe_unwind.errors import SFrameError
@@ -31,7 +31,7 @@ from sframe_unwind.report.terminal import printable
 
 EXAMPLES = """\
   sframe-unwind convert /lib/x86_64-linux-gnu/libc.so.6 -o lib/libc.so.6
-  sframe-unwind convert --version 2 --for glibc ./program -o program-v2
+  sframe-unwind convert --for glibc ./program -o program-v2
   sframe-unwind convert --as section --json libfoo.so -o libfoo.sframe | jq '.losses[]'
   sframe-unwind convert --to debug_frame ./program -o program.debug
 """
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as", dest="form", choices=forms, help="what to write (default: copy for sframe, debug-file for debug_frame)"
     )
-    parser.add_argument("--version", type=int, choices=(2, NEWEST), help=f"of SFrame (default: {NEWEST})")
+    parser.add_argument("--version", type=int, choices=(2, 3), help="of SFrame (default: the newest that is read)")
     parser.add_argument("--from", dest="source", choices=(DWARF, SFRAME), help="the unwind data to make SFrame from")
     parser.add_argument(
         "--for",
@@ -104,5 +104,5 @@ def _convert(options: argparse.Namespace, form: str) -> Report:
         plan = to_debug_frame.Wanted(form, bool(options.all))
         return to_debug_frame.convert_to_debug_frame(options.file, options.output, plan)
     consumers = tuple(options.consumers or ())
-    wanted = to_sframe.Wanted(options.version or NEWEST, consumers, form, options.source, options.address)
+    wanted = to_sframe.Wanted(options.version, consumers, form, options.source, options.address)
     return to_sframe.convert_to_sframe(options.file, options.output, wanted)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
-from sframe_unwind.convert.consumers import NEWEST, target_for
+from sframe_unwind.convert.consumers import target_for
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
 from sframe_unwind.convert.elf_records import FileHeader, read_records, whole
 from sframe_unwind.convert.object_file import object_file
@@ -35,7 +35,8 @@ FORMS = (COPY, SECTION, OBJECT)
 class Wanted(NamedTuple):
     """What to make."""
 
-    version: int = NEWEST
+    version: int | None = None
+    """2 or 3; ``None``: the newest that the readers take."""
     consumers: tuple[str, ...] = ()
     """Readers that must take it; see :data:`sframe_unwind.convert.consumers.CONSUMERS`."""
     form: str = COPY
@@ -53,12 +54,12 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
     :raises EncodeError: a reader does not take the version, or no function can be expressed.
     :raises TranslationError: the result does not say the same; nothing is written.
     """
-    target = target_for(list(wanted.consumers), wanted.version)
+    target = target_for(wanted.consumers, wanted.version)
     with elf.opened(path) as file:
         source = read_source(file, wanted.source)
         made = make_table(source.descriptions, source.arch, target)
         if not any(function.rows for function in made.table.functions):
-            raise EncodeError(f"{path}: no function that version {wanted.version} can express")
+            raise EncodeError(f"{path}: no function that version {target.version} can express")
         copy = ElfCopy(whole(file), source.arch.byteorder, PT_GNU_SFRAME[0])
         address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
         section = encode.encode(encode.SectionSpec(address, (made.table,)))

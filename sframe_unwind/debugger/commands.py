@@ -90,6 +90,14 @@ STRICT = Command(
     "out, which knows more registers; on: every frame that SFrame covers shows what SFrame alone gives.",
     positional=1,
 )
+GENERATE = Command(
+    "generate",
+    "[on | off]",
+    "Show or set whether modules without SFrame get what can be made of their DWARF CFI",
+    "off (the default); on: such a module gets a section as 'sframe-unwind convert' makes it, which is marked as\n"
+    "generated.  It is kept in the user's cache folder, by build ID.",
+    positional=1,
+)
 STATUS = Command(
     "status",
     "",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError, MemoryReadError
-from sframe_unwind.image.elf_image import read_image
+from sframe_unwind.image.elf_image import build_id_in, read_image
 from sframe_unwind.memory import LazyBytes, ReadMemory, lazy_memory
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
@@ -71,4 +71,7 @@ def loaded_module(
         index = SectionData(*data(EH_FRAME_HDR)) if EH_FRAME_HDR in sections else None
         return CfiSection(SectionData(*data(EH_FRAME)), index, arch)
 
-    return Module(name, ranges, load, load_cfi, code_size)
+    def load_build_id() -> str:
+        return build_id_in(read_image(read, header), read, arch.byteorder)
+
+    return Module(name, ranges, load, load_cfi, code_size, load_build_id)

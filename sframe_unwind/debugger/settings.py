@@ -17,5 +17,8 @@ class Settings(NamedTuple):
     strict: bool = False
     """In mode ``always``: also show SFrame's own frame where the debugger's unwinder gives the same caller."""
 
+    generate: bool = False
+    """A module without SFrame gets what can be made of its DWARF CFI."""
+
     def __str__(self) -> str:
-        return f"{self.mode}{', strict' if self.strict else ''}"
+        return f"{self.mode}{', strict' if self.strict else ''}{', generate' if self.generate else ''}"

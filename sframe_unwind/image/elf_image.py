@@ -10,11 +10,14 @@ import struct
 from typing import NamedTuple
 
 from sframe_unwind.address import page_start
-from sframe_unwind.errors import FormatError, MemoryReadError
+from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError
+from sframe_unwind.image.build_id import find_build_id
 from sframe_unwind.memory import ReadMemory, lazy_memory
 from sframe_unwind.sframe.section import Section
 
 _PT_LOAD = 1
+_PT_NOTE = 4
+_MAX_NOTES = 1 << 16
 _PT_GNU_SFRAME = 0x6474E554
 _PF_X = 1
 _HEADER_SIZE = 64
@@ -91,3 +94,16 @@ def read_image(read: ReadMemory, address: int) -> Image:
     bias = address - (virtual - page_start(in_file))
     segments = tuple(Segment(entry[0], entry[1], entry[3] + bias, entry[6]) for entry in entries)
     return Image(bias, segments)
+
+
+def build_id_in(image: Image, read: ReadMemory, byteorder: str) -> str:
+    """Return the build ID of an image in memory in hexadecimal digits; empty: there is none, or it is unreadable."""
+    for segment in image.segments:
+        if segment.kind == _PT_NOTE:
+            try:
+                found = find_build_id(read(segment.address, min(segment.size, _MAX_NOTES)), byteorder)
+            except SFrameError:
+                continue
+            if found:
+                return found
+    return ""

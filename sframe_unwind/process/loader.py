@@ -9,14 +9,14 @@ from functools import cached_property, partial
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.image.elf_image import Image, read_image
+from sframe_unwind.image.elf_image import Image, build_id_in, read_image
 from sframe_unwind.image.link_map import AT_PHDR, EXECUTABLE, loaded_images
 from sframe_unwind.memory import read_c_string
 from sframe_unwind.process.base import FileMapping
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
 from sframe_unwind.process.memory import Memory
-from sframe_unwind.process.objects import LoadedObject, build_id_in
+from sframe_unwind.process.objects import LoadedObject
 
 AT_EXECFN = 31
 """Key of the auxiliary vector: address of the path from which the process was started."""

@@ -9,10 +9,9 @@ from typing import Callable, NamedTuple
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch, CfiSection, SectionData
 from sframe_unwind.elf.symbols import Symbols
-from sframe_unwind.errors import MemoryReadError, SFrameError
-from sframe_unwind.image.build_id import find_build_id
+from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.image.eh_frame import eh_frame_in
-from sframe_unwind.image.elf_image import Image
+from sframe_unwind.image.elf_image import Image, build_id_in
 from sframe_unwind.memory import ReadMemory, lazy_memory
 from sframe_unwind.process.cfi import ObjectCfi
 from sframe_unwind.process.elf_file import ElfFile
@@ -22,8 +21,6 @@ from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module, Modules
 
-_PT_NOTE = 4
-_MAX_NOTES = 1 << 16
 FindFile = Callable[[], "ElfFile | None"]
 FindCfi = Callable[[int], "CfiMatch | None"]
 """``(lookup address)``: returns the CFI for the address, or ``None``; raises :class:`SFrameError`."""
@@ -153,16 +150,3 @@ class Objects:
             if found is None or found.file is not None:
                 raise
             return None  # neither the core file nor a file has the section
-
-
-def build_id_in(image: Image, read: ReadMemory, byteorder: str) -> str:
-    """Return the build ID of an image in memory in hexadecimal digits; empty: there is none, or it is unreadable."""
-    for segment in image.segments:
-        if segment.kind == _PT_NOTE:
-            try:
-                found = find_build_id(read(segment.address, min(segment.size, _MAX_NOTES)), byteorder)
-            except SFrameError:
-                continue
-            if found:
-                return found
-    return ""

@@ -7,10 +7,8 @@ from itertools import zip_longest
 from typing import Any, Callable, NamedTuple
 
 from sframe_unwind.columns import aligned
-from sframe_unwind.report.stack import ShownFrame, Stack
-
-SFRAME = "sframe"
-"""The unwinder's name in frames that SFrame unwound."""
+from sframe_unwind.report.stack import GENERATED, ShownFrame, Stack
+from sframe_unwind.unwind.walk import SFRAME
 
 
 class ByCode(NamedTuple):
@@ -94,7 +92,7 @@ class Comparison(NamedTuple):
     @property
     def by_sframe(self) -> int:
         """The number of frames that SFrame unwound.  In both stacks, the debugger's own unwinder unwound the others."""
-        return sum(pair.sframe is not None and pair.sframe.unwinder == SFRAME for pair in self.pairs)
+        return sum(pair.sframe is not None and pair.sframe.unwinder in (SFRAME, GENERATED) for pair in self.pairs)
 
     def _difference(self, pair: Pair) -> str:
         if pair.native is None and pair.sframe is not None:

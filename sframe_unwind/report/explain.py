@@ -11,7 +11,7 @@ from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.report.notation import cells_of, describe_register_rule, describe_rule
 from sframe_unwind.sframe.constants import FdeType, PauthKey, PcType
 from sframe_unwind.sframe.table import Match
-from sframe_unwind.unwind.modules import Found, Modules, NoData, RunTimeMatch
+from sframe_unwind.unwind.modules import Found, Module, Modules, NoData, RunTimeMatch
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
@@ -45,7 +45,7 @@ def explain(modules: Modules, pc: int, name: str, context: FrameContext | None) 
         sentences = [*describe_rule(result.rule, arch), *_others(result.rule, arch)]
         lines += [f"{head:<7}{sentence}" for head, sentence in zip(("rule:", *[""] * len(sentences)), sentences)]
     else:
-        lines += _function(match, result.module.name)
+        lines += _function(match, result.module)
         sentences = describe_rule(result.rule, arch, match.function.fde.pauth_key)
         lines += [f"rule:  {cells_of(match)}", *(f"       {sentence}" for sentence in sentences)]
     return lines + (_values(result.rule, arch, context) if context else [])
@@ -71,7 +71,7 @@ def _others(rule: UnwindRule, arch: Arch) -> list[str]:
     return [*sentences, "other callee-saved registers unchanged"]
 
 
-def _function(match: Match, module: str) -> list[str]:
+def _function(match: Match, module: Module) -> list[str]:
     function, fde = match.function, match.function.fde
     kinds = [
         f"pc type {fde.pc_type.name.lower()}" + (f" every {fde.repetition_size} bytes" if fde.repetition_size else ""),
@@ -81,10 +81,11 @@ def _function(match: Match, module: str) -> list[str]:
         kinds.append("signal trampoline")
     if match.function.table.arch.pac_mask and fde.pauth_key is PauthKey.B:
         kinds.append("key B")
+    origin = "generated from the CFI of" if module.is_generated else "in"
     row = f"+{match.row_start:#x}" + (" of the block" if fde.pc_type is PcType.MASK else "")
     return [
         f"FDE:   {function.start:#x} to {function.end:#x}, size {fde.size}, rows {fde.num_rows}; {', '.join(kinds)}",
-        f"       number {function.number} of the version {function.table.header.version} table in {module}",
+        f"       number {function.number} of the version {function.table.header.version} table {origin} {module.name}",
         f"row:   from {row}",
     ]
 

@@ -7,6 +7,18 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from sframe_unwind.unwind.modules import Modules
+from sframe_unwind.unwind.walk import SFRAME
+
+GENERATED = "sframe (generated)"
+"""The name of the unwinder in frames whose caller SFrame gave that was generated from the CFI of the module."""
+
+
+def by_sframe(pc: int, modules: Modules) -> str:
+    """Return the name of the unwinder in a frame whose caller SFrame gave."""
+    module = modules.find(pc)
+    return GENERATED if module is not None and module.is_generated else SFRAME
+
 
 class ShownFrame(NamedTuple):
     """One frame.  Inlined functions have no frame of their own."""

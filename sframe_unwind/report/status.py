@@ -57,7 +57,7 @@ def _row(module: Module, section: Section) -> tuple[str, ...]:
     flags = sorted({flag.name or "" for header in headers for flag in Flag if flag in header.flags})
     return (
         Path(module.name).name,
-        f"{section.address:#x}",
+        "generated" if module.is_generated else f"{section.address:#x}",
         versions + (f" ({len(headers)} tables)" if len(headers) > 1 else ""),
         section.arch.name if section.arch else "-",
         str(sum(len(table) for table in section.tables)),

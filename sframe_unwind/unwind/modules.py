@@ -33,6 +33,7 @@ class Module:
         :class:`SFrameError` if the section is unusable.
     :param load_cfi: opens the ``.eh_frame`` section, on first use, in the same way.
     :param code_size: size of the code in bytes; ``None``: the total size of the ranges.
+    :param load_build_id: reads the build ID, in hexadecimal digits; empty: there is none.
     """
 
     kind = "SFrame data"
@@ -45,12 +46,18 @@ class Module:
         load: Callable[[], Section | None],
         load_cfi: Callable[[], CfiSection | None] | None = None,
         code_size: int | None = None,
+        load_build_id: Callable[[], str] | None = None,
     ) -> None:
         self.name = name
         self.ranges = tuple(ranges)
         self.code_size = sum(end - start for start, end in ranges) if code_size is None else code_size
         self._load = load
         self._load_cfi = load_cfi
+        self._load_build_id = load_build_id
+        self.generate: Generate | None = None
+        """Makes a section if the module has none; set before :attr:`section` is first read."""
+        self.is_generated = False
+        """The section was made by :attr:`generate`."""
         self.error: SFrameError | None = None
         """Why the section cannot be used.  It is set when :attr:`section` is first read."""
 
@@ -58,10 +65,21 @@ class Module:
     def section(self) -> Section | None:
         """The SFrame section; ``None``: the module has none, or it is unusable (see :attr:`error`)."""
         try:
-            return self._load()
+            section = self._load()
+            if section is None and self.generate is not None:
+                section = self.generate(self)
+                self.is_generated = section is not None
+            return section
         except SFrameError as error:
             self.error = error
             return None
+
+    def build_id(self) -> str:
+        """Return the build ID in hexadecimal digits; empty: there is none.
+
+        :raises SFrameError: it cannot be read.
+        """
+        return "" if self._load_build_id is None else self._load_build_id()
 
     @cached_property
     def cfi(self) -> CfiSection | None:
@@ -122,6 +140,11 @@ class Module:
         if isinstance(match, Miss):
             return NoData(match.reason, self)
         return Found(match.rule, match.function.fde.signal, match, self, needs_registers(match.rule, arch))
+
+
+Generate = Callable[[Module], Union[Section, None]]
+"""Makes the SFrame section of a module that has none; ``None``: there is nothing to make it from.  It raises
+:class:`SFrameError`."""
 
 
 class Procedure(NamedTuple):
@@ -205,6 +228,7 @@ class Modules:
         see :meth:`look_again`.
     :param run_time: the code that the process registered.  Its modules take precedence over ``modules``, because
         run-time code can lie in the data segment of a module.
+    :param generate: makes the sections of modules that have none.
     """
 
     def __init__(
@@ -214,8 +238,10 @@ class Modules:
         report: Callable[[str], None] | None = None,
         discover: Callable[[], Iterable[Module]] | None = None,
         run_time: ModuleSource | None = None,
+        generate: Generate | None = None,
     ) -> None:
         self.arch = arch
+        self._generate = generate
         self.run_time = run_time
         if run_time is not None:
             run_time.refresh()
@@ -234,6 +260,8 @@ class Modules:
 
     def _take(self, modules: tuple[Module, ...]) -> None:
         self.modules = modules
+        for module in modules:
+            module.generate = self._generate
         self._ranges = RangeMap((start, end, module) for module in modules for start, end in module.ranges)
 
     def find(self, pc: int) -> Module | None:

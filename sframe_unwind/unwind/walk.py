@@ -17,6 +17,10 @@ MAX_FRAMES = 1_000_000
 """Default limit for the number of frames of a walk."""
 
 
+SFRAME = "sframe"
+"""The name of the unwinder in frames whose caller SFrame gave."""
+
+
 class End(Enum):
     """Why a walk ended.  ``OUTERMOST`` and ``PC_ZERO`` are the normal ends of a stack."""
 
@@ -46,7 +50,7 @@ class Frame(NamedTuple):
     cfa: int | None
     """``None``: the walk ends with this frame."""
     unwinder: str
-    """Name of the unwinder that found this frame's caller: ``"sframe"`` or a fallback unwinder; ``""``: none did."""
+    """Name of the unwinder that found this frame's caller: :data:`SFRAME` or a fallback unwinder; ``""``: none did."""
     interrupted: bool
     """The frame is the innermost one, or a signal interrupted it: the pc is not a return address."""
 
@@ -131,13 +135,13 @@ class Walk:
                 rule, signal = result.rule, result.signal
                 if rule.cfa is None:
                     self.end = End.OUTERMOST
-                    yield Frame(level, pc, sp, fp, None, "sframe", interrupted)
+                    yield Frame(level, pc, sp, fp, None, SFRAME, interrupted)
                     return
                 try:
                     caller = step(rule, arch, sp, fp, read_word, read_register, pac_mask)
                     if caller.sp <= sp and not signal:
                         check_outward(sp, caller.cfa, caller.sp, interrupted and caller.pc != pc)
-                    unwinder, read_register = "sframe", None
+                    unwinder, read_register = SFRAME, None
                 except SFrameError as error:
                     caller, result = None, Unusable(error, result.module)
             if caller is None:

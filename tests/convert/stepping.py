@@ -35,12 +35,15 @@ def prepare(abi: str, folder: Path, convert: bool = True) -> dict[str, Any]:
     :param convert: ``False``: they keep what they have.
     """
     program = folder / "through_libc"
+    emulator = list(ABIS[abi].emulator)
+    libraries = folder / "lib"
+    linker = next(path for path in FOLDERS[abi].glob("ld*.so.*"))
     flags = ["-O2", "-Wl,-z,now", "-fno-stack-protector"]
+    if not emulator:
+        flags.append(f"-Wl,--dynamic-linker={libraries / linker.name}")
     subprocess.run(
         [ABIS[abi].compiler, *flags, "-o", str(program), str(SOURCE)], check=True, timeout=_COMPILE_SECONDS
     )
-    emulator = list(ABIS[abi].emulator)
-    libraries = folder / "lib"
     sysroot = ""
     if emulator:
         root = FOLDERS[abi].parent
@@ -48,9 +51,11 @@ def prepare(abi: str, folder: Path, convert: bool = True) -> dict[str, Any]:
         sysroot = emulator[emulator.index("-L") + 1] = str(folder)
     else:
         libraries.mkdir()
+        for path in (FOLDERS[abi] / "libc.so.6", linker):
+            shutil.copy(path, libraries)
     if convert:
-        for path in (program, FOLDERS[abi] / "libc.so.6"):
-            convert_to_sframe(path, program if path is program else libraries / path.name, Wanted(source=DWARF))
+        for path in (program, libraries / "libc.so.6", libraries / linker.name):
+            convert_to_sframe(path, path, Wanted(source=DWARF))
     described = {"executable": str(program), "arguments": [], "emulator": emulator, "signals": ["SIGUSR1"]}
     return {"program": described, "library_path": "" if emulator else str(libraries), "sysroot": sysroot}
 

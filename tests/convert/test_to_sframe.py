@@ -9,9 +9,11 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.cli import main
+from sframe_unwind.convert.consumers import CONSUMERS, target_for
 from sframe_unwind.convert.source import DWARF, SFRAME
 from sframe_unwind.convert.to_sframe import OBJECT, SECTION, Wanted, convert_to_sframe
 from sframe_unwind.errors import EncodeError
+from sframe_unwind.lint.profiles import PROFILES
 from sframe_unwind.sframe.constants import FdeType, PcType
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function
@@ -82,7 +84,7 @@ def test_flexible_rows_where_they_are_needed_and_not_for_who_refuses_them(tmp_pa
     whole = convert_to_sframe(program, output, Wanted(source=DWARF))
     assert whole.is_whole
     assert any(one.fde.fde_type is FdeType.FLEX for one in functions(output))
-    report = convert_to_sframe(program, output, Wanted(source=DWARF, consumers=("glibc",)))
+    report = convert_to_sframe(program, output, Wanted(source=DWARF, consumers=("linux-kernel",)))
     assert all(one.fde.fde_type is FdeType.DEFAULT for one in functions(output))
     assert [named.loss.reason.partition(": ")[2] for named in report.losses] == [
         "CFA r10+0, expected SP or FP plus an offset; it takes flexible rows"
@@ -90,6 +92,17 @@ def test_flexible_rows_where_they_are_needed_and_not_for_who_refuses_them(tmp_pa
     assert whole.functions - report.functions == len(report.losses) > 0
     with pytest.raises(EncodeError, match="linux-user does not read version 2, but 3"):
         convert_to_sframe(program, output, Wanted(version=2, consumers=("linux-user",)))
+    with pytest.raises(EncodeError, match="no version of SFrame is read by linux-user and glibc alike"):
+        convert_to_sframe(program, output, Wanted(consumers=("linux-user", "glibc")))
+    assert "SFrame version 2" in convert_to_sframe(program, output, Wanted(consumers=("spec", "glibc"))).made
+
+
+def test_readers_are_those_that_lint_knows() -> None:
+    assert set(CONSUMERS) == set(PROFILES)
+    for name, profile in PROFILES.items():
+        for version in profile.versions:
+            if version > 1:
+                assert target_for([name], version).version == version
 
 
 @pytest.mark.parametrize("version", [2, 3])

@@ -16,7 +16,7 @@ from tests.lldb.terminal import terminal
 
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
 THREADS = next(stop for stop in STOPS if stop.sample == "threads")
-COMMANDS = ("mode", "strict", "status", "backtrace", "bt", "compare", "explain")
+COMMANDS = ("mode", "strict", "generate", "status", "backtrace", "bt", "compare", "explain")
 
 WRONG = {
     "sframe mode sideways": "mode 'sideways' is not known; Usage: sframe mode [always | fallback | off]",
