@@ -17,6 +17,7 @@ from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.description import Description, Loss, of_cfi, of_sframe
+from sframe_unwind.verify.comparison import check_extent
 from sframe_unwind.verify.names import function_name
 
 DWARF, SFRAME = "dwarf", "sframe"
@@ -79,7 +80,9 @@ def _sframe(sections: list[Section], arch: Arch, layout: Layout) -> Source:
     version = max((table.header.version for section in sections for table in section.tables), default=0)
     source = Source(SFRAME, version, arch, [], [], [])
     known: set[tuple[int, int]] = set()
-    for function in listed_functions(sections):
+    listed = list(listed_functions(sections))
+    check_extent("SFrame", sum(one.fde.size for one in listed), sum(end - start for start, end in layout.code))
+    for function in listed:
         extent = function.start, function.end
         limit = layout.code_end(function.start)
         try:

@@ -6,10 +6,14 @@ from typing import NamedTuple
 
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules
+from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe.constants import PauthKey, PcType
 from sframe_unwind.sframe.listing import unrolled
 from sframe_unwind.sframe.table import Function
 from sframe_unwind.translation.changes import Rules
+
+_MAX_UNROLLED = 1 << 20
+"""Rows that a mask FDE may amount to: a PLT of 500,000 entries."""
 
 
 class Description(NamedTuple):
@@ -49,8 +53,10 @@ def of_cfi(function: CfiFunction, rules: CfiRules) -> Description:
 def of_sframe(function: Function) -> Description:
     """Return what SFrame says of a function.
 
-    :raises FormatError: a row is malformed.
+    :raises FormatError: a row is malformed, or the rows repeat too often.
     """
     repeats = function.fde.pc_type is PcType.MASK
+    if repeats and function.fde.size // function.fde.repetition_size * function.fde.num_rows > _MAX_UNROLLED:
+        raise FormatError(f"rows that repeat to more than {_MAX_UNROLLED:,}")
     rules = unrolled(function, function.start, function.end)
     return Description(function.start, function.end, rules, function.fde.signal, function.fde.pauth_key, repeats)

@@ -72,8 +72,8 @@ class Comparison:
         listed = (function for function in listed_functions(sections) if function.fde.size and function.fde.num_rows)
         described = sorted(listed, key=lambda function: function.start)
         code = sum(end - start for start, end in layout.code)
-        _check_extent("SFrame", sum(function.fde.size for function in described), code)
-        _check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()), code)
+        check_extent("SFrame", sum(function.fde.size for function in described), code)
+        check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()), code)
         covered = merged((function.start, function.end) for function in described)
         functions = []
         for number, function in enumerate(described):
@@ -183,7 +183,7 @@ class Comparison:
         return function_name(pc, self._layout, self._symbols)
 
 
-def _check_extent(what: str, described: int, code: int) -> None:
+def check_extent(what: str, described: int, code: int) -> None:
     """Check that functions do not lie above each other by the thousand: each pair would have to be compared.
 
     :raises FormatError: they do.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import time
 from pathlib import Path
 from random import Random
@@ -12,9 +13,16 @@ import pytest
 from sframe_unwind.arch.amd64 import ARCH, FP, SP
 from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.cli import main
-from sframe_unwind.errors import TranslationError
-from sframe_unwind.sframe.constants import PauthKey
-from sframe_unwind.translation.description import Description, Loss
+from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
+from sframe_unwind.convert.writing import write_chunks
+from sframe_unwind.elf import load
+from sframe_unwind.elf.file import PT_GNU_SFRAME, SHT_GNU_SFRAME
+from sframe_unwind.errors import FormatError, TranslationError
+from sframe_unwind.sframe.constants import AbiNumber, PauthKey, PcType
+from sframe_unwind.sframe.encode import SectionSpec, describe, encode, usual_table, without_layout
+from sframe_unwind.sframe.encode_rule import function as function_from_rules
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.translation.description import Description, Loss, of_sframe
 from sframe_unwind.translation.proof import prove
 from sframe_unwind.translation.to_sframe import Made, Target, make_table
 from sframe_unwind.unwind_rule import COMPUTED, OUTERMOST, UNDEFINED, RegisterRule, UnwindRule, saved_at_cfa
@@ -157,6 +165,29 @@ def test_an_entry_that_is_larger_than_the_file(tmp_path: Path, capsys: pytest.Ca
     refused(capsys, file, "-o", tmp_path / "out")
     assert time.monotonic() - started < _SECONDS
     assert leftovers(tmp_path, "huge") == []
+
+
+def test_functions_above_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each would be compared over all of its length."""
+    program, file = build("free_walk", "amd64", 3), tmp_path / "file"
+    copy = ElfCopy(program.read_bytes(), "little", PT_GNU_SFRAME[0])
+    (section,) = load(program)
+    table = without_layout(describe(section).tables[0])
+    code = table.functions[0]._replace(size=0x200)
+    functions = [code._replace(start=code.start + number, size=code.size - number) for number in range(64)]
+    data = encode(SectionSpec(copy.address, (table._replace(functions=tuple(functions)),)))
+    shutil.copyfile(program, file)
+    write_chunks(file, copy.chunks(NewSection(".sframe", SHT_GNU_SFRAME[0], data, PT_GNU_SFRAME[0])))
+    assert "SFrame describes functions of" in refused(capsys, file, "-o", tmp_path / "out")
+
+
+def test_rows_that_repeat_too_often() -> None:
+    table = usual_table(3, AbiNumber.AMD64_ENDIAN_LITTLE)
+    function = function_from_rules(table, 0x1000, 1 << 31, [(0, RULE)])
+    mask = function._replace(pc_type=PcType.MASK, repetition_size=1)
+    (decoded,) = Section(encode(SectionSpec(0x100, (table._replace(functions=(mask,)),))), 0x100).functions()
+    with pytest.raises(FormatError, match="rows that repeat to more than 1,048,576"):
+        of_sframe(decoded)
 
 
 @pytest.mark.parametrize("source", ["dwarf", "sframe"])
