@@ -1,0 +1,155 @@
+"""Where execution goes: each function here is right throughout, and nothing of it stays unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.verify import Plan, verify
+from tests.code.assembled import assemble
+
+FUNCTION = """
+    .text
+    .globl f
+    .type f, %function
+f:  .cfi_startproc
+{body}
+    .cfi_endproc
+    .size f, .-f
+{data}
+"""
+
+CASES_THAT_CANNOT_BE = (
+    "amd64",
+    """
+    lea table(%rip),%rcx
+    mov %edi,%eax
+    movslq (%rcx,%rax,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+one:
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+two:
+    xor %eax,%eax
+    ret
+end:
+    """,
+    """
+    .section .rodata
+    .align 4
+table: .long end-table, one-table, end-table, two-table
+    """,
+)
+"""Clang has cases that cannot be lead behind the function."""
+
+COMPARED_FOR_SOMETHING_ELSE = (
+    "amd64",
+    """
+    cmp $1,%esi
+    ja two
+    lea table(%rip),%rcx
+    mov %edi,%eax
+    movslq (%rcx,%rax,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+one:
+    ret
+two:
+    mov $2,%eax
+    ret
+three:
+    mov $3,%eax
+    ret
+    """,
+    """
+    .section .rodata
+    .align 4
+table: .long one-table, two-table, three-table
+    """,
+)
+"""The last comparison bounds no index: the table has more entries."""
+
+JUMP_THROUGH_THE_RETURN_REGISTER = (
+    "s390x",
+    """
+    stmg %r14,%r15,112(%r15)
+    .cfi_offset 14,-48
+    .cfi_offset 15,-40
+    llgfr %r1,%r2
+    sllg %r1,%r1,2
+    larl %r14,table
+    agf %r14,0(%r1,%r14)
+    br %r14
+one:
+    lhi %r2,1
+    j out
+two:
+    lhi %r2,2
+out:
+    lmg %r14,%r15,112(%r15)
+    .cfi_restore 14
+    .cfi_restore 15
+    br %r14
+    """,
+    """
+    .section .rodata
+    .align 4
+table: .long one-table, two-table
+    """,
+)
+"""On s390x any register may hold the target of a jump by a table, the return address's too."""
+
+ARGUMENTS_AT_A_LANDING_PAD = (
+    "amd64",
+    """
+    .cfi_lsda 0x1b, calls
+    sub $24,%rsp
+    .cfi_adjust_cfa_offset 24
+    push $1
+    .cfi_adjust_cfa_offset 8
+    push $2
+    .cfi_adjust_cfa_offset 8
+    .cfi_escape 0x2e,0x10
+first:
+    call many
+behind:
+    add $16,%rsp
+    .cfi_adjust_cfa_offset -16
+    .cfi_escape 0x2e,0x00
+    add $24,%rsp
+    .cfi_adjust_cfa_offset -24
+    ret
+pad:
+    .cfi_def_cfa_offset 32
+    mov %rax,%rdi
+    call _Unwind_Resume
+    """,
+    """
+    .section .gcc_except_table,"a"
+calls: .byte 0xff, 0xff, 1
+    .uleb128 last-rows
+rows: .uleb128 first-f, behind-first, pad-f, 0
+last:
+    """,
+)
+"""The unwinder takes the arguments off the stack, as ``DW_CFA_GNU_args_size`` says how many bytes they are."""
+
+
+@pytest.mark.parametrize(
+    "function",
+    [CASES_THAT_CANNOT_BE, COMPARED_FOR_SOMETHING_ELSE, JUMP_THROUGH_THE_RETURN_REGISTER, ARGUMENTS_AT_A_LANDING_PAD],
+    ids=["clang's cases that cannot be", "another comparison", "br %r14", "arguments at a landing pad"],
+)
+def test_all_is_proved(function: tuple[str, str, str], tmp_path: Path) -> None:
+    machine, body, data = function
+    found = verify(str(assemble(machine, FUNCTION.format(body=body, data=data), tmp_path / "f.o")), Plan(False, True))
+    assert found.code is not None
+    (dwarf,) = (counts for table, counts in found.code.counts.items() if table == "dwarf")
+    assert dwarf.proved == found.code.instructions > 5
+    assert not dwarf.wrong
+    assert not dwarf.unknown
