@@ -103,7 +103,7 @@ class RowState:
         self.cfa = Expression(code, False)
 
     def _ignore(self, size: int) -> None:
-        """``DW_CFA_GNU_args_size``: bytes of arguments on the stack, which matters to exceptions only."""
+        """``DW_CFA_GNU_args_size`` matters to exceptions only: see :mod:`sframe_unwind.cfi.args_size`."""
 
 
 Operand = Union[int, bytes]

@@ -5,32 +5,54 @@ Linux Standard Base Core 5.0, 10.6, for ``.eh_frame``; the language-specific dat
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple, Union
+from typing import Literal, NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.cfi.args_size import ArgsSize, args_sizes
+from sframe_unwind.cfi.constants import PE_ABSPTR, PE_FORMAT, PE_INDIRECT, PE_OMIT
+from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
+from sframe_unwind.cfi.pointers import Bases, check_supported, origin, read_number
 from sframe_unwind.code.image import CodeImage
-from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.errors import FormatError
 
-_OMIT, _PC_RELATIVE, _INDIRECT = 0xFF, 0x10, 0x80
-_FORMATS = {0x0: "Q", 0x2: "H", 0x3: "I", 0x4: "Q", 0x8: "q", 0xA: "h", 0xB: "i", 0xC: "q"}
-_ULEB = 0x1
-_ABSOLUTE = 0
 _MAX_TABLE = 1 << 20
 """Bytes."""
+_ID = 4
+"""Bytes of the id or CIE pointer that the body of a record begins with."""
 
-Number = Union[int, None]
+
+class LandingPad(NamedTuple):
+    """Where an exception that passes through a call may be caught."""
+
+    address: int
+    popped: int
+    """Bytes of the call's arguments, which the unwinder takes off the stack."""
 
 
-class CallSite(NamedTuple):
+class _CallSite(NamedTuple):
     """Calls that share a landing pad."""
 
     start: int
     """Address."""
     end: int
     landing_pad: int
+
+
+class _Function(NamedTuple):
+    """A function with a table of call sites."""
+
+    start: int
+    """Address."""
+    end: int
+    table: int
+    args_sizes: list[ArgsSize]
+
+    def popped(self, pc: int) -> int:
+        """Return how many bytes of arguments are on the stack at an address."""
+        at = bisect_right(self.args_sizes, (pc - self.start, 1 << 64))
+        return self.args_sizes[at - 1].size if at else 0
 
 
 class ExceptionTables:
@@ -42,14 +64,12 @@ class ExceptionTables:
 
     def __init__(self, eh_frame: bytes, address: int, byteorder: str, image: CodeImage) -> None:
         self._image = image
-        self._mark = STRUCT_MARKS[byteorder]
-        self._byteorder = byteorder
-        found = sorted(_Reader(eh_frame, address, self._mark).functions())
-        self._starts = [start for start, _, _ in found]
-        self._functions = found
-        self._known: dict[int, list[CallSite]] = {}
+        self._order: Literal["little", "big"] = "big" if byteorder == "big" else "little"
+        self._functions = sorted(_Records(eh_frame, address, self._order).functions())
+        self._starts = [function.start for function in self._functions]
+        self._known: dict[int, list[_CallSite]] = {}
 
-    def landing_pads(self, pc: int) -> list[int]:
+    def landing_pads(self, pc: int) -> list[LandingPad]:
         """Return where an exception that passes through a call may be caught.
 
         :param pc: an address of the call instruction: one before the return address.
@@ -57,150 +77,153 @@ class ExceptionTables:
         at = bisect_right(self._starts, pc) - 1
         if at < 0:
             return []
-        start, end, table = self._functions[at]
-        if pc >= end:
+        function = self._functions[at]
+        if pc >= function.end:
             return []
-        if table not in self._known:
-            self._known[table] = list(self._call_sites(table, start))
-        return [site.landing_pad for site in self._known[table] if site.start <= pc < site.end]
+        if function.table not in self._known:
+            self._known[function.table] = list(self._call_sites(function))
+        sites = [site for site in self._known[function.table] if site.start <= pc < site.end]
+        return [LandingPad(site.landing_pad, function.popped(pc)) for site in sites]
 
-    def _call_sites(self, table: int, function: int) -> Iterator[CallSite]:
-        section = self._image.section(table)
+    def _call_sites(self, function: _Function) -> Iterator[_CallSite]:
+        section = self._image.section(function.table)
         if section is None:
             return
-        offset = table - section.start
-        data = section.contents[offset : offset + _MAX_TABLE]
-        reader = _Reader(data, table, self._mark)
+        offset = function.table - section.start
+        reader = _Reader(section.contents[offset : offset + _MAX_TABLE], function.table, self._order)
         try:
-            yield from reader.call_sites(function)
-        except (IndexError, struct.error):
+            yield from _read_call_sites(reader, function.start)
+        except (FormatError, IndexError):
             return  # cut short: what it says up to there counts
 
 
+def _read_call_sites(reader: _Reader, function: int) -> Iterator[_CallSite]:
+    encoding = reader.byte()
+    base = function if encoding == PE_OMIT else reader.pointer(encoding)
+    if reader.byte() != PE_OMIT:
+        reader.uleb()
+    encoding = reader.byte()
+    end = reader.uleb() + reader.at
+    while reader.at < end:
+        start, size, pad = reader.pointer(encoding), reader.pointer(encoding), reader.pointer(encoding)
+        reader.uleb()
+        if pad and start is not None and size is not None and base is not None:
+            yield _CallSite(function + start, function + start + size, base + pad)
+
+
 class _Reader:
-    def __init__(self, data: bytes, address: int, mark: str) -> None:
+    """Reads numbers and pointers one behind the other.
+
+    :param address: where the data is loaded.
+    """
+
+    def __init__(self, data: bytes, address: int, byteorder: str, at: int = 0) -> None:
+        self.at = at
         self._data = data
         self._address = address
-        self._mark = mark
-        self._at = 0
+        self._bases = Bases(byteorder)
 
-    def functions(self) -> Iterator[tuple[int, int, int]]:
-        """Yield start and end of each function with a table, and the table's address."""
-        commons: dict[int, _Common | None] = {}
-        data, mark = self._data, self._mark
-        offset = 0
-        while offset + 8 <= len(data):
-            (size,) = struct.unpack_from(mark + "I", data, offset)
-            body = offset + 4
-            if not size or size == 0xFFFFFFFF or body + size > len(data):
-                return
-            (pointer,) = struct.unpack_from(mark + "I", data, body)
-            if pointer:
-                place = body - pointer
-                if place not in commons:
-                    commons[place] = self._common_if_readable(place)
-                common = commons[place]
-                if common is not None and common.table_encoding != _OMIT:
-                    found = self._function_if_readable(body + 4, common)
-                    if found is not None:
-                        yield found
-            offset = body + size
-
-    def _common_if_readable(self, offset: int) -> _Common | None:
-        try:
-            return self._common(offset)
-        except (IndexError, ValueError, struct.error):
-            return None
-
-    def _function_if_readable(self, offset: int, common: _Common) -> tuple[int, int, int] | None:
-        try:
-            return self._function(offset, common)
-        except (IndexError, ValueError, struct.error):
-            return None
-
-    def _common(self, offset: int) -> _Common | None:
-        end = self._data.index(b"\0", offset + 9)
-        letters = self._data[offset + 9 : end].decode("latin-1")
-        if not letters.startswith("z"):
-            return None
-        version = self._data[offset + 8]
-        self._at = end + 1
-        self._uleb()
-        self._uleb()
-        if version == 1:
-            self._at += 1
-        else:
-            self._uleb()
-        self._uleb()
-        encoding, table_encoding = _ABSOLUTE, _OMIT
-        for letter in letters[1:]:
-            if letter == "R":
-                encoding = self._byte()
-            elif letter == "L":
-                table_encoding = self._byte()
-            elif letter == "P":
-                self._pointer(self._byte())
-            elif letter not in "SBG":
-                return None
-        return _Common(encoding, table_encoding)
-
-    def _function(self, offset: int, common: _Common) -> tuple[int, int, int] | None:
-        self._at = offset
-        start = self._pointer(common.encoding)
-        size = self._pointer(common.encoding & 0xF)
-        self._uleb()
-        table = self._pointer(common.table_encoding)
-        return (start, start + size, table) if start is not None and size is not None and table else None
-
-    def call_sites(self, function: int) -> Iterator[CallSite]:
-        """Yield the call sites of a table."""
-        encoding = self._byte()
-        base = function if encoding == _OMIT else self._pointer(encoding)
-        if self._byte() != _OMIT:
-            self._uleb()
-        encoding = self._byte()
-        end = self._uleb() + self._at
-        while self._at < end:
-            start, size, pad = self._pointer(encoding), self._pointer(encoding), self._pointer(encoding)
-            self._uleb()
-            if pad and None not in (start, size, base):
-                yield CallSite(function + (start or 0), function + (start or 0) + (size or 0), (base or 0) + pad)
-
-    def _byte(self) -> int:
-        value = self._data[self._at]
-        self._at += 1
+    def byte(self) -> int:
+        value = self._data[self.at]
+        self.at += 1
         return value
 
-    def _uleb(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80 or shift > 63:
-                return value
+    def uleb(self) -> int:
+        value, self.at = read_uleb128(self._data, self.at)
+        return value
 
-    def _pointer(self, encoding: int) -> Number:
-        """Return the pointer that comes next; ``None``: it is null, or cannot be told."""
-        at = self._at
-        kind = encoding & 0xF
-        if encoding == _OMIT:
+    def sleb(self) -> int:
+        value, self.at = read_sleb128(self._data, self.at)
+        return value
+
+    def pointer(self, encoding: int) -> int | None:
+        """Return the pointer that comes next, 0 where it is null; ``None``: there is none, or memory has it."""
+        if encoding == PE_OMIT:
             return None
-        if kind == _ULEB:
-            value = self._uleb()
-        elif kind in _FORMATS:
-            layout = struct.Struct(self._mark + _FORMATS[kind])
-            (value,) = layout.unpack_from(self._data, at)
-            self._at += layout.size
-        else:
-            raise ValueError(f"pointer encoding {encoding:#x}")
+        check_supported(encoding & ~PE_INDIRECT, self._bases)
+        place = self._address + self.at
+        value, self.at = read_number(self._data, self.at, encoding, self._bases.byteorder)
         if not value:
             return 0
-        if encoding & _INDIRECT:
-            return None
-        return value + (self._address + at if encoding & 0x70 == _PC_RELATIVE else 0) & ADDRESS_MASK
+        return None if encoding & PE_INDIRECT else value + origin(encoding, place, self._bases) & ADDRESS_MASK
 
 
 class _Common(NamedTuple):
+    """What a CIE says."""
+
+    factor: int
     encoding: int
     table_encoding: int
+
+
+class _Records:
+    """The records of ``.eh_frame``, as far as they lead to tables."""
+
+    def __init__(self, data: bytes, address: int, byteorder: Literal["little", "big"]) -> None:
+        self._data = data
+        self._address = address
+        self._order = byteorder
+        self._commons: dict[int, _Common | None] = {}
+
+    def functions(self) -> Iterator[_Function]:
+        """Yield the functions with a table; those whose records are not readable are left out."""
+        data, offset = self._data, 0
+        while offset + 2 * _ID <= len(data):
+            size = int.from_bytes(data[offset : offset + _ID], self._order)
+            body = offset + _ID
+            if size in (0, 0xFFFFFFFF) or body + size > len(data):
+                return
+            pointer = int.from_bytes(data[body : body + _ID], self._order)
+            common = self._common(body - pointer) if pointer else None
+            if common is not None and common.table_encoding != PE_OMIT:
+                try:
+                    found = self._function(body + _ID, body + size, common)
+                except (FormatError, IndexError):
+                    found = None
+                if found is not None:
+                    yield found
+            offset = body + size
+
+    def _common(self, offset: int) -> _Common | None:
+        if offset not in self._commons:
+            try:
+                self._commons[offset] = self._read_common(offset + 2 * _ID)
+            except (FormatError, IndexError, ValueError):
+                self._commons[offset] = None
+        return self._commons[offset]
+
+    def _read_common(self, offset: int) -> _Common | None:
+        end = self._data.index(b"\0", offset + 1)
+        letters = self._data[offset + 1 : end].decode("latin-1")
+        if not letters.startswith("z"):
+            return None
+        reader = _Reader(self._data, self._address, self._order, end + 1)
+        factor = reader.uleb()
+        reader.sleb()
+        if self._data[offset] == 1:  # the version
+            reader.byte()
+        else:
+            reader.uleb()
+        reader.uleb()
+        encoding, table_encoding = PE_ABSPTR, PE_OMIT
+        for letter in letters[1:]:
+            if letter == "R":
+                encoding = reader.byte()
+            elif letter == "L":
+                table_encoding = reader.byte()
+            elif letter == "P":
+                reader.pointer(reader.byte())
+            elif letter not in "SBG":
+                return None
+        return _Common(factor, encoding, table_encoding)
+
+    def _function(self, offset: int, end: int, common: _Common) -> _Function | None:
+        reader = _Reader(self._data, self._address, self._order, offset)
+        start, size = reader.pointer(common.encoding), reader.pointer(common.encoding & PE_FORMAT)
+        length = reader.uleb()
+        instructions = reader.at + length
+        table = reader.pointer(common.table_encoding)
+        if start is None or size is None or not table:
+            return None
+        sizes = args_sizes(self._data[instructions:end], common.factor, self._order)
+        return _Function(start, start + size, table, sizes)

@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from typing import Callable, NamedTuple
 
 from sframe_unwind.code.evaluation import Evaluator
+from sframe_unwind.code.exception_tables import LandingPad
 from sframe_unwind.code.image import CodeImage
 from sframe_unwind.code.instruction import INVERSE, Condition, Instruction, Kind
 from sframe_unwind.code.jump_tables import Entry, targets
@@ -17,9 +18,9 @@ from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.code.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.state import Frame, State
 from sframe_unwind.code.sweep import Sweep, Sweeps
-from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER
+from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER, plus
 
-LandingPads = Callable[[int], Iterable[int]]
+LandingPads = Callable[[int], Iterable[LandingPad]]
 
 BOUND = 3000
 """A register of the interpretation's own: the greatest value of what was last compared."""
@@ -66,7 +67,7 @@ class Interpreter:
     """Interprets functions of one file.
 
     :param ranges: of all functions.
-    :param landing_pads: addresses at which an exception that passes through a call may be caught, by the address
+    :param landing_pads: where an exception that passes through a call may be caught, by the address
         before its return address.
     :param max_steps: how many instructions are carried out at most before a function is given up.
     """
@@ -136,6 +137,7 @@ class _Flow:
         self._called: set[int] = set()
         self._later: list[tuple[int, State]] = []
         self._unresolved: list[State] = []
+        self._bounded: dict[int, tuple[Entry, State]] = {}
         self._guessed: set[int] = set()
         self._guessing = False
         self._returns = False
@@ -153,6 +155,7 @@ class _Flow:
             if address not in self._visited and self._function.start <= address < self._function.end:
                 self._join(address, state)
                 self._drain()
+        self._extend_tables()
         self._guess()
         return self.result(complete=True)
 
@@ -233,7 +236,7 @@ class _Flow:
             return self._pass(pc, instruction, state)
         if kind is Kind.CALL and (instruction.link is not None or self._all.machine.arch.ra is None):
             return self._call(pc, instruction, state)
-        if kind in (Kind.JUMP, Kind.CALL):
+        if kind in (Kind.JUMP, Kind.CALL) or self._is_jump_by_table(pc, instruction, state):
             before = state.copy()
             if self._pass(pc, instruction, state):
                 self._jump(pc, instruction, before, state)
@@ -244,6 +247,13 @@ class _Flow:
         else:
             self._returns = True
         return False
+
+    def _is_jump_by_table(self, pc: int, instruction: Instruction, state: State) -> bool:
+        """Return whether what looks like a return is a jump: on s390x any register may hold a jump's target."""
+        target = instruction.target
+        if instruction.kind is not Kind.RETURN or target is None or self._all.machine.returns_through is None:
+            return False
+        return self._evaluator.value(target, state, pc)[0] == JUMP_ENTRY
 
     def _pass(self, pc: int, instruction: Instruction, state: State) -> bool:
         """Carry out what a conditional jump does where it is not taken; return whether that can be."""
@@ -274,7 +284,7 @@ class _Flow:
             return True
         self._evaluator.call(state)
         for pad in self._all.landing_pads(following - 1):
-            self._flow(pad, state)
+            self._flow(pad.address, self._popped(state, pad.popped))
         if name is None and target[0] == NUMBER:
             self._called.add(target[1])
         if is_not_returning(name) if name is not None else target[1] in self._all.not_returning and target[0] == NUMBER:
@@ -287,6 +297,14 @@ class _Flow:
             self._flow(following, state, after_call=True)
         return False
 
+    def _popped(self, state: State, size: int) -> State:
+        """Return a state with so many bytes less on the stack."""
+        if not size:
+            return state
+        state = state.copy()
+        state.registers[self._frame.sp] = plus(state.registers[self._frame.sp], size)
+        return state
+
     def _jump(self, pc: int, instruction: Instruction, before: State, state: State) -> None:
         assert instruction.target is not None
         target = self._evaluator.value(instruction.target, before, pc)
@@ -296,7 +314,7 @@ class _Flow:
             self._flow(target[1], state)
         elif target[0] == JUMP_ENTRY:
             self._is_local = False
-            if not self._jump_by_table(self._evaluator.entries[target[1]], state):
+            if not self._jump_by_table(pc, self._evaluator.entries[target[1]], state):
                 self._lose(state)
         else:
             self._returns = True
@@ -307,19 +325,47 @@ class _Flow:
             elif not self._frame.is_entry(state):
                 self._lose(state)
 
-    def _jump_by_table(self, entry: Entry, state: State) -> bool:
+    def _jump_by_table(self, pc: int, entry: Entry, state: State) -> bool:
         base, bound = state.registers.get(BOUND, OTHER)
-        is_bound = base == NUMBER
-        count = bound + 1 if is_bound else None
-
-        def is_target(address: int) -> bool:
-            # Parts of a function that lie elsewhere are told from what follows the table by the number of entries.
-            return address in self._sweep.instructions or (is_bound and self._all.ranges.find(address) is not None)
-
-        found = targets(entry, count, self._evaluator.entries.tables(), self._image, is_target)
+        count = bound + 1 if base == NUMBER else None
+        found = self._targets(entry, count)
         for target in found:
             self._flow(target, state)
+        if found and count is not None:
+            self._bounded[pc] = entry, state.copy()
         return bool(found)
+
+    def _targets(self, entry: Entry, count: int | None) -> list[int]:
+        def is_target(address: int) -> bool:
+            # Parts of a function that lie elsewhere are told from what follows the table by the number of entries.
+            return address in self._sweep.instructions or (
+                count is not None and self._all.ranges.find(address) is not None
+            )
+
+        tables, end = self._evaluator.entries.tables(), self._function.end
+        return targets(entry, count, tables, self._image, is_target, end)
+
+    def _extend_tables(self) -> None:
+        """Follow jumps by tables to what else follows in the table, where nothing leads there.
+
+        What was compared last need not be the table's index: then the number of its entries was another one.
+        """
+        tried: set[tuple[int, int]] = set()
+        while True:
+            left = (
+                (pc, target, state)
+                for pc, (entry, state) in self._bounded.items()
+                for target in self._targets(entry, None)
+                if target not in self._visited and (pc, target) not in tried
+            )
+            found = next(left, None)
+            if found is None:
+                return
+            pc, target, state = found
+            tried.add((pc, target))
+            self._current = None
+            self._flow(target, state)
+            self._drain()
 
     def _lose(self, state: State) -> None:
         """Note a jump to targets that are not known."""

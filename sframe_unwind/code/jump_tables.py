@@ -48,13 +48,14 @@ class Entries:
 
 
 def targets(
-    entry: Entry, bound: int | None, tables: set[int], image: CodeImage, is_target: Callable[[int], bool]
+    entry: Entry, bound: int | None, tables: set[int], image: CodeImage, is_target: Callable[[int], bool], end: int
 ) -> list[int]:
     """Return the targets of a jump by a table.
 
     :param bound: how many entries there are; ``None``: not known, so the table ends with what can be no target.
     :param tables: addresses of known tables, none of which reaches into the next.
     :param is_target: whether an address can be a target.
+    :param end: address behind the function, where Clang has cases lead to that cannot be.
     """
     found: dict[int, None] = {}
     for index in range(min(_MAX_ENTRIES if bound is None else bound, _MAX_ENTRIES)):
@@ -65,6 +66,8 @@ def targets(
         if entry.signed and raw >> (8 * entry.size - 1):
             raw -= 1 << 8 * entry.size
         target = (entry.base or 0) + (raw << entry.shift) & _MASK
+        if target == end:
+            continue
         if not is_target(target):
             break
         found[target] = None

@@ -14,11 +14,11 @@ from sframe_unwind.verify.code_report import CodeReport
 from sframe_unwind.verify.inputs import Failure
 from sframe_unwind.verify.verdict import Function, Line, Outcome, Verdict, Words
 
-_TEMPLATE = Path(__file__).with_name("page.html")
+TEMPLATE = Path(__file__).with_name("page.html")
 _PLACE = "@DATA@"
 _NOT_DESCRIBED = "not described"
 _WRONG, _UNKNOWN = "wrong by the code", "unknown"
-_OUTCOMES = [*(outcome.value for outcome in Outcome), _NOT_DESCRIBED, _WRONG, _UNKNOWN]
+OUTCOMES = [*(outcome.value for outcome in Outcome), _NOT_DESCRIBED, _WRONG, _UNKNOWN]
 """What the map has colours for, in the order of the page's list of them."""
 
 
@@ -31,7 +31,7 @@ def page(verdicts: Sequence[Verdict], failures: Sequence[Failure], version: str)
     # What ends the element that holds the data, or begins a comment in it, must not stand there.
     for character in "<>&":
         data = data.replace(character, f"\\u{ord(character):04x}")
-    return _TEMPLATE.read_text(encoding="utf-8").replace(_PLACE, data)
+    return TEMPLATE.read_text(encoding="utf-8").replace(_PLACE, data)
 
 
 _BY_CODE = {Judgement.WRONG: _WRONG, Judgement.UNKNOWN: _UNKNOWN}
@@ -48,7 +48,7 @@ class _Data:
         files = [self._file(verdict, verdict.file[len(folder) :]) for verdict in verdicts]
         return {
             "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
-            "outcomes": _OUTCOMES,
+            "outcomes": OUTCOMES,
             "failures": [printable(str(failure)) for failure in failures],
             "files": files,
             "texts": list(self._texts),
@@ -76,7 +76,7 @@ class _Data:
             function.size,
             list(Outcome).index(function.outcome),
             self._text(function.reason),
-            _OUTCOMES.index(_BY_CODE[judged]) if judged in _BY_CODE else -1,
+            OUTCOMES.index(_BY_CODE[judged]) if judged in _BY_CODE else -1,
         ]
         if function.lines:
             fields.append([self._line(function, line) for line in function.lines])

@@ -9,17 +9,24 @@ from tests.missing import toolchain_needed
 from tools.binutils import provide
 
 BINUTILS = "2.47"
-TARGETS = {"amd64": "x86_64", "aarch64": "aarch64", "s390x": "s390x"}
+TARGETS = {
+    "amd64": ("x86_64", ()),
+    "aarch64": ("aarch64", ()),
+    "aarch64_be": ("aarch64", ("-EB",)),
+    "s390x": ("s390x", ()),
+}
+"""The target in binutils, and options of the assembler."""
 
 
 def assemble(machine: str, source: str, path: Path) -> Path:
     """Assemble a source with the newest assembler."""
     text = path.with_suffix(".s")
     text.write_text(source)
+    target, options = TARGETS[machine]
     with toolchain_needed():
-        tools = provide(BINUTILS, TARGETS[machine])
+        tools = provide(BINUTILS, target)
     done = subprocess.run(
-        [str(tools / "as"), "--gsframe", str(text), "-o", str(path)],
+        [str(tools / "as"), *options, "--gsframe", str(text), "-o", str(path)],
         capture_output=True,
         text=True,
         check=False,

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.checking import Checker
+from sframe_unwind.code.exception_tables import LandingPad
 from sframe_unwind.code.findings import SFRAME, CodeVerdict
 from sframe_unwind.code.image import CodeImage, CodeSection, Plt
 from sframe_unwind.code.interpretation import Interpreter
@@ -97,8 +98,8 @@ def check(random_: random.Random, lifter: Lifter, size: int) -> CodeVerdict:
     plts = (Plt(START, end, START + 16, 16),) if random_.random() < 0.05 else ()
     image = CodeImage([CodeSection(START, contents, True, False), data], "little", plts=plts, entry_point=START)
 
-    def landing_pads(pc: int) -> list[int]:
-        return [random_.randrange(START, end)] if pc % 97 == 0 else []
+    def landing_pads(pc: int) -> list[LandingPad]:
+        return [LandingPad(random_.randrange(START, end), random_.choice((0, 16)))] if pc % 97 == 0 else []
 
     interpreter = Interpreter(image, machine, lifter, CodeRanges(ranges), landing_pads)
     return check_functions(Checker(interpreter, {SFRAME: RandomRules(random_, ranges, machine)}))

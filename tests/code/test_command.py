@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from sframe_unwind.code import lifting
 from sframe_unwind.code.interpretation import Interpreter
 from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.verify import Plan, verify
+from sframe_unwind.verify.page import OUTCOMES, TEMPLATE
 from tests.code.assembled import assemble
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
+from tests.verify.browser import render
+from tests.verify.test_page import PIXELS
 
 FUNCTION = """\
     .type {name},@function
@@ -138,6 +142,32 @@ def test_the_page(program: Path, tmp_path: Path) -> None:
     ((_, _, *texts),) = by_name["wrong"][1][0]
     said = [data["texts"][text] for text in texts]
     assert said == ["rsp + 8", "", "", "rsp + 8", "", "", "CFA = rsp + 16 since `push %rbx` at .text+0x0", "", ""]
+
+
+def test_the_page_has_a_colour_for_each_outcome() -> None:
+    text = TEMPLATE.read_text(encoding="utf-8")
+    colours = re.findall(r'"(--[\w-]+)"', text.partition("const COLOURS = [")[2].partition("]")[0])
+    assert len(colours) == len(OUTCOMES) == len(set(colours))
+    by_outcome = dict(zip(OUTCOMES, colours))
+    assert by_outcome["wrong by the code"] == "--wrong-by-code"
+    assert by_outcome["unknown"] == "--unknown"
+    for colour in colours:
+        assert len(re.findall(rf"{colour}: #[0-9a-f]{{6}};", text)) == 2, colour  # light and dark
+
+
+def test_the_page_in_a_browser(program: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert main(["verify", "--against", "code", "--against", "dwarf", "--html", str(page), str(program)]) == 1
+    shown = render(page, script=PIXELS)
+    table = shown.by_id("disagreements").all("table")[0]
+    titles, _, line = table.all("tr")
+    assert [cell.text for cell in titles.all("th")] == ["address", "SFrame", "DWARF CFI", "machine code"]
+    said = "CFA = rsp + 16 since `push %rbx` at .text+0x0"
+    assert [cell.text for cell in line.all("td")] == ["+0x1", "rsp + 8", "", "", "rsp + 8", "", "", said, "", ""]
+    found = dict(zip(OUTCOMES, json.loads(shown.by_id("result").text)["found"]))
+    # The two functions are of one size.
+    assert found["wrong by the code"] == pytest.approx(found["agrees"], rel=0.1)
+    assert found["wrong by the code"] > 1000
 
 
 def test_without_the_extra(

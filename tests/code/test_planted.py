@@ -18,10 +18,13 @@ from tests.code.recipes import MACHINES, Planted, planted, source
 
 
 class Checked:
-    """The functions of one machine, assembled and checked."""
+    """The functions of one machine, assembled and checked.
 
-    def __init__(self, machine: str, folder: Path) -> None:
-        self.path = assemble(machine, source(machine), folder / f"{machine}.o")
+    :param variant: the machine as the assembler is told it.
+    """
+
+    def __init__(self, machine: str, variant: str, folder: Path) -> None:
+        self.path = assemble(variant, source(machine), folder / f"{machine}.o")
         with elf.opened(self.path) as file:
             layout = Layout(file)
             self.symbols: Symbols = symbols_of(file, layout)
@@ -48,9 +51,10 @@ class Checked:
         return all(self.address(name) in self.described[table] for name in names)
 
 
-@pytest.fixture(scope="module", params=MACHINES)
+@pytest.fixture(scope="module", params=[*MACHINES, "aarch64_be"])
 def checked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Checked]:
-    return request.param, Checked(request.param, tmp_path_factory.mktemp("planted"))
+    machine = str(request.param).removesuffix("_be")
+    return machine, Checked(machine, request.param, tmp_path_factory.mktemp("planted"))
 
 
 def test_there_are_enough() -> None:

@@ -1,0 +1,185 @@
+"""Where execution goes: each function here is right throughout, and nothing of it stays unknown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.verify import Plan, verify
+from tests.code.assembled import assemble
+
+FUNCTION = """
+    .text
+    .globl f
+    .type f, %function
+f:  .cfi_startproc
+{body}
+    .cfi_endproc
+    .size f, .-f
+{data}
+"""
+
+CASES_THAT_CANNOT_BE = (
+    "amd64",
+    """
+    lea table(%rip),%rcx
+    mov %edi,%eax
+    movslq (%rcx,%rax,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+one:
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+two:
+    xor %eax,%eax
+    ret
+end:
+    """,
+    """
+    .section .rodata
+    .align 4
+table: .long one-table, end-table, two-table
+    """,
+)
+"""Clang has cases that cannot be lead behind the function."""
+
+COMPARED_FOR_SOMETHING_ELSE = (
+    "amd64",
+    """
+    cmp $1,%esi
+    ja two
+    lea table(%rip),%rcx
+    mov %edi,%eax
+    movslq (%rcx,%rax,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+one:
+    ret
+two:
+    mov $2,%eax
+    ret
+three:
+    mov $3,%eax
+    ret
+    """,
+    """
+    .section .rodata
+    .align 4
+table: .long one-table, two-table, three-table
+    """,
+)
+"""The last comparison bounds no index: the table has more entries."""
+
+JUMP_BY_TABLE = """
+    cmp w0,#1
+    b.hi two
+    adrp x1,table
+    add x1,x1,:lo12:table
+    ldr w0,[x1,w0,uxtw #2]
+    adr x1,one
+    add x0,x1,w0,sxtw #2
+    br x0
+one:
+    sub sp,sp,#16
+    .cfi_adjust_cfa_offset 16
+    add sp,sp,#16
+    .cfi_adjust_cfa_offset -16
+    ret
+two:
+    mov w0,#2
+    ret
+    """
+TABLE_OF_DISTANCES = """
+    .section .rodata
+    .align 2
+table: .word (one-one)/4, (two-one)/4
+    """
+"""GCC's for AArch64.  In big-endian programs the table has the other byte order, and the instructions have not."""
+
+JUMP_THROUGH_THE_RETURN_REGISTER = (
+    "s390x",
+    """
+    stmg %r14,%r15,112(%r15)
+    .cfi_offset 14,-48
+    .cfi_offset 15,-40
+    llgfr %r1,%r2
+    sllg %r1,%r1,2
+    larl %r14,table
+    agf %r14,0(%r1,%r14)
+    br %r14
+one:
+    lhi %r2,1
+    j out
+two:
+    lhi %r2,2
+out:
+    lmg %r14,%r15,112(%r15)
+    .cfi_restore 14
+    .cfi_restore 15
+    br %r14
+    """,
+    """
+    .section .rodata
+    .align 4
+table: .long one-table, two-table
+    """,
+)
+"""On s390x any register may hold the target of a jump by a table, the return address's too."""
+
+ARGUMENTS_AT_A_LANDING_PAD = (
+    "amd64",
+    """
+    .cfi_lsda 0x1b, calls
+    sub $24,%rsp
+    .cfi_adjust_cfa_offset 24
+    push $1
+    .cfi_adjust_cfa_offset 8
+    push $2
+    .cfi_adjust_cfa_offset 8
+    .cfi_escape 0x2e,0x10
+first:
+    call many
+behind:
+    add $16,%rsp
+    .cfi_adjust_cfa_offset -16
+    .cfi_escape 0x2e,0x00
+    add $24,%rsp
+    .cfi_adjust_cfa_offset -24
+    ret
+pad:
+    .cfi_def_cfa_offset 32
+    mov %rax,%rdi
+    call _Unwind_Resume
+    """,
+    """
+    .section .gcc_except_table,"a"
+calls: .byte 0xff, 0xff, 1
+    .uleb128 last-rows
+rows: .uleb128 first-f, behind-first, pad-f, 0
+last:
+    """,
+)
+"""The unwinder takes the arguments off the stack, as ``DW_CFA_GNU_args_size`` says how many bytes they are."""
+
+
+CASES = {
+    "clang's cases that cannot be": CASES_THAT_CANNOT_BE,
+    "another comparison": COMPARED_FOR_SOMETHING_ELSE,
+    "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
+    "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
+    "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
+    "big-endian table": ("aarch64_be", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_is_proved(case: str, tmp_path: Path) -> None:
+    machine, body, data = CASES[case]
+    found = verify(str(assemble(machine, FUNCTION.format(body=body, data=data), tmp_path / "f.o")), Plan(False, True))
+    assert found.code is not None
+    (dwarf,) = (counts for table, counts in found.code.counts.items() if table == "dwarf")
+    assert (dwarf.proved, dwarf.wrong, dwarf.unknown) == (found.code.instructions, 0, 0)
