@@ -13,6 +13,7 @@ from sframe_unwind.lint.verdict import Outcome
 from tests.elf.objects import compile_object, link, run, tools_for
 from tests.lint.products import PRODUCTS, Product, clang_objects, gnu_objects, producers, templates
 from tests.samples.build import build
+from tests.samples.catalogue import ABIS, SAMPLES
 
 # The first test that needs clang, lld and mold fetches them.
 pytestmark = pytest.mark.timeout(900)
@@ -110,3 +111,13 @@ def test_a_kernel_module(tmp_path: Path) -> None:
     (judgement,) = lint(module, [PROFILES["linux-kernel"]]).sections[0].judgements
     assert judgement.outcome is Outcome.LOSES
     assert [(loss.where, loss.rules) for loss in judgement.losses] == [(".init.text+0x0 begin", (c.INIT_CODE,))]
+
+
+@pytest.mark.parametrize(("abi", "version"), [(abi, version) for abi in ABIS for version in ABIS[abi].versions])
+def test_samples_have_no_fault(abi: str, version: int) -> None:
+    """What GNU binutils write of real programs is as the specification has it."""
+    for name in ("free_walk", "free_leaf", "plt", "realign"):
+        if abi in SAMPLES[name].abis:
+            found = lint(build(name, abi, version))
+            assert [judgement.outcome for judgement in found.sections[0].judgements] == [Outcome.ACCEPTED]
+            assert {shown.level for shown in found.findings} <= {c.Level.NOTE}
