@@ -19,6 +19,7 @@ from sframe_unwind.lint.judging import Facts, judge
 from sframe_unwind.lint.objects import relocation_findings
 from sframe_unwind.lint.profiles import PROFILES, SPEC, Profile
 from sframe_unwind.lint.reading import tables
+from sframe_unwind.lint.sections import subjects
 from sframe_unwind.lint.showing import shown
 from sframe_unwind.lint.structure import (
     container_findings,
@@ -27,7 +28,7 @@ from sframe_unwind.lint.structure import (
     pcrel_findings,
     rest_findings,
 )
-from sframe_unwind.lint.subject import Subject, subjects
+from sframe_unwind.lint.subject import Subject
 from sframe_unwind.lint.verdict import FileReport, SectionReport
 
 __all__ = ["PROFILES", "SPEC", "FileReport", "Profile", "SectionReport", "lint", "lint_elf", "lint_section"]

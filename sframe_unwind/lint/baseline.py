@@ -32,7 +32,8 @@ class Key(NamedTuple):
 def key(file: str, finding: Finding) -> Key:
     """Return what a finding is recognised by."""
     address, _, name = finding.where.partition(" ")
-    return Key(file, finding.rule.id, name or address)
+    has_name = name and not name.startswith("(")  # else it is the section's
+    return Key(file, finding.rule.id, name if has_name else address)
 
 
 def read(path: str) -> frozenset[Key]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from sframe_unwind.lint import catalogue as c
@@ -12,7 +12,7 @@ from sframe_unwind.lint.reading import Entry, RawRow, RowReader, TableReading, e
 from sframe_unwind.lint.rows import RowRules
 from sframe_unwind.lint.subject import Subject
 from sframe_unwind.sframe.constants import FdeType
-from sframe_unwind.sframe.fde import ADDRESS_SIZES
+from sframe_unwind.sframe.fde import ADDRESS_SIZES, RawFde
 
 _MAX_FDE_TYPE = max(FdeType)
 
@@ -53,64 +53,72 @@ class Described(NamedTuple):
         return self.start + self.size
 
 
+def by_table(functions: Iterable[Described], tables: Sequence[TableReading]) -> list[list[Described]]:
+    """Return the functions under each header, in the order of the section."""
+    grouped: list[list[Described]] = [[] for _ in tables]
+    for function in functions:
+        grouped[function.table].append(function)
+    return grouped
+
+
 class Pass:
-    """Reads the functions of a section.  What is found stands in the attributes.
+    """Reads the functions of a section.
 
     :raises FormatError: the functions claim the same rows over and over.
     """
 
     def __init__(self, subject: Subject, tables: Iterable[TableReading]) -> None:
-        self.findings: list[Finding] = []
         self.functions: list[Described] = []
         self.rows_claimed: list[int] = []
         """The number of rows that the FDEs of each table claim."""
-        self._subject = subject
-        self._reader = RowReader(subject.data)
+        reader = RowReader(subject.data)
         for number, table in enumerate(tables):
             row_rules = RowRules(table)
-            claimed = 0
+            first = len(self.functions)
             for entry in entries(subject.data, subject.address, table, subject.is_object):
-                function = _Function(subject, table, entry, row_rules, self.findings)
-                self.functions.append(function.described(number, self._reader))
-                claimed += entry.fields.num_rows if entry.fields else 0
-            self.rows_claimed.append(claimed)
+                self.functions.append(_Function(subject, table, entry, row_rules).described(number, reader))
+            self.rows_claimed.append(sum(function.rows for function in self.functions[first:]))
 
 
 class _Function:
     """One function: collects the rules that it breaks, each once."""
 
-    def __init__(
-        self, subject: Subject, table: TableReading, entry: Entry, row_rules: RowRules, findings: list[Finding]
-    ) -> None:
+    def __init__(self, subject: Subject, table: TableReading, entry: Entry, row_rules: RowRules) -> None:
         self._subject = subject
         self._table = table
         self._entry = entry
         self._row_rules = row_rules
-        self._findings = findings
         self._broken: dict[Rule, Finding] = {}
         self._pieces: list[Piece] = []
 
     def described(self, number: int, reader: RowReader) -> Described:
-        entry = self._entry
+        """Judge the function.
+
+        :param number: of its header, from 0.
+        """
+        entry, fields = self._entry, self._entry.fields
         self._extent()
-        if entry.fields is None:
+        if fields is None:
             self._break(c.FDE_ATTRIBUTES, entry.offset, "its attribute record is outside the FRE sub-section")
         else:
-            self._attributes()
-            if entry.fre_type < len(ADDRESS_SIZES) or not entry.fields.num_rows:
-                self._rows(*reader.rows(self._table, entry))
-        repetition = entry.fields.repetition_size if entry.fields and entry.is_mask else 0
-        rows = entry.fields.num_rows if entry.fields else 0
-        broken = tuple(self._broken.items())
+            self._attributes(fields)
+            if entry.fre_type < len(ADDRESS_SIZES) or not fields.num_rows:
+                self._rows(fields, *reader.rows(self._table, entry))
         return Described(
-            number, entry.offset, entry.start, entry.size, repetition, rows, broken, tuple(self._pieces)
+            number,
+            entry.offset,
+            entry.start,
+            entry.size,
+            fields.repetition_size if fields and entry.is_mask else 0,
+            fields.num_rows if fields else 0,
+            tuple(self._broken.items()),
+            tuple(self._pieces),
         )
 
     def _break(self, rule: Rule, offset: int, message: str) -> None:
         if rule not in self._broken:
             start = self._entry.start
-            finding = self._broken[rule] = Finding(rule, message, offset, start, self._subject.name_of(start))
-            self._findings.append(finding)
+            self._broken[rule] = Finding(rule, message, offset, start, self._subject.name_of(start))
 
     def _extent(self) -> None:
         entry, subject = self._entry, self._subject
@@ -119,16 +127,15 @@ class _Function:
         limit = subject.text_end(entry.start)
         if limit is None:
             self._break(c.FDE_OUTSIDE_TEXT, entry.offset, f"a function at {entry.start:#x}, where there is no code")
-        elif entry.start + entry.size > (subject.code_end(entry.start) or limit):
-            end = entry.start + entry.size
+            return
+        end = entry.start + entry.size
+        if end > (subject.code_end(entry.start) or limit):
             self._break(c.LARGE_FUNCTION, entry.offset, f"a function that ends at {end:#x}, behind its section")
-        if limit is not None and not subject.is_kept(entry.start):
+        if not subject.is_kept(entry.start):
             self._break(c.INIT_CODE, entry.offset, "a function in a section that a module frees when it is ready")
 
-    def _attributes(self) -> None:
-        entry, fields = self._entry, self._entry.fields
-        if fields is None:
-            return
+    def _attributes(self, fields: RawFde) -> None:
+        entry = self._entry
         if entry.fre_type >= len(ADDRESS_SIZES):
             self._break(c.FRE_TYPE, fields.info_offset, f"FRE type {entry.fre_type}, expected 0 to 2")
         if entry.fde_type > _MAX_FDE_TYPE:
@@ -141,41 +148,51 @@ class _Function:
             kind = "signal trampoline" if entry.is_signal else "function"
             self._break(self._rowless(), entry.offset, f"a {kind} without rows")
         # Before version 3 there is no attribute record to hold the rows to the sub-section.
-        if fields.num_rows and fields.rows_offset >= self._table.header.fre_size:
+        elif fields.rows_offset >= self._table.header.fre_size:
             self._break(c.ROW_OUTSIDE, entry.offset, f"first row at {fields.rows_offset:#x} of the FRE sub-section")
 
     def _rowless(self) -> Rule:
         is_marked = self._entry.is_signal and self._table.header.version >= 3
         return c.SIGNAL_WITHOUT_ROWS if is_marked else c.NO_ROWS_OF_FUNCTION
 
-    def _rows(self, rows: list[RawRow], outside: RawRow | None) -> None:
-        entry = self._entry
-        length = entry.fields.repetition_size if entry.fields and entry.is_mask else entry.size
-        if not rows or rows[0].start:
-            first = min(rows[0].start, length) if rows else length
-            if rows:
-                message = f"the first row starts at {rows[0].start:#x}; what is before it has none"
-                self._break(c.FIRST_ROW_LATE, rows[0].offset, message)
-            self._pieces.append(Piece(0, first, c.FIRST_ROW_LATE if rows else self._rowless()))
-        following = [row.start for row in rows[1:]] + [length]
-        for row, end in zip(rows, following):
-            for rule, message in self._row_rules.broken(entry.fde_type, row.row):
-                self._break(rule, row.offset, message)
-                if rule in PIECEWISE and row.start < end:
-                    self._pieces.append(Piece(row.start, min(end, length), rule))
-            if not entry.is_mask and row.start >= entry.size:
-                rule = c.ROW_AT_END if row.start == entry.size else c.ROW_BEHIND_END
-                self._break(rule, row.offset, f"a row at {row.start:#x} of a function of {entry.size:#x} bytes")
+    def _rows(self, fields: RawFde, rows: list[RawRow], outside: RawRow | None) -> None:
+        """Judge the rows.
+
+        :param outside: the first that is not within the FRE sub-section.
+        """
+        length = fields.repetition_size if self._entry.is_mask else self._entry.size
+        if not rows:
+            self._pieces.append(Piece(0, length, self._rowless()))
+        elif rows[0].start:
+            message = f"the first row starts at {rows[0].start:#x}; what is before it has none"
+            self._break(c.FIRST_ROW_LATE, rows[0].offset, message)
+            self._pieces.append(Piece(0, min(rows[0].start, length), c.FIRST_ROW_LATE))
+        ends = [min(row.start, length) for row in rows[1:]] + [length]
+        for row, end in zip(rows, ends):
+            self._row(row, end)
         for previous, row in zip(rows, rows[1:]):
             if row.start < previous.start:
                 self._break(c.ROW_ORDER, row.offset, f"a row at {row.start:#x} behind one at {previous.start:#x}")
             elif row.start == previous.start:
                 self._break(c.ROW_SAME_ADDRESS, row.offset, f"two rows at {row.start:#x}")
         if outside is not None:
-            count = entry.fields.num_rows if entry.fields else 0
-            self._break(c.ROW_OUTSIDE, outside.offset, f"row {len(rows)} of {count} ends behind the FRE sub-section")
+            message = f"row {len(rows)} of {fields.num_rows} ends behind the FRE sub-section"
+            self._break(c.ROW_OUTSIDE, outside.offset, message)
+
+    def _row(self, row: RawRow, end: int) -> None:
+        """Judge a row.
+
+        :param end: where the next one starts, or the function or block ends.
+        """
+        entry = self._entry
+        for rule, message in self._row_rules.broken(entry.fde_type, row.row):
+            self._break(rule, row.offset, message)
+            if rule in _OF_ONE_ROW and row.start < end:
+                self._pieces.append(Piece(row.start, end, rule))
+        if not entry.is_mask and row.start >= entry.size:
+            rule = c.ROW_AT_END if row.start == entry.size else c.ROW_BEHIND_END
+            self._break(rule, row.offset, f"a row at {row.start:#x} of a function of {entry.size:#x} bytes")
 
 
-PIECEWISE = (c.CFA_NOT_REGISTER, c.OUTERMOST)
+_OF_ONE_ROW = (c.CFA_NOT_REGISTER, c.OUTERMOST)
 """Rules that concern the addresses of the row alone."""
-

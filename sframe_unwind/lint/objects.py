@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
-from sframe_unwind.lint.functions import Described
+from sframe_unwind.lint.functions import Described, by_table
 from sframe_unwind.lint.reading import TableReading
 from sframe_unwind.lint.subject import Subject
 from sframe_unwind.sframe.constants import Flag
@@ -29,7 +29,7 @@ def relocation_findings(
         if offset not in relocated:
             message = "the start field has no relocation: the function was discarded, or lies at no known place"
             yield Finding(c.RELOCATION_MISSING, message, offset, function.start, "")
-    yield from _pcrel(subject, tables, start_fields)
+    yield from _pcrel(subject, tables, functions)
     grouped = sorted({field.target for field in subject.fields if field.in_group})
     if grouped:
         more = f" and {len(grouped) - _NAMED} more" if len(grouped) > _NAMED else ""
@@ -39,17 +39,17 @@ def relocation_findings(
 
 
 def _pcrel(
-    subject: Subject, tables: Sequence[TableReading], start_fields: dict[int, Described]
+    subject: Subject, tables: Sequence[TableReading], functions: Sequence[Described]
 ) -> Iterator[Finding]:
-    for number, table in enumerate(tables):
+    kinds = {field.offset: field.pc_relative for field in subject.fields}
+    for table, own in zip(tables, by_table(functions, tables)):
         if table.header.version < 2:  # it has no such flag
             continue
         flagged = bool(table.header.flags & Flag.FDE_FUNC_START_PCREL)
-        for field in subject.fields:
-            function = start_fields.get(field.offset)
-            if function is None or function.table != number or field.pc_relative in (None, flagged):
-                continue
-            kind = "relative to the field" if field.pc_relative else "absolute"
-            message = f"the flag is {'set' if flagged else 'not set'}, but the relocation is {kind}"
-            yield Finding(c.RELOCATION_PCREL, message, field.offset, function.start, subject.name_of(function.start))
-            break
+        for function in own:
+            if kinds.get(function.offset) is (not flagged):
+                kind = "absolute" if flagged else "relative to the field"
+                message = f"the flag is {'set' if flagged else 'not set'}, but the relocation is {kind}"
+                where = subject.name_of(function.start)
+                yield Finding(c.RELOCATION_PCREL, message, function.offset, function.start, where)
+                break

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
-from sframe_unwind.lint.functions import Described
+from sframe_unwind.lint.functions import Described, by_table
 from sframe_unwind.lint.reading import Rest, TableReading
 from sframe_unwind.lint.subject import Subject
 from sframe_unwind.sframe import header
@@ -120,8 +120,7 @@ def order_findings(
     subject: Subject, tables: Sequence[TableReading], functions: Sequence[Described]
 ) -> Iterator[Finding]:
     """Yield what is wrong with the order and the extents of functions; each rule once for each place."""
-    for number, table in enumerate(tables):
-        own = [function for function in functions if function.table == number]
+    for table, own in zip(tables, by_table(functions, tables)):
         if table.header.flags & Flag.FDE_SORTED and not subject.is_object:
             for previous, function in zip(own, own[1:]):
                 if function.start < previous.start:
@@ -153,8 +152,7 @@ def pcrel_findings(
 
     In a linked file the code tells: all functions are outside it as the flag has them, and all inside as it has not.
     """
-    for number, table in enumerate(tables):
-        own = [function for function in functions if function.table == number]
+    for table, own in zip(tables, by_table(functions, tables)):
         flagged = bool(table.header.flags & Flag.FDE_FUNC_START_PCREL)
         if subject.is_object or not own:
             continue

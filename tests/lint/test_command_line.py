@@ -139,6 +139,20 @@ def test_archives_directories_and_modules(tmp_path: Path, capsys: pytest.Capture
     assert [file["file"].removeprefix(f"{tmp_path}/") for file in files] == ["leaf", "lib.a(leaf)"]
 
 
+def test_a_file_without_section_headers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The segment is longer than the section; what is behind the section is not taken for damage."""
+    file = tmp_path / "bare"
+    content = bytearray(build("free_walk").read_bytes())
+    content[0x28:0x30] = bytes(8)  # e_shoff
+    content[0x3C:0x40] = bytes(4)  # e_shnum, e_shstrndx
+    file.write_bytes(content)
+    assert main(["lint", "--json", "--for", "spec", "--for", "linux-user", str(file)]) == 1
+    ((section,),) = (found["sections"] for found in json.loads(capsys.readouterr().out)["files"])
+    assert [profile["outcome"] for profile in section["profiles"]] == ["accepted", "accepted with losses"]
+    assert {finding["rule"] for finding in section["findings"]} >= {"SF004", "SF060"}
+    assert "SF007" not in {finding["rule"] for finding in section["findings"]}
+
+
 def test_files_that_cannot_be_linted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good = build("free_walk")
     content, file = good.read_bytes(), tmp_path / "file"

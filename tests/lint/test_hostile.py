@@ -13,6 +13,7 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.lint import PROFILES, SPEC, gather, lint_section
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.verdict import Outcome
+from sframe_unwind.sframe.encode import SectionSpec, encode
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Table
 from tests.fuzz.fields import fields
@@ -110,6 +111,15 @@ def test_functions_that_claim_the_same_rows_over_and_over() -> None:
     began = time.process_time()
     with pytest.raises(FormatError, match="the same rows over and over"):
         lint_section(subject(data=data), list(PROFILES.values()))
+    assert time.process_time() - began < SECONDS
+
+
+def test_many_headers_in_time() -> None:
+    """20,000 tables of one function each."""
+    content = encode(SectionSpec(0x3000, (table(table().functions[0]),) * 20_000))
+    began = time.process_time()
+    (judgement,) = lint_section(subject(data=content), [PROFILES["linux-user"]]).judgements
+    assert len(judgement.losses) == 19_999
     assert time.process_time() - began < SECONDS
 
 

@@ -10,9 +10,10 @@ from sframe_unwind.cli import main
 from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.verdict import Outcome
-from tests.elf.objects import run
+from tests.elf.objects import compile_object, link, run, tools_for
 from tests.lint.products import PRODUCTS, Product, clang_objects, gnu_objects, producers, templates
 from tests.samples.build import build
+from tests.samples.catalogue import ABIS, SAMPLES
 
 # The first test that needs clang, lld and mold fetches them.
 pytestmark = pytest.mark.timeout(900)
@@ -93,3 +94,30 @@ def test_what_is_converted_for_a_consumer_is_accepted_by_it(consumer: str, versi
     assert judgement.outcome is Outcome.ACCEPTED or {rule for loss in judgement.losses for rule in loss.rules} == {
         c.OUTERMOST
     }
+
+
+INIT = """
+int use(int *);
+int __attribute__((section(".init.text"))) begin(int a) { int b = a; use(&b); return b; }
+int run(int a) { int b[20] = { a }; use(b); return b[3]; }
+"""
+
+
+def test_a_kernel_module(tmp_path: Path) -> None:
+    """The kernel sorts a module's FDEs, and knows no SFrame for the code that it frees."""
+    tools = tools_for("aarch64", 3)
+    objects = [*gnu_objects("aarch64", 3, tmp_path), compile_object(tools, "aarch64", INIT, tmp_path / "init.o")]
+    module = link(tools, "aarch64", tmp_path / "module.ko", *objects, options=("-r",))
+    (judgement,) = lint(module, [PROFILES["linux-kernel"]]).sections[0].judgements
+    assert judgement.outcome is Outcome.LOSES
+    assert [(loss.where, loss.rules) for loss in judgement.losses] == [(".init.text+0x0 begin", (c.INIT_CODE,))]
+
+
+@pytest.mark.parametrize(("abi", "version"), [(abi, version) for abi in ABIS for version in ABIS[abi].versions])
+def test_samples_have_no_fault(abi: str, version: int) -> None:
+    """What GNU binutils write of real programs is as the specification has it."""
+    for name in ("free_walk", "free_leaf", "plt", "realign"):
+        if abi in SAMPLES[name].abis:
+            found = lint(build(name, abi, version))
+            assert [judgement.outcome for judgement in found.sections[0].judgements] == [Outcome.ACCEPTED]
+            assert {shown.level for shown in found.findings} <= {c.Level.NOTE}
