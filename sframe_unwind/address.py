@@ -68,6 +68,10 @@ class RangeMap(Generic[Item]):
             at -= 1
         return None
 
+    def contains(self, address: int) -> bool:
+        """Return whether a range contains ``address``."""
+        return self.find(address) is not None
+
     def get(self, address: int) -> Item | None:
         """Return the item of the range that :meth:`find` returns, or ``None``."""
         found = self.find(address)

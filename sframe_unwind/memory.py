@@ -7,6 +7,7 @@ can cost one packet to a remote target.  Therefore nothing here reads a whole se
 from __future__ import annotations
 
 import struct
+import sys
 from typing import Callable, Protocol, overload
 
 from sframe_unwind.address import WORD_SIZE
@@ -54,7 +55,7 @@ class LazyBytes:
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int, chunk: int = CHUNK) -> None:
         self._fetch = fetch
-        self._size = size
+        self._size = min(size, sys.maxsize)  # more, as a damaged file can claim, has no len()
         self._chunk = chunk
         self._chunks: dict[int, bytes] = {}
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sframe_unwind.errors import FormatError
-from sframe_unwind.memory import LazyBytes, take
+from sframe_unwind.memory import LazyBytes, lazy_memory, take
 
 
 class Source:
@@ -97,3 +99,8 @@ def test_take_beyond_the_end(offset: int, size: int, message: str) -> None:
     with pytest.raises(FormatError) as caught:
         take(b"abcdef", offset, size, "record")
     assert str(caught.value) == message
+
+
+def test_size_that_no_sequence_has() -> None:
+    """A damaged file can claim a section of 2^63 bytes."""
+    assert len(lazy_memory(lambda _, size: bytes(size), 0, 1 << 63)) == sys.maxsize

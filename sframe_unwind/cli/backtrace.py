@@ -5,7 +5,8 @@ pointers, which is marked as a guess.  Function names come from the symbol table
 A running process is stopped while its registers and stacks are copied.
 
 The exit status is 0, or 2 if the core file or the process cannot be read completely, for example
-if a core file is truncated or its executable is not found.
+if a core file is truncated, its executable is not found, or a file has another build ID than
+the loaded one: such a file is not used.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from typing import Any
 
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.process.base import Thread
@@ -20,7 +22,7 @@ from sframe_unwind.process.core_file import open_core
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
 from sframe_unwind.process.live import Live, Snapshot
 from sframe_unwind.process.loader import Loader
-from sframe_unwind.process.objects import Objects
+from sframe_unwind.process.objects import LoadedObject, Objects
 from sframe_unwind.process.stacks import UnwoundThread, named, walk
 from sframe_unwind.report.stack import Stack, to_text
 from sframe_unwind.report.terminal import printable
@@ -50,9 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the stacks; return the exit status."""
-    status, stacks = _of_core(options) if options.core is not None else _of_process(options)
+    status, stacks, objects = _of_core(options) if options.core is not None else _of_process(options)
     if options.json:
-        json.dump({"threads": [stack.to_json() for stack in stacks]}, sys.stdout)
+        shown = {frame.module for stack in stacks for frame in stack.frames}
+        modules = [found for found in objects.all if found.name in shown]
+        threads = [stack.to_json() for stack in stacks]
+        json.dump({"threads": threads, "modules": [_module_json(found) for found in modules]}, sys.stdout)
         print()
     else:
         print("\n\n".join(_text(stack) for stack in stacks))
@@ -63,13 +68,19 @@ def _text(stack: Stack) -> str:
     return "\n".join(printable(line) for line in (stack.title, *to_text(stack)))
 
 
-def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack]]:
+def _module_json(found: LoadedObject) -> dict[str, Any]:
+    file = found.file.path if found.file is not None else None
+    return {"path": found.name, "build_id": found.build_id or None, "bias": found.bias, "file": file}
+
+
+def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack], Objects]:
     core = open_core(options.core)
     roots = [options.sysroot, ""] if options.sysroot else [""]
     files = Files(roots, _debug_folders(options), (core.arch.elf_machine, core.arch.byteorder), complain)
     given = files.given(options.exe) if options.exe else None
     loader = Loader(core.arch, core.auxv, core.memory, files, given)
-    objects = Objects(core.arch, loader.objects(core.mappings), core.memory.read, complain)
+    is_executable = core.executable.contains
+    objects = Objects(core.arch, loader.objects(core.mappings), core.memory.read, complain, is_executable)
     status = DONE
     if core.truncated:
         complain(f"{core.path}: {core.truncated}: stacks end where memory is missing")
@@ -78,18 +89,21 @@ def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack]]:
         name = loader.executable.path if loader.executable else "unknown"
         complain(f"{core.path}: executable not found: {name} (--exe FILE names it)")
         status = CANNOT
-    return status, [named(walk(thread, core.arch, objects, core.memory.read), objects) for thread in core.threads]
+    stacks = [named(walk(thread, core.arch, objects, core.memory.read), objects) for thread in core.threads]
+    return CANNOT if files.refused else status, stacks, objects
 
 
-def _of_process(options: argparse.Namespace) -> tuple[int, list[Stack]]:
+def _of_process(options: argparse.Namespace) -> tuple[int, list[Stack], Objects]:
     live = Live(options.pid)
-    roots = [options.sysroot] if options.sysroot else [f"/proc/{live.id}/root", ""]
+    roots = [options.sysroot] if options.sysroot else [f"{live.folder}/root", ""]
     files = Files(roots, _debug_folders(options), (live.arch.elf_machine, live.arch.byteorder), complain)
-    given = files.given(options.exe or f"/proc/{live.id}/exe")  # the file at the path may have been replaced
+    given = files.given(options.exe or f"{live.folder}/exe")  # the file at the path may have been replaced
     snapshot = live.take()
     loader = Loader(live.arch, live.auxv, live.memory, files, given)
-    objects = Objects(live.arch, loader.objects(snapshot.mappings.files()), live.memory.read, complain)
-    return DONE, [named(_walk_copy(live, snapshot, thread, objects), objects) for thread in snapshot.threads]
+    found, is_executable = loader.objects(snapshot.mappings.files()), snapshot.mappings.is_executable
+    objects = Objects(live.arch, found, live.memory.read, complain, is_executable)
+    stacks = [named(_walk_copy(live, snapshot, thread, objects), objects) for thread in snapshot.threads]
+    return CANNOT if files.refused else DONE, stacks, objects
 
 
 def _walk_copy(live: Live, snapshot: Snapshot, thread: Thread, objects: Objects) -> UnwoundThread:

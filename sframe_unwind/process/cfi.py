@@ -38,6 +38,14 @@ class ObjectCfi:
             self._known[pc] = found
         return self._known[pc]
 
+    @property
+    def exists(self) -> bool:
+        """Whether there is CFI, for whichever addresses.
+
+        :raises SFrameError: it cannot be read.
+        """
+        return self._eh_frame is not None or self._debug_frame is not None
+
     @cached_property
     def _eh_frame(self) -> CfiSection | None:
         return self._open_eh_frame()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from elftools.elf.constants import P_FLAGS
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.address import WORD_SIZE, RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.elf.file import PathLike, opened
 from sframe_unwind.elf.reader import FileReader, open_file
@@ -47,6 +47,8 @@ class Core(NamedTuple):
     """The mapped files; empty: the core file has no note about them."""
     memory: Memory
     """The saved memory."""
+    executable: RangeMap[None]
+    """The memory that could be executed, whether or not it was saved."""
     truncated: str
     """Description of the missing part of the file; empty: it is complete."""
 
@@ -79,6 +81,7 @@ def open_core(path: PathLike) -> Core:
             _auxv(arch, notes),
             _mappings(arch, notes),
             _memory(path, segments, size),
+            RangeMap(_executable(segments)),
             _cut(segments, size),
         )
 
@@ -178,6 +181,12 @@ def _mappings(arch: Arch, notes: list[_Note]) -> tuple[FileMapping, ...]:
         FileMapping(start, stop, page * page_size, os.fsdecode(name))
         for (start, stop, page), name in zip(entry.iter_unpack(entries), names)
     )
+
+
+def _executable(segments: list[Any]) -> Iterator[tuple[int, int, None]]:
+    for segment in segments:
+        if segment["p_type"] == "PT_LOAD" and segment["p_flags"] & P_FLAGS.PF_X:
+            yield segment["p_vaddr"], segment["p_vaddr"] + segment["p_memsz"], None
 
 
 def _memory(path: PathLike, segments: list[Any], size: int) -> Memory:

@@ -36,12 +36,14 @@ class Files:
         self._machine = machine
         self._report = report
         self._opened: dict[str, ElfFile | None] = {}
+        self.refused = False
+        """Whether a file was not used, because its build ID differs from that of the loaded one."""
 
     def find(self, path: str, build_id: str) -> ElfFile | None:
         """Return the file that was mapped from a path, or ``None``.
 
         :param build_id: the build ID in the memory of the process; empty: not known.  If no file has this build ID,
-            the result is a file with another one, and the user gets a message.
+            the user gets a message.
         """
         roots = self._roots if "/" in path else ()  # a name without "/" stands for an image without a file
         candidates = [file for root in roots if (file := self.open(_below(root, path)))]
@@ -50,8 +52,7 @@ class Files:
                 return file
         by_id = self.by_build_id(build_id, suffix="")
         if by_id is None and candidates:
-            self.check(candidates[0], build_id)
-            return candidates[0]
+            self.fits(candidates[0], build_id)
         return by_id
 
     def by_build_id(self, build_id: str, suffix: str = ".debug") -> ElfFile | None:
@@ -76,16 +77,18 @@ class Files:
             raise FileError(f"{path}: for {found}; expected {expected}")
         return file
 
-    def check(self, file: ElfFile, build_id: str) -> None:
-        """Report a file with a build ID that differs from the loaded one.
+    def fits(self, file: ElfFile, build_id: str) -> bool:
+        """Return whether a file is the one that was loaded; if not, report that.
 
         :param build_id: the build ID of the loaded file; empty: not known.
         """
-        if build_id and file.build_id != build_id:
-            self._report(
-                f"{file.path}: build ID {file.build_id or 'missing'}, but {build_id} was loaded:"
-                " what this file gives may be wrong"
-            )
+        if build_id in ("", file.build_id):
+            return True
+        self.refused = True
+        self._report(
+            f"{file.path}: build ID {file.build_id or 'missing'}, but {build_id} was loaded: this file is not used"
+        )
+        return False
 
     def open(self, path: str) -> ElfFile | None:
         """Return the file at a path; ``None``: it does not exist, is not an ELF file, or is for another machine."""

@@ -19,7 +19,7 @@ from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.errors import MemoryReadError, ProcessError
 from sframe_unwind.process.base import FileMapping, RegisterValues, Thread
 from sframe_unwind.process.memory import Memory
-from sframe_unwind.process.ptrace import NT_FPREGSET, NT_PRSTATUS, Stopped, status
+from sframe_unwind.process.ptrace import NT_FPREGSET, NT_PRSTATUS, Stopped, has_ended, status, thread_ids
 from sframe_unwind.process.registers import float_registers, general_registers
 
 _ADDRESS_SPACE = 1 << 63
@@ -39,6 +39,7 @@ class MemoryMapping(NamedTuple):
     end: int
     """End address (exclusive)."""
     writable: bool
+    executable: bool
     offset: int
     """File offset of ``start``, in bytes."""
     path: str
@@ -53,7 +54,9 @@ class Mappings:
 
     def __init__(self, text: bytes) -> None:
         self._mappings = [
-            MemoryMapping(int(start, 16), int(end, 16), flags[1:2] == b"w", int(offset, 16), _unescaped(name))
+            MemoryMapping(
+                int(start, 16), int(end, 16), b"w" in flags, b"x" in flags, int(offset, 16), _unescaped(name)
+            )
             for start, end, flags, offset, name in _LINE.findall(text)
         ]
         self._starts = [mapping.start for mapping in self._mappings]
@@ -62,6 +65,11 @@ class Mappings:
         """Return the mapping that contains an address, or ``None``."""
         at = bisect_right(self._starts, address) - 1
         return self._mappings[at] if at >= 0 and address < self._mappings[at].end else None
+
+    def is_executable(self, address: int) -> bool:
+        """Return whether code at an address can be executed: that of files, and what is generated at run time."""
+        found = self.find(address)
+        return found is not None and found.executable
 
     def files(self) -> list[FileMapping]:
         """Return the mappings of files."""
@@ -128,7 +136,8 @@ class Live:
 
     def __init__(self, process: int) -> None:
         self.id = process
-        self._check_state()
+        self.folder = f"/proc/{process}/task/{self._running_thread()}"
+        """The folder of a thread that has not ended.  That of the process tells nothing when its main thread has."""
         self.arch = self._find_arch()
         self.auxv = dict(struct.iter_unpack("=QQ", self._contents("auxv")))
         self._stream = self._open("mem")
@@ -166,14 +175,23 @@ class Live:
     def _thread(self, thread: int, registers: RegisterValues) -> Thread:
         return Thread(thread, status(self.id, thread).get("Name", ""), "", registers)
 
-    def _check_state(self) -> None:
+    def _running_thread(self) -> int:
+        """Return the main thread, or if that has ended, another one.
+
+        :raises ProcessError: there is none, or the process is a kernel thread.
+        """
         found = status(self.id, self.id)
         if not found:
             raise ProcessError(f"process {self.id}: no such process")
         if found["State"][:1] in "XZ":
-            raise ProcessError(f"process {self.id}: it has ended (zombie)")
+            others = (thread for thread in thread_ids(self.id) if not has_ended(self.id, thread))
+            thread = next(others, None)
+            if thread is None:
+                raise ProcessError(f"process {self.id}: it has ended (zombie)")
+            return thread
         if "VmSize" not in found:
             raise ProcessError(f"process {self.id}: it is a kernel thread, which has no memory of its own")
+        return self.id
 
     def _find_arch(self) -> Arch:
         """Return the architecture of the process.
@@ -189,7 +207,7 @@ class Live:
 
     def _open(self, name: str) -> BinaryIO:
         try:
-            return Path(f"/proc/{self.id}/{name}").open("rb", buffering=0)
+            return Path(f"{self.folder}/{name}").open("rb", buffering=0)
         except PermissionError as error:
             raise ProcessError(f"process {self.id}: not permitted") from error
         except OSError as error:

@@ -52,8 +52,7 @@ class MappedFile:
         except SFrameError:
             build_id = ""  # the first page was not saved
         if self._given:
-            self._files.check(self._given, build_id)
-            return self._given
+            return self._given if self._files.fits(self._given, build_id) else None
         return self._files.find(self.path, build_id)
 
     def read(self, start: int, offset: int, size: int) -> bytes:

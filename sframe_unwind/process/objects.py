@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import cached_property
+from io import BytesIO
 from typing import Callable, NamedTuple
 
+from sframe_unwind.address import PAGE_SIZE, page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch, CfiSection, SectionData
-from sframe_unwind.elf.symbols import Symbols
-from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.elf.file import parsed
+from sframe_unwind.elf.symbols import Symbols, symbols_of
+from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import Image, build_id_in
 from sframe_unwind.memory import ReadMemory, lazy_memory
@@ -21,6 +25,8 @@ from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module, Modules
 
+_MAX_VDSO_PAGES = 16
+"""More pages than those of the vDSO: it has 2 or 3."""
 FindFile = Callable[[], "ElfFile | None"]
 FindCfi = Callable[[int], "CfiMatch | None"]
 """``(lookup address)``: returns the CFI for the address, or ``None``; raises :class:`SFrameError`."""
@@ -75,7 +81,36 @@ class LoadedObject:
         if file is None or not file.has_symbol_table:
             debug_file = self._debug_file
         found = debug_file or file
-        return found.symbols if found else Symbols([])
+        if found is not None:
+            return found.symbols
+        return Symbols([]) if self.name.startswith("/") else self._symbols_in_memory()
+
+    def _symbols_in_memory(self) -> Symbols:
+        """Return the symbols of an object without a file, which the kernel maps whole, section headers included."""
+        start = min((segment.address for segment in self._image.segments), default=0)
+        with suppress(SFrameError):
+            content = b"".join(self._pages(page_start(start)))
+            with parsed(BytesIO(content), self.name) as elf:
+                return symbols_of(elf)
+        return Symbols([])
+
+    def _pages(self, address: int) -> Iterator[bytes]:
+        with suppress(MemoryReadError):
+            for page in range(_MAX_VDSO_PAGES):
+                yield self._read(address + page * PAGE_SIZE, PAGE_SIZE)
+
+    @property
+    def build_id(self) -> str:
+        """The build ID of the loaded object in hexadecimal digits; empty: not known."""
+        return build_id_in(self._image, self._read, self._arch.byteorder)
+
+    @property
+    def has_cfi(self) -> bool:
+        """Whether there is CFI, for whichever addresses."""
+        try:
+            return self.cfi.exists
+        except SFrameError:
+            return False
 
     def function_at(self, pc: int) -> SymbolMatch | None:
         """Return the function that contains an address, from the symbol tables; ``None``: no symbol covers it."""
@@ -118,15 +153,23 @@ class Objects:
 
     :param read: reads the memory of the process.
     :param report: called with one line for the user, once for each object with unusable SFrame data.
+    :param is_executable: returns whether memory at an address can be executed.
     """
 
     def __init__(
-        self, arch: Arch, objects: Sequence[LoadedObject], read: ReadMemory, report: Callable[[str], None]
+        self,
+        arch: Arch,
+        objects: Sequence[LoadedObject],
+        read: ReadMemory,
+        report: Callable[[str], None],
+        is_executable: Callable[[int], bool],
     ) -> None:
+        self._is_executable = is_executable
         symbols = finder((found.file.path, found.bias) for found in objects if found.file is not None)
         self._run_time = open_run_time_code(arch, read, symbols, report)
         self.modules = Modules(arch, [found.module for found in objects], report, run_time=self._run_time)
         self._by_module = {found.module: found for found in objects}
+        self.all = tuple(objects)
 
     def find(self, pc: int) -> LoadedObject | None:
         """Return the object that contains the code at an address, or ``None``."""
@@ -138,8 +181,8 @@ class Objects:
         return self._run_time.name(pc) if self._run_time is not None else ""
 
     def is_code(self, pc: int) -> bool:
-        """Return whether an address is in the code of a loaded object."""
-        return self.modules.find(pc) is not None
+        """Return whether an address is in the code of a loaded object, or in other code, as compilers generate it."""
+        return self.modules.find(pc) is not None or self._is_executable(pc)
 
     def find_cfi(self, pc: int) -> CfiMatch | None:
         """Return the CFI for an address; see :meth:`sframe_unwind.process.cfi.ObjectCfi.at`."""

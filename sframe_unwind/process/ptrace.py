@@ -78,12 +78,7 @@ class Stopped:
         return buffer.raw[: vector.length]
 
     def _thread_ids(self) -> list[int]:
-        if self._only is not None:
-            return [self._only]
-        try:
-            return sorted(int(name) for name in os.listdir(f"/proc/{self._process}/task"))  # noqa: PTH208  # fast
-        except OSError:
-            return []  # the process has ended
+        return thread_ids(self._process) if self._only is None else [self._only]
 
     def _seize(self, thread: int) -> bool:
         """Ask a thread to stop; return ``False`` if it has ended.
@@ -120,6 +115,14 @@ class Stopped:
         while self._signals:
             thread, number = self._signals.popitem()
             _ptrace(_DETACH, thread, 0, number)
+
+
+def thread_ids(process: int) -> list[int]:
+    """Return the ids of the threads of a process; none if it has ended."""
+    try:
+        return sorted(int(name) for name in os.listdir(f"/proc/{process}/task"))  # noqa: PTH208  # fast
+    except OSError:
+        return []
 
 
 def has_ended(process: int, thread: int) -> bool:

@@ -63,6 +63,8 @@ def _end(steps: Walk, last: Frame, objects: Objects) -> str:
         found = objects.find(lookup_address(last.pc, last.interrupted))
         if found is not None and found.name.startswith("/") and found.file is None:
             return f"{steps.end.value}: {found.name} is not found"
+        if found is not None and found.has_cfi:
+            return f"{steps.end.value}: neither SFrame nor the CFI of {found.name} has the address"
     return f"{steps.end.value}: {steps.detail}" if steps.detail else steps.end.value
 
 
@@ -72,7 +74,7 @@ def named(unwound: UnwoundThread, objects: Objects) -> Stack:
     interrupted = [*(frame.interrupted for frame in frames[1:]), False]
     shown = tuple(_shown(frame, signal, objects) for frame, signal in zip(frames, interrupted))
     title = f'Thread {thread.id} "{thread.name}"' + (f", {thread.state}" if thread.state else "")
-    return Stack(str(thread.id), title, shown, end)
+    return Stack(str(thread.id), title, shown, end, thread.name, thread.state)
 
 
 def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
@@ -91,8 +93,9 @@ def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
             function, offset = demangle(_unversioned(match.function)), match.offset + frame.pc - lookup
     if signal:
         function, offset = SIGNAL_FRAME, 0
+    address = None if found is None else frame.pc - found.bias
     return ShownFrame(
-        frame.level, frame.pc, frame.cfa, frame.fp, function, place, module, frame.unwinder, offset
+        frame.level, frame.pc, frame.cfa, frame.fp, function, place, module, frame.unwinder, offset, address
     )
 
 

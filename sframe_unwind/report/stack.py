@@ -40,6 +40,8 @@ class ShownFrame(NamedTuple):
     """Name of the unwinder that found the caller of this frame; empty: none did."""
     offset: int = 0
     """Offset of the pc in the function in bytes; 0 if :attr:`place` is a source line."""
+    address: int | None = None
+    """The pc as an address in the module's file, without the load bias; ``None``: not known."""
     lookup: int | None = None
     """Address that unwind data is looked up by; ``None``: not known."""
 
@@ -54,6 +56,10 @@ class Stack(NamedTuple):
     frames: tuple[ShownFrame, ...]
     end: str
     """Why the stack ends."""
+    name: str = ""
+    """Of the thread; empty: not known."""
+    signal: str = ""
+    """The signal that ended the process, if it was sent to this thread."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of the thread in ``backtrace --json``."""
@@ -63,12 +69,15 @@ class Stack(NamedTuple):
                 "pc": frame.pc,
                 "cfa": frame.cfa,
                 "function": frame.function or None,
+                "offset": frame.offset if frame.function else None,
+                "address": frame.address,
                 "module": frame.module or None,
                 "unwinder": frame.unwinder or None,
             }
             for frame in self.frames
         ]
-        return {"id": self.thread, "frames": frames, "end": self.end}
+        title = {"id": self.thread, "name": self.name or None, "signal": self.signal or None}
+        return {**title, "frames": frames, "end": self.end}
 
 
 def to_text(stack: Stack) -> list[str]:

@@ -241,9 +241,10 @@ class Verdict(NamedTuple):
         in_part = f", {self.in_part} covered in part" if self.in_part else ""
         not_compared = f", {self.not_compared} not compared" if self.not_compared else ""
         yield (
-            f"{self.file}: {self.both} functions in both, {self.sframe_only} in SFrame only,"
-            f" {self.dwarf_only} in DWARF only{in_part}{not_compared}; {self.addresses_compared} addresses compared,"
-            f" {count or 'no'} disagreement{'' if count == 1 else 's'}"
+            f"{self.file}: {self.both} function{_s(self.both)} in both, {self.sframe_only} in SFrame only,"
+            f" {self.dwarf_only} in DWARF only{in_part}{not_compared};"
+            f" {self.addresses_compared} address{_s(self.addresses_compared, 'es')} compared,"
+            f" {count or 'no'} disagreement{_s(count)}"
         )
         for difference in self.disagreements:
             place = named(difference.spot, difference.function)
@@ -264,6 +265,11 @@ _LISTS = (
     ("not compared", (Outcome.NOT_COMPARED,)),
 )
 """The functions that are listed one by one, in the order of the text."""
+
+
+def _s(count: int, ending: str = "s") -> str:
+    """Return the ending of the plural, if the number needs it."""
+    return "" if count == 1 else ending
 
 
 def _listed(title: str, function: Function) -> str:

@@ -1,4 +1,4 @@
-"""Whole files for the commands dump, lookup, verify and backtrace, as a user runs them.
+"""Whole files for the commands dump, lookup, verify, lint, convert and backtrace, as a user runs them.
 
 What is looked for: an error that is not one line with a documented exit status, characters that would drive the
 terminal, a page that a browser could not read, 5 seconds, and 500 MB.
@@ -79,8 +79,13 @@ def exercise(seed: Seed, seen: Counter[str]) -> None:
     if page.exists():
         _check_page(page.read_text(encoding="utf-8"))
         page.unlink()
+    _run(seen, "lint", file, *_json(seed))
     if kind in ("archive", "thin"):
         return
+    made = folder / "made"
+    form = ("sframe", "debug_frame")[seed.address // 2 % 2]
+    _run(seen, "convert", "--to", form, file, "-o", made)
+    made.unlink(missing_ok=True)
     _run(seen, "dump", file, *_json(seed))
     _run(seen, "lookup", file, "0x401010", "first", "_start+4", ".text+0x2")
     if kind == "program" and abi in CORES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -94,11 +95,62 @@ def by_build_id(folder: Path, build_id: str) -> Path:
     return place
 
 
-def test_another_executable(original: Crash) -> None:
+def test_another_executable_is_not_used(crash: Crash) -> None:
     other = build("leaf")
-    done = backtrace("--core", original.core, "--exe", other, *NOWHERE)
+    done = backtrace("--core", crash.core, "--exe", other, *NOWHERE)
     assert f"{other}: build ID " in done.errors
-    assert f", but {original.build_id} was loaded: what this file gives may be wrong" in done.errors
+    assert f", but {crash.build_id} was loaded: this file is not used" in done.errors
+    assert done.status == 2
+    without = backtrace("--core", crash.core, *NOWHERE)
+    assert done.output == without.output
+
+
+def test_library_of_another_build_is_passed_over(original: Crash, tmp_path: Path) -> None:
+    """As of a program that ran in another distribution: its C library was unwound with this one's CFI."""
+    library = next(path for path in loaded(original) if "libc.so" in path)
+    place = tmp_path / "root" / library.lstrip("/")
+    place.parent.mkdir(parents=True)
+    shutil.copy(build("leaf"), place)
+    nowhere = ("--debug-dir", tmp_path)
+    done = backtrace("--core", original.core, "--exe", original.program, "--sysroot", tmp_path / "root", *nowhere)
+    assert f"{place}: build ID " not in done.errors  # the right one is at its path
+    assert done.status == 0
+
+
+def loaded(crash: Crash) -> list[str]:
+    """The paths of the modules that the stacks of a core file are in."""
+    done = backtrace("--core", crash.core, "--exe", crash.program, "--json", *NOWHERE)
+    return [module["path"] for module in json.loads(done.output)["modules"]]
+
+
+def test_json_can_be_symbolized_elsewhere(crash: Crash) -> None:
+    done = backtrace("--core", crash.core, "--exe", crash.program, "--json", *NOWHERE)
+    answer = json.loads(done.output)
+    (thread,) = answer["threads"]
+    assert thread["name"] == "odd"
+    assert thread["signal"] is None or thread["signal"].startswith("SIG")
+    modules = {module["path"]: module for module in answer["modules"]}
+    assert crash.build_id in {module["build_id"] for module in modules.values()}
+    for frame in thread["frames"]:
+        module = modules[frame["module"]]
+        assert frame["address"] + module["bias"] == frame["pc"]
+        assert frame["function"] is None or frame["offset"] >= 0
+
+
+def test_compressed_core_file(tmp_path: Path) -> None:
+    core = tmp_path / "core.zst"
+    core.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))
+    done = backtrace("--core", core)
+    assert (done.status, only_line(done.errors)) == (2, f"sframe-unwind: {core}: compressed; zstd -d decompresses it")
+
+
+def test_truncated_in_the_notes(original: Crash, tmp_path: Path) -> None:
+    content, cut = original.core.read_bytes(), tmp_path / "cut"
+    for size in (1000, 2000, 3000):
+        cut.write_bytes(content[:size])
+        done = backtrace("--core", cut, *NOWHERE)
+        assert (done.status, done.output) == (2, "")
+        assert f"truncated after {size:,} " in only_line(done.errors)
 
 
 def test_executable_for_another_machine(original: Crash) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind import elf
 from sframe_unwind.errors import FormatError, NoSFrameError
 from sframe_unwind.sframe.constants import AbiNumber, Flag
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
@@ -216,3 +217,20 @@ def test_an_object_file_without_code_has_no_section(tmp_path: Path) -> None:
     data = compile_object(made.tools, "amd64", "int data[3] = { 1 };\n", tmp_path / "data.o")
     with pytest.raises(NoSFrameError, match=r"data\.o: no \.sframe section"):
         verify(data)
+
+
+def test_function_that_a_linker_discarded(tmp_path: Path) -> None:
+    """`ld -r` of lld and gold keeps the FDE of a discarded COMDAT function, with a relocation of no type."""
+    source, file = tmp_path / "two.s", tmp_path / "two.o"
+    function = ".cfi_startproc\nnop\nret\n.cfi_endproc\n"
+    source.write_text(f"one: {function}two: {function}", encoding="ascii")
+    run(tools_for("amd64", 3) / "as", "--gsframe", "-o", file, source)
+    assert verify(file).both == 2
+    content = bytearray(file.read_bytes())
+    with elf.opened(file) as opened:
+        relocations = opened.get_section_by_name(".rela.sframe")
+        start, size = relocations["sh_offset"], relocations["sh_size"]
+    content[start + size - 16 : start + size - 8] = bytes(8)  # r_info
+    file.write_bytes(content)
+    verdict = verify(file)
+    assert (verdict.both, verdict.sframe_only, verdict.dwarf_only) == (1, 0, 1)
