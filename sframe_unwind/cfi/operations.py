@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.leb128 import read_uleb128
@@ -24,18 +24,24 @@ class Operation(NamedTuple):
     opcode: int
     """Without the operand that some have in their low six bits."""
     operands: tuple[Operand, ...]
-    """Registers, factored offsets and expressions; those of an advance are left out."""
+    """Registers, factored offsets, factored distances and expressions."""
 
 
-def operations(code: bytes) -> Iterator[Operation]:
-    """Yield the instructions of an FDE or a CIE, up to the first that is unknown, malformed, or ``DW_CFA_set_loc``."""
+def operations(code: bytes, byteorder: str) -> Iterator[Operation]:
+    """Yield the instructions of an FDE or a CIE, up to the first that is unknown, malformed, or ``DW_CFA_set_loc``.
+
+    All that advance the location are ``DW_CFA_advance_loc``.
+
+    :param byteorder: of the file.
+    """
+    order: Literal["little", "big"] = "big" if byteorder == "big" else "little"
     at = 0
     while at < len(code):
         opcode, at = code[at], at + 1
         primary, low = opcode & ~c.LOW_BITS, opcode & c.LOW_BITS
         try:
             if primary == c.ADVANCE_LOC:
-                yield Operation(c.ADVANCE_LOC, ())
+                yield Operation(c.ADVANCE_LOC, (low,))
             elif primary == c.OFFSET:
                 factored, at = read_uleb128(code, at)
                 yield Operation(c.OFFSET, (low, factored))
@@ -44,8 +50,9 @@ def operations(code: bytes) -> Iterator[Operation]:
             elif opcode in _ALONE:
                 yield Operation(opcode, ())
             elif opcode in _ADVANCES:
-                at += _ADVANCES[opcode]
-                yield Operation(c.ADVANCE_LOC, ())
+                end = at + _ADVANCES[opcode]
+                yield Operation(c.ADVANCE_LOC, (int.from_bytes(code[at:end], order),))
+                at = end
             elif opcode in OPERANDS:
                 operands, at = read_operands(code, at, OPERANDS[opcode])
                 yield Operation(opcode, tuple(operands))

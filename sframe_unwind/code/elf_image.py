@@ -17,7 +17,7 @@ from sframe_unwind.code.interpretation import LandingPads
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.elf.cfi import EH_FRAME
-from sframe_unwind.elf.relocation import SYMBOL, Relocations, records
+from sframe_unwind.elf.relocation import SYMBOL, Relocations, records, symbol_values
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
 
@@ -26,6 +26,8 @@ _RELATIVE = {"EM_X86_64": 8, "EM_AARCH64": 1027, "EM_S390": 12}
 _PLT_HEADERS = {"EM_X86_64": 16, "EM_AARCH64": 32, "EM_S390": 32}
 """Sizes in bytes."""
 _RELA = "QQq"
+_FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
+"""``STT_FUNC`` and ``STT_GNU_IFUNC``; ``STB_GLOBAL`` and ``STB_WEAK``."""
 
 
 def image_of(file: ELFFile, machine: Machine, layout: Layout, symbols: Symbols) -> CodeImage:
@@ -46,8 +48,20 @@ def image_of(file: ELFFile, machine: Machine, layout: Layout, symbols: Symbols) 
     order: Literal["little", "big"] = "little" if file.little_endian else "big"
     not_returning = {symbol.address for symbol in symbols if is_not_returning(symbol.name)}
     not_returning.update(address for address, name in _plt_names(file, plts) if is_not_returning(name))
-    entry_point = file["e_entry"] or None
-    return CodeImage(sections, order, frozenset(not_returning), external, _Pointers(file), plts, entry_point)
+    entry_point, pointers = file["e_entry"] or None, _Pointers(file)
+    image = CodeImage(sections, order, frozenset(not_returning), external, pointers, plts, entry_point)
+    image.reachable = frozenset(filter(image.is_code, {*pointers.values(), *_global_functions(file, layout)}))
+    return image
+
+
+def _global_functions(file: ELFFile, layout: Layout) -> Iterator[int]:
+    """Yield the addresses of functions that other files can call."""
+    for number, table in enumerate(file.iter_sections()):
+        if table["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB"):
+            addresses = symbol_values(file, number, layout.addresses)
+            for (_, info, _, section, _, _), address in zip(records(file, SYMBOL, table.data()), addresses):
+                if info & 0xF in _FUNCTIONS and info >> 4 in _GLOBAL and section:
+                    yield address
 
 
 class _Pointers(Mapping[int, int]):

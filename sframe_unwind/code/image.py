@@ -67,6 +67,8 @@ class CodeImage:
         self.plts = plts
         self.entry_point = entry_point
         """Where the program starts, without a caller."""
+        self.reachable: frozenset[int] = frozenset()
+        """Addresses of functions that other files can call, and of code that data points to."""
 
     def section(self, address: int) -> CodeSection | None:
         """Return the section with an address."""

@@ -89,6 +89,8 @@ class Interpreter:
         self.evaluator = Evaluator(machine, self.frame, image.read_constant)
         self.sweeps = Sweeps(image, lifter)
         self.not_returning = set(image.not_returning)
+        self.unentered: frozenset[int] = frozenset()
+        """Starts of functions that their own rows say to be entered with another's frame, as far as that is known."""
         self._max_steps = max_steps
 
     def sweep_at(self, pc: int) -> Sweep:
@@ -337,10 +339,11 @@ class _Flow:
 
     def _targets(self, entry: Entry, count: int | None) -> list[int]:
         def is_target(address: int) -> bool:
-            # Parts of a function that lie elsewhere are told from what follows the table by the number of entries.
-            return address in self._sweep.instructions or (
-                count is not None and self._all.ranges.find(address) is not None
-            )
+            if address in self._sweep.instructions:
+                return True
+            # Parts of a function may lie elsewhere.  What else leads to other code is the next function's table.
+            other = self._all.ranges.find(address) if count is not None else None
+            return other is not None and other.start in self._all.unentered
 
         tables, end = self._evaluator.entries.tables(), self._function.end
         return targets(entry, count, tables, self._image, is_target, end)

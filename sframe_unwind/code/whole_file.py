@@ -32,11 +32,12 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
 
     :param jobs: how many processes work.
     """
-    assembly = _Assembly(checker)
     ranges = checker.interpreter.ranges
     total = len(ranges)
     later = [number for number in range(total) if not checker.looks_entered(ranges[number])]
     left = set(later)
+    checker.interpreter.unentered = frozenset(ranges[number].start for number in later)
+    assembly = _Assembly(checker)
     first = [number for number in range(total) if number not in left]
     done = 0
     for numbers in (first, later):
@@ -97,7 +98,8 @@ class _Assembly:
         Then it is a part of the other: what is found from its first instruction, with a frame of its own, does not
         count.
         """
-        return start in self._continued and start not in self._called
+        is_left = start in self._continued and start not in self._called
+        return is_left and start not in self._checker.interpreter.image.reachable
 
     def verdict(self) -> CodeVerdict:
         """Return how the file came out."""
@@ -147,7 +149,8 @@ class _Assembly:
     def _whole(self, function: CodeRange, result: FunctionResult | None, others: list[Part]) -> Part:
         """Return what is found in a function that others jump into."""
         if result is not None and not self.is_part_of_others(function.start):
-            return joined([result.own or self._checker.part(function), *others])
+            own = result.own or self._checker.part(function)
+            return joined([own, *(_unproved(other, own) for other in others)])
         # What nothing else reaches is not known.
         found = joined(others)
         verdicts = {
@@ -155,6 +158,26 @@ class _Assembly:
             for table, known in self._checker.unentered(function).verdicts.items()
         }
         return Part(verdicts, found.findings)
+
+
+def _unproved(part: Part, own: Part) -> Part:
+    """Return what of one way into a function concerns instructions that its entry does not prove right.
+
+    One row cannot be right for two frames.  Where a function is right as it is entered, whoever jumps into it with
+    another frame is at fault, or was not followed rightly.
+    """
+
+    def concerns(table: str, pc: int) -> bool:
+        judged = own.verdicts.get(table, {}).get(pc)
+        return judged is None or judged.worst is not Judgement.PROVED
+
+    return Part(
+        {
+            table: {pc: judged for pc, judged in verdicts.items() if concerns(table, pc)}
+            for table, verdicts in part.verdicts.items()
+        },
+        tuple(finding for finding in part.findings if concerns(finding.table, finding.address)),
+    )
 
 
 def _worst(counts: Counts) -> Judgement:

@@ -21,9 +21,9 @@ _EXPRESSION_SIZE = 2
 def untranslated(described: CfiFunction, arch: Arch) -> str:
     """Return which instruction of a function GNU as does not translate; empty: there is none."""
     state = _State(described, arch)
-    for operation in operations(described.cie.instructions):
+    for operation in operations(described.cie.instructions, arch.byteorder):
         state.follow(operation)
-    for operation in operations(described.code):
+    for operation in operations(described.code, arch.byteorder):
         if why := state.judge(operation):
             return why
         state.follow(operation)
@@ -36,7 +36,8 @@ def window_save(code: bytes, arch: Arch) -> str:
     AArch64 has the number for its signed return addresses.
     """
     # The decoder of single instructions knows this one by its meaning for AArch64; it has no operand on either.
-    if not arch.pac_mask and any(operation.opcode == c.AARCH64_NEGATE_RA_STATE for operation in operations(code)):
+    found = (operation.opcode for operation in operations(code, arch.byteorder))
+    if not arch.pac_mask and c.AARCH64_NEGATE_RA_STATE in found:
         return f".cfi_window_save, which has no meaning on {arch.name}"
     return ""
 

@@ -74,6 +74,40 @@ table: .long one-table, two-table, three-table
 )
 """The last comparison bounds no index: the table has more entries."""
 
+MORE_THAN_THE_TABLE = (
+    "amd64",
+    """
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    cmp $2,%esi
+    ja out
+    lea table(%rip),%rcx
+    mov %edi,%eax
+    movslq (%rcx,%rax,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+one:
+    inc %eax
+out:
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+    """,
+    """
+    .type g, %function
+g:  .cfi_startproc
+    inc %eax
+inside:
+    ret
+    .cfi_endproc
+    .size g, .-g
+    .section .rodata
+    .align 4
+table: .long one-table, out-table, inside-table
+    """,
+)
+"""What was compared last lets in what follows the table: nothing of it is a reason to accuse another function."""
+
 JUMP_BY_TABLE = """
     cmp w0,#1
     b.hi two
@@ -169,6 +203,7 @@ last:
 CASES = {
     "clang's cases that cannot be": CASES_THAT_CANNOT_BE,
     "another comparison": COMPARED_FOR_SOMETHING_ELSE,
+    "more than the table": MORE_THAN_THE_TABLE,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
     "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
