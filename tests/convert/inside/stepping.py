@@ -26,6 +26,9 @@ def walk(program: dict[str, Any], steps: int, library_path: str, sysroot: str, s
         execute(f"set environment LD_LIBRARY_PATH {library_path}")
     if sysroot:
         execute(f"set sysroot {sysroot}")
+    # _dl_runtime_resolve of AMD64 has its CFA in rbx, which SFrame does not track: a row that only the innermost frame
+    # can follow.  GDB cannot step where it fails to unwind.
+    execute("set environment LD_BIND_NOW 1")
     execute("set sframe strict on")
     for setting in settings:
         execute(setting)

@@ -1,0 +1,46 @@
+"""The plugins find and use the SFrame of a copy, as they do what a linker wrote."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.abis.debuggers import DEBUGGERS, debugger
+from tests.convert.stepping import prepare
+from tests.gdb.driver import batch
+from tests.lldb import debuggers as lldbs
+
+SECONDS = 90
+
+
+def check(shown: str) -> None:
+    for name in ("through_libc", "libc.so.6"):
+        assert re.search(rf"^{re.escape(name)} +0x[0-9a-f]+ +3 +amd64 ", shown, re.MULTILINE), shown
+    frames = [line for line in shown.splitlines() if re.match(r"#\d+ ", line) and re.search(r" sframe( |$)", line)]
+    assert any("by_value" in frame for frame in frames)
+    assert any("main" in frame for frame in frames)
+    assert re.search(r"^\d+ frames agree$", shown, re.MULTILINE), shown  # all of them by SFrame
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_gdb(name: str, tmp_path: Path) -> None:
+    made = prepare("amd64", tmp_path)
+    commands = (f"set environment LD_LIBRARY_PATH {made['library_path']}", "break by_value", "run")
+    program = Path(made["program"]["executable"])
+    check(batch(debugger(name, "amd64"), *commands, "sframe status", "sframe compare", executable=program))
+
+
+@pytest.mark.parametrize("name", ["22.1", "newest"])
+def test_lldb(name: str, tmp_path: Path) -> None:
+    made = prepare("amd64", tmp_path)
+    commands = (
+        f"command script import {lldbs.PLUGIN}",
+        f"settings set target.env-vars LD_LIBRARY_PATH={made['library_path']}",
+        *("b by_value", "run", "sframe status", "sframe compare"),
+    )
+    arguments = [argument for command in commands for argument in ("-o", command)]
+    command = [lldbs.find(name), "-x", "-b", *arguments, made["program"]["executable"]]
+    check(subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout)
