@@ -22,6 +22,8 @@ class Claim(NamedTuple):
     """Where the caller's other registers are; see :attr:`sframe_unwind.unwind_rule.UnwindRule.others`."""
     has_cfi: bool
     """GDB's own unwinder can unwind the frame too."""
+    spares_innermost: bool = False
+    """GDB's own unwinder does the same, and fails in outer frames alone: it is left the innermost frame."""
 
 
 class Plan(NamedTuple):
@@ -47,11 +49,12 @@ def make_plan(
     """Return what to do with the frames of a pc.
 
     :param gdb_has: whether GDB has a module's file, and with it the CFI.
-    :param able: GDB's own unwinder can be relied on for interrupted frames.
+    :param able: GDB's own unwinder can read a return address or frame pointer that was moved to another register, and
+        the return address in its register where a signal interrupted the function.
     :param strips: GDB can strip signed return addresses.
     """
     interrupted = _claim(modules, gdb_has, settings, lookup_address(pc, True), able, strips)
-    calling = _claim(modules, gdb_has, settings, lookup_address(pc, False), True, strips)
+    calling = _claim(modules, gdb_has, settings, lookup_address(pc, False), able, strips)
     if interrupted is None and calling is None:
         leaf = _leaf(modules, pc)
         return LEFT if leaf is None else Plan(None, None, False, leaf)
@@ -78,15 +81,24 @@ def _claim(
     if has_cfi and settings.mode == FALLBACK:
         return None
     others = rule.others
+    spares_innermost = False
     if not settings.strict:
-        if able and has_cfi and modules.cfi_agrees(address, rule) and (strips or not rule.ra_signed):
+        can = (able or not _moves(rule)) and (strips or not rule.ra_signed)
+        agrees = can and has_cfi and modules.cfi_agrees(address, rule)
+        spares_innermost = agrees and rule.ra is None and not able
+        if agrees and not spares_innermost:
             return None
         if has_cfi and not is_possible(found, modules.arch):
             return None
         cfi = modules.cfi_rule(address)
         if others is None and cfi is not None and cfi.cfa == rule.cfa:
             others = cfi.others
-    return Claim(found, entry_of(address) or found.match.function.start, others, has_cfi)
+    return Claim(found, entry_of(address) or found.match.function.start, others, has_cfi, spares_innermost)
+
+
+def _moves(rule: UnwindRule) -> bool:
+    """Return whether return address or frame pointer are in another register, as in leaf functions of s390x."""
+    return any(part is not None and part.base >= 0 and not part.in_memory for part in (rule.ra, rule.fp))
 
 
 def _leaf(modules: Modules, pc: int) -> UnwindRule | None:

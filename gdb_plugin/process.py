@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from sframe_unwind.runtime_code.source import RunTimeCode
 
 _NATIVE_FAILS = () if hasattr(gdb.PendingFrame, "pc") else ("s390x",)
-"""Where GDB's own unwinder fails in interrupted frames although there is CFI: GDB 13 says that a value cannot be
-converted to an integer, or has been optimized out."""
+"""Where GDB's own unwinder fails although there is CFI.  GDB 13 says of a return address in a floating-point register
+that it cannot be converted to an integer, and of one in r14 behind a signal frame that it has been optimized out."""
 _LIMIT = 200_000
 """Plans to keep; stepping through a program for hours must not fill the memory."""
 

@@ -121,7 +121,8 @@ class SFrameUnwinder(Unwinder):
         interrupted = asked.is_interrupted() if plan.asks else None
         claim = plan.interrupted if interrupted else plan.calling
         if claim is not None:
-            return self._claim(asked, claim, interrupted)
+            info = self._claim(asked, claim, interrupted)
+            return None if claim.spares_innermost and not level else info
         if plan.leaf is not None:  # where it returns to is in no memory to be found later
             with suppress(SFrameError, gdb.error):
                 caller = _step(asked, plan.leaf, True)
