@@ -20,10 +20,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 
 from sframe_unwind import __version__
-from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
+from sframe_unwind.cli.output import check_writable, write
+from sframe_unwind.cli.progress import Progress
+from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, TRACEBACK, complain, internal_error
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.lint import PROFILES, SPEC, FileReport, Profile, lint_elf
 from sframe_unwind.lint import baseline as baselines
@@ -59,35 +62,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the report of each file; return the exit status."""
-    known = baselines.read(options.baseline) if options.baseline else frozenset()
-    names = options.profiles or [SPEC.name]
-    profiles = [PROFILES[name] for name in dict.fromkeys(names)]
+    for option, path in (("--sarif", options.sarif), ("--write-baseline", options.write_baseline)):
+        if path is not None:
+            check_writable(option, path)
+    known = baselines.read(options.baseline) if options.baseline is not None else frozenset()
+    profiles = [PROFILES[name] for name in dict.fromkeys(options.profiles or [SPEC.name])]
     reports: list[FileReport] = []
     failures: list[Failure] = []
-    for item in inputs(options.files):
+    progress = Progress()
+    for number, item in enumerate(inputs(options.files, tick=progress.tick)):
+        progress.update(number, 0, " files")
         found = _linted(item, profiles)
+        progress.clear()
         if isinstance(found, Failure):
             complain(str(found))
             failures.append(found)
             continue
         reports.append(found)
         if not options.json:
-            print("\n".join(printable(line) for line in to_text(found, known)))
+            print("\n".join(printable(line) for line in to_text(found, known)), flush=True)
     if options.json:
-        json.dump({"files": [to_json(report, known) for report in reports]}, sys.stdout)
+        files = [to_json(report, known) for report in reports]
+        json.dump({"files": files, "failures": [failure.to_json() for failure in failures]}, sys.stdout)
         print()
-    if options.sarif:
+    if options.sarif is not None:
         log = to_sarif(reports, list(map(str, failures)), known, __version__)
-        baselines.write_text(options.sarif, json.dumps(log, indent=1) + "\n")
-    if options.write_baseline:
-        baselines.write(options.write_baseline, reports)
-        known = frozenset(baselines.read(options.write_baseline))
+        write(options.sarif, json.dumps(log, indent=1) + "\n")
+    if options.write_baseline is not None:
+        write(options.write_baseline, baselines.to_text(reports))
+        known |= baselines.keys(reports)
     if failures:
         return CANNOT
     return NOT_ALL if any(counts(report, known) for report in reports) else DONE
 
 
 def _linted(item: Input | Failure, profiles: list[Profile]) -> FileReport | Failure:
+    """Lint one file; an error of ours in one file must not cost what was found in the others."""
     if isinstance(item, Failure):
         return item
     try:
@@ -95,3 +105,7 @@ def _linted(item: Input | Failure, profiles: list[Profile]) -> FileReport | Fail
             return lint_elf(file, item.name, profiles)
     except SFrameError as error:
         return Failure(item.name, str(error))
+    except Exception as error:
+        if os.environ.get(TRACEBACK):
+            raise
+        return Failure(item.name, internal_error(error))

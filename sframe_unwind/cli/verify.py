@@ -15,19 +15,17 @@ the other describes, 2 if a file cannot be compared.
 from __future__ import annotations
 
 import argparse
-import errno
 import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Union
 
 from sframe_unwind import __version__
+from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, TRACEBACK, complain, internal_error
-from sframe_unwind.errors import FileError
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify import Plan
 from sframe_unwind.verify.inputs import Failure, Input, answer, inputs
@@ -73,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
         check_installed()
     if options.html:
-        _check_writable(options.html)
+        check_writable("--html", options.html)
     progress = Progress()
     items = []
     for item in inputs(options.files, plan.code, progress.tick):
@@ -101,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     if options.html:
         from sframe_unwind.verify.page import page
 
-        _write(options.html, page(verdicts, failures, __version__))
+        write(options.html, page(verdicts, failures, __version__))
     return status
 
 
@@ -144,23 +142,3 @@ def _job_count(text: str) -> int:
 
 
 _job_count.__name__ = "number of processes"  # argparse: "invalid number of processes value: '0'"
-
-
-def _check_writable(path: str) -> None:
-    """Check that a file can be written, before the work is done that is to be written.
-
-    :raises FileError: it cannot.
-    """
-    target = Path(path)
-    if path in ("", "-") or target.is_dir():
-        raise FileError(f"--html: expected the name of a file, found {path!r}")
-    if not os.access(target if target.exists() else target.parent, os.W_OK):
-        there = target.exists() or target.parent.is_dir()
-        raise FileError(f"{path}: cannot be written: {os.strerror(errno.EACCES if there else errno.ENOENT)}")
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -55,23 +55,12 @@ def read(path: str) -> frozenset[Key]:
         raise FileError(f"{path}: not a baseline: no {error}") from error
 
 
-def write(path: str, reports: Iterable[FileReport]) -> None:
-    """Write a baseline that accepts everything in some reports.
-
-    :raises FileError: the file cannot be written.
-    """
-    known = {key(report.file, shown.finding) for report in reports for shown in report.findings}
-    content = {_FORMAT: _VERSION, "known": [entry._asdict() for entry in sorted(known)]}
-    write_text(path, json.dumps(content, indent=1) + "\n")
+def to_text(reports: Iterable[FileReport]) -> str:
+    """Return a baseline that accepts everything in some reports."""
+    content = {_FORMAT: _VERSION, "known": [entry._asdict() for entry in sorted(keys(reports))]}
+    return json.dumps(content, indent=1) + "\n"
 
 
-def write_text(path: str, text: str) -> None:
-    """Write a file.
-
-    :raises FileError: it cannot be written.
-    """
-    try:
-        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        raise FileError(f"{path}: cannot be written: {reason or error}") from error
+def keys(reports: Iterable[FileReport]) -> frozenset[Key]:
+    """Return what the findings of some reports are recognised by."""
+    return frozenset(key(report.file, shown.finding) for report in reports for shown in report.findings)

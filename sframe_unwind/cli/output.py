@@ -1,0 +1,38 @@
+"""Files that a command writes because an option names them."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from sframe_unwind.errors import FileError
+
+
+def check_writable(option: str, path: str) -> None:
+    """Check that a file can be written, before the work is done that is to be written.
+
+    :param option: the option that names it, as ``--html``.
+    :raises FileError: it cannot.
+    """
+    target = Path(path)
+    try:
+        is_folder = target.is_dir()
+    except ValueError as error:  # a zero byte in the name
+        raise FileError(f"{option}: expected the name of a file, found {path!r}: {error}") from error
+    if path in ("", "-") or is_folder:
+        raise FileError(f"{option}: expected the name of a file, found {path!r}")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        there = target.exists() or target.parent.is_dir()
+        raise FileError(f"{path}: cannot be written: {os.strerror(errno.EACCES if there else errno.ENOENT)}")
+
+
+def write(path: str, text: str) -> None:
+    """Write a file.
+
+    :raises FileError: it cannot be written.
+    """
+    try:
+        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
