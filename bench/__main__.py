@@ -13,6 +13,7 @@ import elftools
 
 from bench import (
     backtraces,
+    commands,
     converting,
     decoding,
     driving,
@@ -29,12 +30,12 @@ from bench import (
 from bench.report import BenchError, Row, table
 
 _MODULES = (
-    *(starting, opening, decoding, verifying, converting, walking, unaided, backtraces, runtime_code),
+    *(starting, commands, opening, decoding, verifying, converting, walking, unaided, backtraces, runtime_code),
     *(driving, lldb_starting, lldb_backtraces, lldb_driving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
-    "core": ("open", "decode", "verify", "convert", "walk", "backtrace"),
+    "core": ("command", "open", "decode", "verify", "convert", "walk", "backtrace"),
     "gdb": ("start", "bt", "run-time", "drive"),
     "lldb": ("lldb-start", "lldb-bt", "lldb-drive"),
 }
