@@ -31,7 +31,7 @@ test: lint ## lint, then all tests
 bench: setup ## measure speed
 	@$(PY) -m bench
 
-real-programs: setup ## build lua, sqlite, zlib and zstd with SFrame for three ABIs and verify them
+real-programs: setup ## build lua, redis, sqlite, zlib and zstd with SFrame for three ABIs and verify them
 	@$(PY) tools/real_programs.py
 
 clean: ## remove what the other targets made

@@ -26,7 +26,7 @@ from sframe_unwind.code.instruction import (
 )
 from sframe_unwind.code.jump_tables import Entries, Entry
 from sframe_unwind.code.machines import Machine
-from sframe_unwind.code.state import Frame, State
+from sframe_unwind.code.state import Frame, Slot, State
 from sframe_unwind.code.values import (
     CFA,
     JUMP_ENTRY,
@@ -209,7 +209,10 @@ class Evaluator:
         value = self.value
         puts = [(number, value(expression, state, pc)) for number, expression in instruction.puts]
         for address, size, expression in instruction.stores:
+            known = self._saved_at(address, value(address, state, pc), size, state)
             self._store(value(address, state, pc), size, value(expression, state, pc), state)
+            for slot in known:
+                state.slots[slot] = UNKNOWN
         if puts:
             self._put(puts, state, pc)
 
@@ -241,6 +244,19 @@ class Evaluator:
             elif known[0] == fresh[0]:
                 state.slots[slot] = UNKNOWN
         return fresh
+
+    def _saved_at(self, address: Expression, place: Value, size: int, state: State) -> list[Slot]:
+        """Return the slots that a store overwrites as part of something that a pointer leads to.
+
+        Loops over an array on the stack that were unrolled go beyond its end on paths that are never taken.
+        """
+        if not on_stack(place[0]) or not state.slots or self._is_by_frame(address):
+            return []
+        base, offset = place
+        return [slot for slot in state.slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]
+
+    def _is_by_frame(self, address: Expression) -> bool:
+        return address[0] == REGISTER and address[1] in (self._frame.sp, self._frame.fp)
 
     def _store(self, address: Value, size: int, value: Value, state: State) -> None:
         slots = state.slots

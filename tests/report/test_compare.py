@@ -132,8 +132,20 @@ def test_stack_text() -> None:
 
 
 def test_stack_json() -> None:
+    frame = {
+        "level": 0,
+        "pc": 16,
+        "cfa": 16,
+        "function": "f0",
+        "offset": 0,
+        "address": None,
+        "module": None,
+        "unwinder": "sframe",
+    }
     assert stack((0x10, 16, 5)).to_json() == {
         "id": "1",
-        "frames": [{"level": 0, "pc": 16, "cfa": 16, "function": "f0", "module": None, "unwinder": "sframe"}],
+        "name": None,
+        "signal": None,
+        "frames": [frame],
         "end": "the end",
     }
