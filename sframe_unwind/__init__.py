@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from sframe_unwind.verify import verify as verify_file
     from sframe_unwind.verify.verdict import Disagreement, Verdict
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "ARCHES",
