@@ -16,7 +16,7 @@ import sys
 
 from sframe_unwind import elf
 from sframe_unwind.cli.addresses import Addresses
-from sframe_unwind.cli.lookup_lines import Lines, look_up
+from sframe_unwind.cli.lookup_lines import Lines, are_numbers, look_up
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbols_of
@@ -34,7 +34,7 @@ EXAMPLES = """\
   sframe-unwind lookup ./program - < addresses.txt
 """
 
-_BATCH = 1 << 20
+_BATCH = 1 << 16
 """Bytes of standard input that are answered at once."""
 
 STDIN = "-"
@@ -77,11 +77,10 @@ def _from_standard_input(file: str, lines: Lines) -> int:
     """Print a line for each address that standard input has; return the exit status."""
     status = DONE
     while batch := sys.stdin.readlines(_BATCH):
-        start = 0
+        start, numbers = 0, are_numbers(batch)
         while start < len(batch):
-            said, covered = lines.answers(batch, start)
+            said = lines.answers(batch, start, numbers)
             start += len(said)
-            status = max(status, DONE if covered else NOT_ALL)
             sys.stdout.write("".join(said))
             if start < len(batch):  # the next one cannot be answered so
                 sys.stdout.flush()  # keeps output and errors in order

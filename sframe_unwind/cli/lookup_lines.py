@@ -6,7 +6,9 @@ made once, which takes a fraction of the time of explaining the rule in words.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from itertools import islice
 from typing import NamedTuple
 
 from sframe_unwind.cli.addresses import Addresses
@@ -18,8 +20,8 @@ from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import NO_FUNCTION, Match, Miss, Table
 
-_MAX_LENGTH = 24
-"""Characters of a number that fits an address."""
+_HEXADECIMAL = re.compile(r"(?:0x[0-9a-fA-F]{1,16}\n)*")
+"""Lines with numbers that fit an address."""
 
 
 class _Known(NamedTuple):
@@ -52,42 +54,37 @@ class Lines:
         self._starts = [start for start, _, _, _ in found]
         self._ends = [end for _, end, _, _ in found]
         self._places = [(table, at) for _, _, table, at in found]
-        self._known: dict[int, _Known | None] = {}
+        self._known: list[_Known | None] = [None] * len(found)
         self._texts: dict[tuple[int, FdeType], _Texts] = {}
         apart = all(end <= start for end, start in zip(self._ends, self._starts[1:]))
         self._is_plain = apart and not addresses.in_sections
         """Whether no two functions overlap, and addresses are numbers."""
 
-    def answers(self, texts: list[str], first: int) -> tuple[list[str], bool]:
+    def answers(self, texts: list[str], first: int, are_numbers: bool) -> list[str]:
         """Return the lines for as many texts, from the first on, as are numbers of addresses in plain functions.
 
-        :return: the lines, and True: SFrame covers these addresses.
+        :param are_numbers: what :func:`are_numbers` says of the texts.
         """
         said: list[str] = []
         if not self._is_plain:
-            return said, True
+            return said
         starts, ends, known_by_number = self._starts, self._ends, self._known
-        for text in texts[first:] if first else texts:
-            text = text.strip()
-            # As the parser of addresses has it; int() alone takes more, such as signs.
-            if text[:2] == "0x" and text.isalnum() and len(text) <= _MAX_LENGTH:
-                try:
-                    address = int(text, 16)
-                except ValueError:
-                    break
-            elif text.isdecimal() and len(text) <= _MAX_LENGTH:
-                address = int(text)
-            else:
+        for text in islice(texts, first, None):
+            if not are_numbers and _HEXADECIMAL.fullmatch(text) is None:
                 break
+            address = int(text, 16)
             at = bisect_right(starts, address) - 1
             if at < 0 or address >= ends[at]:
                 break
-            known = known_by_number[at] if at in known_by_number else self._learn(at)
-            if known is None or address < known.starts[0]:
+            known = known_by_number[at] or self._learn(at)
+            if known is None:
                 break
-            row = known.rows[bisect_right(known.starts, address) - 1]
-            said.append(f"{address:#x}: {known.name}+{address - known.origin:#x}: {row}\n")
-        return said, True
+            row_starts, rows, name, origin = known
+            row = bisect_right(row_starts, address) - 1
+            if row < 0:
+                break
+            said.append(f"{address:#x}: {name}+{address - origin:#x}: {rows[row]}\n")
+        return said
 
     def slowly(self, text: str) -> list[tuple[str, bool]]:
         """Return the lines for a text, each with whether SFrame covers the address; none for an empty text.
@@ -122,6 +119,11 @@ class Lines:
             name += "+0x0"
         said = f"not covered: {found.reason}" if isinstance(found, Miss) else _row(cells_of(found))
         return f"{self._addresses.shown(address)}: {printable(name)}: {said}\n", isinstance(found, Match)
+
+
+def are_numbers(texts: list[str]) -> bool:
+    """Return whether all texts are hexadecimal numbers that fit an address; :func:`int` takes signs, too."""
+    return _HEXADECIMAL.fullmatch("".join(texts)) is not None
 
 
 def look_up(sections: list[Section], address: int) -> Match | Miss:
