@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import shutil
 import struct
@@ -29,12 +30,18 @@ _PAGE = 4096
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
     """All files, in an order that stays.  The first word of a name is the kind of file, the last one the ABI."""
-    if not FOLDER.is_dir():
-        with tempfile.TemporaryDirectory(dir=_existing(CACHE.parent)) as made:
-            for name, content in _made(Path(made)):
-                (_existing(Path(made) / "seeds") / name).write_bytes(content)
-            (Path(made) / "seeds").rename(FOLDER)
+    with (_existing(CACHE.parent) / f"{FOLDER.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one process makes them, and the others wait
+        if not FOLDER.is_dir():
+            _make()
     return tuple(Seed(path.name, path.read_bytes(), 0) for path in sorted(FOLDER.iterdir()))
+
+
+def _make() -> None:
+    with tempfile.TemporaryDirectory(dir=CACHE.parent) as made:
+        for name, content in _made(Path(made)):
+            (_existing(Path(made) / "seeds") / name).write_bytes(content)
+        (Path(made) / "seeds").rename(FOLDER)
 
 
 def content_of(name: str) -> bytes:
