@@ -13,7 +13,7 @@ from bench.debuggers import Gdb, all_gdbs
 from bench.report import Row, Target, Unavailable, medians, ratios
 
 PART = "drive"
-ROUNDS = 5
+ROUNDS = 3
 THREADS, FRAMES = 1_000, 25
 LIBRARIES = 500
 DEPTH = 20
