@@ -23,7 +23,7 @@ BUSY = """
 import os, sys
 from sframe_unwind.workers import in_order
 def work(number):
-    print(os.getpid(), file=sys.stderr, flush=True)
+    os.write(2, f"{os.getpid()}\\n".encode())  # at once, as two write
     while True:
         pass
 try:
@@ -46,6 +46,7 @@ class Busy:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # nohup has it ignored
         )
         assert self.program.stderr is not None
         self.workers = [int(self.program.stderr.readline()) for _ in range(2)]

@@ -13,11 +13,12 @@ import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 from collections import Counter
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
+from unittest.mock import patch
 
 from sframe_unwind.cli import main
 from tests.fuzz.file_fields import fields
@@ -59,7 +60,6 @@ def _folder() -> Path:
         shutil.copy(program(abi), folder / f"program-{abi}")
         producer = "gdb" if abi == "amd64" else "emulator"
         (folder / f"core-{abi}").write_bytes(content_of(f"core {producer} {abi}"))
-    os.environ["SFRAME_UNWIND_TRACEBACK"] = "1"  # an error of ours is to be one here
     return folder
 
 
@@ -97,12 +97,10 @@ def _json(seed: Seed) -> list[str]:
 
 
 def _run(seen: Counter[str], command: str, *arguments: object) -> None:
-    stdout, stderr = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = out, err = io.StringIO(), io.StringIO()
-    try:
+    out, err = io.StringIO(), io.StringIO()
+    error_is_raised = patch.dict(os.environ, SFRAME_UNWIND_TRACEBACK="1")
+    with redirect_stdout(out), redirect_stderr(err), error_is_raised:
         status = main([command, *map(str, arguments)])
-    finally:
-        sys.stdout, sys.stderr = stdout, stderr
     seen[f"{command}: {status}"] += 1
     if status not in (0, 1, 2) or ((status == 2) != bool(err.getvalue()) and command != "backtrace"):
         raise WrongAnswerError(f"{command}: status {status}, {err.getvalue()[:200]!r} on standard error")

@@ -85,7 +85,7 @@ def test_worker_that_is_killed_costs_its_file_only(large: Path) -> None:
 def test_progress_at_a_terminal(large: Path) -> None:
     """The bar moves while a file is worked on, and no line of the output stands behind it."""
     terminal, stderr = pty.openpty()
-    program = start("-j2", *[large] * 2, stdout=stderr, stderr=stderr)
+    program = start("-j2", *[large] * 6, stdout=stderr, stderr=stderr)
     os.close(stderr)
     received = b""
     while True:
@@ -96,10 +96,10 @@ def test_progress_at_a_terminal(large: Path) -> None:
     os.close(terminal)
     assert program.wait(timeout=60) == 0
     shown = received.decode("ascii").split("\r")
-    bars = [piece for piece in shown if "] 0/2 files, " in piece]
+    bars = [piece for piece in shown if "/6 files, " in piece]
     assert len(bars) >= 2
     lines = [piece for piece in shown if "functions in both" in piece]
-    assert len(lines) == 2
+    assert len(lines) == 6
     assert all(f"{large}: " in line.removeprefix("\x1b[K")[: len(str(large)) + 3] for line in lines)
 
 
