@@ -251,16 +251,14 @@ class Generate(gdb.Parameter):
     show_doc = "Show whether modules without SFrame get what can be made of their DWARF CFI."
     __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
 
-    def __init__(self, unwinder: SFrameUnwinder, session: Session) -> None:
+    def __init__(self, unwinder: SFrameUnwinder) -> None:
         self._unwinder = unwinder
-        self._session = session
         super().__init__("sframe generate", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
         self.value = False
 
     def get_set_string(self) -> str:
         """Take effect at once, on frames that are already unwound too."""
-        self._session.generate(bool(self.value))
-        self._unwinder.set(self._unwinder.settings._replace(generate=bool(self.value)))
+        self._unwinder.choose(self._unwinder.settings._replace(generate=bool(self.value)))
         return ""
 
     def get_show_string(self, value: str) -> str:
@@ -303,7 +301,7 @@ def register(unwinder: SFrameUnwinder, session: Session) -> None:
     SFrame()
     Mode(unwinder)
     Strict(unwinder)
-    Generate(unwinder, session)
+    Generate(unwinder)
     Status(unwinder, stacks)
     Backtrace(stacks)
     Compare(stacks)

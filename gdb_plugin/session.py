@@ -59,8 +59,9 @@ class Session:
 
     def generate(self, wanted: bool) -> None:
         """Generate SFrame for modules that have none, or do so no more."""
-        self._generates = wanted
-        self._known.clear()
+        if wanted != self._generates:
+            self._generates = wanted
+            self._known.clear()
 
     def watch(self, wanted: bool) -> None:
         """Follow what GDB tells of the inferiors; without it, every command of ours looks at the modules again.

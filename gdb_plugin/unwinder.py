@@ -94,6 +94,7 @@ class SFrameUnwinder(Unwinder):
     def choose(self, settings: Settings) -> None:
         """Take the settings that the user wants from now on."""
         self._session.watch(settings.mode != OFF)
+        self._session.generate(settings.generate)
         self.set(settings)
 
     def set(self, settings: Settings, recorder: Recorder | None = None) -> None:

@@ -20,20 +20,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 
 from sframe_unwind import __version__
+from sframe_unwind.cli.one_of_several import Item, guarded
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
-from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, TRACEBACK, complain, internal_error
-from sframe_unwind.errors import SFrameError
+from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
 from sframe_unwind.lint import PROFILES, SPEC, FileReport, Profile, lint_elf
 from sframe_unwind.lint import baseline as baselines
 from sframe_unwind.lint.report import counts, to_json, to_text
 from sframe_unwind.lint.sarif import to_sarif
 from sframe_unwind.report.terminal import printable
-from sframe_unwind.verify.inputs import Failure, Input, inputs, opened
+from sframe_unwind.verify.inputs import Failure, examined, inputs
 
 EXAMPLES = """\
   sframe-unwind lint ./program libfoo.so
@@ -96,16 +95,5 @@ def run(options: argparse.Namespace) -> int:
     return NOT_ALL if any(counts(report, known) for report in reports) else DONE
 
 
-def _linted(item: Input | Failure, profiles: list[Profile]) -> FileReport | Failure:
-    """Lint one file; an error of ours in one file must not cost what was found in the others."""
-    if isinstance(item, Failure):
-        return item
-    try:
-        with opened(item) as file:
-            return lint_elf(file, item.name, profiles)
-    except SFrameError as error:
-        return Failure(item.name, str(error))
-    except Exception as error:
-        if os.environ.get(TRACEBACK):
-            raise
-        return Failure(item.name, internal_error(error))
+def _linted(item: Item, profiles: list[Profile]) -> FileReport | Failure:
+    return guarded(item, lambda item: examined(item, lambda file, name: lint_elf(file, name, profiles)))

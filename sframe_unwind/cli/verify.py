@@ -20,15 +20,15 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Union
 
 from sframe_unwind import __version__
+from sframe_unwind.cli.one_of_several import Item, guarded
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
-from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, TRACEBACK, complain, internal_error
+from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify import Plan
-from sframe_unwind.verify.inputs import Failure, Input, answer, inputs
+from sframe_unwind.verify.inputs import Failure, answer, inputs
 from sframe_unwind.verify.verdict import Verdict
 from sframe_unwind.workers import Lost, can_fork, in_order
 
@@ -39,8 +39,6 @@ EXAMPLES = """\
   sframe-unwind verify --html report.html build/
   sframe-unwind verify --json build/ | jq '.files[].disagreements[]'
 """
-
-Item = Union[Input, Failure]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -117,13 +115,7 @@ def _answers(items: Sequence[Item], jobs: int, plan: Plan, progress: Progress) -
 
 
 def _answer(item: Item, plan: Plan) -> Verdict | Failure:
-    """Verify one file; an error of ours in one file must not cost what was found in the others."""
-    try:
-        return answer(item, plan)
-    except Exception as error:
-        if os.environ.get(TRACEBACK):
-            raise
-        return Failure(item.name, internal_error(error))
+    return guarded(item, lambda item: answer(item, plan))
 
 
 def _output() -> int | None:

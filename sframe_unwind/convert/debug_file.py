@@ -23,11 +23,11 @@ from sframe_unwind.convert.elf_records import (
     read_records,
     write_records,
 )
+from sframe_unwind.elf.relocation import SYMBOL
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
 _ALIGNMENT = 8
-_SYMBOL = "IBBHQQ"
 _STB_LOCAL, _STT_FUNC = 0, 2
 _NO_HEADER = SectionHeader(*(0,) * 10)
 
@@ -89,7 +89,7 @@ def _kept(program: bytes, names: bytes, section: SectionHeader) -> _Part:
 
 def _symbol_table(symbols: Sequence[DebugSymbol], parts: Sequence[_Part], byteorder: str) -> list[_Part]:
     """Return a symbol table and its strings."""
-    entry = struct.Struct(STRUCT_MARKS[byteorder] + _SYMBOL)
+    entry = struct.Struct(STRUCT_MARKS[byteorder] + SYMBOL)
     table, strings = [bytes(entry.size)], [b""]
     ordered = sorted(symbols, key=lambda symbol: symbol.info >> 4 != _STB_LOCAL)  # local ones come first
     at = 1

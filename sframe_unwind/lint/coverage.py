@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Described
-from sframe_unwind.lint.subject import Range, Subject
+from sframe_unwind.lint.subject import Subject
+from sframe_unwind.verify.coverage import gaps, merged
 
 _NAMED = 3
 """How many of the functions in one section of code are named."""
@@ -18,12 +19,12 @@ _PADDING = 64
 
 def coverage_findings(subject: Subject, functions: Sequence[Described]) -> Iterator[Finding]:
     """Yield for each section of code what no FDE describes, but for what lies between functions to align them."""
-    covered = merged((function.start, function.end) for function in functions)
+    covered = merged((function.start, function.end) for function in functions if function.size)
     symbols = [symbol for symbol in subject.symbols or () if symbol.size]
     starts = [symbol.address for symbol in symbols]
     for start, end in subject.code:
         size, names = 0, []
-        for low, high in uncovered((start, end), covered):
+        for low, high in gaps((start, end), covered):
             inside = range(bisect_left(starts, low), bisect_left(starts, high))
             if inside or high - low >= _PADDING:
                 size += high - low
@@ -32,32 +33,3 @@ def coverage_findings(subject: Subject, functions: Sequence[Described]) -> Itera
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             message = f"{size} of {end - start} bytes of code have no FDE: {', '.join(names[:_NAMED])}{more}"
             yield Finding(c.CODE_WITHOUT_FDE, message, None, start, names[0])
-
-
-def merged(ranges: Iterator[Range]) -> list[Range]:
-    """Return what ranges cover, in order and without overlaps."""
-    result: list[Range] = []
-    for start, end in sorted(ranges):
-        if result and start <= result[-1][1]:
-            result[-1] = result[-1][0], max(end, result[-1][1])
-        elif start < end:
-            result.append((start, end))
-    return result
-
-
-def uncovered(whole: Range, covered: Sequence[Range]) -> Iterator[Range]:
-    """Yield the parts of a range that are not covered.
-
-    :param covered: in order and without overlaps.
-    """
-    at, end = whole
-    for low, high in covered:
-        if high <= at:
-            continue
-        if low >= end:
-            break
-        if low > at:
-            yield at, low
-        at = max(at, high)
-    if at < end:
-        yield at, end

@@ -10,6 +10,7 @@ from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
 from sframe_unwind.lint.functions import Described
 from sframe_unwind.lint.profiles import Kind, Profile
+from sframe_unwind.verify.coverage import merged
 
 _IN_PART = (c.FIRST_ROW_LATE, c.NO_ROWS_OF_FUNCTION, c.SIGNAL_WITHOUT_ROWS, c.CFA_NOT_REGISTER, c.OUTERMOST)
 """Rules that concern a part of a function, which :attr:`Described.pieces` has."""
@@ -69,7 +70,7 @@ class _Function:
         pieces = [piece for piece in function.pieces if loses(piece.rule)]
         self._function = function
         self._whole = bool(whole)
-        self._pieces = [] if whole else _merged((piece.low, piece.high) for piece in pieces)
+        self._pieces = [] if whole else merged((piece.low, piece.high) for piece in pieces)
         self.rules: tuple[Rule, ...] = tuple(whole or dict.fromkeys(piece.rule for piece in pieces))
 
     def lost(self, size: int) -> int:
@@ -95,13 +96,3 @@ class _Function:
 
     def _within(self, size: int) -> int:
         return sum(max(min(high, size) - low, 0) for low, high in self._pieces)
-
-
-def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    result: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if result and low <= result[-1][1]:
-            result[-1] = result[-1][0], max(high, result[-1][1])
-        elif low < high:
-            result.append((low, high))
-    return result

@@ -19,8 +19,6 @@ from sframe_unwind.sframe.section import next_header
 
 _MAX_ROWS = 1 << 18
 """Rows that are read of one section, besides those it has room for: FDEs can claim the same rows over and over."""
-_MIN_ROW_SIZE = 2
-"""Bytes of a row with a start of one byte and no data words."""
 
 
 class TableReading(NamedTuple):
@@ -151,7 +149,7 @@ class RowReader:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._left = _MAX_ROWS + len(data) // _MIN_ROW_SIZE
+        self._left = _MAX_ROWS + len(data) // fre.MIN_ROW_SIZE
 
     def rows(self, table: TableReading, entry: Entry) -> tuple[list[RawRow], RawRow | None]:
         """Return the rows of a function, and the first that is not within the FRE sub-section.

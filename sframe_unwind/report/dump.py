@@ -13,15 +13,13 @@ from typing import Callable
 from sframe_unwind.errors import FormatError
 from sframe_unwind.report.notation import Cells, Notations, attributes, start_column
 from sframe_unwind.sframe.constants import FdeType, Flag, PcType
+from sframe_unwind.sframe.fre import MIN_ROW_SIZE
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function, Table
 
 Report = Callable[[FormatError], None]
 """Called with each error in the section."""
-
-_MIN_ROW_SIZE = 2
-"""Minimum size of a row in bytes: start address and info byte."""
 
 _LARGEST_ADDRESS = (1 << 64) - 1
 
@@ -38,7 +36,7 @@ class _Reader:
         self._report = report
         self._tails = {kind: _Tails(table, kind, tail) for kind in FdeType}
         # Functions can share rows.  Without a limit, a damaged section could make the output grow quadratically.
-        self._budget = table.header.fre_size // _MIN_ROW_SIZE
+        self._budget = table.header.fre_size // MIN_ROW_SIZE
 
     def function(self, number: int) -> Function | None:
         try:

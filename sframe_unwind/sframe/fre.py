@@ -11,6 +11,9 @@ from sframe_unwind.memory import STRUCT_MARKS, Data
 WORD_SIZES = (1, 2, 4)
 """Size of a data word in bytes, by bits 5 and 6 of the info byte; the value 3 is invalid (V2 errata 1, 2.4.1)."""
 
+MIN_ROW_SIZE = 2
+"""Size in bytes of the shortest row: a start address of one byte and the info byte (V2 errata 1, 2.4)."""
+
 INVALID_SIZE = -1
 WORDS_SIZE = tuple(
     (info >> 1 & 0xF) * WORD_SIZES[info >> 5 & 3] if info >> 5 & 3 < 3 else INVALID_SIZE for info in range(256)

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe.constants import PcType
+from sframe_unwind.sframe.fre import MIN_ROW_SIZE
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function
 from sframe_unwind.unwind_rule import UnwindRule
-
-_MIN_ROW_SIZE = 2
-"""Bytes: a start address and the info byte."""
 
 
 def listed_functions(sections: Iterable[Section]) -> Iterator[Function]:
@@ -24,7 +22,7 @@ def listed_functions(sections: Iterable[Section]) -> Iterator[Function]:
         rows = 0
         for function in part.functions():
             rows += function.fde.num_rows
-            if rows * _MIN_ROW_SIZE > part.header.fre_size:
+            if rows * MIN_ROW_SIZE > part.header.fre_size:
                 raise FormatError(
                     f"function at {function.start:#x}: up to here there are {rows} rows, more than the FRE sub-section"
                     f" of {part.header.fre_size:#x} bytes can hold"

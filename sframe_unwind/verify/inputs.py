@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Callable, NamedTuple
+from typing import Callable, NamedTuple, TypeVar
 
 from elftools.elf.elffile import ELFFile
 
@@ -21,6 +21,7 @@ from sframe_unwind.verify.verdict import Verdict
 
 Tick = Callable[[], None]
 IsWanted = Callable[[ELFFile], bool]
+Result = TypeVar("Result")
 
 _ELF64_MAGIC = b"\x7fELF\x02"
 _MAGIC_SIZE = 8
@@ -76,11 +77,19 @@ def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) 
 
 def answer(item: Input | Failure, plan: Plan = Plan()) -> Verdict | Failure:  # noqa: B008  # it cannot change
     """Verify one file."""
+    return examined(item, lambda file, name: verify_elf(file, name, plan))
+
+
+def examined(item: Input | Failure, examine: Callable[[ELFFile, str], Result]) -> Result | Failure:
+    """Return what a function makes of one file.
+
+    :param examine: takes the open file and its name.
+    """
     if isinstance(item, Failure):
         return item
     try:
         with opened(item) as file:
-            return verify_elf(file, item.name, plan)
+            return examine(file, item.name)
     except SFrameError as error:
         return Failure(item.name, str(error))
 

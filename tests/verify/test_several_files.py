@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
@@ -82,20 +83,31 @@ def test_worker_that_is_killed_costs_its_file_only(large: Path) -> None:
     assert err == f"sframe-unwind: {large}: the process that worked on it was ended by SIGKILL\n"
 
 
-def test_progress_at_a_terminal(large: Path) -> None:
-    """The bar moves while a file is worked on, and no line of the output stands behind it."""
-    terminal, stderr = pty.openpty()
-    program = start("-j2", *[large] * 6, stdout=stderr, stderr=stderr)
-    os.close(stderr)
+def at_terminal(*arguments: object, output: bool) -> str:
+    """Return what a terminal gets from `verify` whose progress bar appears at once, however fast the machine is.
+
+    :param output: whether standard output is the terminal too.
+    """
+    terminal, end = pty.openpty()
+    at_once = "import sframe_unwind.cli as cli, sframe_unwind.cli.progress as bar, sys; bar._PATIENCE = bar._PAUSE = 0"
+    program = subprocess.Popen(
+        [sys.executable, "-c", f"{at_once}; sys.exit(cli.main())", "verify", *map(str, arguments)],
+        stdout=end if output else subprocess.DEVNULL,
+        stderr=end,
+    )
+    os.close(end)
     received = b""
-    while True:
-        try:
-            received += os.read(terminal, 4096)
-        except OSError:  # the program has ended
-            break
+    with contextlib.suppress(OSError):  # the program has ended
+        while piece := os.read(terminal, 4096):
+            received += piece
     os.close(terminal)
     assert program.wait(timeout=60) == 0
-    shown = received.decode("ascii").split("\r")
+    return received.decode("ascii")
+
+
+def test_progress_at_a_terminal(large: Path) -> None:
+    """The bar moves while a file is worked on, and no line of the output stands behind it."""
+    shown = at_terminal("-j2", *[large] * 6, output=True).split("\r")
     bars = [piece for piece in shown if "/6 files, " in piece]
     assert len(bars) >= 2
     lines = [piece for piece in shown if "functions in both" in piece]
@@ -104,15 +116,5 @@ def test_progress_at_a_terminal(large: Path) -> None:
 
 
 def test_progress_within_a_file(large: Path) -> None:
-    terminal, stderr = pty.openpty()
-    program = start(large, stdout=subprocess.DEVNULL, stderr=stderr)
-    os.close(stderr)
-    received = b""
-    while program.poll() is None or b"\n" not in received[-1:]:
-        try:
-            received += os.read(terminal, 4096)
-        except OSError:
-            break
-    os.close(terminal)
-    assert program.wait(timeout=60) == 0
-    assert f"/{FUNCTIONS} functions, ".encode() in received
+    shown = at_terminal(large, output=False).split("\r")
+    assert len({piece for piece in shown if f"/{FUNCTIONS} functions, " in piece}) >= 2
