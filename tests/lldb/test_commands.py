@@ -13,6 +13,7 @@ from tests.lldb.debuggers import PROVIDING, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, call
 from tests.lldb.programs import program
 from tests.lldb.terminal import terminal
+from tests.waiting import wait_until_idle
 
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
 THREADS = next(stop for stop in STOPS if stop.sample == "threads")
@@ -133,7 +134,10 @@ def test_running_process(name: str) -> None:
     with terminal(find(name)) as session:
         session.run(IMPORT)
         session.run("target create /bin/sleep")
-        session.run("process launch -- 60")
+        launched = re.search(r"Process (\d+) launched", session.run("process launch -- 60"))
+        assert launched is not None
+        # Interrupted while the dynamic linker tells LLDB of libraries, it stops without a reason that LLDB shows.
+        wait_until_idle(int(launched[1]))
         assert "no stopped process" in session.run("sframe status")
         assert "error: sframe: no stopped process" in session.run("sframe bt")
         session.resume("process interrupt")
