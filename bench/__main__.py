@@ -14,6 +14,7 @@ import elftools
 from bench import (
     backtraces,
     commands,
+    converted,
     converting,
     decoding,
     driving,
@@ -31,12 +32,13 @@ from bench.report import BenchError, Row, table
 
 _MODULES = (
     *(starting, commands, opening, decoding, verifying, converting, walking, unaided, backtraces, runtime_code),
-    *(driving, lldb_starting, lldb_backtraces, lldb_driving),
+    *(driving, converted, lldb_starting, lldb_backtraces, lldb_driving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
     "core": ("command", "open", "decode", "verify", "convert", "walk", "backtrace"),
     "gdb": ("start", "bt", "run-time", "drive"),
+    "native": ("converted-bt",),
     "lldb": ("lldb-start", "lldb-bt", "lldb-drive"),
 }
 

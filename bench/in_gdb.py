@@ -72,6 +72,19 @@ def backtraces(depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
     return times
 
 
+def backtraces_unaided(depth: int, rounds: int, frames: int) -> list[float]:
+    """Return the times of `bt` in a GDB without the plugin, in seconds for each round after a warm-up one."""
+    _go_deep(depth)
+    times = []
+    for _ in range(-1, rounds):
+        seconds, text = _timed("bt")
+        found = len(_FRAME.findall(text))
+        if found < frames:
+            raise gdb.error(f"{found} frames, expected {frames} at least")
+        times.append(seconds)
+    return times[1:]
+
+
 def run_time_code(procedures: int, rounds: int) -> dict[str, list[float]]:
     """Return the times of the first `bt` of a process and of one at a later stop, in seconds, with few and with many
     registered procedures, after one warm-up round."""
@@ -196,6 +209,7 @@ class _Least(Unwinder):  # type: ignore[misc]  # GDB's classes have no types
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "snapshot": snapshot,
     "backtraces": backtraces,
+    "backtraces_unaided": backtraces_unaided,
     "run_time_code": run_time_code,
     **in_gdb_driving.FUNCTIONS,
 }

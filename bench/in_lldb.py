@@ -1,4 +1,7 @@
-"""Functions that run inside LLDB; see :meth:`bench.lldbs.Lldb.call`.  They need only LLDB's own Python."""
+"""Functions that run inside LLDB; see :meth:`bench.lldbs.Lldb.call`.  They need only LLDB's own Python.
+
+Times of `bt` are CPU seconds of LLDB, so that other work on the machine hardly counts.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,26 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, ClassVar
 
 import lldb
+from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
+from lldb.plugins.scripted_process import ScriptedFrame
 
 _SETTINGS = {
     "off": ("sframe mode off",),
     "always": ("sframe strict off", "sframe mode always"),
     "strict": ("sframe strict on", "sframe mode always"),
+    "least": ("sframe mode off",),
 }
-_FRAME = re.compile(r"frame #\d+: (0x[0-9a-f]+) \S+`(\w+)")
+_FRAME = re.compile(r"frame #\d+: (0x[0-9a-f]+) [^\s`]+`(\w+)")
 """Matches pc and function of a frame, which must be equal in all modes."""
 
 
 def backtraces(debugger: lldb.SBDebugger, depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
     """Return the times of `bt` in each mode, in seconds for each round, after one warm-up round."""
-    debugger.SetAsync(False)
-    _run(debugger, "breakpoint set -n sample_stop")
-    _run(debugger, f"process launch -o /dev/null -- {depth}")
+    _go_deep(debugger, depth)
+    _register_least(debugger)
     times: dict[str, list[float]] = {mode: [] for mode in _SETTINGS}
     for number in range(-1, rounds):
         shown = set()
@@ -41,15 +46,88 @@ def backtraces(debugger: lldb.SBDebugger, depth: int, rounds: int, frames: int) 
     return times
 
 
+def backtraces_unaided(debugger: lldb.SBDebugger, depth: int, rounds: int, frames: int) -> list[float]:
+    """Return the times of `bt` in an LLDB without the plugin, in CPU seconds for each round after a warm-up one."""
+    _go_deep(debugger, depth)
+    times = []
+    for _ in range(-1, rounds):
+        gc.collect()
+        started = time.process_time()
+        _run(debugger, "thread step-inst")
+        text = _run(debugger, "bt")
+        times.append(time.process_time() - started)
+        if len(_FRAME.findall(text)) < frames:
+            raise RuntimeError(f"not {frames} frames")
+    _run(debugger, "process kill")
+    return times[1:]
+
+
+def _go_deep(debugger: lldb.SBDebugger, depth: int) -> None:
+    debugger.SetAsync(False)
+    _run(debugger, "breakpoint set -n sample_stop")
+    _run(debugger, f"process launch -o /dev/null -- {depth}")
+
+
 def _backtrace(debugger: lldb.SBDebugger, mode: str) -> tuple[float, str]:
     """Stop again and show the stack.  The time includes the stop, at which mode `always` unwinds."""
     for command in _SETTINGS[mode]:
         _run(debugger, command)
+    Least.applies = mode == "least"
     gc.collect()
-    started = time.perf_counter()
+    started = time.process_time()
     _run(debugger, "thread step-inst")
+    if mode == "least":
+        debugger.GetSelectedTarget().GetProcess().GetSelectedThread().GetNumFrames()  # as the plugin does
     text = _run(debugger, "bt")
-    return time.perf_counter() - started, text
+    return time.process_time() - started, text
+
+
+class _LeastFrame(ScriptedFrame):  # type: ignore[misc]  # LLDB's classes have no types
+    """A frame that knows its pc alone."""
+
+    def __init__(self, index: int, pc: int) -> None:
+        self.id, self._pc = index, pc
+        self.register_info: dict[str, list[str]] = {"sets": [], "registers": []}
+
+    def get_id(self) -> int:
+        return self.id
+
+    def get_pc(self) -> int:
+        return self._pc
+
+    def get_register_context(self) -> None:
+        return None
+
+
+class Least(ScriptedFrameProvider):  # type: ignore[misc]
+    """A provider for comparison: it has all frames but the innermost at hand, made from LLDB's own.
+
+    The difference from mode `off` is what LLDB takes for frames of a script, whatever the script does.
+    """
+
+    applies = False
+    frames: ClassVar[list[int | _LeastFrame]] = []
+
+    def __init__(self, input_frames: lldb.SBFrameList, args: lldb.SBStructuredData) -> None:
+        pass
+
+    @classmethod
+    def applies_to_thread(cls, _thread: lldb.SBThread) -> bool:
+        return cls.applies
+
+    @staticmethod
+    def get_description() -> str:
+        return "The least"
+
+    def get_frame_at_index(self, index: int) -> int | _LeastFrame | None:
+        return self.frames[index] if index < len(self.frames) else None
+
+
+def _register_least(debugger: lldb.SBDebugger) -> None:
+    thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+    pcs = [frame.GetPC() for frame in thread]
+    Least.frames = [0, *(_LeastFrame(index, pc) for index, pc in enumerate(pcs) if index)]
+    _run(debugger, f"target frame-provider register -C {__name__}.{Least.__name__}")
 
 
 def driving(debugger: lldb.SBDebugger, mode: str, commands: list[str]) -> float:
@@ -79,7 +157,11 @@ def _run(debugger: lldb.SBDebugger, command: str) -> str:
     return str(result.GetOutput())
 
 
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"backtraces": backtraces, "driving": driving}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "backtraces": backtraces,
+    "backtraces_unaided": backtraces_unaided,
+    "driving": driving,
+}
 
 
 def __lldb_init_module(debugger: lldb.SBDebugger, _internal_dict: dict[str, Any]) -> None:

@@ -31,7 +31,11 @@ def rows() -> Iterator[Row]:
 
 def _of(lldb: Lldb, variant: str) -> Iterator[Row]:
     times = lldb.call(recursion(variant), "backtraces", depth=DEPTH, rounds=ROUNDS, frames=FRAMES)
-    for mode, target in (("always", AT_MOST), ("strict", STRICT_AT_MOST)):
-        what = f"{lldb.name}, recursion {variant}: mode {mode} / off"
+    for mode, meaning, target in (
+        ("always", "mode always", AT_MOST),
+        ("strict", "mode strict", STRICT_AT_MOST),
+        ("least", "the least of a script", None),
+    ):
+        what = f"{lldb.name}, recursion {variant}: {meaning} / off"
         detail = medians("ms", **{mode: times[mode], "off": times["off"]})
         yield Row(PART, what, ratios(times[mode], times["off"]), "x", target, detail)

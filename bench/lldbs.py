@@ -27,13 +27,13 @@ class Lldb(NamedTuple):
         """Run LLDB without init files; return what it prints on stdout and stderr."""
         return run(self.name, [str(self.path), "--no-lldbinit", "--batch", *arguments], **environment)
 
-    def call(self, program: Path, function: str, **arguments: Any) -> Any:
-        """Call a function of :mod:`bench.in_lldb` in this LLDB with the plugin loaded; return its result."""
+    def call(self, program: Path, function: str, plugin: bool = True, **arguments: Any) -> Any:
+        """Call a function of :mod:`bench.in_lldb` in this LLDB, with the plugin loaded or not; return its result."""
         with tempfile.TemporaryDirectory() as folder:
             result = Path(folder) / "result.json"
             job = json.dumps({"result": str(result), "function": function, "arguments": arguments})
             script = f'command script import "{CHECKOUT / "bench" / "in_lldb.py"}"'
-            said = self.run("-O", IMPORT, "-o", script, str(program), BENCH_JOB=job)
+            said = self.run(*(("-O", IMPORT) if plugin else ()), "-o", script, str(program), BENCH_JOB=job)
             if not result.exists():
                 raise BenchError(f"{self.name}: {' / '.join(said.strip().splitlines()[-3:])}")
             return json.loads(result.read_text())
