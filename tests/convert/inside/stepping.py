@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import gdb
@@ -50,7 +51,7 @@ class _Result:
     def __init__(self) -> None:
         self.count = self.frames = self.in_library = 0
         self.others: dict[str, int] = {}
-        """Frames that SFrame did not find, by unwinder and file."""
+        """Frames that SFrame did not find, by unwinder, function or section, and file."""
         self.differences: list[dict[str, Any]] = []
         self.different = 0
         self.functions: set[str] = set()
@@ -67,8 +68,7 @@ class _Result:
         self.functions.add(strict[0]["name"])
         for shown in thread["frames"]:
             if not (shown["unwinder"] or "").startswith("sframe"):
-                place = gdb.solib_name(shown["sframe_pc"]) or "the program"
-                key = f"{shown['unwinder']} in {place.rpartition('/')[2]}"
+                key = f"{shown['unwinder']} in {_place(shown['sframe_pc'])}"
                 self.others[key] = self.others.get(key, 0) + 1
         same_pc = [one["pc"] for one in strict] == [one["pc"] for one in native]
         # The SP of a caller tells the CFA; the comparison has the frame pointers.
@@ -90,3 +90,10 @@ class _Result:
             "different": self.different,
             "differences": self.differences,
         }
+
+
+def _place(pc: int) -> str:
+    """Return the function that contains an address, else its section, and the file."""
+    symbol = re.match(r"(.+?)(?: \+ \d+)?(?: in section .*)?$", execute(f"info symbol {pc:#x}").strip())
+    name = symbol[1] if symbol and "No symbol" not in symbol[1] else "??"
+    return f"{name} of {(gdb.solib_name(pc) or 'the program').rpartition('/')[2]}"
