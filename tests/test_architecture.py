@@ -41,19 +41,8 @@ LAYERS = (
 )
 """Each imports only those before it."""
 
-WITH_PYELFTOOLS = (
-    "elf",
-    "process",
-    "code.elf_image",
-    "code.code_relocations",
-    "verify",
-    "lint",
-    "convert",
-    "runtime_code.jit",
-    "runtime_code.file_symbols",
-    "cli",
-)
-"""A debugger's Python may lack pyelftools, and must load all that a stack needs without it."""
+WITH_PYELFTOOLS = ("source",)
+"""A debugger's Python may lack pyelftools."""
 
 ARCH_IMPORTS = ("address", "arch")
 """What a machine is says nothing of SFrame."""
@@ -157,7 +146,7 @@ def test_a_plugin_knows_only_its_debugger(plugin: str, other: str) -> None:
     assert not broken, show(broken)
 
 
-def test_pyelftools_is_imported_only_for_files() -> None:
+def test_pyelftools_is_imported_only_for_debug_information() -> None:
     broken = [
         one
         for one in all_imports(CORE)

@@ -74,4 +74,4 @@ class ElfFile:
         if DEBUG_FRAME not in self.sections:
             return b""
         with opened(self.path) as elf:
-            return bytes(elf.get_section_by_name(DEBUG_FRAME).data())
+            return bytes(elf.named(DEBUG_FRAME).data())
