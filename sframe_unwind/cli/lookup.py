@@ -18,6 +18,7 @@ from sframe_unwind import elf
 from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.cli.lookup_lines import Lines, are_numbers, look_up
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
+from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbols_of
 from sframe_unwind.errors import SFrameError
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
             layout = Layout(file)
             few = options.addresses != [STDIN]  # for many lookups, the whole section is read at once
             sections = elf.load_from(file, options.file if few else None, layout if layout.relocatable else None)
-            symbols = symbols_of(file, layout)
+            symbols = Symbols([*symbols_of(file, layout), *stubs(file)])
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from sframe_unwind.elf.file import opened
+from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.elf.symbols import Symbols, read_symbols
 from sframe_unwind.errors import SFrameError
@@ -62,6 +63,15 @@ class ElfFile:
         """The symbols of the file; empty if they cannot be read."""
         try:
             return read_symbols(self.path)
+        except SFrameError:
+            return Symbols([])
+
+    @cached_property
+    def stubs(self) -> Symbols:
+        """The stubs of the procedure linkage table; empty if they cannot be read."""
+        try:
+            with opened(self.path) as elf:
+                return Symbols(stubs(elf))
         except SFrameError:
             return Symbols([])
 

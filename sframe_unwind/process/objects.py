@@ -113,8 +113,12 @@ class LoadedObject:
             return False
 
     def function_at(self, pc: int) -> SymbolMatch | None:
-        """Return the function that contains an address, from the symbol tables; ``None``: no symbol covers it."""
-        found = self._symbols.find(pc - self.bias)
+        """Return the function or stub that contains an address; ``None``: no symbol covers it."""
+        address = pc - self.bias
+        found = self._symbols.find(address)
+        if found is not None:
+            return SymbolMatch(_unversioned(found[0].name), found[1])
+        found = self.file.stubs.find(address) if self.file is not None else None
         return SymbolMatch(found[0].name, found[1]) if found else None
 
     def _section(self, name: str) -> SectionData | None:
@@ -193,3 +197,8 @@ class Objects:
             if found is None or found.file is not None:
                 raise
             return None  # neither the core file nor a file has the section
+
+
+def _unversioned(symbol: str) -> str:
+    """Return the name of a symbol without its version, such as ``@GLIBC_2.2.5``."""
+    return symbol.partition("@")[0] or symbol

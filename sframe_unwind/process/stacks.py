@@ -90,15 +90,10 @@ def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
         place = f"{module.rpartition('/')[2]}+{frame.pc - found.bias:#x}"
         match = found.function_at(lookup)
         if match is not None:
-            function, offset = demangle(_unversioned(match.function)), match.offset + frame.pc - lookup
+            function, offset = demangle(match.function), match.offset + frame.pc - lookup
     if signal:
         function, offset = SIGNAL_FRAME, 0
     address = None if found is None else frame.pc - found.bias
     return ShownFrame(
         frame.level, frame.pc, frame.cfa, frame.fp, function, place, module, frame.unwinder, offset, address
     )
-
-
-def _unversioned(symbol: str) -> str:
-    """Return the name of a symbol without its version, such as ``@GLIBC_2.2.5``."""
-    return symbol.partition("@")[0] or symbol

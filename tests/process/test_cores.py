@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
+from sframe_unwind import elf
+from sframe_unwind.elf.plt import stubs
 from sframe_unwind.process.stacks import SIGNAL_FRAME
 from tests.abis.debuggers import described, newest, sysroot
 from tests.expectations import STOPS, WITHOUT_CFI, Stop, matches
 from tests.gdb.driver import call
 from tests.gdb.programs import built
-from tests.missing import not_on_this_system
+from tests.missing import not_on_this_system, toolchain_needed
 from tests.process.command import EMULATOR, GDB, KERNEL, NOWHERE, Done, backtrace, functions
+from tests.process.programs import core_of
+from tests.samples.build import build
 from tests.samples.catalogue import ABIS, SAMPLES
 
 NO_FLOATING_POINT = ("s390x", "free_leaf-sample_in_leaf")
@@ -108,3 +112,13 @@ def test_stacks_are_complete_with_signed_return_addresses(abi: str, tmp_path: Pa
         for expected in (stop.frames, *stop.threads):
             assert any(matches(expected, stack) for stack in stacks), f"{stop.name}: {expected} not in {stacks}"
         assert done.output.count('"end": "outermost frame"') == len(stacks), done.output
+
+
+def test_stub_is_named_as_gdb_names_it(tmp_path: Path) -> None:
+    with toolchain_needed():
+        program = build("plt", pie=False)
+    with elf.opened(program) as file:
+        address = next(stub.address for stub in stubs(file) if stub.name == "shared_apply@plt")
+    core, _ = core_of(program, f"*{address:#x}", tmp_path / "core")
+    (frames,) = backtrace("--core", core, "--json", *NOWHERE).threads.values()
+    assert functions(frames)[:2] == ["shared_apply@plt", "through_library"]
