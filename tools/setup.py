@@ -24,7 +24,7 @@ STAMP = CACHE / "setup.json"
 
 OLDEST_LLDB = CACHE / "lldb-22.1"
 """Separate environment for the oldest LLDB, since one environment can have one version only."""
-OLDEST_LLDB_REQUIREMENTS = ("lldb-for-pwndbg==22.1.*", "pyelftools>=0.31")
+OLDEST_LLDB_REQUIREMENTS = ("lldb-for-pwndbg==22.1.*",)
 
 APT_SECONDS = 1200
 PIP_SECONDS = 900
