@@ -64,6 +64,10 @@ TEST_PACKAGES = (
     Package("gpgv", "gpgv", "binaries from Debian's archive"),
     Package("debian-archive-keyring", None, "binaries from Debian's archive"),
     Package("chromium", "chromium", "the page that verify writes"),
+    Package("zsh", "zsh", "completion in zsh"),
+    Package("fish", "fish", "completion in fish"),
+    Package("man-db", "man", "the manual page"),
+    Package("elfutils", "eu-stack", "the stacks that backtrace is compared with"),
 )
 
 

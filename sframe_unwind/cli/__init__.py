@@ -41,6 +41,8 @@ class _Commands(Mapping[str, ModuleType]):
 
 COMMANDS = _Commands()
 
+PROGRAM = "sframe-unwind"
+
 DEBUGGERS = ("gdb", "lldb")
 """Commands that pass all of their arguments to a debugger."""
 
@@ -97,7 +99,7 @@ def parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
     :param wanted: its first argument: if that is a command, the parser knows no other.
     """
     program = _Parser(
-        prog="sframe-unwind",
+        prog=PROGRAM,
         description="Inspect SFrame data, and unwind stacks with it.",
         epilog="sframe-unwind COMMAND --help describes a command.  Exit status 2 means that a command failed.",
         allow_abbrev=False,

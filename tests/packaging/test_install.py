@@ -16,6 +16,7 @@ from tests.elf.objects import ONE, compile_object, tools_for
 from tests.missing import absent
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS
+from tools.shell_files import MANUAL, PLACES
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
@@ -82,7 +83,10 @@ def test_the_wheel_has_every_file_of_the_packages(distributions: Path) -> None:
     ).stdout.split()
     (wheel,) = distributions.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        shipped = {name for name in archive.namelist() if ".dist-info/" not in name}
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    shared = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
+    assert shared == {*PLACES.values(), MANUAL}
+    shipped = {name for name in names if ".data/" not in name}
     there = {name for name in listed if (CHECKOUT / name).exists()}
     core = {name for name in there if name.startswith("sframe_unwind/")}
     assert shipped == core | {f"sframe_unwind/plugins/{name}" for name in there - core}
