@@ -8,7 +8,6 @@ from pathlib import Path
 
 from elftools.common.exceptions import DWARFError
 from elftools.dwarf.callframe import FDE
-from elftools.elf.elffile import ELFFile
 
 from bench import program
 from bench.report import BenchError, Row, Target, Unavailable, medians, ratios
@@ -61,7 +60,7 @@ def _cfi_faster(path: Path, what: str) -> Row:
 def decode_cfi(path: Path) -> tuple[int, int]:
     """Make the rows of each FDE in ``.eh_frame`` with our own decoder; return the numbers of FDEs and of rows."""
     with elf.opened(path) as file:
-        section = file.named(".eh_frame")
+        section = file.get_section_by_name(".eh_frame")
         records = Records(section.data(), section["sh_addr"], elf.arch_of(file))
         decoded = [fde.decode() for _, fde in records.fdes(True, [])]
     return len(decoded), sum(len(function.rows) for function in decoded)
@@ -99,8 +98,8 @@ def decode_dwarf(path: Path) -> None:
 def decode_all_dwarf(path: Path) -> int:
     """Make the table of each FDE in ``.eh_frame`` with pyelftools; return how many there are."""
     functions = 0
-    with path.open("rb") as stream:
-        for entry in ELFFile(stream).get_dwarf_info().EH_CFI_entries():
+    with elf.opened(path) as file:
+        for entry in file.get_dwarf_info().EH_CFI_entries():
             if isinstance(entry, FDE):
                 functions += 1
                 # It has no case for DW_CFA_GNU_args_size, which libc.so.6 has once, and fails to format its message.

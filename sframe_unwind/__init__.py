@@ -41,8 +41,8 @@ errors                :class:`SFrameError` is the base of all; a :class:`FormatE
 Addresses are integers of 64 bits, sizes are in bytes, registers are DWARF register numbers.  Whatever the bytes are,
 an error is one of this tree, and an address without SFrame is not an error.
 
-No name needs another package.  Those outside ``__all__`` are private and change without notice.  ``docs/api.md`` has
-longer programs.
+Only :func:`load` and :func:`verify_file` need a package, pyelftools.  Names outside ``__all__`` are private and change
+without notice.  ``docs/api.md`` has longer programs.
 """
 
 from __future__ import annotations
@@ -156,7 +156,8 @@ __all__ = [
     "verify_file",
 ]
 
-# The module of each name.  Nothing is imported before it is asked for, so that a command imports what it needs alone.
+# The module of each name.  Nothing is imported before it is asked for: a debugger's Python may lack pyelftools, and a
+# command imports what it needs alone.
 _NAMES = {
     "errors": (
         "EncodeError FileError FormatError MemoryReadError NoSFrameError ProcessError SFrameError StepError"

@@ -48,7 +48,7 @@ class Arch(NamedTuple):
     name: str
     """The name in messages and JSON: ``amd64``, ``aarch64``, ``aarch64_be`` or ``s390x``."""
     elf_machine: str
-    """The name of ``e_machine`` in its ELF files."""
+    """pyelftools' name of ``e_machine`` in its ELF files."""
     uname: str
     """The machine name that ``uname -m`` prints."""
     byteorder: str

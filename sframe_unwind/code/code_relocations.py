@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sframe_unwind.elf.parsing import Elf
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind.elf.relocation import SYMBOL, records, symbol_values
 from sframe_unwind.elf.section_addresses import Layout
 
@@ -29,7 +30,7 @@ _PAGES, _LOW = 275, 277
 _ADR = 274
 
 
-def relocate(file: Elf, number: int, contents: bytes, layout: Layout) -> tuple[bytes, dict[int, str]]:
+def relocate(file: ELFFile, number: int, contents: bytes, layout: Layout) -> tuple[bytes, dict[int, str]]:
     """Return a section's contents with its relocations applied, and the names of what is in other files.
 
     The names are by the address of the field.  A relocation that is not known leaves the field as it is.
@@ -57,7 +58,7 @@ def relocate(file: Elf, number: int, contents: bytes, layout: Layout) -> tuple[b
     return bytes(result), external
 
 
-def _symbols(file: Elf, number: int, layout: Layout) -> list[tuple[bool, int, str]]:
+def _symbols(file: ELFFile, number: int, layout: Layout) -> list[tuple[bool, int, str]]:
     table = file.get_section(number)
     values = symbol_values(file, number, layout.addresses)
     strings = file.get_section(table["sh_link"]).data()
@@ -68,7 +69,7 @@ def _symbols(file: Elf, number: int, layout: Layout) -> list[tuple[bool, int, st
     return found
 
 
-def _apply(contents: bytearray, file: Elf, kind: int, offset: int, place: int, value: int) -> None:
+def _apply(contents: bytearray, file: ELFFile, kind: int, offset: int, place: int, value: int) -> None:
     order: Literal["little", "big"] = "little" if file.little_endian else "big"
     machine = file["e_machine"]
     plain = _PLAIN.get(machine, {}).get(kind)

@@ -7,6 +7,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind.code.code_relocations import relocate
 from sframe_unwind.code.exception_tables import ExceptionTables
 from sframe_unwind.code.image import CodeImage, CodeSection, Plt
@@ -14,8 +17,6 @@ from sframe_unwind.code.interpretation import LandingPads
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.elf.cfi import EH_FRAME
-from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE
-from sframe_unwind.elf.parsing import Elf
 from sframe_unwind.elf.relocation import SYMBOL, Relocations, records, symbol_values
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols
@@ -29,19 +30,19 @@ _FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
 """``STT_FUNC`` and ``STT_GNU_IFUNC``; ``STB_GLOBAL`` and ``STB_WEAK``."""
 
 
-def image_of(file: Elf, machine: Machine, layout: Layout, symbols: Symbols) -> CodeImage:
+def image_of(file: ELFFile, machine: Machine, layout: Layout, symbols: Symbols) -> CodeImage:
     """Read what an ELF file has of code, constants and relocations."""
     external: dict[int, str] = {}
     sections = []
     for number, section in enumerate(file.iter_sections()):
         flags = section["sh_flags"]
-        if not flags & SHF_ALLOC or flags & SHF_TLS or section["sh_type"] == "SHT_NOBITS":
+        if not flags & SH_FLAGS.SHF_ALLOC or flags & SH_FLAGS.SHF_TLS or section["sh_type"] == "SHT_NOBITS":
             continue
         data, start = section.data(), layout.addresses[number]
         if layout.relocatable:
             data, found = relocate(file, number, data, layout)
             external.update(found)
-        executable, writable = bool(flags & SHF_EXECINSTR), bool(flags & SHF_WRITE)
+        executable, writable = bool(flags & SH_FLAGS.SHF_EXECINSTR), bool(flags & SH_FLAGS.SHF_WRITE)
         sections.append(CodeSection(start, data, executable, writable))
     plts = tuple(_plts(file, machine))
     order: Literal["little", "big"] = "little" if file.little_endian else "big"
@@ -53,7 +54,7 @@ def image_of(file: Elf, machine: Machine, layout: Layout, symbols: Symbols) -> C
     return image
 
 
-def _global_functions(file: Elf, layout: Layout) -> Iterator[int]:
+def _global_functions(file: ELFFile, layout: Layout) -> Iterator[int]:
     """Yield the addresses of functions that other files can call."""
     for number, table in enumerate(file.iter_sections()):
         if table["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB"):
@@ -66,7 +67,7 @@ def _global_functions(file: Elf, layout: Layout) -> Iterator[int]:
 class _Pointers(Mapping[int, int]):
     """What the relative relocations of a linked file fill in, read when first asked for."""
 
-    def __init__(self, file: Elf) -> None:
+    def __init__(self, file: ELFFile) -> None:
         kind = _RELATIVE.get(file["e_machine"])
         self._offsets, self._values = array("Q"), array("Q")
         if file["e_type"] == "ET_REL":
@@ -94,9 +95,9 @@ class _Pointers(Mapping[int, int]):
         return len(self._offsets)
 
 
-def _plts(file: Elf, machine: Machine) -> Iterator[Plt]:
+def _plts(file: ELFFile, machine: Machine) -> Iterator[Plt]:
     for section in file.iter_sections():
-        if not section.name.startswith((".plt", ".iplt")) or not section["sh_flags"] & SHF_EXECINSTR:
+        if not section.name.startswith((".plt", ".iplt")) or not section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR:
             continue
         start, size = section["sh_addr"], section["sh_size"]
         header = _PLT_HEADERS.get(file["e_machine"], 0) if section.name == ".plt" else 0
@@ -109,22 +110,22 @@ def _plts(file: Elf, machine: Machine) -> Iterator[Plt]:
             yield Plt(start, start + size, start + header, entry_size)
 
 
-def _plt_relocations(file: Elf) -> Any:
+def _plt_relocations(file: ELFFile) -> Any:
     return next((section for section in file.iter_sections("SHT_RELA") if section.name == ".rela.plt"), None)
 
 
-def _count(file: Elf) -> int:
+def _count(file: ELFFile) -> int:
     section = _plt_relocations(file)
     return section["sh_size"] // 24 if section is not None else 0
 
 
-def _plt_names(file: Elf, plts: tuple[Plt, ...]) -> Iterator[tuple[int, str]]:
+def _plt_names(file: ELFFile, plts: tuple[Plt, ...]) -> Iterator[tuple[int, str]]:
     """Yield address and name of each entry: they are in the order of their relocations."""
     section = _plt_relocations(file)
     if section is None or not plts:
         return
     table = file.get_section(section["sh_link"])
-    if table["sh_type"] not in ("SHT_DYNSYM", "SHT_SYMTAB"):
+    if table is None or table["sh_type"] not in ("SHT_DYNSYM", "SHT_SYMTAB"):
         return
     strings = file.get_section(table["sh_link"]).data()
     names = []
@@ -140,7 +141,7 @@ def _plt_names(file: Elf, plts: tuple[Plt, ...]) -> Iterator[tuple[int, str]]:
                     yield address, names[symbol]
 
 
-def exception_tables(file: Elf, machine: Machine, layout: Layout, image: CodeImage) -> LandingPads:
+def exception_tables(file: ELFFile, machine: Machine, layout: Layout, image: CodeImage) -> LandingPads:
     """Return where exceptions are caught, by the address before the return address of a call."""
     for number, section in enumerate(file.iter_sections()):
         if section.name == EH_FRAME and section["sh_type"] != "SHT_NOBITS":

@@ -61,9 +61,7 @@ class ElfCopy:
         if self._header.shoff and not self._header.shnum:
             raise FileError("more than 65,279 sections, which a copy cannot have")
         self._names = b""
-        if self._sections:
-            if self._header.shstrndx >= len(self._sections):
-                raise FileError(f"names of sections in section {self._header.shstrndx}, of {len(self._sections)}")
+        if self._header.shstrndx < len(self._sections):
             names = self._sections[self._header.shstrndx]
             self._names = data[names.offset : names.offset + names.size]
         self._offset = len(data) + -len(data) % _ALIGNMENT

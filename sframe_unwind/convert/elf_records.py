@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple, TypeVar
 
-from sframe_unwind.elf.parsing import Elf
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
@@ -96,7 +97,7 @@ def write_records(records: list[Record], byteorder: str) -> bytes:
     return b"".join(layout(type(record), byteorder).pack(*record) for record in records)
 
 
-def whole(file: Elf) -> bytes:
-    """Return the bytes of a file that is open."""
+def whole(file: ELFFile) -> bytes:
+    """Return the bytes of a file that pyelftools has open."""
     file.stream.seek(0)
     return bytes(file.stream.read())

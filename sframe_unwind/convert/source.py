@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind import elf
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import CfiRules
 from sframe_unwind.convert.report import Named
 from sframe_unwind.elf.cfi import CfiProblem, FileCfi
-from sframe_unwind.elf.parsing import Elf
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
@@ -38,7 +39,7 @@ class Source(NamedTuple):
     """What is wrong with records of which not even the function can be told."""
 
 
-def read_source(file: Elf, kind: str | None) -> Source:
+def read_source(file: ELFFile, kind: str | None) -> Source:
     """Return what a file's unwind data says.
 
     :param kind: which of its unwind data; ``None``: SFrame where it has any, else DWARF CFI.
@@ -97,14 +98,14 @@ def _sframe(sections: list[Section], arch: Arch, layout: Layout) -> Source:
     return source
 
 
-def named_losses(file: Elf, losses: list[Loss]) -> tuple[Named, ...]:
+def named_losses(file: ELFFile, losses: list[Loss]) -> tuple[Named, ...]:
     """Return what was left out in the order of the addresses, with the names of the functions."""
     layout = Layout(file)
     symbols = symbols_of(file, layout)
     return tuple(Named(loss, function_name(loss.start, layout, symbols)) for loss in sorted(losses))
 
 
-def section_size(file: Elf, name: str) -> int:
+def section_size(file: ELFFile, name: str) -> int:
     """Return how many bytes the sections with a name have."""
     found = (section for section in file.iter_sections() if section.name == name)
     return sum(section["sh_size"] for section in found if section["sh_type"] != "SHT_NOBITS")

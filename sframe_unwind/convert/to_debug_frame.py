@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind import elf
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
@@ -21,7 +23,6 @@ from sframe_unwind.convert.source import SFRAME, Source, named_losses, read_sour
 from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, replacing, write_chunks
 from sframe_unwind.elf.cfi import DEBUG_FRAME, FileCfi
 from sframe_unwind.elf.file import SECTION_NAME, PathLike
-from sframe_unwind.elf.parsing import Elf
 from sframe_unwind.elf.relocation import SYMBOL, records
 from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.errors import EncodeError, FileError
@@ -85,7 +86,7 @@ def _not_in(descriptions: Iterable[Description], ranges: list[tuple[int, int]]) 
     return (one for one in descriptions if not known.overlapping(one.start, one.end))
 
 
-def _symbols(file: Elf, descriptions: Iterable[Description]) -> list[DebugSymbol]:
+def _symbols(file: ELFFile, descriptions: Iterable[Description]) -> list[DebugSymbol]:
     """Return the symbols of the debug file of a stripped program: the dynamic ones, and one for each other function.
 
     LLDB looks for CFI other than ``.eh_frame`` only where it knows a symbol, and knows no dynamic one where the debug
@@ -106,7 +107,7 @@ def _symbols(file: Elf, descriptions: Iterable[Description]) -> list[DebugSymbol
     return found + [DebugSymbol(f"unnamed_{one.start:x}", one.start, one.end - one.start) for one in others]
 
 
-def _existing(file: Elf) -> bytes:
+def _existing(file: ELFFile) -> bytes:
     section = file.get_section_by_name(DEBUG_FRAME)
     return b"" if section is None or section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
 
@@ -126,7 +127,7 @@ def _prove(descriptions: list[Description], made: Made, written: Path, arch: Arc
 def _report(
     path: PathLike,
     output: PathLike,
-    file: Elf,
+    file: ELFFile,
     source: Source,
     losses: list[Loss],
     size: int,
@@ -151,7 +152,7 @@ def _report(
     )
 
 
-def _hint(file: Elf) -> str:
+def _hint(file: ELFFile) -> str:
     """Return where debuggers look for the separate debug file of a program."""
     notes = (segment.data() for segment in file.iter_segments() if segment["p_type"] == "PT_NOTE")
     order = elf.arch_of(file).byteorder

@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind import elf
 from sframe_unwind.convert.consumers import target_for
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
@@ -16,9 +18,7 @@ from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import DWARF, Source, named_losses, read_source, section_size
 from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, replacing, write_chunks
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
-from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
-from sframe_unwind.elf.file import SECTION_NAME, PathLike
-from sframe_unwind.elf.parsing import Elf
+from sframe_unwind.elf.file import PT_GNU_SFRAME, SECTION_NAME, SHT_GNU_SFRAME, PathLike
 from sframe_unwind.errors import EncodeError
 from sframe_unwind.sframe import encode
 from sframe_unwind.sframe.listing import listed_functions
@@ -60,18 +60,18 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
         made = make_table(source.descriptions, source.arch, target)
         if not any(function.rows for function in made.table.functions):
             raise EncodeError(f"{path}: no function that version {target.version} can express")
-        copy = ElfCopy(whole(file), source.arch.byteorder, PT_GNU_SFRAME)
+        copy = ElfCopy(whole(file), source.arch.byteorder, PT_GNU_SFRAME[0])
         address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
         section = encode.encode(encode.SectionSpec(address, (made.table,)))
         with replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
             if wanted.form == COPY:
                 shutil.copyfile(path, temporary)
-                new = NewSection(SECTION_NAME, SHT_GNU_SFRAME, section, PT_GNU_SFRAME)
+                new = NewSection(SECTION_NAME, SHT_GNU_SFRAME[0], section, PT_GNU_SFRAME[0])
                 write_chunks(temporary, copy.chunks(new))
             elif wanted.form == OBJECT:
                 header = read_records(whole(file), 0, 1, FileHeader, source.arch.byteorder)[0]
                 order = source.arch.byteorder
-                temporary.write_bytes(object_file(SECTION_NAME, SHT_GNU_SFRAME, section, address, header, order))
+                temporary.write_bytes(object_file(SECTION_NAME, SHT_GNU_SFRAME[0], section, address, header, order))
             else:
                 temporary.write_bytes(section)
             compared = _prove(source, made, _written(temporary, wanted.form, address))
@@ -90,7 +90,7 @@ def _prove(source: Source, made: Made, result: list[Section]) -> int:
 
 
 def _report(
-    path: PathLike, output: PathLike, file: Elf, source: Source, made: Made, section: Section, compared: int
+    path: PathLike, output: PathLike, file: ELFFile, source: Source, made: Made, section: Section, compared: int
 ) -> Report:
     names = (EH_FRAME, DEBUG_FRAME) if source.kind == DWARF else (SECTION_NAME,)
     origin = "DWARF CFI" if source.kind == DWARF else f"version {source.version}"

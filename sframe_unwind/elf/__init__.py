@@ -1,8 +1,9 @@
-"""ELF files on disk: SFrame sections, relocations, symbols, CFI and archives."""
+"""ELF files on disk, read with pyelftools: SFrame sections, relocations, symbols, CFI and archives."""
 
-from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
 from sframe_unwind.elf.file import (
+    PT_GNU_SFRAME,
     SECTION_NAME,
+    SHT_GNU_SFRAME,
     PathLike,
     arch_of,
     load,
@@ -10,6 +11,7 @@ from sframe_unwind.elf.file import (
     opened,
     parsed,
     sframe_sections,
+    translated,
 )
 
 __all__ = [
@@ -23,4 +25,5 @@ __all__ = [
     "opened",
     "parsed",
     "sframe_sections",
+    "translated",
 ]

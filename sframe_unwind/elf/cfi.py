@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
-from sframe_unwind.elf.parsing import Elf
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FormatError
@@ -38,7 +39,7 @@ class FileCfi:
     :raises FormatError: a section is not a sequence of CFI records.
     """
 
-    def __init__(self, elf: Elf, arch: Arch, layout: Layout | None = None) -> None:
+    def __init__(self, elf: ELFFile, arch: Arch, layout: Layout | None = None) -> None:
         self.problems: list[FormatError] = []
         """The errors in FDEs with addresses that cannot be decoded."""
         self._layout = layout or Layout(elf)

@@ -1,4 +1,4 @@
-"""Opens the SFrame sections of ELF files."""
+"""Opens the SFrame sections of ELF files with pyelftools."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Union
+from typing import Any, BinaryIO, Union
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section as ElfSection
 
 from sframe_unwind.arch import ARCHES, Arch
-from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
-from sframe_unwind.elf.parsing import Elf, ElfSection
+from sframe_unwind.elf.checked import CheckedElf
 from sframe_unwind.elf.reader import FileReader, open_file
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.errors import FileError, FormatError, NoSFrameError
+from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
 from sframe_unwind.memory import Data, LazyBytes
 from sframe_unwind.sframe import header
 from sframe_unwind.sframe.section import Section
@@ -23,6 +25,10 @@ from sframe_unwind.sframe.section import Section
 PathLike = Union[str, Path]
 
 SECTION_NAME = ".sframe"
+SHT_GNU_SFRAME = (0x6FFFFFF4, "SHT_GNU_SFRAME")
+"""The section type as a number, and as the name that newer versions of pyelftools return.  Binutils before 2.45 write
+the type PROGBITS."""
+PT_GNU_SFRAME = (0x6474E554, "PT_GNU_SFRAME")
 
 _CHUNK = 4096
 """Bytes that one read of a file fetches: one page, since the kernel reads whole pages anyway."""
@@ -44,7 +50,7 @@ def load(file: PathLike | bytes, lazy: bool = True) -> list[Section]:
         return load_from(elf, file if lazy else None)
 
 
-def load_from(elf: Elf, path: PathLike | None = None, layout: Layout | None = None) -> list[Section]:
+def load_from(elf: ELFFile, path: PathLike | None = None, layout: Layout | None = None) -> list[Section]:
     """Open the SFrame sections of an open ELF file.
 
     :param path: read the tables from this file on demand; ``None``: read the whole section now.
@@ -66,7 +72,7 @@ def load_from(elf: Elf, path: PathLike | None = None, layout: Layout | None = No
     ] or [
         Section(_contents(path, elf, segment["p_offset"], segment["p_filesz"]), segment["p_vaddr"], size_known=False)
         for segment in elf.iter_segments()
-        if segment["p_type"] == PT_GNU_SFRAME and segment["p_filesz"]  # 0 after objcopy removed the section
+        if segment["p_type"] in PT_GNU_SFRAME and segment["p_filesz"]  # 0 after objcopy removed the section
     ]
     if not sections:
         raise NoSFrameError(f"no {SECTION_NAME} section")
@@ -77,25 +83,25 @@ def load_from(elf: Elf, path: PathLike | None = None, layout: Layout | None = No
     return sections
 
 
-def sframe_sections(elf: Elf) -> list[ElfSection]:
-    """Return all SFrame sections with contents.  Name or type identifies them."""
+def sframe_sections(elf: ELFFile) -> list[ElfSection]:
+    """Return the pyelftools objects of all SFrame sections with contents.  Name or type identifies them."""
     return [section for _, section in _numbered_sframe_sections(elf)]
 
 
-def _numbered_sframe_sections(elf: Elf) -> list[tuple[int, ElfSection]]:
+def _numbered_sframe_sections(elf: ELFFile) -> list[tuple[int, ElfSection]]:
     return [
         (number, section)
         for number, section in enumerate(elf.iter_sections())
-        if (section.name == SECTION_NAME or section["sh_type"] == SHT_GNU_SFRAME)
+        if (section.name == SECTION_NAME or section["sh_type"] in SHT_GNU_SFRAME)
         and section["sh_type"] != "SHT_NOBITS"  # a separate debug file keeps only the section header
     ]
 
 
 @contextmanager
-def opened(path: PathLike) -> Iterator[Elf]:
+def opened(path: PathLike) -> Iterator[ELFFile]:
     """Open a 64-bit ELF file.
 
-    :raises FileError: the file cannot be read, is not a 64-bit ELF file.
+    :raises FileError: the file cannot be read, is not a 64-bit ELF file, or pyelftools fails in the ``with`` block.
     """
     try:
         with open_file(path) as stream, parsed(stream, str(path)) as elf:
@@ -105,20 +111,34 @@ def opened(path: PathLike) -> Iterator[Elf]:
 
 
 @contextmanager
-def parsed(stream: BinaryIO, name: str) -> Iterator[Elf]:
-    """Parse a 64-bit ELF file.
+def parsed(stream: BinaryIO, name: str) -> Iterator[ELFFile]:
+    """Parse a 64-bit ELF file with pyelftools.
 
     :param name: name of the file in error messages.  It is added to each :class:`FileError` and
         :class:`NoSFrameError` that the ``with`` block raises.
-    :raises FileError: the stream is not a 64-bit ELF file.
+    :raises FileError: the stream is not a 64-bit ELF file, or pyelftools fails in the ``with`` block.
     """
+    with translated(f"{name}: not a readable ELF file"):
+        try:
+            yield CheckedElf(stream)
+        except (FileError, NoSFrameError) as error:
+            raise type(error)(f"{name}: {error}") from error
+
+
+@contextmanager
+def translated(what: str) -> Iterator[None]:
+    """Convert the exceptions of pyelftools to a :class:`FileError` with a message that begins with ``what``."""
     try:
-        yield Elf(stream)
-    except (FileError, NoSFrameError) as error:
-        raise type(error)(f"{name}: {error}") from error
+        yield
+    except (SFrameError, OSError):
+        raise
+    except Exception as error:
+        # On malformed files, pyelftools raises exceptions of many types: ELFError, those of construct, KeyError,
+        # UnicodeDecodeError and others.
+        raise FileError(f"{what}: {str(error) or type(error).__name__}") from error
 
 
-def _contents(path: PathLike | None, elf: Elf, offset: int, size: int) -> Data:
+def _contents(path: PathLike | None, elf: ELFFile, offset: int, size: int) -> Data:
     available = elf.stream.seek(0, os.SEEK_END)
     if offset + size > available:
         raise FileError(f"truncated: SFrame data ends at {offset + size:#x}, the file at {available:#x}")
@@ -136,7 +156,7 @@ def _contents(path: PathLike | None, elf: Elf, offset: int, size: int) -> Data:
     return LazyBytes(fetch, size, _CHUNK)
 
 
-def arch_of(elf: Elf) -> Arch:
+def arch_of(elf: ELFFile) -> Arch:
     """Return the architecture of an ELF file.
 
     :raises FileError: SFrame has no ABI for the machine of the file.
@@ -148,7 +168,7 @@ def arch_of(elf: Elf) -> Arch:
     raise FileError(f"a {order}-endian file for {elf['e_machine']}, for which SFrame has no ABI")
 
 
-def _check_machine(elf: Elf, section: Section) -> None:
+def _check_machine(elf: Any, section: Section) -> None:
     for table in section.tables:
         arch = table.arch
         order = "little" if elf.little_endian else "big"

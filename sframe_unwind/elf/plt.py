@@ -11,7 +11,9 @@ import struct
 from collections.abc import Iterator
 from typing import Callable, NamedTuple
 
-from sframe_unwind.elf.parsing import Elf, ElfSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section
+
 from sframe_unwind.elf.relocation import ENTRY, SYMBOL, records
 from sframe_unwind.elf.symbols import Symbol
 
@@ -70,7 +72,7 @@ _MACHINES = {
 }
 
 
-def stubs(elf: Elf) -> list[Symbol]:
+def stubs(elf: ELFFile) -> list[Symbol]:
     """Return a symbol for each stub of a linked file; none for an object file, or one of another machine.
 
     :raises FileError: the file is malformed.
@@ -83,7 +85,7 @@ def stubs(elf: Elf) -> list[Symbol]:
     return [stub for section in sections for stub in _of_section(section, machine, names)]
 
 
-def _of_section(section: ElfSection, machine: _Machine, names: dict[int, str]) -> Iterator[Symbol]:
+def _of_section(section: Section, machine: _Machine, names: dict[int, str]) -> Iterator[Symbol]:
     code, address = section.data(), section["sh_addr"]
     found = {load.stub: load.slot for load in machine.loads(code, address, section["sh_entsize"]) if load.slot in names}
     starts = sorted(found)
@@ -91,7 +93,7 @@ def _of_section(section: ElfSection, machine: _Machine, names: dict[int, str]) -
         yield Symbol(address + start, end - start, False, f"{names[found[start]]}@plt", address + len(code))
 
 
-def _slots(elf: Elf, machine: _Machine) -> Iterator[tuple[int, str]]:
+def _slots(elf: ELFFile, machine: _Machine) -> Iterator[tuple[int, str]]:
     """Yield the address of each slot, and the name of the function whose address it gets."""
     for table in elf.iter_sections("SHT_RELA"):
         entries = [entry for entry in records(elf, ENTRY, table.data()) if entry[1] & 0xFFFFFFFF in machine.relocations]

@@ -1,7 +1,8 @@
 """Applies the relocations of the unwind sections of an object file, which fill in the addresses of functions.
 
-Unless addresses are given, only the value of the symbol is added: functions in different sections then have addresses
-that count from their sections, as in the output of readelf.
+pyelftools cannot do this for two reasons.  It does not implement the 64-bit PC-relative types of AMD64, AArch64 and
+s390x (R_X86_64_PC64, R_AARCH64_PREL64, R_390_PC64), which the start fields of SFrame version 3 use.  And it adds the
+value of the symbol only, so that functions in different sections get the same address.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section as ElfSection
+
 from sframe_unwind.arch import ARCHES
-from sframe_unwind.elf.parsing import Elf, ElfSection
 from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.sframe.section import Section
 
@@ -44,7 +47,7 @@ class Relocations:
         function is then its offset in its section, as in the output of readelf.
     """
 
-    def __init__(self, elf: Elf, addresses: Sequence[int] = ()) -> None:
+    def __init__(self, elf: ELFFile, addresses: Sequence[int] = ()) -> None:
         self._elf = elf
         self._addresses = addresses
         self._kinds = next((arch.relocations for arch in ARCHES if arch.elf_machine == elf["e_machine"]), {})
@@ -123,7 +126,7 @@ class Relocations:
                 yield Relocation(offset, kind, info >> 32, addend)
 
 
-def symbol_values(elf: Elf, table: int, addresses: Sequence[int]) -> list[int]:
+def symbol_values(elf: ELFFile, table: int, addresses: Sequence[int]) -> list[int]:
     """Return the values of all symbols of a symbol table.
 
     :param table: number of the section with the symbol table.
@@ -146,10 +149,11 @@ def symbol_values(elf: Elf, table: int, addresses: Sequence[int]) -> list[int]:
     return values
 
 
-def records(elf: Elf, layout: str, data: bytes) -> Iterator[tuple[int, ...]]:
+def records(elf: ELFFile, layout: str, data: bytes) -> Iterator[tuple[int, ...]]:
     """Return the records of a table in the byte order of the file.
 
     :param layout: :mod:`struct` format of a record, without byte order.
     """
+    # pyelftools creates an object for each record, which takes more than ten times as long.
     record = struct.Struct(("<" if elf.little_endian else ">") + layout)
     return record.iter_unpack(data[: len(data) // record.size * record.size])

@@ -9,8 +9,8 @@ import os
 from bisect import bisect_right
 from typing import NamedTuple
 
-from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR, SHF_TLS
-from sframe_unwind.elf.parsing import Elf
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
 
 _FIRST = 0x1000
 _GAP = 64
@@ -36,7 +36,7 @@ class FileAddress(NamedTuple):
 class Layout:
     """The addresses of all sections.  Sections that are not loaded are at address 0, as in a linked file."""
 
-    def __init__(self, elf: Elf) -> None:
+    def __init__(self, elf: ELFFile) -> None:
         self.relocatable: bool = elf["e_type"] == "ET_REL"
         self.addresses: list[int] = []
         """The address of each section, by section number."""
@@ -48,15 +48,15 @@ class Layout:
         following, available = _FIRST, elf.stream.seek(0, os.SEEK_END)
         for section in elf.iter_sections():
             address, size, flags = section["sh_addr"], section["sh_size"], section["sh_flags"]
-            if self.relocatable and flags & SHF_ALLOC:
+            if self.relocatable and flags & SH_FLAGS.SHF_ALLOC:
                 address = following + -following % max(section["sh_addralign"], 1)
                 following = address + size + _GAP
             self.addresses.append(address)
             self.ends.append(address + size)
-            if flags & SHF_ALLOC and not flags & SHF_TLS:
+            if flags & SH_FLAGS.SHF_ALLOC and not flags & SH_FLAGS.SHF_TLS:
                 self._sections.append((address, address + size, section.name))
             in_file = section["sh_type"] != "SHT_NOBITS" and section["sh_offset"] + size <= available
-            if flags & SHF_EXECINSTR and size and in_file:
+            if flags & SH_FLAGS.SHF_EXECINSTR and size and in_file:
                 self.code.append((address, address + size))
         self._sections.sort()
         self.code.sort()

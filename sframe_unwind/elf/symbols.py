@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind.elf.file import PathLike, opened
-from sframe_unwind.elf.parsing import Elf
 from sframe_unwind.elf.relocation import SYMBOL, records, symbol_values
 from sframe_unwind.elf.section_addresses import Layout
 
@@ -101,7 +102,7 @@ def read_symbols(path: PathLike) -> Symbols:
         return Symbols([]) if elf["e_type"] == "ET_REL" else symbols_of(elf)
 
 
-def symbols_of(elf: Elf, layout: Layout | None = None) -> Symbols:
+def symbols_of(elf: ELFFile, layout: Layout | None = None) -> Symbols:
     """Read the symbols of an open ELF file.
 
     :param layout: the addresses of the sections of an object file.
@@ -116,7 +117,7 @@ def symbols_of(elf: Elf, layout: Layout | None = None) -> Symbols:
     return Symbols([])
 
 
-def _decode(elf: Elf, entries: bytes, addresses: list[int], names: bytes, layout: Layout) -> list[Symbol]:
+def _decode(elf: ELFFile, entries: bytes, addresses: list[int], names: bytes, layout: Layout) -> list[Symbol]:
     symbols = []
     limits = layout.ends
     for address, (at, info, _, section, _, size) in zip(addresses, records(elf, SYMBOL, entries)):

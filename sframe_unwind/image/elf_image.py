@@ -1,7 +1,7 @@
 """An ELF image in the memory of a process: its segments and its SFrame section, from the program headers.
 
-Section headers are not loaded into memory; the segments lead to all that is.  Reads are few and small, because the
-memory may be at the other end of a slow remote connection.
+pyelftools cannot do this: it starts from the section headers, which are not loaded into memory.  Reads are few and
+small, because the memory may be at the other end of a slow remote connection.
 """
 
 from __future__ import annotations

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind import elf
 from sframe_unwind.elf.file import PathLike
-from sframe_unwind.elf.parsing import Elf
 from sframe_unwind.lint.coverage import coverage_findings
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Pass
@@ -44,7 +45,7 @@ def lint(path: PathLike, profiles: Sequence[Profile] = (SPEC,)) -> FileReport:
         return lint_elf(file, str(path), profiles)
 
 
-def lint_elf(file: Elf, name: str, profiles: Sequence[Profile] = (SPEC,)) -> FileReport:
+def lint_elf(file: ELFFile, name: str, profiles: Sequence[Profile] = (SPEC,)) -> FileReport:
     """Lint an ELF file that is open, as :func:`lint` does.
 
     :param name: what the file is called.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+from elftools.elf.constants import P_FLAGS
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section as ElfSection
 
 from sframe_unwind import elf
-from sframe_unwind.elf.constants import PF_X
-from sframe_unwind.elf.parsing import Elf, ElfSection, ElfSegment
 from sframe_unwind.elf.relocation import SYMBOL, Relocation, Relocations, records
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import symbols_of
@@ -15,8 +18,11 @@ from sframe_unwind.errors import FileError, NoSFrameError
 from sframe_unwind.lint.reading import tables
 from sframe_unwind.lint.subject import Field, Range, Subject
 
+Segment = Any
+"""pyelftools has no types."""
 
-def subjects(file: Elf) -> Iterator[Subject]:
+
+def subjects(file: ELFFile) -> Iterator[Subject]:
     """Yield the SFrame sections of an ELF file, or the segment that has it, where there are no section headers.
 
     :raises FileError: the file is truncated, or SFrame has no ABI for its machine.
@@ -26,7 +32,7 @@ def subjects(file: Elf) -> Iterator[Subject]:
     numbered = [
         (number, section)
         for number, section in enumerate(file.iter_sections())
-        if (section.name == elf.SECTION_NAME or section["sh_type"] == elf.SHT_GNU_SFRAME)
+        if (section.name == elf.SECTION_NAME or section["sh_type"] in elf.SHT_GNU_SFRAME)
         and section["sh_type"] != "SHT_NOBITS"  # a separate debug file keeps only the section header
     ]
     for number, section in numbered:
@@ -43,15 +49,15 @@ def subjects(file: Elf) -> Iterator[Subject]:
 class _Finder:
     """What all sections of a file have in common."""
 
-    def __init__(self, file: Elf) -> None:
+    def __init__(self, file: ELFFile) -> None:
         self._file = file
         layout = Layout(file)
         self._layout = layout
-        segments = list(file.iter_segments())
-        self.named = [segment for segment in segments if segment["p_type"] == elf.PT_GNU_SFRAME]
+        segments: list[Segment] = list(file.iter_segments())
+        self.named = [segment for segment in segments if segment["p_type"] in elf.PT_GNU_SFRAME]
         self._loads = [segment for segment in segments if segment["p_type"] == "PT_LOAD"]
         code = tuple(layout.code)
-        executable = tuple(sorted(_in_memory(load) for load in self._loads if load["p_flags"] & PF_X))
+        executable = tuple(sorted(_in_memory(load) for load in self._loads if load["p_flags"] & P_FLAGS.PF_X))
         text = code if layout.relocatable or not executable else executable
         self._relocations = Relocations(file, layout.addresses)
         self._common = Subject(
@@ -83,7 +89,7 @@ class _Finder:
         fields = tuple(_fields(self._file, self._relocations, number))
         return subject._replace(fields=fields, init_code=tuple(sorted(_init_code(self._file, self._layout))))
 
-    def of_segment(self, segment: ElfSegment) -> Subject:
+    def of_segment(self, segment: Segment) -> Subject:
         """Return the section at the start of a segment, which is as long as its tables say."""
         data = segment.data()
         found, _ = tables(data)
@@ -92,15 +98,15 @@ class _Finder:
         return self._common._replace(data=data, address=segment["p_vaddr"], segment_size=segment["p_filesz"])
 
 
-def _in_memory(load: ElfSegment) -> Range:
+def _in_memory(load: Segment) -> Range:
     return load["p_vaddr"], load["p_vaddr"] + load["p_memsz"]
 
 
-def _holds(load: ElfSegment, address: int, size: int) -> bool:
+def _holds(load: Segment, address: int, size: int) -> bool:
     return bool(load["p_vaddr"] <= address and address + size <= load["p_vaddr"] + load["p_filesz"])
 
 
-def _init_code(file: Elf, layout: Layout) -> Iterator[Range]:
+def _init_code(file: ELFFile, layout: Layout) -> Iterator[Range]:
     ends = dict(layout.code)
     for number, section in enumerate(file.iter_sections()):
         address = layout.addresses[number]
@@ -109,7 +115,7 @@ def _init_code(file: Elf, layout: Layout) -> Iterator[Range]:
             yield address, ends[address]
 
 
-def _fields(file: Elf, relocations: Relocations, number: int) -> Iterator[Field]:
+def _fields(file: ELFFile, relocations: Relocations, number: int) -> Iterator[Field]:
     groups = {
         member: index
         for index, section in enumerate(file.iter_sections("SHT_GROUP"))

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+from elftools.elf.constants import P_FLAGS
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind.address import WORD_SIZE, RangeMap
 from sframe_unwind.arch import Arch
-from sframe_unwind.elf.constants import PF_W, PF_X
 from sframe_unwind.elf.file import PathLike, opened
-from sframe_unwind.elf.parsing import Elf
 from sframe_unwind.elf.reader import FileReader, open_file
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
@@ -86,7 +87,7 @@ def open_core(path: PathLike) -> Core:
 
 
 def _check_end(path: PathLike) -> None:
-    """Raise :class:`FileError` for a file that ends before its section headers."""
+    """Raise :class:`FileError` for a truncated file; pyelftools does not distinguish it from a file of another kind."""
     try:
         with open_file(path) as stream:
             header = stream.read(_ELF_HEADER_SIZE)
@@ -101,7 +102,7 @@ def _check_end(path: PathLike) -> None:
             raise FileError(f"{path}: truncated after {size:,} bytes, its section headers would be at {sections:,}")
 
 
-def _arch(elf: Elf) -> Arch | None:
+def _arch(elf: ELFFile) -> Arch | None:
     order = "little" if elf.little_endian else "big"
     return next(
         (arch for arch in ARCH_BY_ABI.values() if (arch.elf_machine, arch.byteorder) == (elf["e_machine"], order)), None
@@ -184,7 +185,7 @@ def _mappings(arch: Arch, notes: list[_Note]) -> tuple[FileMapping, ...]:
 
 def _executable(segments: list[Any]) -> Iterator[tuple[int, int, None]]:
     for segment in segments:
-        if segment["p_type"] == "PT_LOAD" and segment["p_flags"] & PF_X:
+        if segment["p_type"] == "PT_LOAD" and segment["p_flags"] & P_FLAGS.PF_X:
             yield segment["p_vaddr"], segment["p_vaddr"] + segment["p_memsz"], None
 
 
@@ -202,7 +203,7 @@ def _memory(path: PathLike, segments: list[Any], size: int) -> Memory:
     for segment in segments:
         if segment["p_type"] == "PT_LOAD":
             start, offset, length = segment["p_vaddr"], segment["p_offset"], segment["p_filesz"]
-            if not segment["p_flags"] & PF_W:
+            if not segment["p_flags"] & P_FLAGS.PF_W:
                 length = min(length, size - offset)
             memory.add_saved(start, start + length, partial(read, offset))
     return memory

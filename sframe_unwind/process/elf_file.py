@@ -95,7 +95,7 @@ class ElfFile:
         if _DEBUG_LINK not in self.sections:
             return None
         with suppress(SFrameError), opened(self.path) as elf:
-            data = elf.named(_DEBUG_LINK).data()
+            data = elf.get_section_by_name(_DEBUG_LINK).data()
             name = data.partition(b"\0")[0]
             at = len(name) + 4 & ~3  # behind a zero byte, and padded
             if name and b"/" not in name and at + 4 <= len(data):
@@ -119,4 +119,4 @@ class ElfFile:
         if DEBUG_FRAME not in self.sections:
             return b""
         with opened(self.path) as elf:
-            return bytes(elf.named(DEBUG_FRAME).data())
+            return bytes(elf.get_section_by_name(DEBUG_FRAME).data())

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from elftools.elf.enums import ENUM_E_MACHINE
+
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import ARCHES, Arch
-from sframe_unwind.elf.constants import MACHINES
 from sframe_unwind.errors import MemoryReadError, ProcessError
-from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.base import FileMapping, RegisterValues, Thread
 from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.ptrace import NT_FPREGSET, NT_PRSTATUS, Stopped, has_ended, status, thread_ids
@@ -227,5 +227,4 @@ class Live:
 def _identity(arch: Arch) -> tuple[bytes, bytes]:
     """Return bytes 4 and 5 (class and byte order) and the field ``e_machine`` of an architecture's ELF headers."""
     order = 1 if arch.byteorder == "little" else 2
-    machine = next(number for number, name in MACHINES.items() if name == arch.elf_machine)
-    return bytes([2, order]), struct.pack(STRUCT_MARKS[arch.byteorder] + "H", machine)
+    return bytes([2, order]), ENUM_E_MACHINE[arch.elf_machine].to_bytes(2, arch.byteorder)

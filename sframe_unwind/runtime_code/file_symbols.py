@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind.elf.file import PathLike, opened
-from sframe_unwind.elf.parsing import Elf
 from sframe_unwind.elf.relocation import SYMBOL, records
 from sframe_unwind.errors import FileError
 from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL, FindSymbol
@@ -37,7 +38,7 @@ def file_symbols(path: PathLike) -> dict[str, int]:
         return {name: address for name in _NAMES for address in _addresses(elf, name)}
 
 
-def _addresses(elf: Elf, name: str) -> Iterator[int]:
+def _addresses(elf: ELFFile, name: str) -> Iterator[int]:
     wanted = name.encode() + b"\0"
     for kind in ("SHT_DYNSYM", "SHT_SYMTAB"):
         for section in elf.iter_sections(kind):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind import elf
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, FileCfi
-from sframe_unwind.elf.file import SECTION_NAME, PathLike
-from sframe_unwind.elf.parsing import Elf
+from sframe_unwind.elf.file import SECTION_NAME, PathLike, translated
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.errors import FileError, NoSFrameError
@@ -43,7 +44,7 @@ def verify(path: PathLike, plan: Plan = Plan()) -> Verdict:  # noqa: B008  # it 
         return verify_elf(file, str(path), plan)
 
 
-def verify_elf(file: Elf, name: str, plan: Plan = Plan()) -> Verdict:  # noqa: B008  # it cannot change
+def verify_elf(file: ELFFile, name: str, plan: Plan = Plan()) -> Verdict:  # noqa: B008  # it cannot change
     """Compare as :func:`verify` does, in an ELF file that is open.
 
     :param name: what the file is called.
@@ -51,13 +52,14 @@ def verify_elf(file: Elf, name: str, plan: Plan = Plan()) -> Verdict:  # noqa: B
     layout = Layout(file)
     symbols = symbols_of(file, layout)
     sections = _sframe(file, layout, plan)
-    arch = elf.arch_of(file)
-    cfi = FileCfi(file, arch, layout)
-    if not plan.code and not cfi.ranges():
-        raise FileError("no DWARF CFI to compare with")
-    found = None
-    if plan.dwarf and sections is not None and cfi.ranges():
-        found = Comparison(sections, arch, cfi, symbols, layout, plan.progress)
+    with translated("DWARF CFI"):
+        arch = elf.arch_of(file)
+        cfi = FileCfi(file, arch, layout)
+        if not plan.code and not cfi.ranges():
+            raise FileError("no DWARF CFI to compare with")
+        found = None
+        if plan.dwarf and sections is not None and cfi.ranges():
+            found = Comparison(sections, arch, cfi, symbols, layout, plan.progress)
     problems = tuple(dict.fromkeys(map(str, cfi.problems)))
     verdict = Verdict(name, (), 0, (), _sizes(file, layout, 0), problems, compared=found is not None)
     if found is not None:
@@ -75,7 +77,7 @@ def verify_elf(file: Elf, name: str, plan: Plan = Plan()) -> Verdict:  # noqa: B
     return judged(verdict, disagreeing, file, layout, symbols, sections, cfi, plan.jobs, plan.progress)
 
 
-def _sframe(file: Elf, layout: Layout, plan: Plan) -> list[Section] | None:
+def _sframe(file: ELFFile, layout: Layout, plan: Plan) -> list[Section] | None:
     try:
         return elf.load_from(file, layout=layout)
     except NoSFrameError:
@@ -84,7 +86,7 @@ def _sframe(file: Elf, layout: Layout, plan: Plan) -> list[Section] | None:
         raise
 
 
-def _sizes(file: Elf, layout: Layout, not_described: int) -> Sizes:
+def _sizes(file: ELFFile, layout: Layout, not_described: int) -> Sizes:
     def size(name: str) -> int:
         sections = [section for section in file.iter_sections() if section.name == name]
         return sum(section["sh_size"] for section in sections if section["sh_type"] != "SHT_NOBITS")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind import elf
 from sframe_unwind.code.checking import Checker
 from sframe_unwind.code.elf_image import exception_tables, image_of
@@ -17,7 +19,7 @@ from sframe_unwind.code.ranges import CodeRanges
 from sframe_unwind.code.tables import RuleTable
 from sframe_unwind.code.whole_file import check_functions
 from sframe_unwind.elf.cfi import FileCfi
-from sframe_unwind.elf.parsing import Elf
+from sframe_unwind.elf.file import translated
 from sframe_unwind.elf.section_addresses import FileAddress, Layout
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FileError
@@ -32,7 +34,7 @@ _NOTHING = Words("", "", "")
 
 
 def check_elf(
-    file: Elf,
+    file: ELFFile,
     layout: Layout,
     symbols: Symbols,
     sections: list[Section] | None,
@@ -59,8 +61,9 @@ def check_elf(
         tables[DWARF] = CfiTable(cfi, arch)
     if not tables:
         raise FileError("neither SFrame nor DWARF CFI to check against the code")
-    image = image_of(file, machine, layout, symbols)
-    landing_pads = exception_tables(file, machine, layout, image)
+    with translated("code"):
+        image = image_of(file, machine, layout, symbols)
+        landing_pads = exception_tables(file, machine, layout, image)
     described = (entry for table in tables.values() for entry in table.ranges())
     ranges = CodeRanges(entry for entry in described if image.is_code(entry[0]))
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
@@ -70,7 +73,7 @@ def check_elf(
 def judged(
     verdict: Verdict,
     disagreeing: Sequence[int],
-    file: Elf,
+    file: ELFFile,
     layout: Layout,
     symbols: Symbols,
     sections: list[Section] | None,

@@ -9,17 +9,18 @@ from io import BytesIO
 from pathlib import Path
 from typing import Callable, NamedTuple, TypeVar
 
+from elftools.elf.elffile import ELFFile
+
 from sframe_unwind import elf
 from sframe_unwind.elf import archive
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
-from sframe_unwind.elf.parsing import Elf
 from sframe_unwind.elf.reader import open_file
 from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.verify import Plan, verify_elf
 from sframe_unwind.verify.verdict import Verdict
 
 Tick = Callable[[], None]
-IsWanted = Callable[[Elf], bool]
+IsWanted = Callable[[ELFFile], bool]
 Result = TypeVar("Result")
 
 _ELF64_MAGIC = b"\x7fELF\x02"
@@ -57,7 +58,7 @@ def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) 
     """
     has_wanted = _has_table if with_cfi else _has_sframe
 
-    def is_wanted(file: Elf) -> bool:
+    def is_wanted(file: ELFFile) -> bool:
         tick()
         return has_wanted(file)
 
@@ -79,7 +80,7 @@ def answer(item: Input | Failure, plan: Plan = Plan()) -> Verdict | Failure:  # 
     return examined(item, lambda file, name: verify_elf(file, name, plan))
 
 
-def examined(item: Input | Failure, examine: Callable[[Elf, str], Result]) -> Result | Failure:
+def examined(item: Input | Failure, examine: Callable[[ELFFile, str], Result]) -> Result | Failure:
     """Return what a function makes of one file.
 
     :param examine: takes the open file and its name.
@@ -94,7 +95,7 @@ def examined(item: Input | Failure, examine: Callable[[Elf, str], Result]) -> Re
 
 
 @contextmanager
-def opened(item: Input) -> Iterator[Elf]:
+def opened(item: Input) -> Iterator[ELFFile]:
     """Open an ELF file, or the member of an archive.
 
     :raises FileError: it cannot be read, or is not a 64-bit ELF file.
@@ -155,13 +156,13 @@ def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
             yield Failure(name, str(error))
 
 
-def _has_sframe(file: Elf) -> bool:
+def _has_sframe(file: ELFFile) -> bool:
     return bool(elf.sframe_sections(file)) or any(
-        segment["p_type"] == elf.PT_GNU_SFRAME and segment["p_filesz"] for segment in file.iter_segments()
+        segment["p_type"] in elf.PT_GNU_SFRAME and segment["p_filesz"] for segment in file.iter_segments()
     )
 
 
-def _has_table(file: Elf) -> bool:
+def _has_table(file: ELFFile) -> bool:
     return _has_sframe(file) or any(
         section.name in (EH_FRAME, DEBUG_FRAME) and section["sh_size"] for section in file.iter_sections()
     )

@@ -82,8 +82,8 @@ def by_pyelftools(path: Path) -> tuple[Tables, dict[tuple[int, int], str]]:
     """Decode with pyelftools; return also what it does wrong, for each FDE that is left out for that."""
     tables: Tables = {}
     defects: dict[tuple[int, int], str] = {}
-    with path.open("rb") as stream:
-        info = ELFFile(stream).get_dwarf_info(relocate_dwarf_sections=False)
+    with elf.opened(path) as file:
+        info = file.get_dwarf_info(relocate_dwarf_sections=False)
         entries = info.EH_CFI_entries() if info.has_EH_CFI() else []
         entries += info.CFI_entries() if info.has_CFI() else []
         for entry in entries:

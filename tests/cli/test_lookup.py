@@ -197,7 +197,7 @@ def test_plt_stubs_have_their_own_names(capsys: pytest.CaptureFixture[str]) -> N
     """`_init`, which has no size, was taken to reach from .init into .plt."""
     program = build("plt")
     with elf_file.opened(program) as file:
-        address = file.named(".plt")["sh_addr"]
+        address = file.get_section_by_name(".plt")["sh_addr"]
     assert looked_up(capsys, 0, program, hex(address)).startswith(f"{address:#x}: (no symbol)\n")
     assert looked_up(capsys, 0, program, "shared_apply@plt+4").partition("\n")[0].endswith(": shared_apply@plt+0x4")
 
@@ -229,7 +229,7 @@ def test_many_addresses_have_the_answers_of_each(capsys: pytest.CaptureFixture[s
     with toolchain_needed():
         file = build("free_walk", abi)
     with elf_file.opened(file) as opened:
-        text = opened.named(".text")
+        text = opened.get_section_by_name(".text")
         wanted = [hex(address) for address in range(text["sh_addr"] - 2, text["sh_addr"] + text["sh_size"] + 2)]
     lines = answered(file, "\n".join(wanted)).stdout.splitlines()
     assert main(["lookup", str(file), *wanted]) == 1

@@ -28,7 +28,7 @@ def module(path: Path, bias: int = BIAS, build_id: str = BUILD_ID) -> Module:
     """A program that is loaded somewhere, whose SFrame nobody finds."""
     with elf.opened(path) as file:
         arch = elf.arch_of(file)
-        section = file.named(".eh_frame")
+        section = file.get_section_by_name(".eh_frame")
         frames = SectionData(section["sh_addr"] + bias, section.data())
         ranges = [
             (segment["p_vaddr"] + bias, segment["p_vaddr"] + bias + segment["p_memsz"])

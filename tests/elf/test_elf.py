@@ -68,9 +68,9 @@ def test_the_functions_are_those_that_readelf_prints(abi: str, version: int) -> 
 
 
 @pytest.mark.parametrize(("version", "kind"), [(2, "SHT_PROGBITS"), (3, elf.SHT_GNU_SFRAME)])
-def test_item_02_either_section_type_is_found_by_name(version: int, kind: str | int) -> None:
+def test_item_02_either_section_type_is_found_by_name(version: int, kind: str | tuple[int, str]) -> None:
     file = sample("amd64", version)
-    assert section_type(file) == kind
+    assert section_type(file) == kind if isinstance(kind, str) else section_type(file) in kind
     assert len(list(load(file).functions())) > 0
 
 
@@ -136,7 +136,7 @@ def test_no_section(tmp_path: Path) -> None:
     # objcopy leaves the segment, which then is empty of what it says.
     start, size, number = struct.unpack_from("<Q14xHH", content, 32)
     for entry in range(start, start + size * number, size):
-        if struct.unpack_from("<I", content, entry)[0] == elf.PT_GNU_SFRAME:
+        if struct.unpack_from("<I", content, entry)[0] == elf.PT_GNU_SFRAME[0]:
             content[entry : entry + 4] = bytes(4)
     stripped.write_bytes(content)
     with pytest.raises(NoSFrameError) as caught:

@@ -39,7 +39,7 @@ def _of_samples() -> Iterator[Seed]:
     for abi, described in ABIS.items():
         for name in _NAMES if described.has_libc else _NAMES[:1]:
             with elf.opened(build(name, abi, variant="pac" if described.signs else "O2")) as file:
-                frames, index = file.named(".eh_frame"), file.get_section_by_name(".eh_frame_hdr")
+                frames, index = (file.get_section_by_name(section) for section in (".eh_frame", ".eh_frame_hdr"))
                 yield Seed(f"{name} {abi}", frames.data(), frames["sh_addr"])
                 if index is not None:
                     gap = bytes(frames["sh_addr"] - index["sh_addr"] - index["sh_size"])

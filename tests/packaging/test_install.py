@@ -100,6 +100,18 @@ def test_the_wheel_runs(tmp_path: Path, distributions: Path, minor: int) -> None
     check_every_abi(programs, tmp_path)
 
 
+@pytest.mark.parametrize("minor", [OLDEST, NEWEST], ids=lambda minor: f"3.{minor}")
+def test_the_wheel_runs_with_the_oldest_pyelftools(tmp_path: Path, distributions: Path, minor: int) -> None:
+    """The version that the wheel asks for at least; which one a Python gets is the index's choice."""
+    (wheel,) = distributions.glob("*.whl")
+    metadata = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    (oldest,) = re.findall(r'^dependencies = \["pyelftools>=([\d.]+)"\]$', metadata, re.MULTILINE)
+    programs = environment(interpreter(minor), tmp_path / "environment", wheel, f"pyelftools=={oldest}")
+    shown = run(programs / "python", "-c", "import elftools; print(elftools.__version__)")
+    assert shown == f"{oldest}\n"
+    check_every_abi(programs, tmp_path)
+
+
 def check_every_abi(programs: Path, folder: Path) -> None:
     """Read a linked file and an object file of every ABI: sections, symbols, relocations and CFI."""
     for abi in ABIS:

@@ -28,7 +28,6 @@ FORMATS = {
     "version 4": ["-gdwarf-4"],
     "version 3": ["-gdwarf-3", "-gstrict-dwarf"],
     "version 2": ["-gdwarf-2"],
-    "64-bit format": ["-gdwarf-5", "-gdwarf64"],
     "compressed": ["-g", "-gz=zlib"],
     "type units": ["-g", "-fdebug-types-section"],
     WITHOUT_ARANGES: ["-gdwarf-5"],
@@ -203,7 +202,7 @@ def test_every_address_is_where_gdb_has_it(tmp_path: Path, name: str) -> None:
     if name == WITHOUT_ARANGES:
         run("objcopy", "--remove-section=.debug_aranges", program)
     with elf.opened(program) as file:
-        text = file.named(".text")
+        text = file.get_section_by_name(".text")
         extent = text["sh_addr"], text["sh_addr"] + text["sh_size"]
     function = "tests.process.inside.places.collect"
     expected = call(newest("amd64"), function, executable=str(program), start=extent[0], end=extent[1])

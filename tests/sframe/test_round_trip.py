@@ -36,7 +36,7 @@ def files(wanted: Build) -> list[Path]:
 def contents(file: Path) -> bytes:
     """The bytes of the section, read without the code under test."""
     with elf.opened(file) as opened:
-        return bytes(opened.named(".sframe").data())
+        return bytes(opened.get_section_by_name(".sframe").data())
 
 
 @pytest.mark.parametrize(

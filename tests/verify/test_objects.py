@@ -228,7 +228,7 @@ def test_function_that_a_linker_discarded(tmp_path: Path) -> None:
     assert verify(file).both == 2
     content = bytearray(file.read_bytes())
     with elf.opened(file) as opened:
-        relocations = opened.named(".rela.sframe")
+        relocations = opened.get_section_by_name(".rela.sframe")
         start, size = relocations["sh_offset"], relocations["sh_size"]
     content[start + size - 16 : start + size - 8] = bytes(8)  # r_info
     file.write_bytes(content)

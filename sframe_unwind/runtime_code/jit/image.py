@@ -1,10 +1,11 @@
 """One JIT image: an ELF file in memory with section headers that give the addresses of the running code.
 
-What reads ELF files is imported inside the functions, since hardly any process has such images.
+The imports that need pyelftools are inside the functions, because a debugger's Python may lack it.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sframe_unwind.arch import Arch
@@ -36,10 +37,16 @@ class JitImage(Module):
 
         if self._named is None:
             try:
-                self._named = symbols_of(self._elf, self._layout())
+                with self._translated():
+                    self._named = symbols_of(self._elf, self._layout())
             except SFrameError:
                 self._named = Symbols([])
         return str(self._named.name(pc) or "").partition("+")[0]
+
+    def _translated(self) -> AbstractContextManager[None]:
+        from sframe_unwind.elf.file import translated
+
+        return translated(f"{self.name}: not a readable ELF file")
 
     def _layout(self) -> Any:
         """Return the section addresses from the section headers, since :class:`Layout` would assign others."""
@@ -52,29 +59,31 @@ class JitImage(Module):
     def _open(self) -> Section | None:
         from sframe_unwind.elf.file import load_from
 
-        try:
-            found = load_from(self._elf, None, self._layout())
-        except NoSFrameError:
-            return None
-        if len(found) > 1:
-            raise FileError(f"{len(found)} SFrame sections, expected one")
-        return found[0]
+        with self._translated():
+            try:
+                found = load_from(self._elf, None, self._layout())
+            except NoSFrameError:
+                return None
+            if len(found) > 1:
+                raise FileError(f"{len(found)} SFrame sections, expected one")
+            return found[0]
 
     def _open_cfi(self) -> CfiSection | None:
-        sections = {
-            section.name: SectionData(section["sh_addr"], section.data())
-            for section in self._elf.iter_sections()
-            if section.name in (".eh_frame", ".eh_frame_hdr") and section["sh_type"] != "SHT_NOBITS"
-        }
+        with self._translated():
+            sections = {
+                section.name: SectionData(section["sh_addr"], section.data())
+                for section in self._elf.iter_sections()
+                if section.name in (".eh_frame", ".eh_frame_hdr") and section["sh_type"] != "SHT_NOBITS"
+            }
         if ".eh_frame" not in sections:
             return None
         return CfiSection(sections[".eh_frame"], sections.get(".eh_frame_hdr"), self._arch)
 
 
 def _code_ranges(elf: Any) -> list[tuple[int, int]]:
-    from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR
+    from elftools.elf.constants import SH_FLAGS
 
-    wanted = SHF_ALLOC | SHF_EXECINSTR
+    wanted = SH_FLAGS.SHF_ALLOC | SH_FLAGS.SHF_EXECINSTR
     return [
         (section["sh_addr"], section["sh_addr"] + section["sh_size"])
         for section in elf.iter_sections()
@@ -85,12 +94,14 @@ def _code_ranges(elf: Any) -> list[tuple[int, int]]:
 def open_image(read: ReadMemory, address: int, size: int, arch: Arch) -> JitImage:
     """Open the ELF file of ``size`` bytes at an address.
 
-    :raises FileError: there is no ELF file.
+    :raises FileError: there is no ELF file, or pyelftools is not installed.
     :raises MemoryReadError: the memory cannot be read.
     """
-    from sframe_unwind.elf.file import parsed
-
+    try:
+        from sframe_unwind.elf.file import parsed
+    except ImportError as error:
+        raise FileError("reading it needs pyelftools, which this Python lacks") from error
     stream = MemoryStream(read, address, size)
     name = f"JIT image at {address:#x}"
-    with parsed(stream, name) as elf:  # type: ignore[arg-type]  # reads and seeks are enough
+    with parsed(stream, name) as elf:  # type: ignore[arg-type]  # pyelftools reads, seeks and tells
         return JitImage(name, elf, stream, arch)

@@ -1,4 +1,4 @@
-"""A file object over a range of process memory, to be read as an ELF file.  It keeps what was read, to see changes."""
+"""A file object over a range of process memory, for pyelftools.  It keeps what was read, to detect changes."""
 
 from __future__ import annotations
 

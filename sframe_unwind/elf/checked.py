@@ -1,0 +1,164 @@
+"""pyelftools' reader of ELF files with limits, with the headers of sections and segments read at once.
+
+pyelftools reads a header each time that it is asked for, follows numbers of headers that the file cannot hold, and
+decodes sections of many kinds when they are listed.  Here the headers are checked, decoded once, and a section is
+nothing but its header, name and contents.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, BinaryIO
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_P_TYPE_BASE, ENUM_SH_TYPE_BASE
+from elftools.elf.sections import Section
+from elftools.elf.segments import Segment
+
+from sframe_unwind.errors import FileError
+
+_SECTION = (
+    "IIQQQQIIQQ",
+    *("sh_name", "sh_type", "sh_flags", "sh_addr", "sh_offset"),
+    *("sh_size", "sh_link", "sh_info", "sh_addralign", "sh_entsize"),
+)
+_SEGMENT = ("IIQQQQQQ", "p_type", "p_flags", "p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_align")
+"""``Elf64_Shdr`` and ``Elf64_Phdr``: layout for :mod:`struct`, and pyelftools' names of the fields."""
+_SECTION_TYPES, _SEGMENT_TYPES = (
+    {number: name for name, number in names.items() if name != "_default_"}
+    for names in (ENUM_SH_TYPE_BASE, ENUM_P_TYPE_BASE)
+)
+_MAX_NAME = 1024
+"""Bytes of a section's name."""
+_OVERLAP = 2
+"""How many sections may contain one byte of the file, on average.  In files of real producers no two sections overlap;
+without a limit, 60,000 headers of one section make 60,000 times the work."""
+_MAX_GROWTH, _ALWAYS = 100, 1 << 20
+"""Maximum ratio of the size of a section to its compressed size, and the size in bytes that is always allowed.  The
+ratio of real ``.debug_frame`` sections is 3 to 10; zlib can reach 1,000."""
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\xfd7zXZ\0": "xz",
+    b"BZh": "bzip2",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+"""Programs that compress files, by the bytes that their files begin with."""
+
+
+class CheckedSection(Section):  # type: ignore[misc]  # pyelftools has no types
+    """A section."""
+
+    def data(self) -> bytes:
+        """Return the contents, decompressed; empty for a section without contents in the file.
+
+        :raises FileError: the decompressed size is implausibly large.
+        """
+        if self["sh_type"] == "SHT_NOBITS":
+            return b""
+        size, stored = self.data_size, self["sh_size"]
+        if self.compressed and size > max(_MAX_GROWTH * stored, _ALWAYS):
+            raise FileError(
+                f"{self.name} claims to be {size:,} bytes compressed to {stored:,}, more than {_MAX_GROWTH} to 1"
+            )
+        return bytes(super().data())
+
+
+class CheckedElf(ELFFile):  # type: ignore[misc]  # pyelftools has no types
+    """A 64-bit ELF file.
+
+    :raises FileError: it is compressed or 32-bit, or its headers lie outside the file.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        start = stream.read(8)
+        stream.seek(0)
+        for magic, program in _COMPRESSED.items():
+            if start.startswith(magic):
+                raise FileError(f"compressed; {program} -d decompresses it")
+        super().__init__(stream)
+        if self.elfclass != 64:
+            raise FileError("a 32-bit ELF file; SFrame exists for 64-bit ABIs only")
+        self._size = stream.seek(0, os.SEEK_END)
+
+    def iter_sections(self, type: str | None = None) -> Iterator[Any]:  # noqa: A002  # the name is pyelftools'
+        """Yield the sections, those of one type if it is given.
+
+        :raises FileError: the headers lie outside the file, or the sections overlap.
+        """
+        return (section for section in self._sections if type is None or section["sh_type"] == type)
+
+    def get_section(self, n: int, type: object = None) -> Any:  # noqa: A002  # the name is pyelftools'
+        """Return a section by its number.
+
+        :raises FileError: there is none of this number, or as in :meth:`iter_sections`.
+        """
+        if type is not None or "_size" not in self.__dict__:
+            return super().get_section(n, type)  # pyelftools itself asks
+        if n >= len(self._sections):
+            raise FileError(f"no section {n}, of {len(self._sections)}")
+        return self._sections[n]
+
+    def iter_segments(self, type: str | None = None) -> Iterator[Any]:  # noqa: A002  # the name is pyelftools'
+        """Yield the segments, those of one type if it is given.
+
+        :raises FileError: the headers lie outside the file, or the segments overlap.
+        """
+        return (segment for segment in self._segments if type is None or segment["p_type"] == type)
+
+    @cached_property
+    def _sections(self) -> list[CheckedSection]:
+        headers = self._headers("section", self["e_shoff"], self.num_sections(), self["e_shentsize"], _SECTION)
+        for header in headers:
+            header["sh_type"] = _SECTION_TYPES.get(header["sh_type"], header["sh_type"])
+        kept = [header for header in headers if header["sh_type"] != "SHT_NOBITS"]
+        self._check_overlap("sections", [(header["sh_offset"], header["sh_size"]) for header in kept])
+        names = self._section_names(headers)
+        return [CheckedSection(header, _name(names, header["sh_name"]), self) for header in headers]
+
+    def _section_names(self, headers: list[dict[str, Any]]) -> bytes:
+        number = self.get_shstrndx()
+        if number >= len(headers) or headers[number]["sh_type"] == "SHT_NOBITS":
+            return b""
+        self.stream.seek(min(headers[number]["sh_offset"], self._size))
+        return bytes(self.stream.read(min(headers[number]["sh_size"], self._size)))
+
+    @cached_property
+    def _segments(self) -> list[Segment]:
+        headers = self._headers("program", self["e_phoff"], self._segment_count(), self["e_phentsize"], _SEGMENT)
+        for header in headers:
+            header["p_type"] = _SEGMENT_TYPES.get(header["p_type"], header["p_type"])
+        whole = [header for header in headers if header["p_type"] != "PT_LOAD"]  # of these, parts are read
+        self._check_overlap("segments", [(header["p_offset"], header["p_filesz"]) for header in whole])
+        return [Segment(header, self.stream) for header in headers]
+
+    def _segment_count(self) -> int:
+        count: int = self["e_phnum"]
+        if count < 0xFFFF or not self._sections:
+            return count
+        return int(self._sections[0]["sh_info"])  # PN_XNUM
+
+    def _headers(self, what: str, offset: int, count: int, size: int, record: tuple[str, ...]) -> list[dict[str, Any]]:
+        if not count:
+            return []
+        layout, *names = record
+        header = struct.Struct(("<" if self.little_endian else ">") + layout)
+        if size != header.size:
+            raise FileError(f"{what} headers of {size} bytes, expected {header.size}")
+        end = offset + count * size
+        if end > self._size:
+            raise FileError(f"truncated after {self._size:,} bytes, its {what} headers end at {end:,}")
+        self.stream.seek(offset)
+        return [dict(zip(names, values)) for values in header.iter_unpack(self.stream.read(count * size))]
+
+    def _check_overlap(self, what: str, parts: list[tuple[int, int]]) -> None:
+        contained = sum(min(size, max(self._size - offset, 0)) for offset, size in parts)
+        if contained > _OVERLAP * self._size:
+            raise FileError(f"{len(parts):,} {what} of {contained:,} bytes in all, in a file of {self._size:,}")
+
+
+def _name(names: bytes, offset: int) -> str:
+    return names[offset : offset + _MAX_NAME].partition(b"\0")[0].decode("utf-8", "backslashreplace")
