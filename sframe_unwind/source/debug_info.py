@@ -45,7 +45,7 @@ class DebugInfo:
     @property
     def exists(self) -> bool:
         """Whether the file has debug information at all."""
-        return self._sections.size(units.INFO) > 0 and self._sections.size(".debug_line") > 0
+        return self._sections.has(units.INFO) and self._sections.has(".debug_line")
 
     def places(self, address: int) -> list[Place]:
         """Return the places of an address in the file, from the innermost inlined function to the function itself.

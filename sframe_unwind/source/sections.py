@@ -7,7 +7,7 @@ from typing import Callable, Literal
 from sframe_unwind.elf.constants import SHF_COMPRESSED
 from sframe_unwind.elf.file import PathLike, opened
 from sframe_unwind.elf.reader import FileReader
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FileError, FormatError
 
 _PREFIX = ".debug_"
 _MAX_STRING = 1 << 16
@@ -26,25 +26,31 @@ class DebugSections:
     """
 
     def __init__(self, path: PathLike) -> None:
+        self._path = path
         self._readers: dict[str, Read] = {}
         self._sizes: dict[str, int] = {}
+        self._compressed: set[str] = set()
         reader = FileReader(path)
         with opened(path) as elf:
             self.byteorder: ByteOrder = "little" if elf.little_endian else "big"
             """``"little"`` or ``"big"``."""
             for section in elf.iter_sections():
                 name = section.name
-                if not name.startswith(_PREFIX) or section["sh_type"] == "SHT_NOBITS" or name in self._sizes:
+                if not name.startswith(_PREFIX) or section["sh_type"] == "SHT_NOBITS" or self.has(name):
                     continue
                 if section["sh_flags"] & SHF_COMPRESSED:
-                    data = section.data()
-                    self._readers[name], self._sizes[name] = _within(data), len(data)
+                    self._compressed.add(name)
                 else:
                     start, size = section["sh_offset"], section["sh_size"]
                     self._readers[name], self._sizes[name] = _of_file(reader, start, size), size
 
+    def has(self, name: str) -> bool:
+        """Return whether there is a section."""
+        return name in self._sizes or name in self._compressed
+
     def size(self, name: str) -> int:
         """Return the size of a section in bytes; 0: the file has none."""
+        self._open(name)
         return self._sizes.get(name, 0)
 
     def read(self, name: str, offset: int, size: int) -> bytes:
@@ -52,10 +58,26 @@ class DebugSections:
 
         :raises FormatError: the section does not have them.
         """
+        self._open(name)
         data = self._readers[name](offset, size) if name in self._readers else b""
         if len(data) != size:
             raise FormatError(f"{size} bytes are missing", offset, name)
         return data
+
+    def _open(self, name: str) -> None:
+        """Decompress a section if that is necessary.
+
+        :raises FormatError: it cannot be decompressed.
+        """
+        if name not in self._compressed:
+            return
+        self._compressed.remove(name)
+        try:
+            with opened(self._path) as elf:
+                data = elf.named(name).data()
+        except FileError as error:
+            raise FormatError(str(error), section=name) from error
+        self._readers[name], self._sizes[name] = _within(data), len(data)
 
     def string(self, name: str, offset: int) -> str:
         """Return the string at an offset of a section.
