@@ -16,7 +16,7 @@ import sys
 
 from sframe_unwind import elf
 from sframe_unwind.cli.addresses import Addresses
-from sframe_unwind.cli.lookup_lines import Lines, are_numbers, look_up
+from sframe_unwind.cli.lookup_lines import Lines, look_up
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.section_addresses import Layout
@@ -78,9 +78,9 @@ def _from_standard_input(file: str, lines: Lines) -> int:
     """Print a line for each address that standard input has; return the exit status."""
     status = DONE
     while batch := sys.stdin.readlines(_BATCH):
-        start, numbers = 0, are_numbers(batch)
+        start = 0
         while start < len(batch):
-            said = lines.answers(batch, start, numbers)
+            said = lines.answers(batch, start)
             start += len(said)
             sys.stdout.write("".join(said))
             if start < len(batch):  # the next one cannot be answered so

@@ -14,6 +14,9 @@ from sframe_unwind.elf.file import PathLike, opened
 from sframe_unwind.source.functions import UnitFunctions, ranges_of
 from sframe_unwind.source.lines import LineTable
 
+_NEEDED = ({".debug_info", ".debug_line"}, {".zdebug_info", ".zdebug_line"})
+"""Sections without which there is nothing to tell; the second are compressed as GNU tools did before 2014."""
+
 
 class Place(NamedTuple):
     """A place in the source."""
@@ -33,16 +36,13 @@ class DebugInfo:
     """
 
     def __init__(self, path: PathLike) -> None:
-        with opened(path) as elf:
-            # Without links: this project looks for separate debug files by itself, and only where its user wants.
-            self._dwarf: Any = elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
+        self._path = path
         self._units: dict[int, _Unit] = {}
         self._known: dict[int, list[Place]] = {}
-
-    @property
-    def exists(self) -> bool:
+        with opened(path) as elf:
+            found = {section.name for section in elf.iter_sections() if section["sh_type"] != "SHT_NOBITS"}
+        self.exists = any(names <= found for names in _NEEDED)
         """Whether the file has debug information at all."""
-        return bool(self._dwarf.has_debug_info and self._dwarf.debug_line_sec)
 
     def places(self, address: int) -> list[Place]:
         """Return the places of an address in the file, from the innermost inlined function to the function itself.
@@ -65,6 +65,12 @@ class DebugInfo:
         if offset not in self._units:
             self._units[offset] = _Unit(self._dwarf.get_CU_at(offset))
         return self._units[offset].places(address)
+
+    @cached_property
+    def _dwarf(self) -> Any:
+        with opened(self._path) as elf:
+            # Without links: this project looks for separate debug files by itself, and only where its user wants.
+            return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
 
     @cached_property
     def _by_aranges(self) -> RangeMap[int]:
