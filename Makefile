@@ -1,12 +1,12 @@
 # Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint bench real-programs clean
+.PHONY: help setup setup-demo demo test lint bench real-programs shell-files clean
 
 PY := .venv/bin/python
 # Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
 PYTEST_FLAGS ?= -q -n auto
 # mypy refuses a path that is not there.
-TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests bench)
+TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests bench hatch_build.py)
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -33,6 +33,9 @@ bench: setup ## measure speed
 
 real-programs: setup ## build lua, redis, sqlite, zlib and zstd with SFrame for three ABIs and verify them
 	@$(PY) tools/real_programs.py
+
+shell-files: setup ## make the shells' completions and the manual page in build/
+	@$(PY) -m tools.shell_files build
 
 clean: ## remove what the other targets made
 	@rm -rf .venv .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info

@@ -23,6 +23,7 @@ from bench import (
     lldb_starting,
     opening,
     runtime_code,
+    serving,
     starting,
     unaided,
     verifying,
@@ -31,12 +32,12 @@ from bench import (
 from bench.report import BenchError, Row, table
 
 _MODULES = (
-    *(starting, commands, opening, decoding, verifying, converting, walking, unaided, backtraces, runtime_code),
-    *(driving, converted, lldb_starting, lldb_backtraces, lldb_driving),
+    *(starting, commands, opening, decoding, verifying, converting, walking, unaided, serving),
+    *(backtraces, runtime_code, driving, converted, lldb_starting, lldb_backtraces, lldb_driving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
-    "core": ("command", "open", "decode", "verify", "convert", "walk", "backtrace"),
+    "core": ("command", "open", "decode", "verify", "convert", "walk", "backtrace", "server"),
     "gdb": ("start", "bt", "run-time", "drive"),
     "native": ("converted-bt",),
     "lldb": ("lldb-start", "lldb-bt", "lldb-drive"),

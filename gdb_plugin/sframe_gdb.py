@@ -8,14 +8,17 @@ import sys
 from pathlib import Path
 
 # Not __file__: where one script sources another, GDB 13 leaves it the first one's.
-_HOME = str(Path(sys._getframe().f_code.co_filename).resolve().parent.parent)
+_HOME = Path(sys._getframe().f_code.co_filename).resolve().parent.parent
+# The core is beside this package in a checkout, and above it where it was installed.
+_CORE = next((folder for folder in (_HOME, *_HOME.parents) if (folder / "sframe_unwind").is_dir()), _HOME)
+_PLACES = [str(folder) for folder in dict.fromkeys((_HOME, _CORE))]
 # First while it is imported, so that what lies beside this file is what runs, even where another copy is installed;
 # last afterwards, so that nothing else that lies there hides a module of GDB's own Python.
-sys.path.insert(0, _HOME)
+sys.path[:0] = _PLACES
 try:
     from gdb_plugin import plugin
 finally:
-    sys.path.remove(_HOME)
-    sys.path.append(_HOME)
+    del sys.path[: len(_PLACES)]
+    sys.path += _PLACES
 
 plugin.start()

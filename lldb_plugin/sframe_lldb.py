@@ -8,17 +8,20 @@ are named here.
 import sys
 from pathlib import Path
 
-_HOME = str(Path(__file__).resolve().parent.parent)
+_HOME = Path(__file__).resolve().parent.parent
+# The core is beside this package in a checkout, and above it where it was installed.
+_CORE = next((folder for folder in (_HOME, *_HOME.parents) if (folder / "sframe_unwind").is_dir()), _HOME)
+_PLACES = [str(folder) for folder in dict.fromkeys((_HOME, _CORE))]
 # First while it is imported, so that what lies beside this file is what runs, even where another copy is installed;
 # last afterwards, so that nothing else that lies there hides a module of LLDB's own Python.
-sys.path.insert(0, _HOME)
+sys.path[:0] = _PLACES
 try:
     from lldb_plugin import plugin
     from lldb_plugin.commands import Backtrace, Compare, Explain, Generate, Mode, Status, Strict  # noqa: F401
     from lldb_plugin.new_targets import SFrameStopHook  # noqa: F401
 finally:
-    sys.path.remove(_HOME)
-    sys.path.append(_HOME)
+    del sys.path[: len(_PLACES)]
+    sys.path += _PLACES
 
 
 def __lldb_init_module(debugger, _internal_dict):  # type: ignore[no-untyped-def]  # LLDB's name for it

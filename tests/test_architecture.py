@@ -30,6 +30,7 @@ LAYERS = (
     "unwind",
     "elf",
     "runtime_code",
+    "source",
     "report",
     "process",
     "code",
@@ -43,6 +44,7 @@ LAYERS = (
 
 WITH_PYELFTOOLS = (
     "elf",
+    "source",
     "process",
     "code.elf_image",
     "code.code_relocations",

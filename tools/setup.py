@@ -24,7 +24,7 @@ STAMP = CACHE / "setup.json"
 
 OLDEST_LLDB = CACHE / "lldb-22.1"
 """Separate environment for the oldest LLDB, since one environment can have one version only."""
-OLDEST_LLDB_REQUIREMENTS = ("lldb-for-pwndbg==22.1.*", "pyelftools>=0.31")
+OLDEST_LLDB_REQUIREMENTS = ("lldb-for-pwndbg==22.1.*",)
 
 APT_SECONDS = 1200
 PIP_SECONDS = 900
@@ -64,6 +64,10 @@ TEST_PACKAGES = (
     Package("gpgv", "gpgv", "binaries from Debian's archive"),
     Package("debian-archive-keyring", None, "binaries from Debian's archive"),
     Package("chromium", "chromium", "the page that verify writes"),
+    Package("zsh", "zsh", "completion in zsh"),
+    Package("fish", "fish", "completion in fish"),
+    Package("man-db", "man", "the manual page"),
+    Package("elfutils", "eu-stack", "the stacks that backtrace is compared with"),
 )
 
 

@@ -41,6 +41,8 @@ class _Commands(Mapping[str, ModuleType]):
 
 COMMANDS = _Commands()
 
+PROGRAM = "sframe-unwind"
+
 DEBUGGERS = ("gdb", "lldb")
 """Commands that pass all of their arguments to a debugger."""
 
@@ -79,7 +81,7 @@ def _run(arguments: list[str]) -> int:
     if arguments[:1] in (["-V"], ["--version"]):  # the parser would import every command
         print(f"sframe-unwind {__version__}")
         return DONE
-    options = _parser(arguments[:1]).parse_args(arguments)
+    options = parser(arguments[:1]).parse_args(arguments)
     return int(COMMANDS[options.command].run(options))
 
 
@@ -91,19 +93,19 @@ class _Parser(argparse.ArgumentParser):
         self.exit(CANNOT, f"{program}: {command + ': ' if command else ''}{message} (try {self.prog} --help)\n")
 
 
-def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
+def parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
     :param wanted: its first argument: if that is a command, the parser knows no other.
     """
-    parser = _Parser(
-        prog="sframe-unwind",
+    program = _Parser(
+        prog=PROGRAM,
         description="Inspect SFrame data, and unwind stacks with it.",
         epilog="sframe-unwind COMMAND --help describes a command.  Exit status 2 means that a command failed.",
         allow_abbrev=False,
     )
-    parser.add_argument("-V", "--version", action="version", version=f"sframe-unwind {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    program.add_argument("-V", "--version", action="version", version=f"sframe-unwind {__version__}")
+    commands = program.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in wanted if wanted and wanted[0] in _NAMES else _NAMES:
         module = COMMANDS[name]
         summary, _, rest = (module.__doc__ or "").partition("\n")
@@ -116,7 +118,7 @@ def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         module.add_arguments(command)
-    return parser
+    return program
 
 
 def _prepare_output() -> None:

@@ -1,7 +1,8 @@
 """Show the stacks of all threads of a core file or a running process, without a debugger.
 
 Frames are unwound from SFrame.  Frames without SFrame data are unwound from DWARF CFI, or by frame
-pointers, which is marked as a guess.  Function names come from the symbol tables.
+pointers, which is marked as a guess.  Function names come from the symbol tables, source lines and inlined functions
+from debug information: of the file, or of its separate debug file.
 A running process is stopped while its registers and stacks are copied.
 
 The exit status is 0, or 2 if the core file or the process cannot be read completely, for example
@@ -13,9 +14,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from typing import Any
 
+from sframe_unwind.arch import Arch
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.core_file import open_core
@@ -31,6 +34,7 @@ EXAMPLES = """\
   sframe-unwind backtrace --core core
   sframe-unwind backtrace --core core --exe ./program --sysroot /srv/device
   sframe-unwind backtrace --pid 1234 --json
+  sframe-unwind backtrace --pid 1234 --debuginfod
 """
 
 
@@ -46,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         action="append",
         help=f"look for debug files by build ID below this folder; may be repeated (default: {DEBUG_FOLDER})",
+    )
+    parser.add_argument("--no-lines", dest="lines", action="store_false", help="no source lines, no inlined functions")
+    parser.add_argument(
+        "--debuginfod",
+        action="store_true",
+        help="download debug files that are missing from the servers that DEBUGINFOD_URLS names",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -76,7 +86,7 @@ def _module_json(found: LoadedObject) -> dict[str, Any]:
 def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack], Objects]:
     core = open_core(options.core)
     roots = [options.sysroot, ""] if options.sysroot else [""]
-    files = Files(roots, _debug_folders(options), (core.arch.elf_machine, core.arch.byteorder), complain)
+    files = _files(options, roots, core.arch)
     given = files.given(options.exe) if options.exe else None
     loader = Loader(core.arch, core.auxv, core.memory, files, given)
     is_executable = core.executable.contains
@@ -96,7 +106,7 @@ def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack], Objects]:
 def _of_process(options: argparse.Namespace) -> tuple[int, list[Stack], Objects]:
     live = Live(options.pid)
     roots = [options.sysroot] if options.sysroot else [f"{live.folder}/root", ""]
-    files = Files(roots, _debug_folders(options), (live.arch.elf_machine, live.arch.byteorder), complain)
+    files = _files(options, roots, live.arch)
     given = files.given(options.exe or f"{live.folder}/exe")  # the file at the path may have been replaced
     snapshot = live.take()
     loader = Loader(live.arch, live.auxv, live.memory, files, given)
@@ -120,5 +130,11 @@ def _walk_copy(live: Live, snapshot: Snapshot, thread: Thread, objects: Objects)
     return unwound
 
 
-def _debug_folders(options: argparse.Namespace) -> list[str]:
-    return options.debug_dir or [DEBUG_FOLDER]
+def _files(options: argparse.Namespace, roots: list[str], arch: Arch) -> Files:
+    folders = options.debug_dir or [*([options.sysroot + DEBUG_FOLDER] if options.sysroot else []), DEBUG_FOLDER]
+    download = None
+    if options.debuginfod:
+        from sframe_unwind.process.debuginfod import Debuginfod  # what speaks HTTP takes long to import
+
+        download = Debuginfod(os.environ, complain).fetch
+    return Files(roots, folders, (arch.elf_machine, arch.byteorder), complain, options.lines, download)

@@ -12,6 +12,9 @@ from typing import NamedTuple
 from sframe_unwind.cli.status import CANNOT, complain
 from sframe_unwind.errors import FileError
 
+_INSTALLED = "plugins"
+"""The folder of the plugins in an installed package; in a checkout they lie beside the package."""
+
 
 class Debugger(NamedTuple):
     """A debugger with a plugin."""
@@ -21,7 +24,7 @@ class Debugger(NamedTuple):
     variable: str
     """Environment variable that names another program."""
     plugin: str
-    """Path of the plugin's script, relative to the folder of this package."""
+    """Path of the plugin's script, from the folder of the plugins."""
     option: str
     """Option that runs a command before the program is loaded."""
     line: str
@@ -32,9 +35,11 @@ class Debugger(NamedTuple):
 
         :raises FileError: the plugin is not installed.
         """
-        script = Path(__file__).resolve().parents[2] / self.plugin
-        if not script.is_file():
-            raise FileError(f"{script}: the plugin is not installed")
+        package = Path(__file__).resolve().parents[1]
+        scripts = [folder / self.plugin for folder in (package.parent, package / _INSTALLED)]
+        script = next(filter(Path.is_file, scripts), None)
+        if script is None:
+            raise FileError(f"{scripts[-1]}: the plugin is not installed")
         return self.line.replace("{}", str(script))
 
 

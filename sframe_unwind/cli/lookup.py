@@ -16,8 +16,9 @@ import sys
 
 from sframe_unwind import elf
 from sframe_unwind.cli.addresses import Addresses
-from sframe_unwind.cli.lookup_lines import Lines, are_numbers, look_up
+from sframe_unwind.cli.lookup_lines import Lines, look_up
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
+from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import Symbols, symbols_of
 from sframe_unwind.errors import SFrameError
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
             layout = Layout(file)
             few = options.addresses != [STDIN]  # for many lookups, the whole section is read at once
             sections = elf.load_from(file, options.file if few else None, layout if layout.relocatable else None)
-            symbols = symbols_of(file, layout)
+            symbols = Symbols([*symbols_of(file, layout), *stubs(file)])
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT
@@ -77,9 +78,9 @@ def _from_standard_input(file: str, lines: Lines) -> int:
     """Print a line for each address that standard input has; return the exit status."""
     status = DONE
     while batch := sys.stdin.readlines(_BATCH):
-        start, numbers = 0, are_numbers(batch)
+        start = 0
         while start < len(batch):
-            said = lines.answers(batch, start, numbers)
+            said = lines.answers(batch, start)
             start += len(said)
             sys.stdout.write("".join(said))
             if start < len(batch):  # the next one cannot be answered so

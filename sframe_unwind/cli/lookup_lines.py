@@ -20,15 +20,17 @@ from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import NO_FUNCTION, Match, Miss, Table
 
-_HEXADECIMAL = re.compile(r"(?:0x[0-9a-fA-F]{1,16}\n)*")
-"""Lines with numbers that fit an address."""
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}\n")
+"""A line with a number that fits an address; :func:`int` takes signs, too."""
+_MOST = 1 << 17
+"""Lines that are kept, since the addresses of a profile come again and again."""
 
 
 class _Known(NamedTuple):
     """What is printed for the addresses of one function."""
 
-    starts: list[int]
-    """Address of each row."""
+    offsets: list[int]
+    """Where each row begins, in bytes from the start of the function."""
     rows: list[str]
     name: str
     """Of the symbol that covers all of the function."""
@@ -55,36 +57,44 @@ class Lines:
         self._ends = [end for _, end, _, _ in found]
         self._places = [(table, at) for _, _, table, at in found]
         self._known: list[_Known | None] = [None] * len(found)
+        self._said: dict[str, str] = {}
         self._texts: dict[tuple[int, FdeType], _Texts] = {}
         apart = all(end <= start for end, start in zip(self._ends, self._starts[1:]))
         self._is_plain = apart and not addresses.in_sections
         """Whether no two functions overlap, and addresses are numbers."""
 
-    def answers(self, texts: list[str], first: int, are_numbers: bool) -> list[str]:
-        """Return the lines for as many texts, from the first on, as are numbers of addresses in plain functions.
-
-        :param are_numbers: what :func:`are_numbers` says of the texts.
-        """
+    def answers(self, texts: list[str], first: int) -> list[str]:
+        """Return the lines for as many texts, from the first on, as are numbers of addresses in plain functions."""
         said: list[str] = []
         if not self._is_plain:
             return said
-        starts, ends, known_by_number = self._starts, self._ends, self._known
+        if len(self._said) > _MOST:
+            self._said.clear()
+        find, add = self._said.get, said.append
         for text in islice(texts, first, None):
-            if not are_numbers and _HEXADECIMAL.fullmatch(text) is None:
+            line = find(text) or self._line(text)
+            if line is None:
                 break
-            address = int(text, 16)
-            at = bisect_right(starts, address) - 1
-            if at < 0 or address >= ends[at]:
-                break
-            known = known_by_number[at] or self._learn(at)
-            if known is None:
-                break
-            row_starts, rows, name, origin = known
-            row = bisect_right(row_starts, address) - 1
-            if row < 0:
-                break
-            said.append(f"{address:#x}: {name}+{address - origin:#x}: {rows[row]}\n")
+            add(line)
         return said
+
+    def _line(self, text: str) -> str | None:
+        """Return the line for a text, if it is the number of an address in a plain function."""
+        if _HEXADECIMAL.fullmatch(text) is None:
+            return None
+        address = int(text, 16)
+        at = bisect_right(self._starts, address) - 1
+        if at < 0 or address >= self._ends[at]:
+            return None
+        known = self._known[at] or self._learn(at)
+        if known is None:
+            return None
+        offsets, rows, name, origin = known
+        row = bisect_right(offsets, address - self._starts[at]) - 1
+        if row < 0:
+            return None
+        line = self._said[text] = f"{address:#x}: {name}+{address - origin:#x}: {rows[row]}\n"
+        return line
 
     def slowly(self, text: str) -> list[tuple[str, bool]]:
         """Return the lines for a text, each with whether SFrame covers the address; none for an empty text.
@@ -105,8 +115,7 @@ class Lines:
             if texts is None:
                 texts = self._texts[id(table), kind] = _Texts(table.header, kind)
             offsets, rows = table.interpreted_rows(function, texts)
-            starts = [function.start + offset for offset in offsets]
-            known = _Known(starts, rows, printable(symbol.name), symbol.address)
+            known = _Known(offsets, rows, printable(symbol.name), symbol.address)
         self._known[at] = known
         return known
 
@@ -119,11 +128,6 @@ class Lines:
             name += "+0x0"
         said = f"not covered: {found.reason}" if isinstance(found, Miss) else _row(cells_of(found))
         return f"{self._addresses.shown(address)}: {printable(name)}: {said}\n", isinstance(found, Match)
-
-
-def are_numbers(texts: list[str]) -> bool:
-    """Return whether all texts are hexadecimal numbers that fit an address; :func:`int` takes signs, too."""
-    return _HEXADECIMAL.fullmatch("".join(texts)) is not None
 
 
 def look_up(sections: list[Section], address: int) -> Match | Miss:

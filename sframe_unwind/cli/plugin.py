@@ -20,7 +20,7 @@ _DEBUGGERS = {debugger.name: debugger for debugger in (GDB, LLDB)}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("debugger", choices=_DEBUGGERS, help="the debugger to load the plugin in")
+    parser.add_argument("debugger", choices=list(_DEBUGGERS), help="the debugger to load the plugin in")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -20,7 +20,8 @@ from sframe_unwind.sframe.section import Section
 
 SYMBOL = "IBBHQQ"
 """The fields of a symbol as a :mod:`struct` format: name, info, other, section, value, size."""
-_ENTRY = "QQq"
+ENTRY = "QQq"
+"""The fields of a relocation with an addend, likewise: offset, info, addend."""
 _EXTENDED, _FIRST_RESERVED = 0xFFFF, 0xFF00
 """``SHN_XINDEX``: the section number of the symbol is in ``SHT_SYMTAB_SHNDX``.  ``SHN_LORESERVE``: numbers from here on
 are not sections."""
@@ -120,7 +121,7 @@ class Relocations:
         return self._values[table]
 
     def _entries(self, table: ElfSection) -> Iterator[Relocation]:
-        for offset, info, addend in records(self._elf, _ENTRY, table.data()):
+        for offset, info, addend in records(self._elf, ENTRY, table.data()):
             if kind := info & 0xFFFFFFFF:
                 yield Relocation(offset, kind, info >> 32, addend)
 

@@ -80,6 +80,10 @@ class Symbols:
 
     def covering(self, start: int, end: int) -> Symbol | None:
         """Return the symbol that covers all of a range (end exclusive), if no other one begins in it."""
+        at = bisect_right(self._starts, start) - 1
+        symbol = self._symbols[at] if at >= 0 else None
+        if symbol is not None and symbol.address == start and start + symbol.size == end:  # as of most functions
+            return symbol if at + 1 == len(self._starts) or self._starts[at + 1] >= end else None
         found = self.find(start)
         if found is None or bisect_right(self._starts, start) != bisect_left(self._starts, end):
             return None

@@ -6,13 +6,17 @@ import os
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Optional
 
 from sframe_unwind.errors import FileError
 from sframe_unwind.process.elf_file import ElfFile
+from sframe_unwind.source.debug_info import DebugInfo
 
 DEBUG_FOLDER = "/usr/lib/debug"
 """The folder in which distributions install debug files."""
+
+Download = Callable[[str], Optional[str]]
+"""``(build ID)``: returns the path of the debug file, or ``None``."""
 
 
 class Files:
@@ -22,6 +26,8 @@ class Files:
     :param debug_folders: folders with debug files by build ID.
     :param machine: ``e_machine`` and byte order.  Files of another machine are ignored.
     :param report: called with one line for each message to the user.
+    :param lines: whether source lines are wanted.
+    :param download: returns the path of the debug file for a build ID, downloaded; ``None``: nothing is downloaded.
     """
 
     def __init__(
@@ -30,7 +36,11 @@ class Files:
         debug_folders: Sequence[str],
         machine: tuple[str, str],
         report: Callable[[str], None],
+        lines: bool = True,
+        download: Download | None = None,
     ) -> None:
+        self._lines = lines
+        self._download = download
         self._roots = tuple(roots)
         self._debug_folders = tuple(debug_folders)
         self._machine = machine
@@ -65,6 +75,39 @@ class Files:
         name = f".build-id/{build_id[:2]}/{build_id[2:]}{suffix}"
         found = (self.open(str(Path(folder) / name)) for folder in self._debug_folders)
         return next((file for file in found if file and file.build_id == build_id), None)
+
+    def debug_file(self, file: ElfFile | None, build_id: str) -> ElfFile | None:
+        """Return the separate debug file of a loaded file, or ``None``.
+
+        It is found by build ID, else by the name in ``.gnu_debuglink`` if its CRC-32 is right, else downloaded.
+
+        :param file: the loaded file; ``None``: it was not found.
+        """
+        found = self.by_build_id(build_id) or (self._by_debug_link(file) if file is not None else None)
+        if found is None and build_id and self._download is not None:
+            path = self._download(build_id)
+            found = self.open(path) if path else None
+            found = found if found is not None and found.build_id == build_id else None
+        return found
+
+    def debug_info(self, file: ElfFile | None, find_debug_file: Callable[[], ElfFile | None]) -> DebugInfo | None:
+        """Return the debug information of a loaded file or of its separate debug file; ``None``: none is wanted."""
+        if not self._lines:
+            return None
+        if file is not None and file.debug_info is not None:
+            return file.debug_info
+        found = find_debug_file()
+        return found.debug_info if found is not None else None
+
+    def _by_debug_link(self, file: ElfFile) -> ElfFile | None:
+        """Look where GDB does: beside the file, in ``.debug`` there, and at its path below the debug folders."""
+        if file.debug_link is None:
+            return None
+        name, crc = file.debug_link
+        folder = Path(os.path.realpath(file.path)).parent
+        places = [folder, folder / ".debug", *(Path(_below(debug, str(folder))) for debug in self._debug_folders)]
+        found = (self.open(str(place / name)) for place in places)
+        return next((one for one in found if one and one is not file and one.crc32() == crc), None)
 
     def given(self, path: str) -> ElfFile:
         """Return a file that the user named.

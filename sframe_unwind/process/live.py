@@ -90,14 +90,14 @@ class StackCopy:
 
     def __init__(self, memory: Memory, mappings: Mappings) -> None:
         self._memory = memory
-        self._mappings = mappings
+        self.mappings = mappings
         self._copies: list[tuple[int, bytes]] = []
         self.missed = False
         """Whether a read used writable memory without a copy, which the process may have changed meanwhile."""
 
     def copy_stack(self, sp: int) -> None:
         """Copy the stack that contains a stack pointer, from the stack pointer outward."""
-        mapping = self._mappings.find(sp)
+        mapping = self.mappings.find(sp)
         if mapping is None:
             return
         start = max(mapping.start, page_start(sp - _RED_ZONE))
@@ -114,7 +114,7 @@ class StackCopy:
         for start, data in self._copies:
             if start <= address and address + size <= start + len(data):
                 return data[address - start : address - start + size]
-        mapping = self._mappings.find(address)
+        mapping = self.mappings.find(address)
         self.missed = self.missed or (mapping is not None and mapping.writable)
         return self._memory.read(address, size)
 
@@ -145,16 +145,25 @@ class Live:
         self.memory.add_saved(0, _ADDRESS_SPACE, self._read)
 
     def take(self) -> Snapshot:
-        """Stop the process, copy its registers and stacks, and let it continue.
+        """Stop one thread after the other, copy its registers and stack, and let it continue.
+
+        To stop all threads at once would give stacks of one moment, and would stop a process of 1,000 threads for a
+        tenth of a second.
 
         :raises ProcessError: ``ptrace`` is not permitted, or the process has ended.
         """
-        with Stopped(self.id) as stopped:
-            mappings = Mappings(self._contents("maps"))
-            registers = {thread: self._registers(stopped, thread) for thread in stopped.threads}
-            memory = StackCopy(self.memory, mappings)
-            for found in registers.values():
-                memory.copy_stack(found[self.arch.sp])
+        memory = StackCopy(self.memory, Mappings(self._contents("maps")))
+        registers: dict[int, dict[int, int]] = {}
+        tried: set[int] = set()
+        while new := [thread for thread in thread_ids(self.id) if thread not in tried]:
+            tried.update(new)
+            for thread in new:
+                with Stopped(self.id, thread) as stopped:
+                    for number in stopped.threads:
+                        registers[number] = self._registers(stopped, number)
+                        memory.copy_stack(registers[number][self.arch.sp])
+        # By now there may be other stacks and libraries than when the first thread was copied.
+        mappings = memory.mappings = Mappings(self._contents("maps"))
         if not registers:
             raise ProcessError(f"process {self.id}: it has ended, or none of its threads stops")
         return Snapshot(tuple(self._thread(*item) for item in registers.items()), mappings, memory)

@@ -23,6 +23,7 @@ from sframe_unwind.process.files import Files
 from sframe_unwind.runtime_code.file_symbols import finder
 from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.source.debug_info import DebugInfo, Place
 from sframe_unwind.unwind.modules import Module, Modules
 
 _MAX_VDSO_PAGES = 16
@@ -73,7 +74,15 @@ class LoadedObject:
 
     @cached_property
     def _debug_file(self) -> ElfFile | None:
-        return self._files.by_build_id(build_id_in(self._image, self._read, self._arch.byteorder))
+        return self._files.debug_file(self.file, self.build_id)
+
+    @cached_property
+    def _debug_info(self) -> DebugInfo | None:
+        return self._files.debug_info(self.file, lambda: self._debug_file)
+
+    def places(self, pc: int) -> list[Place]:
+        """Return the places in the source of an address, see :class:`sframe_unwind.source.debug_info.DebugInfo`."""
+        return self._debug_info.places(pc - self.bias) if self._debug_info is not None else []
 
     @cached_property
     def _symbols(self) -> Symbols:
@@ -113,8 +122,12 @@ class LoadedObject:
             return False
 
     def function_at(self, pc: int) -> SymbolMatch | None:
-        """Return the function that contains an address, from the symbol tables; ``None``: no symbol covers it."""
-        found = self._symbols.find(pc - self.bias)
+        """Return the function or stub that contains an address; ``None``: no symbol covers it."""
+        address = pc - self.bias
+        found = self._symbols.find(address)
+        if found is not None:
+            return SymbolMatch(_unversioned(found[0].name), found[1])
+        found = self.file.stubs.find(address) if self.file is not None else None
         return SymbolMatch(found[0].name, found[1]) if found else None
 
     def _section(self, name: str) -> SectionData | None:
@@ -142,10 +155,12 @@ class LoadedObject:
         return found
 
     def _debug_frame(self) -> CfiSection | None:
-        for file in (self.file, self._debug_file):
-            if file is not None and file.debug_frame:
-                return CfiSection(SectionData(0, file.debug_frame), None, self._arch, debug_frame=True)
-        return None
+        file = self.file
+        if file is None or not file.debug_frame:
+            file = self._debug_file
+        if file is None or not file.debug_frame:
+            return None
+        return CfiSection(SectionData(0, file.debug_frame), None, self._arch, debug_frame=True)
 
 
 class Objects:
@@ -193,3 +208,8 @@ class Objects:
             if found is None or found.file is not None:
                 raise
             return None  # neither the core file nor a file has the section
+
+
+def _unversioned(symbol: str) -> str:
+    """Return the name of a symbol without its version, such as ``@GLIBC_2.2.5``."""
+    return symbol.partition("@")[0] or symbol

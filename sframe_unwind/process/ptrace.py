@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -23,6 +24,8 @@ _WALL = 0x40000000
 _LARGEST_SET = 4096
 _PATIENCE = 2.0
 """Seconds to wait for a thread to stop.  A thread in an uninterruptible system call does not."""
+_ASK_AGAIN = 0.01
+"""Seconds to wait for the signal that a thread has stopped, which the kernel does not send to who ignores it."""
 
 
 class _Vector(ctypes.Structure):
@@ -97,18 +100,20 @@ class Stopped:
     def _wait(self, thread: int) -> bool:
         """Wait for a thread to stop; return whether it did so in time."""
         deadline = time.monotonic() + _PATIENCE
-        pause = 0.00002
-        while time.monotonic() < deadline:
-            try:
+        # While the signal is blocked it stays pending, so none is missed between the two calls of the loop.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        try:
+            while (left := deadline - time.monotonic()) > 0:
                 found, status = os.waitpid(thread, os.WNOHANG | _WALL)
-            except ChildProcessError:
-                return False
-            if found:
-                if os.WIFSTOPPED(status) and status >> 16 != _EVENT_STOP:
-                    self._signals[thread] = os.WSTOPSIG(status)
-                return os.WIFSTOPPED(status)
-            time.sleep(pause)
-            pause = min(pause * 2, 0.01)
+                if found:
+                    if os.WIFSTOPPED(status) and status >> 16 != _EVENT_STOP:
+                        self._signals[thread] = os.WSTOPSIG(status)
+                    return os.WIFSTOPPED(status)
+                signal.sigtimedwait({signal.SIGCHLD}, min(left, _ASK_AGAIN))
+        except ChildProcessError:
+            pass
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         return False
 
     def _release(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import NamedTuple
 
 from sframe_unwind.address import lookup_address
@@ -13,7 +14,7 @@ from sframe_unwind.process.base import Thread
 from sframe_unwind.process.objects import Objects
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.report.demangle import demangle
-from sframe_unwind.report.stack import ShownFrame, Stack
+from sframe_unwind.report.stack import INLINED, ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
 
@@ -72,7 +73,8 @@ def named(unwound: UnwoundThread, objects: Objects) -> Stack:
     """Return the stack of a thread with the names of its functions."""
     thread, frames, end = unwound
     interrupted = [*(frame.interrupted for frame in frames[1:]), False]
-    shown = tuple(_shown(frame, signal, objects) for frame, signal in zip(frames, interrupted))
+    found = (_with_inlined(_shown(frame, signal, objects), objects) for frame, signal in zip(frames, interrupted))
+    shown = tuple(frame._replace(level=level) for level, frame in enumerate(chain.from_iterable(found)))
     title = f'Thread {thread.id} "{thread.name}"' + (f", {thread.state}" if thread.state else "")
     return Stack(str(thread.id), title, shown, end, thread.name, thread.state)
 
@@ -90,15 +92,28 @@ def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
         place = f"{module.rpartition('/')[2]}+{frame.pc - found.bias:#x}"
         match = found.function_at(lookup)
         if match is not None:
-            function, offset = demangle(_unversioned(match.function)), match.offset + frame.pc - lookup
+            function, offset = demangle(match.function), match.offset + frame.pc - lookup
     if signal:
         function, offset = SIGNAL_FRAME, 0
     address = None if found is None else frame.pc - found.bias
     return ShownFrame(
-        frame.level, frame.pc, frame.cfa, frame.fp, function, place, module, frame.unwinder, offset, address
+        *(frame.level, frame.pc, frame.cfa, frame.fp, function, place, module, frame.unwinder, offset, address),
+        lookup=None if signal else lookup,
     )
 
 
-def _unversioned(symbol: str) -> str:
-    """Return the name of a symbol without its version, such as ``@GLIBC_2.2.5``."""
-    return symbol.partition("@")[0] or symbol
+def _with_inlined(frame: ShownFrame, objects: Objects) -> list[ShownFrame]:
+    """Return a frame with its source line, after one for each inlined function that its pc is in."""
+    loaded = objects.find(frame.lookup) if frame.lookup is not None else None
+    places = loaded.places(frame.lookup) if loaded is not None and frame.lookup is not None else []
+    if not places:
+        return [frame]
+    *inlined, own = places
+    shown = [
+        frame._replace(
+            function=demangle(place.function), offset=0, unwinder=INLINED, file=place.file, line=place.line
+        )
+        for place in inlined
+    ]
+    name = frame.function or demangle(own.function)
+    return [*shown, frame._replace(function=name, file=own.file, line=own.line)]

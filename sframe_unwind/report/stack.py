@@ -20,8 +20,12 @@ def by_sframe(pc: int, modules: Modules) -> str:
     return GENERATED if module is not None and module.is_generated else SFRAME
 
 
+INLINED = "inlined"
+"""In the place of the unwinder of a frame: an inlined function, whose registers are those of the next frame."""
+
+
 class ShownFrame(NamedTuple):
-    """One frame.  Inlined functions have no frame of their own."""
+    """One frame."""
 
     level: int
     """0 for the innermost frame."""
@@ -44,6 +48,10 @@ class ShownFrame(NamedTuple):
     """The pc as an address in the module's file, without the load bias; ``None``: not known."""
     lookup: int | None = None
     """Address that unwind data is looked up by; ``None``: not known."""
+    file: str = ""
+    """Path of the source file, where :attr:`place` is not the source line; empty: not known."""
+    line: int = 0
+    """Line in it; 0: not known."""
 
 
 class Stack(NamedTuple):
@@ -72,7 +80,10 @@ class Stack(NamedTuple):
                 "offset": frame.offset if frame.function else None,
                 "address": frame.address,
                 "module": frame.module or None,
-                "unwinder": frame.unwinder or None,
+                "file": frame.file or None,
+                "line": frame.line or None,
+                "inlined": frame.unwinder == INLINED,
+                "unwinder": frame.unwinder if frame.unwinder not in ("", INLINED) else None,
             }
             for frame in self.frames
         ]
@@ -96,4 +107,6 @@ def _label(frame: ShownFrame) -> str:
     name = frame.function or "??"
     if frame.offset:
         name = f"{name}+{frame.offset:#x}"
+    if frame.file and frame.line:
+        name = f"{name} at {frame.file.rpartition('/')[2]}:{frame.line}"
     return f"{name} ({frame.place})" if frame.place else name

@@ -29,6 +29,8 @@ _ATTRIBUTES = {"little": struct.Struct("<HBBB"), "big": struct.Struct(">HBBB")}
 
 ADDRESS_SIZES = (1, 2, 4)
 """Size of the start address of a row in bytes, by FRE type (V2 errata 1, 2.3.3)."""
+_PC_TYPES, _FDE_TYPES, _KEYS = tuple(PcType), tuple(FdeType), tuple(PauthKey)
+"""By value: looking one up takes a tenth of the time of calling the class."""
 
 
 class Fde(NamedTuple):
@@ -80,8 +82,9 @@ def read(data: Data, base: int, header: Header, index: int) -> RawFde:
     """
     version = header.version
     offset = base + header.fdes_start + index * FDE_SIZES[version]
-    what = f"FDE {index}"
-    fields = _STRUCTS[version, header.byteorder].unpack(take(data, offset, FDE_SIZES[version], what))
+    layout = _STRUCTS[version, header.byteorder]
+    entry = data[offset : offset + layout.size]
+    fields = layout.unpack(entry if len(entry) == layout.size else take(data, offset, layout.size, f"FDE {index}"))
     if version < 3:
         start, size, rows_offset, num_rows, info = fields[:5]
         return RawFde(start, size, rows_offset, num_rows, info, 0, fields[5] if version == 2 else 0, offset + 16)
@@ -89,13 +92,14 @@ def read(data: Data, base: int, header: Header, index: int) -> RawFde:
     record = base + header.fres_start + rows_offset
     if rows_offset + ATTRIBUTE_SIZE > header.fre_size:
         raise FormatError(
-            f"{what}: attribute record at {rows_offset:#x} is outside the FRE sub-section"
+            f"FDE {index}: attribute record at {rows_offset:#x} is outside the FRE sub-section"
             f" of {header.fre_size:#x} bytes",
             offset + 12,
         )
-    num_rows, info, info2, repetition = _ATTRIBUTES[header.byteorder].unpack(
-        take(data, record, ATTRIBUTE_SIZE, f"{what}: attribute record")
-    )
+    attributes = data[record : record + ATTRIBUTE_SIZE]
+    if len(attributes) != ATTRIBUTE_SIZE:
+        attributes = take(data, record, ATTRIBUTE_SIZE, f"FDE {index}: attribute record")
+    num_rows, info, info2, repetition = _ATTRIBUTES[header.byteorder].unpack(attributes)
     return RawFde(start, size, rows_offset + ATTRIBUTE_SIZE, num_rows, info, info2, repetition, record + 2)
 
 
@@ -110,23 +114,22 @@ def decode(data: Data, base: int, header: Header, index: int) -> Fde:
     """
     start, size, rows_offset, num_rows, info, info2, repetition, info_at = read(data, base, header, index)
     version = header.version
-    what = f"FDE {index}"
     if version < 3 and num_rows and rows_offset >= header.fre_size:
         raise FormatError(
-            f"{what}: first row at {rows_offset:#x} is outside the FRE sub-section of {header.fre_size:#x} bytes",
+            f"FDE {index}: first row at {rows_offset:#x} is outside the FRE sub-section of {header.fre_size:#x} bytes",
             info_at - 8,
         )
     fre_type = info & 0xF
     if fre_type >= len(ADDRESS_SIZES):
-        raise UnsupportedError(f"{what}: unknown FRE type {fre_type}, expected 0 to 2", info_at)
+        raise UnsupportedError(f"FDE {index}: unknown FRE type {fre_type}, expected 0 to 2", info_at)
     if info2 & 0x1F > 1:
-        raise UnsupportedError(f"{what}: unknown FDE type {info2 & 0x1F}, expected 0 or 1", info_at + 1)
-    pc_type = PcType(info >> 4 & 1)
+        raise UnsupportedError(f"FDE {index}: unknown FDE type {info2 & 0x1F}, expected 0 or 1", info_at + 1)
+    pc_type = _PC_TYPES[info >> 4 & 1]
     if pc_type is PcType.MASK and version == 1:
         repetition = PLT_ENTRY_SIZE_V1
     if pc_type is PcType.MASK and not repetition:
         offset = base + header.fdes_start + index * FDE_SIZES[version]
-        raise FormatError(f"{what}: repetition size 0 in a mask FDE", offset)
+        raise FormatError(f"FDE {index}: repetition size 0 in a mask FDE", offset)
     return Fde(
         start,
         size,
@@ -134,8 +137,8 @@ def decode(data: Data, base: int, header: Header, index: int) -> Fde:
         num_rows,
         ADDRESS_SIZES[fre_type],
         pc_type,
-        FdeType(info2 & 0x1F),
-        PauthKey(info >> 5 & 1),
+        _FDE_TYPES[info2 & 0x1F],
+        _KEYS[info >> 5 & 1],
         version == 3 and bool(info & 0x80),
         repetition,
     )

@@ -36,7 +36,7 @@ def unrolled(function: Function, low: int, high: int) -> tuple[list[int], Sequen
     ``None`` stands for the rule of what precedes a block's first row.
     """
     starts, rules = function.table.rows(function)
-    if function.fde.pc_type is not PcType.MASK:
+    if function.fde.pc_type is not PcType.MASK or not starts:
         return starts, rules
     size = function.fde.repetition_size
     low, high = low - function.start, high - function.start

@@ -193,12 +193,13 @@ def test_object_file_with_one_section(tmp_path: Path, capsys: pytest.CaptureFixt
     assert looked_up(capsys, 0, file, "1").startswith(".text+0x1: one+0x1\n")
 
 
-def test_plt_stub_has_no_name_of_another_section(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plt_stubs_have_their_own_names(capsys: pytest.CaptureFixture[str]) -> None:
     """`_init`, which has no size, was taken to reach from .init into .plt."""
     program = build("plt")
     with elf_file.opened(program) as file:
         address = file.get_section_by_name(".plt")["sh_addr"]
     assert looked_up(capsys, 0, program, hex(address)).startswith(f"{address:#x}: (no symbol)\n")
+    assert looked_up(capsys, 0, program, "shared_apply@plt+4").partition("\n")[0].endswith(": shared_apply@plt+0x4")
 
 
 def answered(file: Path, text: str) -> subprocess.CompletedProcess[str]:

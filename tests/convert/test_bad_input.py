@@ -190,6 +190,14 @@ def test_rows_that_repeat_too_often() -> None:
         of_sframe(decoded)
 
 
+@pytest.mark.parametrize("pc_type", PcType)
+def test_function_without_rows(pc_type: PcType) -> None:
+    table = usual_table(3, AbiNumber.AMD64_ENDIAN_LITTLE)
+    function = function_from_rules(table, 0x1000, 64, [])._replace(pc_type=pc_type, repetition_size=16)
+    (decoded,) = Section(encode(SectionSpec(0x100, (table._replace(functions=(function,)),))), 0x100).functions()
+    assert not any(of_sframe(decoded).rules)
+
+
 @pytest.mark.parametrize("source", ["dwarf", "sframe"])
 def test_damaged_files(tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str) -> None:
     """Bytes of the file changed by chance, most of them where its headers and its unwind data are."""

@@ -79,6 +79,9 @@ def _modes(mode_command: str, strict_command: str, mode: str) -> Sequence[str]:
     return (mode_command.format(mode),)
 
 
+OTHER = "other"
+"""What a debugger is called that SFRAME_TEST_GDB or SFRAME_TEST_LLDB names: the next release, or the last one."""
+
 DEBUGGERS = {
     debugger.name: debugger
     for debugger in (
@@ -86,5 +89,7 @@ DEBUGGERS = {
         Debugger("gdb18", True, "pypi"),
         Debugger("lldb22", False, "22.1"),
         Debugger("lldb23", False, "newest"),
+        *([Debugger("other-gdb", True, OTHER)] if "SFRAME_TEST_GDB" in os.environ else []),
+        *([Debugger("other-lldb", False, OTHER)] if "SFRAME_TEST_LLDB" in os.environ else []),
     )
 }

@@ -6,21 +6,25 @@ terminal, a page that a browser could not read, 5 seconds, and 500 MB.
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import functools
 import io
 import json
-import os
 import re
 import shutil
 import tempfile
 from collections import Counter
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-from sframe_unwind.cli import main
+import pytest
+
+from sframe_unwind import cli
+from sframe_unwind.cli.status import TRACEBACK
 from tests.fuzz.file_fields import fields
 from tests.fuzz.file_seeds import CORES, content_of, place_members, program
 from tests.fuzz.file_seeds import seeds as seeds
@@ -63,11 +67,37 @@ def _folder() -> Path:
     return folder
 
 
+_make_parser = cli.parser
+
+
+@functools.cache
+def _parser_of(command: str) -> argparse.ArgumentParser:
+    """Return the parser of a command; making it takes as long as the command does with a small file."""
+    return _make_parser([command])
+
+
+def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
+    return _parser_of(wanted[0])
+
+
+@contextmanager
+def _quick() -> Iterator[None]:
+    """Have each command take the parser that was made before, and an error that nobody expected be raised."""
+    with patch.object(cli, "parser", _parser), pytest.MonkeyPatch.context() as changed:
+        changed.setenv(TRACEBACK, "1")
+        yield
+
+
 def exercise(seed: Seed, seen: Counter[str]) -> None:
     """Run the commands on one file.
 
     :param seen: counts what came of it.
     """
+    with _quick():
+        _exercise(seed, seen)
+
+
+def _exercise(seed: Seed, seen: Counter[str]) -> None:
     kind, abi = seed.name.split()[0], seed.name.split()[-1]
     folder = _folder()
     file, page = folder / "input", folder / "page.html"
@@ -98,9 +128,8 @@ def _json(seed: Seed) -> list[str]:
 
 def _run(seen: Counter[str], command: str, *arguments: object) -> None:
     out, err = io.StringIO(), io.StringIO()
-    error_is_raised = patch.dict(os.environ, SFRAME_UNWIND_TRACEBACK="1")
-    with redirect_stdout(out), redirect_stderr(err), error_is_raised:
-        status = main([command, *map(str, arguments)])
+    with redirect_stdout(out), redirect_stderr(err):
+        status = cli.main([command, *map(str, arguments)])
     seen[f"{command}: {status}"] += 1
     if status not in (0, 1, 2) or ((status == 2) != bool(err.getvalue()) and command != "backtrace"):
         raise WrongAnswerError(f"{command}: status {status}, {err.getvalue()[:200]!r} on standard error")

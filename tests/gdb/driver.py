@@ -57,9 +57,15 @@ class GdbFailed(AssertionError):  # noqa: N818 - an assertion that does not hold
 
 
 def find(name: str, abi: str = "amd64") -> Debugger | None:
-    """The GDB of the Python environment (``pypi``) or of the system (``system``), if it is there and new enough."""
+    """A GDB, if it is there and new enough.
+
+    :param name: ``pypi`` for that of the Python environment, ``system`` for that of the system, ``other`` for the one
+        that the variable SFRAME_TEST_GDB names.
+    """
     if name == "pypi":
         path = shutil.which("gdb", path=str(Path(sys.prefix) / "bin"))
+    elif name == "other":
+        path = os.environ.get("SFRAME_TEST_GDB")
     else:
         path = _system_gdb("gdb" if abi == "amd64" else "gdb-multiarch")
     version = _version(path) if path else None

@@ -14,13 +14,15 @@ import pytest
 
 from tests.elf.objects import ONE, compile_object, tools_for
 from tests.missing import absent
+from tests.readme import commands
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS
+from tools.shell_files import MANUAL, PLACES
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 SECONDS = 110
-OLDEST, NEWEST = 9, 13
+OLDEST, NEWEST, LATEST = 9, 13, 14
 """Minor versions of Python 3."""
 
 
@@ -42,16 +44,25 @@ def run(*command: str | Path, **environment: str) -> str:
     return done.stdout
 
 
-def interpreter(minor: int) -> str:
-    """The path of a Python 3; the tests' own always is there."""
+def found(minor: int) -> str | None:
+    """The path of a Python 3 if it is there; the tests' own always is."""
     if (3, minor) == sys.version_info[:2]:
         return sys.executable
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found = [*versions.glob(f"3.{minor}.*/bin"), *folders]
-    candidates = (folder / f"python3.{minor}" for folder in found if "shims" not in folder.parts)
+    places = [*versions.glob(f"3.{minor}.*/bin"), *folders]
+    candidates = (folder / f"python3.{minor}" for folder in places if "shims" not in folder.parts)
     path = next(filter(Path.exists, candidates), None)
-    return str(path) if path else absent(f"there is no Python 3.{minor}: that the wheel runs on it stays untested")
+    return str(path) if path else None
+
+
+def interpreter(minor: int) -> str:
+    """The path of a Python 3; without it the test is skipped."""
+    return found(minor) or absent(f"there is no Python 3.{minor}: that the wheel runs on it stays untested")
+
+
+MINORS = [minor for minor in range(OLDEST, LATEST + 1) if minor <= NEWEST or found(minor)]
+"""Those that a machine for these tests has to have, and later ones where they are there."""
 
 
 @pytest.fixture(scope="module")
@@ -82,16 +93,38 @@ def test_the_wheel_has_every_file_of_the_packages(distributions: Path) -> None:
     ).stdout.split()
     (wheel,) = distributions.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        shipped = {name for name in archive.namelist() if ".dist-info/" not in name}
-    assert shipped == {name for name in listed if (CHECKOUT / name).exists()}
+        names = {name for name in archive.namelist() if ".dist-info/" not in name}
+    shared = {name.partition(".data/data/")[2] for name in names if ".data/data/" in name}
+    assert shared == {*PLACES.values(), MANUAL}
+    shipped = {name for name in names if ".data/" not in name}
+    there = {name for name in listed if (CHECKOUT / name).exists()}
+    core = {name for name in there if name.startswith("sframe_unwind/")}
+    assert shipped == core | {f"sframe_unwind/plugins/{name}" for name in there - core}
 
 
-@pytest.mark.parametrize("minor", range(OLDEST, NEWEST + 1), ids=lambda minor: f"3.{minor}")
-def test_the_wheel_runs(tmp_path: Path, distributions: Path, minor: int) -> None:
+@pytest.fixture(scope="module")
+def readme(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the README's commands name."""
+    folder: Path = tmp_path_factory.mktemp("readme")
+    commands.prepare(folder)
+    return folder
+
+
+@pytest.mark.parametrize("minor", MINORS, ids=lambda minor: f"3.{minor}")
+def test_the_wheel_runs(tmp_path: Path, distributions: Path, readme: Path, minor: int) -> None:
     (wheel,) = distributions.glob("*.whl")
     programs = environment(interpreter(minor), tmp_path / "environment", wheel)
     check(programs, tmp_path)
     check_every_abi(programs, tmp_path)
+    check_readme(programs, readme)
+
+
+def check_readme(programs: Path, folder: Path) -> None:
+    """Run each command of the README; starting debuggers is checked with the plugin above."""
+    with commands.environment(folder, programs) as variables:
+        for line in commands.shell_commands():
+            if line.split()[1] not in ("gdb", "lldb"):
+                commands.run_command(line, folder, variables)
 
 
 @pytest.mark.parametrize("minor", [OLDEST, NEWEST], ids=lambda minor: f"3.{minor}")

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from sframe_unwind import elf
+from sframe_unwind.elf.plt import stubs
 from sframe_unwind.process.stacks import SIGNAL_FRAME
 from tests.abis.debuggers import described, newest, sysroot
 from tests.expectations import STOPS, WITHOUT_CFI, Stop, matches
 from tests.gdb.driver import call
 from tests.gdb.programs import built
-from tests.missing import not_on_this_system
+from tests.missing import not_on_this_system, toolchain_needed
 from tests.process.command import EMULATOR, GDB, KERNEL, NOWHERE, Done, backtrace, functions
+from tests.process.programs import core_of
+from tests.samples.build import build
 from tests.samples.catalogue import ABIS, SAMPLES
 
 NO_FLOATING_POINT = ("s390x", "free_leaf-sample_in_leaf")
@@ -49,31 +54,49 @@ def read(core: str, executable: Path, abi: str, kind: str) -> Done:
     return backtrace(*arguments)
 
 
-def native(frames: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    """GDB's frames: pc and function."""
-    return [(frame["pc"], SIGNAL_FRAME if frame["signal"] else frame["name"]) for frame in frames]
+class Shown(NamedTuple):
+    """A frame as GDB and the command show it."""
+
+    pc: int
+    function: str
+    inlined: bool
+    source: tuple[str | None, int | None]
+
+
+def native(frame: dict[str, Any]) -> Shown:
+    """A frame of GDB."""
+    name = SIGNAL_FRAME if frame["signal"] else frame["name"]
+    return Shown(frame["pc"], name, frame["inlined"], tuple(frame["source"]))
+
+
+def shown(frame: dict[str, Any]) -> Shown:
+    """A frame of the command."""
+    file = frame["file"] and os.path.normpath(frame["file"])
+    return Shown(frame["pc"], frame["function"] or "", frame["inlined"], (file, frame["line"]))
 
 
 @pytest.mark.parametrize("abi", ABIS)
 def test_stacks_are_those_of_gdb(abi: str, tmp_path: Path) -> None:
     compared = dict.fromkeys((GDB, KERNEL, EMULATOR), 0)
+    inlined = lines = 0
     for stop, executable, answer in taken(STOPS, abi, tmp_path, "O2"):
         for kind, core in answer.items():
             done = read(core["file"], executable, abi, kind)
             assert (done.status, done.errors) == (0, ""), f"{stop.name}: {done.errors}"
-            found = {
-                thread: [(frame["pc"], frame["function"] or "") for frame in frames]
-                for thread, frames in done.threads.items()
-            }
+            found = {thread: list(map(shown, frames)) for thread, frames in done.threads.items()}
             if (abi, stop.name) == NO_FLOATING_POINT:
                 assert "f0 is not among the thread's registers" in done.output
                 continue
-            expected = {thread: native(frames) for thread, frames in core["threads"].items()}
+            expected = {thread: list(map(native, frames)) for thread, frames in core["threads"].items()}
+            inlined += sum(frame.inlined for frames in expected.values() for frame in frames)
+            lines += sum(frame.source[1] is not None for frames in expected.values() for frame in frames)
             assert {thread: len(frames) for thread, frames in found.items()} == {
                 thread: len(frames) for thread, frames in expected.items()
             }, f"{stop.name}, {kind}"
             assert found == expected, f"{stop.name}, {kind}"
             compared[kind] += 1
+    assert lines >= 8, lines
+    assert inlined or not ABIS[abi].has_libc
     if ABIS[abi].emulator:
         assert compared[EMULATOR] >= (20 if ABIS[abi].has_libc else 3), compared
     else:
@@ -108,3 +131,13 @@ def test_stacks_are_complete_with_signed_return_addresses(abi: str, tmp_path: Pa
         for expected in (stop.frames, *stop.threads):
             assert any(matches(expected, stack) for stack in stacks), f"{stop.name}: {expected} not in {stacks}"
         assert done.output.count('"end": "outermost frame"') == len(stacks), done.output
+
+
+def test_stub_is_named_as_gdb_names_it(tmp_path: Path) -> None:
+    with toolchain_needed():
+        program = build("plt", pie=False)
+    with elf.opened(program) as file:
+        address = next(stub.address for stub in stubs(file) if stub.name == "shared_apply@plt")
+    core, _ = core_of(program, f"*{address:#x}", tmp_path / "core")
+    (frames,) = backtrace("--core", core, "--json", *NOWHERE).threads.values()
+    assert functions(frames)[:2] == ["shared_apply@plt", "through_library"]

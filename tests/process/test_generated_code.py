@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.command import backtrace, functions
-from tests.process.programs import compiled, running
+from tests.process.command import NOWHERE, backtrace, functions
+from tests.process.programs import compiled, core_of, running
 from tests.waiting import runs, wait_until
 
 
@@ -31,6 +31,19 @@ def test_frame_pointers_lead_through_generated_code(program: Path) -> None:
     assert found[start + 3 :][:2] in (["run_generated", "main"], ["main", "__libc_start_call_main"])
     assert found[-1] == "_start"
     assert [frame["unwinder"] for frame in frames[start + 1 :][:2]] == ["guess", "guess"]
+
+
+def test_generated_code_in_a_core_file(program: Path, tmp_path: Path) -> None:
+    """The segments of the core file say what could be executed."""
+    core, _ = core_of(program, "say_and_wait", tmp_path / "core")
+    done = backtrace("--core", core, "--json", *NOWHERE)
+    assert done.status == 0, done.errors
+    (frames,) = done.threads.values()
+    found = functions(frames)
+    assert found[:3] == INNER
+    assert "main" in found[3:5]
+    assert found[-1] == "_start"
+    assert [frame["unwinder"] for frame in frames[1:3]] == ["guess", "guess"]
 
 
 def test_process_whose_main_thread_has_ended(program: Path) -> None:

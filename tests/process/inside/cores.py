@@ -14,8 +14,6 @@ from tests.gdb.inside.frames import KINDS, chain
 from tests.gdb.inside.program import execute, resume, run_to, stopped
 from tests.process.command import EMULATOR, GDB, KERNEL
 
-_SHARED = ("inline", "tail call")
-
 
 def collect(programs: list[dict[str, Any]], sysroot: str, folder: str) -> list[dict[str, Any]]:
     """For each program its core files by who wrote them, and the stacks of its threads then.
@@ -62,16 +60,28 @@ def _program(program: dict[str, Any], folder: Path) -> dict[str, Any]:
     return by_kind
 
 
+def _source(frame: Any) -> list[Any]:
+    """Path of the source file and line of a frame; ``None`` where GDB knows none."""
+    place = frame.find_sal()
+    return [place.symtab.fullname(), place.line] if place.symtab is not None and place.line else [None, None]
+
+
 def _threads() -> dict[str, list[dict[str, Any]]]:
-    """The frames that have registers of their own, by the system's number of each thread."""
+    """The frames but those of tail calls, by the system's number of each thread."""
     selected = gdb.selected_thread()
     threads = {}
     for thread in gdb.selected_inferior().threads():
         thread.switch()
         threads[str(thread.ptid[1] or thread.ptid[0])] = [
-            {"name": frame.name() or "", "pc": frame.pc(), "signal": frame.type() == gdb.SIGTRAMP_FRAME}
+            {
+                "name": frame.name() or "",
+                "pc": frame.pc(),
+                "signal": frame.type() == gdb.SIGTRAMP_FRAME,
+                "inlined": frame.type() == gdb.INLINE_FRAME,
+                "source": _source(frame),
+            }
             for frame in chain()
-            if KINDS.get(frame.type()) not in _SHARED
+            if KINDS.get(frame.type()) != "tail call"
         ]
     selected.switch()
     return threads

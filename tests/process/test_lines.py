@@ -1,0 +1,256 @@
+"""Source lines and inlined functions: separate debug files, downloads, other compilers' formats, damage."""
+
+from __future__ import annotations
+
+import http.server
+import random
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from sframe_unwind import elf
+from sframe_unwind.elf.symbols import symbols_of
+from sframe_unwind.report.demangle import demangle
+from sframe_unwind.source.debug_info import DebugInfo
+from tests.abis.debuggers import newest
+from tests.gdb.driver import call
+from tests.process.command import NOWHERE, Done, backtrace, only_line
+from tests.process.programs import compiled, core_of
+
+WITHOUT_ARANGES = "without aranges"
+FORMATS = {
+    "version 5": ["-gdwarf-5"],
+    "version 4": ["-gdwarf-4"],
+    "version 3": ["-gdwarf-3", "-gstrict-dwarf"],
+    "version 2": ["-gdwarf-2"],
+    "compressed": ["-g", "-gz=zlib"],
+    "type units": ["-g", "-fdebug-types-section"],
+    WITHOUT_ARANGES: ["-gdwarf-5"],
+}
+SOURCE = Path(__file__).resolve().parent / "inlined.cpp"
+
+
+class Crash(NamedTuple):
+    """A program with debug information, a core file of it, and its build ID."""
+
+    program: Path
+    core: Path
+    build_id: str
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Crash:
+    folder = tmp_path_factory.mktemp("lines")
+    program = compiled("inlined.cpp", folder)
+    core, _ = core_of(program, "stop_here", folder / "core")
+    notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
+    return Crash(program, core, notes.split("Build ID: ")[1].split()[0])
+
+
+@pytest.fixture
+def crash(original: Crash, tmp_path: Path) -> Crash:
+    """Likewise, but the debug information is in another file, `debug` beside the program."""
+    program, debug = tmp_path / "stripped", tmp_path / "debug"
+    run("objcopy", "--only-keep-debug", original.program, debug)
+    run("objcopy", "--strip-debug", f"--add-gnu-debuglink={debug}", original.program, program)
+    return original._replace(program=program)
+
+
+def run(*command: str | Path) -> str:
+    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+def lines(done: Done) -> list[tuple[str, str | None, int | None]]:
+    """Function, file without folder and line of the frames in the program."""
+    (frames,) = done.threads.values()
+    own = [frame for frame in frames if frame["module"].rpartition("/")[2] in ("inlined", "stripped")]
+    return [(frame["function"], frame["file"] and Path(frame["file"]).name, frame["line"]) for frame in own[:4]]
+
+
+LINES = [
+    ("stop_here", "inlined.cpp", 6),
+    ("shapes::Square::area() const", "inlined.cpp", 15),
+    ("double_area", "inlined.cpp", 24),
+    ("main", "inlined.cpp", 30),
+]
+WITHOUT = [("stop_here", None, None), ("main", None, None), ("_start", None, None)]
+
+
+def test_inlined_functions_in_text(original: Crash) -> None:
+    done = backtrace("--core", original.core, *NOWHERE)
+    text = [" ".join(line.split()) for line in done.output.splitlines()[1:5]]
+    assert text[0].endswith(f"stop_here at inlined.cpp:6 (inlined+{text[0].rpartition('+')[2].split(')')[0]}) sframe")
+    assert "shapes::Square::area() const at inlined.cpp:15 (" in text[1]
+    assert [line.rpartition(" ")[2] for line in text] == ["sframe", "inlined", "inlined", "sframe"]
+    assert [line.split()[0] for line in text] == ["#0", "#1", "#2", "#3"]
+    assert text[1].split()[1] == text[3].split()[1]  # one frame of the machine
+
+
+def test_json_says_which_frames_are_inlined(original: Crash) -> None:
+    done = backtrace("--core", original.core, "--json", *NOWHERE)
+    assert lines(done) == LINES
+    (frames,) = done.threads.values()
+    assert [frame["inlined"] for frame in frames[:4]] == [False, True, True, False]
+    assert Path(frames[1]["file"]).is_absolute()
+
+
+def test_no_lines(original: Crash) -> None:
+    done = backtrace("--core", original.core, "--json", "--no-lines", *NOWHERE)
+    assert lines(done)[:3] == WITHOUT
+
+
+def test_debug_file_by_build_id(crash: Crash, tmp_path: Path) -> None:
+    place = tmp_path / "tree" / ".build-id" / crash.build_id[:2] / f"{crash.build_id[2:]}.debug"
+    place.parent.mkdir(parents=True)
+    (tmp_path / "debug").rename(place)
+    assert lines(read(crash, "--debug-dir", tmp_path / "tree")) == LINES
+    assert lines(read(crash, *NOWHERE))[:3] == WITHOUT
+
+
+def read(crash: Crash, *options: str | Path) -> Done:
+    """What the command says of the core file, with the program of another path."""
+    done = backtrace("--core", crash.core, "--exe", crash.program, "--json", *options)
+    assert done.status == 0, done.errors
+    return done
+
+
+@pytest.mark.parametrize("place", [".", ".debug", "tree"])
+def test_debug_file_by_debug_link(crash: Crash, tmp_path: Path, place: str) -> None:
+    folder = tmp_path / "tree" / str(tmp_path).lstrip("/") if place == "tree" else tmp_path / place
+    folder.mkdir(parents=True, exist_ok=True)
+    if place != ".":
+        (tmp_path / "debug").rename(folder / "debug")
+    options = ("--debug-dir", tmp_path / "tree") if place == "tree" else NOWHERE
+    assert lines(read(crash, *options)) == LINES
+
+
+def test_debug_link_with_another_checksum(crash: Crash, tmp_path: Path) -> None:
+    with (tmp_path / "debug").open("ab") as stream:
+        stream.write(b"\0")
+    assert lines(read(crash, *NOWHERE))[:3] == WITHOUT
+
+
+@contextmanager
+def server(files: dict[str, bytes]) -> Iterator[tuple[str, list[str]]]:
+    """A server; its address and the paths that were asked for."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the name is http.server's
+            asked.append(self.path)
+            found = files.get(self.path)
+            self.send_response(200 if found is not None else 404)
+            self.end_headers()
+            self.wfile.write(found or b"")
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
+        thread = threading.Thread(target=served.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{served.server_address[1]}", asked
+        finally:
+            served.shutdown()
+            thread.join()
+
+
+def test_debuginfod(crash: Crash, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = (tmp_path / "debug").read_bytes()
+    (tmp_path / "debug").unlink()
+    path = f"/buildid/{crash.build_id}/debuginfo"
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    with server({path: content}) as (address, asked):
+        monkeypatch.setenv("DEBUGINFOD_URLS", f"{address}/ http://127.0.0.1:1")
+        assert lines(read(crash, *NOWHERE))[:3] == WITHOUT
+        assert not asked  # only when asked for
+        assert lines(read(crash, *NOWHERE, "--debuginfod")) == LINES
+        assert path in asked
+        asked.clear()
+        assert lines(read(crash, *NOWHERE, "--debuginfod")) == LINES
+        assert path not in asked  # it is in the cache
+    assert (tmp_path / "cache" / crash.build_id / "debuginfo").read_bytes() == content
+
+
+def test_debuginfod_that_does_not_work(crash: Crash, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "debug").unlink()
+    monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
+    monkeypatch.delenv("DEBUGINFOD_URLS", raising=False)
+    done = backtrace("--core", crash.core, *NOWHERE, "--debuginfod")
+    assert (done.status, done.output) == (2, "")
+    assert "--debuginfod: DEBUGINFOD_URLS names no server" in only_line(done.errors)
+    monkeypatch.setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1")
+    done = read(crash, *NOWHERE, "--debuginfod")
+    assert only_line(done.errors).startswith("sframe-unwind: debuginfod: http://127.0.0.1:1: ")
+    with server({f"/buildid/{crash.build_id}/debuginfo": bytes(5000)}) as (address, _):
+        monkeypatch.setenv("DEBUGINFOD_URLS", address)
+        monkeypatch.setenv("DEBUGINFOD_MAXSIZE", "4000")
+        assert "a file of more than 4,000 bytes" in only_line(read(crash, *NOWHERE, "--debuginfod").errors)
+    assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_address_is_where_gdb_has_it(tmp_path: Path, name: str) -> None:
+    program = tmp_path / "program"
+    run("g++", "-O2", *FORMATS[name], SOURCE, "-o", program)
+    if name == WITHOUT_ARANGES:
+        run("objcopy", "--remove-section=.debug_aranges", program)
+    with elf.opened(program) as file:
+        text = file.get_section_by_name(".text")
+        extent = text["sh_addr"], text["sh_addr"] + text["sh_size"]
+    function = "tests.process.inside.places.collect"
+    expected = call(newest("amd64"), function, executable=str(program), start=extent[0], end=extent[1])
+    info, inlined = DebugInfo(program), 0
+    for address, (names, path, line) in zip(range(*extent), expected):
+        places = info.places(address)
+        shown = [demangle(place.function).partition("(")[0] for place in places if place.function]
+        assert shown == [name.partition("(")[0] for name in names], hex(address)
+        inlined += len(shown) == 3
+        found = (places[0].file or None, places[0].line) if places else (None, 0)
+        assert found == (path, line), hex(address)
+    assert inlined > 5
+
+
+def test_places_are_those_of_addr2line(original: Crash) -> None:
+    """The lines of the calls, too, which GDB tells of frames alone; addr2line knows no empty ranges, as GDB 13."""
+    with elf.opened(original.program) as file:
+        (main,) = (symbol for symbol in symbols_of(file) if symbol.name == "main")
+    addresses = range(main.address, main.address + main.size)
+    said = run("addr2line", "-a", "-i", "-f", "-e", original.program, *map(hex, addresses)).splitlines()
+    starts = [number for number, line in enumerate(said) if line.startswith("0x")]
+    info, compared = DebugInfo(original.program), 0
+    for address, start, end in zip(addresses, starts, [*starts[1:], len(said)]):
+        places = info.places(address)
+        functions = said[start + 1 : end : 2]
+        if len(functions) == 1:
+            continue
+        assert [place.function for place in places] == functions, hex(address)
+        # Of several lines for one address, addr2line takes one that does not begin a statement.
+        expected = [line.partition(" (disc")[0] for line in said[start + 2 : end : 2]][1:]
+        assert [f"{place.file}:{place.line}" for place in places][1:] == expected, hex(address)
+        compared += len(expected)
+    assert compared > 5
+
+
+def test_damaged_debug_information_is_survived(original: Crash, tmp_path: Path) -> None:
+    content = original.program.read_bytes()
+    with elf.opened(original.program) as file:
+        sections = [section for section in file.iter_sections() if section.name.startswith(".debug_")]
+        parts = [(section["sh_offset"], section["sh_size"]) for section in sections]
+        (main,) = (symbol for symbol in symbols_of(file) if symbol.name == "main")
+    chance, damaged, answered = random.Random(0), tmp_path / "damaged", 0
+    for _ in range(400):
+        changed = bytearray(content)
+        for _ in range(chance.choice((1, 4, 16))):
+            offset, size = chance.choice(parts)
+            changed[offset + chance.randrange(size)] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+        damaged.write_bytes(changed)
+        info = DebugInfo(damaged)
+        answered += bool([info.places(address) for address in range(main.address, main.address + main.size)][5])
+    assert 100 < answered < 400
