@@ -124,7 +124,7 @@ class Evaluator:
         if on_stack(base):
             if size != _WORD:
                 return OTHER
-            return state.slots.get(address, UNKNOWN if state.leaked else OTHER)
+            return state.slots.get(address, UNKNOWN if state.leaked or is_open(base) else OTHER)
         if base == TABLE_BASE:
             return JUMP_ENTRY, self.entries.number(Entry(offset, size, signed))
         if base == JUMP_ENTRY and self.entries[offset].base is not None:
@@ -261,9 +261,9 @@ class Evaluator:
     def _store(self, address: Value, size: int, value: Value, state: State) -> None:
         slots = state.slots
         base, offset = address
+        if value[0] in (self._frame.entry_fp[0], self._frame.return_address[0]):
+            state.leaked |= is_open(base) or not (on_stack(base) or base == STACK_BASE)
         if not on_stack(base):
-            if value[0] in (self._frame.entry_fp[0], self._frame.return_address[0]) and base != STACK_BASE:
-                state.leaked = True
             return
         if slots and (size != _WORD or offset % _WORD):
             for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:

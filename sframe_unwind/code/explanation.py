@@ -142,7 +142,7 @@ class Explainer:
 
     def _origin(self, run: Run, block: int, pc: int, thing: Thing) -> int | None:
         """Return the address of the instruction that last changed something before another is reached."""
-        seen = {block}
+        seen = {(block, pc)}
         waiting = [(block, pc)]
         found: list[int] = []
         self._left = _MAX_STEPS
@@ -153,14 +153,15 @@ class Explainer:
                 found.append(change)
                 continue
             for source in run.sources.get(start, ()):
-                if thing(run.states[start]) != thing(self._end_state(run, source)):
-                    found.append(self._last(run, source))
+                before = self._state_before(run, *source)
+                if before is not None and thing(run.states[start]) != thing(before):
+                    found.append(source.pc)
                 elif source not in seen:
                     seen.add(source)
-                    waiting.append((source, -1))
+                    waiting.append(source)
         # Of several paths the instruction that stands nearest before.
-        before = [address for address in found if address < pc]
-        return max(before) if before else min(found, default=None)
+        earlier = [address for address in found if address < pc]
+        return max(earlier) if earlier else min(found, default=None)
 
     def _last_change(self, run: Run, start: int, end: int, thing: Thing) -> int | None:
         change, previous, previous_pc = None, thing(run.states[start]), None
@@ -173,17 +174,9 @@ class Explainer:
                 return change
         return change
 
-    def _end_state(self, run: Run, start: int) -> State:
-        last = run.states[start]
-        for _, state in self._walk(run, start):
-            last = state
-        return last
-
-    def _last(self, run: Run, start: int) -> int:
-        last = start
-        for pc, _ in self._walk(run, start):
-            last = pc
-        return last
+    def _state_before(self, run: Run, start: int, end: int) -> State | None:
+        """Return the state before an instruction of a block; ``None`` where the walk does not come to it."""
+        return next((state for pc, state in self._walk(run, start) if pc == end), None)
 
     def _walk(self, run: Run, start: int) -> Iterator[tuple[int, State]]:
         for found in walk(self._interpreter, run, start):

@@ -11,7 +11,7 @@ from sframe_unwind.code.evaluation import Evaluator
 from sframe_unwind.code.exception_tables import LandingPad
 from sframe_unwind.code.image import CodeImage
 from sframe_unwind.code.instruction import INVERSE, Condition, Instruction, Kind
-from sframe_unwind.code.jump_tables import Entry, targets
+from sframe_unwind.code.jump_tables import Entry, Targets, targets
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
@@ -34,15 +34,34 @@ _MAX_FOREIGN = 64
 """How many other functions are followed from one."""
 
 
+class Source(NamedTuple):
+    """What leads to a block."""
+
+    block: int
+    """Start of another."""
+    pc: int
+    """Address of the instruction in it that goes on there."""
+
+
+class _TableJump(NamedTuple):
+    """A jump by a table."""
+
+    entry: Entry
+    values: int | None
+    """How many its index has; ``None``: not known."""
+    targets: Targets
+    state: State
+
+
 class Run(NamedTuple):
     """What the interpretation of a function found."""
 
     states: dict[int, State]
     """The states at the starts of blocks, by address; each block reaches to the next, or to a jump."""
-    sources: dict[int, set[int]]
-    """The starts of the blocks that lead to each."""
+    sources: dict[int, set[Source]]
+    """What leads to each."""
     guessed: set[int]
-    """Those of them that only a jump with targets that are not known may lead to."""
+    """Those of them that only a jump may lead to whose targets are not known for certain."""
     continued: set[int]
     """Starts of other functions that were entered with this function's frame."""
     called: set[int]
@@ -55,7 +74,7 @@ class Run(NamedTuple):
     """``False``: it was given up."""
 
 
-class _Restart(Exception):  # noqa: N818  # no error: a call was found not to return
+class _Restart(Exception):  # noqa: N818  # no error: a call was found not to return, or a table to end earlier
     pass
 
 
@@ -103,10 +122,12 @@ class Interpreter:
         :param entries: the states in which it is entered, by address.
         """
         dead: set[int] = set()
+        tables: set[int] = set()
+        self.evaluator.entries.tables.clear()
         count = len(self.sweeps.sweep(function).instructions)
         steps = max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * count, self._max_steps))
         for _ in range(_MAX_RESTARTS):
-            flow = _Flow(self, function, dead, steps)
+            flow = _Flow(self, function, dead, tables, steps)
             try:
                 return flow.run(entries)
             except _Restart:
@@ -117,19 +138,27 @@ class Interpreter:
 
 
 class _Flow:
-    """One attempt at a function."""
+    """One attempt at a function.
 
-    def __init__(self, interpreter: Interpreter, function: CodeRange, dead: set[int], steps: int) -> None:
+    :param dead: addresses behind calls that do not return; the attempt adds to them.
+    :param tables: addresses where tables are known to begin; the attempt adds to them.
+    """
+
+    def __init__(
+        self, interpreter: Interpreter, function: CodeRange, dead: set[int], tables: set[int], steps: int
+    ) -> None:
         self._all = interpreter
         self._evaluator = interpreter.evaluator
         self._frame = interpreter.frame
         self._image = interpreter.image
         self._function = function
         self._dead = dead
+        self._tables = tables
         self._sweep = interpreter.sweeps.sweep(function)
         self._states: dict[int, State] = {}
-        self._sources: dict[int, set[int]] = {}
+        self._sources: dict[int, set[Source]] = {}
         self._current: int | None = None
+        self._leaving = 0
         self._visited: set[int] = set()
         self._after_call: set[int] = set()
         self._work: list[int] = []
@@ -139,9 +168,9 @@ class _Flow:
         self._called: set[int] = set()
         self._later: list[tuple[int, State]] = []
         self._unresolved: list[State] = []
-        self._bounded: dict[int, tuple[Entry, State]] = {}
+        self._table_jumps: dict[int, _TableJump] = {}
         self._guessed: set[int] = set()
-        self._guessing = False
+        self._settled: frozenset[int] | None = None
         self._returns = False
         self._is_local = True
         self.steps = steps
@@ -157,7 +186,9 @@ class _Flow:
             if address not in self._visited and self._function.start <= address < self._function.end:
                 self._join(address, state)
                 self._drain()
-        self._extend_tables()
+        self._split_tables()
+        self._settled, self._current = frozenset(self._visited), None
+        self._follow_tables()
         self._guess()
         return self.result(complete=True)
 
@@ -186,7 +217,6 @@ class _Flow:
         state = self._unresolved[0].copy()
         for other in self._unresolved[1:]:
             self._frame.join(state, other, 0)
-        self._guessing, self._current = True, None
         for address in self._sweep.after_jumps():
             if address not in self._visited:
                 self._join(address, state)
@@ -205,7 +235,7 @@ class _Flow:
             if not first and (pc in starts or pc in self._states):
                 self._flow(pc, state)
                 return
-            first = False
+            first, self._leaving = False, pc
             visited.add(pc)
             self.steps -= 1
             if self.steps < 0:
@@ -316,8 +346,7 @@ class _Flow:
             self._flow(target[1], state)
         elif target[0] == JUMP_ENTRY:
             self._is_local = False
-            if not self._jump_by_table(pc, self._evaluator.entries[target[1]], state):
-                self._lose(state)
+            self._jump_by_table(pc, self._evaluator.entries[target[1]], state)
         else:
             self._returns = True
             plt = self._image.plt(pc)
@@ -327,17 +356,19 @@ class _Flow:
             elif not self._frame.is_entry(state):
                 self._lose(state)
 
-    def _jump_by_table(self, pc: int, entry: Entry, state: State) -> bool:
+    def _jump_by_table(self, pc: int, entry: Entry, state: State) -> None:
         base, bound = state.registers.get(BOUND, OTHER)
         count = bound + 1 if base == NUMBER else None
         found = self._targets(entry, count)
-        for target in found:
-            self._flow(target, state)
-        if found and count is not None:
-            self._bounded[pc] = entry, state.copy()
-        return bool(found)
+        if not found.addresses:
+            self._lose(state)
+            return
+        self._table_jumps[pc] = _TableJump(entry, count, found, state.copy())
+        if found.certain or self._settled is not None:
+            for target in found.addresses:
+                self._flow(target, state)
 
-    def _targets(self, entry: Entry, count: int | None) -> list[int]:
+    def _targets(self, entry: Entry, count: int | None) -> Targets:
         def is_target(address: int) -> bool:
             if address in self._sweep.instructions:
                 return True
@@ -345,35 +376,47 @@ class _Flow:
             other = self._all.ranges.find(address) if count is not None else None
             return other is not None and other.start in self._all.unentered
 
-        tables, end = self._evaluator.entries.tables(), self._function.end
-        return targets(entry, count, tables, self._image, is_target, end)
+        found = targets(entry, count, self._tables, self._image, is_target, self._function.end)
+        self.steps -= len(found.addresses)
+        if self.steps < 0:
+            raise _GivenUp
+        return found
 
-    def _extend_tables(self) -> None:
-        """Follow jumps by tables to what else follows in the table, where nothing leads there.
+    def _split_tables(self) -> None:
+        """Begin again if a table was read beyond the start of another one, which was found later."""
+        begun = self._evaluator.entries.tables - self._tables
+        for jump in self._table_jumps.values():
+            if any(jump.entry.table < table < jump.targets.end for table in begun):
+                self._tables |= begun
+                raise _Restart
 
-        What was compared last need not be the table's index: then the number of its entries was another one.
+    def _follow_tables(self) -> None:
+        """Follow jumps by tables to what may follow from their tables, where nothing leads there for certain.
+
+        What was compared last need not be the table's index: then it has another number of entries.  Compilers know
+        values of an index that cannot be, and leave the last of them out without comparing anything.
         """
-        tried: set[tuple[int, int]] = set()
-        while True:
-            left = (
-                (pc, target, state)
-                for pc, (entry, state) in self._bounded.items()
-                for target in self._targets(entry, None)
-                if target not in self._visited and (pc, target) not in tried
-            )
-            found = next(left, None)
-            if found is None:
-                return
-            pc, target, state = found
-            tried.add((pc, target))
-            self._current = None
-            self._flow(target, state)
-            self._drain()
+        done: set[int] = set()
+        while left := self._table_jumps.keys() - done:
+            pc = min(left)
+            done.add(pc)
+            jump = self._table_jumps[pc]
+            if not jump.targets.certain:
+                self._follow(jump, jump.targets)
+            if jump.values is not None:
+                self._follow(jump, self._targets(jump.entry, None))
+
+    def _follow(self, jump: _TableJump, found: Targets) -> None:
+        for target in found.addresses:
+            if target not in self._visited:
+                self._current = None
+                self._flow(target, jump.state)
+                self._drain()
 
     def _lose(self, state: State) -> None:
         """Note a jump to targets that are not known."""
         self._returns = True
-        if not self._guessing:
+        if self._settled is None:
             self._unresolved.append(state.copy())
 
     def _flow(self, target: int, state: State, after_call: bool = False) -> None:
@@ -382,9 +425,8 @@ class _Flow:
             self._join(target, state, after_call)
             return
         other = self._all.ranges.find(target)
-        is_entry = self._frame.is_entry(state)
         self._returns = True
-        if other is None or (is_entry and (target == other.start or self._image.plt(target) is not None)):
+        if other is None or self._is_tail_call(target, other, state):
             return
         if other not in self._foreign and len(self._foreign) >= _MAX_FOREIGN:
             return
@@ -393,10 +435,20 @@ class _Flow:
             self._continued.add(target)
         self._join(target, state, after_call)
 
+    def _is_tail_call(self, target: int, other: CodeRange, state: State) -> bool:
+        """Return whether a jump to another function enters it as a call does, as far as can be told."""
+        if target != other.start:
+            return self._image.plt(target) is not None and self._frame.is_entry(state)
+        if target in self._all.unentered:
+            return self._frame.is_entry(state)
+        return self._settled is not None or self._frame.may_be_entry(state)
+
     def _join(self, target: int, state: State, after_call: bool = False) -> None:
+        if self._settled is not None and target in self._settled:
+            return
         known = self._states.get(target)
         if self._current is not None:
-            self._sources.setdefault(target, set()).add(self._current)
+            self._sources.setdefault(target, set()).add(Source(self._current, self._leaving))
         if known is None:
             if after_call and target in self._dead:
                 return
@@ -405,8 +457,6 @@ class _Flow:
                 self._after_call.add(target)
             elif target in self._visited:
                 self._split(target)
-        elif self._guessing and not self._is_guess(target):
-            return
         else:
             if self._conflicts(known, state):
                 # No compiler lets paths with different stack pointers meet: the call does not return.
@@ -419,7 +469,7 @@ class _Flow:
                 self._after_call.discard(target)
             if not self._frame.join(known, state, target):
                 return
-        if self._guessing:
+        if self._settled is not None:
             self._guessed.add(target)
         if target not in self._waiting:
             self._waiting.add(target)
@@ -433,9 +483,6 @@ class _Flow:
         if before not in self._waiting:
             self._waiting.add(before)
             heappush(self._work, before)
-
-    def _is_guess(self, target: int) -> bool:
-        return target in self._guessed
 
     def _conflicts(self, known: State, state: State) -> bool:
         sp = self._frame.sp

@@ -92,7 +92,7 @@ class Judge:
         if not in_memory:
             return value
         if on_stack(value[0]):
-            return state.slots.get(value, UNKNOWN if state.leaked else OTHER)
+            return state.slots.get(value, UNKNOWN if state.leaked or is_open(value[0]) else OTHER)
         return UNKNOWN if value[0] in (UNKNOWN_BASE, STACK_BASE) or state.leaked else OTHER
 
     @staticmethod

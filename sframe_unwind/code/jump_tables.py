@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Callable, NamedTuple
 
 from sframe_unwind.code.image import CodeImage
 
-_MAX_ENTRIES = 2048
+_MAX_ENTRIES, _MAX_GUESSED = 1 << 16, 2048
+"""Of a table whose number of entries is known, and of one where it is not."""
 _MASK = (1 << 64) - 1
 
 
@@ -30,6 +32,8 @@ class Entries:
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._numbers: dict[Entry, int] = {}
+        self.tables: set[int] = set()
+        """Addresses of the tables that were read since this was last emptied."""
 
     def __getitem__(self, number: int) -> Entry:
         return self._entries[number]
@@ -40,35 +44,49 @@ class Entries:
         if found is None:
             found = self._numbers[entry] = len(self._entries)
             self._entries.append(entry)
+        self.tables.add(entry.table)
         return found
 
-    def tables(self) -> set[int]:
-        """Return the addresses of all tables that were seen: none reaches into the next."""
-        return {entry.table for entry in self._entries}
+
+class Targets(NamedTuple):
+    """Where a jump by a table may lead."""
+
+    addresses: list[int]
+    end: int
+    """Address behind the last entry that was read."""
+    certain: bool
+    """Whether the table has as many entries as the jump's index has values."""
 
 
 def targets(
-    entry: Entry, bound: int | None, tables: set[int], image: CodeImage, is_target: Callable[[int], bool], end: int
-) -> list[int]:
+    entry: Entry,
+    bound: int | None,
+    tables: Collection[int],
+    image: CodeImage,
+    is_target: Callable[[int], bool],
+    end: int,
+) -> Targets:
     """Return the targets of a jump by a table.
 
-    :param bound: how many entries there are; ``None``: not known, so the table ends with what can be no target.
+    :param bound: how many values the index has; ``None``: not known, so the table ends with what can be no target.
     :param tables: addresses of known tables, none of which reaches into the next.
     :param is_target: whether an address can be a target.
     :param end: address behind the function, where Clang has cases lead to that cannot be.
     """
     found: dict[int, None] = {}
-    for index in range(min(_MAX_ENTRIES if bound is None else bound, _MAX_ENTRIES)):
-        address = entry.table + index * entry.size
+    limit = _MAX_GUESSED if bound is None else min(bound, _MAX_ENTRIES)
+    read = 0
+    while read < limit:
+        address = entry.table + read * entry.size
         raw = image.read(address, entry.size)
-        if raw is None or (index and address in tables):
+        if raw is None or (read and address in tables):
             break
         if entry.signed and raw >> (8 * entry.size - 1):
             raw -= 1 << 8 * entry.size
         target = (entry.base or 0) + (raw << entry.shift) & _MASK
-        if target == end:
-            continue
-        if not is_target(target):
-            break
-        found[target] = None
-    return list(found)
+        if target != end:
+            if not is_target(target):
+                break
+            found[target] = None
+        read += 1
+    return Targets(list(found), entry.table + read * entry.size, read == bound)

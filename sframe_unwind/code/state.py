@@ -15,6 +15,7 @@ from sframe_unwind.code.values import (
     UNKNOWN,
     UNKNOWN_BASE,
     Value,
+    is_open,
     joined,
 )
 
@@ -77,6 +78,22 @@ class Frame:
         if self.ra is not None:
             return registers[self.ra] == self.return_address
         return state.slots.get((CFA, self._machine.ra_slot or 0)) == self.return_address
+
+    def may_be_entry(self, state: State) -> bool:
+        """Return whether nothing that is known of a state speaks against entering a function in it."""
+        registers = state.registers
+        if self.ra is not None:
+            return_address = registers[self.ra]
+        else:
+            slot = CFA, self._machine.ra_slot or 0
+            # What has become of the stack pointer is not known, so neither is which slot it is at.
+            return_address = state.slots.get(slot, UNKNOWN)
+        pairs = (
+            (registers[self.sp], self.entry_sp),
+            (registers[self.fp], self.entry_fp),
+            (return_address, self.return_address),
+        )
+        return all(value == wanted or is_open(value[0]) for value, wanted in pairs)
 
     def merge(self, left: Value, right: Value) -> Value:
         """Return what is known of a value that is one of two."""

@@ -1,4 +1,4 @@
-"""Where execution goes: each function here is right throughout, and nothing of it stays unknown."""
+"""Where execution goes: each function here is right throughout, and of few anything stays unknown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.code.findings import DWARF, Counts
 from sframe_unwind.verify import Plan, verify
 from tests.code.assembled import assemble
 
@@ -108,6 +109,57 @@ table: .long one-table, out-table, inside-table
 )
 """What was compared last lets in what follows the table: nothing of it is a reason to accuse another function."""
 
+TABLES_SIDE_BY_SIDE = (
+    "amd64",
+    """
+    push %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset 6,-16
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset 3,-24
+    mov %edi,%ebx
+    test %ebx,%ebx
+    nopl (%rax)
+one:
+    mov %ebx,%eax
+    and $7,%eax
+    lea first(%rip),%rcx
+    movslq (%rcx,%rax,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+two:
+    mov %ebx,%eax
+    shr $3,%eax
+    and $7,%eax
+    lea second(%rip),%rcx
+    movslq (%rcx,%rax,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+three:
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    pop %rbp
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore 6
+    jmp g
+    """,
+    """
+    .type g, %function
+g:  .cfi_startproc
+    inc %eax
+    ret
+    .cfi_endproc
+    .size g, .-g
+    .section .rodata
+    .align 4
+first: .long two-first, two-first
+second: .long one-second, three-second
+    """,
+)
+"""Clang masks the indexes, and the tables end where no value can be: read as a part of the first, the second has a
+target in the prologue."""
+
 JUMP_BY_TABLE = """
     cmp w0,#1
     b.hi two
@@ -199,22 +251,109 @@ last:
 )
 """The unwinder takes the arguments off the stack, as ``DW_CFA_GNU_args_size`` says how many bytes they are."""
 
+STACK_POINTERS_THAT_MEET = (
+    "amd64",
+    """
+    push %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset 6,-16
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset 3,-24
+    lea 24(%rsp),%rbx
+    .cfi_def_cfa 3,0
+    mov (%rsp),%r12
+    test %edi,%edi
+    je one
+    sub $16,%rsp
+one:
+    mov %esi,%ebp
+    test %edi,%edi
+    je two
+    add $16,%rsp
+two:
+    pop %rax
+    pop %rbp
+    .cfi_restore 6
+    lea -8(%rbx),%rsp
+    .cfi_def_cfa 7,8
+    mov %r12,%rbx
+    jmp g
+    """,
+    """
+    .type g, %function
+g:  .cfi_startproc
+    ret
+    .cfi_endproc
+    .size g, .-g
+    """,
+)
+"""Where the stack pointer is not known, what is loaded by it may be the caller's frame pointer."""
+
+SAVED_WHERE_STACK_POINTERS_MEET = (
+    "amd64",
+    """
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset 3,-16
+    lea 16(%rsp),%rbx
+    .cfi_def_cfa 3,0
+    test %edi,%edi
+    je one
+    sub $8,%rsp
+one:
+    test %edi,%edi
+    je two
+    add $8,%rsp
+two:
+    push %rbp
+    .cfi_offset 6,-24
+    mov %esi,%ebp
+    pop %rbp
+    .cfi_restore 6
+    lea -16(%rbx),%rsp
+    pop %rbx
+    .cfi_restore 3
+    .cfi_def_cfa 7,8
+    ret
+    """,
+    "",
+)
+"""Where the stack pointer is not known, neither is in which slot a register was saved."""
+
 
 CASES = {
     "clang's cases that cannot be": CASES_THAT_CANNOT_BE,
     "another comparison": COMPARED_FOR_SOMETHING_ELSE,
     "more than the table": MORE_THAN_THE_TABLE,
+    "tables side by side": TABLES_SIDE_BY_SIDE,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
     "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
     "big-endian table": ("aarch64_be", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
 }
+NOT_FOLLOWED = {
+    "loaded": STACK_POINTERS_THAT_MEET,
+    "saved": SAVED_WHERE_STACK_POINTERS_MEET,
+}
+
+
+def counts(case: tuple[str, str, str], folder: Path) -> tuple[int, Counts]:
+    """Return how many instructions a case has, and what is found of its DWARF CFI."""
+    machine, body, data = case
+    found = verify(str(assemble(machine, FUNCTION.format(body=body, data=data), folder / "f.o")), Plan(False, True))
+    assert found.code is not None
+    return found.code.instructions, found.code.counts[DWARF]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_all_is_proved(case: str, tmp_path: Path) -> None:
-    machine, body, data = CASES[case]
-    found = verify(str(assemble(machine, FUNCTION.format(body=body, data=data), tmp_path / "f.o")), Plan(False, True))
-    assert found.code is not None
-    (dwarf,) = (counts for table, counts in found.code.counts.items() if table == "dwarf")
-    assert (dwarf.proved, dwarf.wrong, dwarf.unknown) == (found.code.instructions, 0, 0)
+    instructions, found = counts(CASES[case], tmp_path)
+    assert found == Counts(proved=instructions, wrong=0, unknown=0)
+
+
+@pytest.mark.parametrize("case", NOT_FOLLOWED)
+def test_what_cannot_be_followed_is_not_wrong(case: str, tmp_path: Path) -> None:
+    _, found = counts(NOT_FOLLOWED[case], tmp_path)
+    assert found.unknown
+    assert not found.wrong
