@@ -11,6 +11,7 @@ from sframe_unwind.code.instruction import (
     COMPUTED,
     CONSTANT,
     EXTEND,
+    INVERSE,
     LOAD,
     MIXED,
     PAGE_RELATIVE,
@@ -51,6 +52,9 @@ from sframe_unwind.code.values import (
 
 ReadConstant = Callable[[int, int], Union[int, None]]
 """``(address, size in bytes)``: the number that read-only memory holds there, without sign; ``None``: it is not."""
+
+BOUND = 3000
+"""A register of the interpretation's own: the greatest value of what was last compared."""
 
 _PAGE_MASK = ~0xFFF
 _WORD = 8
@@ -290,8 +294,29 @@ class Evaluator:
             if slot[0] == base and slot[1] < offset:
                 state.slots[slot] = UNKNOWN
 
-    def is_possible(self, condition: Condition, before: State, after: State, pc: int) -> bool:
+    def pass_on(self, instruction: Instruction, state: State, pc: int) -> bool:
+        """Carry an instruction out that goes on at the next one; return whether its condition, if any, lets it."""
+        exits = instruction.exits
+        before = state.copy() if exits else state
+        self.apply(instruction, state, pc)
+        if len(exits) != 1 or exits[0].condition is None:
+            return True
+        condition = exits[0].condition
+        return self.holds(condition._replace(relation=INVERSE[condition.relation]), before, state, pc)
+
+    def holds(self, condition: Condition | None, before: State, after: State, pc: int) -> bool:
         """Return whether a condition can hold; if so, note what follows from it in the state behind the instruction."""
+        if condition is None:
+            return True
+        if not self._is_possible(condition, before, after, pc):
+            return False
+        bound = self._bound(condition, before, pc)
+        if bound is not None:
+            after.registers[BOUND] = (NUMBER, bound)
+        return True
+
+    def _is_possible(self, condition: Condition, before: State, after: State, pc: int) -> bool:
+        """Return whether a condition can hold; if so, put the stack pointer in, as it follows from it."""
         if condition.relation not in ("==", "!=") or not self._compares(condition, before, pc, equality=True):
             return True
         left, right = self.value(condition.left, before, pc), self.value(condition.right, before, pc)
@@ -308,7 +333,7 @@ class Evaluator:
                 _substitute(after, right[0], (CFA, left[1] - right[1]))
         return True
 
-    def bound(self, condition: Condition, state: State, pc: int) -> int | None:
+    def _bound(self, condition: Condition, state: State, pc: int) -> int | None:
         """Return the greatest value that a condition leaves to what is compared, ``None`` where it says nothing."""
         relation = condition.relation
         if relation not in ("<", "<=") or not self._compares(condition, state, pc, equality=False):

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Callable, NamedTuple
 
-from sframe_unwind.code.evaluation import Evaluator
+from sframe_unwind.code.evaluation import BOUND, Evaluator
 from sframe_unwind.code.exception_tables import LandingPad
 from sframe_unwind.code.image import CodeImage
-from sframe_unwind.code.instruction import INVERSE, Condition, Instruction, Kind
+from sframe_unwind.code.instruction import Instruction, Kind
 from sframe_unwind.code.jump_tables import Entry, Targets, targets
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import Machine
@@ -21,9 +21,6 @@ from sframe_unwind.code.sweep import Sweep, Sweeps
 from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER, plus
 
 LandingPads = Callable[[int], Iterable[LandingPad]]
-
-BOUND = 3000
-"""A register of the interpretation's own: the greatest value of what was last compared."""
 
 _MAX_RESTARTS = 16
 _STEPS_PER_INSTRUCTION, _MIN_STEPS, _MAX_STEPS = 40, 4000, 4_000_000
@@ -256,21 +253,21 @@ class _Flow:
             after = self._evaluator.apply_until(leaving.puts, instruction, state, pc)
             target = self._evaluator.value(leaving.target, state, pc)
             elsewhere = target[0] != NUMBER or self._image.external_call(pc, instruction.size) is not None
-            if self._holds(leaving.condition, state, after, pc) and not elsewhere:
+            if self._evaluator.holds(leaving.condition, state, after, pc) and not elsewhere:
                 self._flow(target[1], after)
         kind = instruction.kind
         if kind is Kind.NEXT:
-            return self._pass(pc, instruction, state)
+            return self._evaluator.pass_on(instruction, state, pc)
         if kind is Kind.SYSTEM:
             base, number = state.registers.get(self._all.machine.system_call, OTHER)
             if base == NUMBER and number in self._all.machine.ending_calls:
                 return False
-            return self._pass(pc, instruction, state)
+            return self._evaluator.pass_on(instruction, state, pc)
         if kind is Kind.CALL and (instruction.link is not None or self._all.machine.arch.ra is None):
             return self._call(pc, instruction, state)
         if kind in (Kind.JUMP, Kind.CALL) or self._is_jump_by_table(pc, instruction, state):
             before = state.copy()
-            if self._pass(pc, instruction, state):
+            if self._evaluator.pass_on(instruction, state, pc):
                 self._jump(pc, instruction, before, state)
         elif kind is Kind.RETURN:
             self._returns = True
@@ -286,26 +283,6 @@ class _Flow:
         if instruction.kind is not Kind.RETURN or target is None or self._all.machine.returns_through is None:
             return False
         return self._evaluator.value(target, state, pc)[0] == JUMP_ENTRY
-
-    def _pass(self, pc: int, instruction: Instruction, state: State) -> bool:
-        """Carry out what a conditional jump does where it is not taken; return whether that can be."""
-        exits = instruction.exits
-        before = state.copy() if exits else state
-        self._evaluator.apply(instruction, state, pc)
-        if len(exits) != 1 or exits[0].condition is None:
-            return True
-        condition = exits[0].condition
-        return self._holds(condition._replace(relation=INVERSE[condition.relation]), before, state, pc)
-
-    def _holds(self, condition: Condition | None, before: State, after: State, pc: int) -> bool:
-        if condition is None:
-            return True
-        if not self._evaluator.is_possible(condition, before, after, pc):
-            return False
-        bound = self._evaluator.bound(condition, before, pc)
-        if bound is not None:
-            after.registers[BOUND] = (NUMBER, bound)
-        return True
 
     def _call(self, pc: int, instruction: Instruction, state: State) -> bool:
         target = self._evaluator.value(instruction.target or (), state, pc) if instruction.target else OTHER

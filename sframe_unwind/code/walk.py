@@ -20,7 +20,8 @@ def walk(interpreter: Interpreter, run: Run, start: int) -> Iterator[tuple[int, 
         yield pc, state
         if instruction.kind not in (Kind.NEXT, Kind.SYSTEM):
             return
-        interpreter.evaluator.apply(instruction, state, pc)
+        if not interpreter.evaluator.pass_on(instruction, state, pc):
+            return
         pc += instruction.size
         if pc in run.states or not sweep.function.start <= pc < sweep.function.end:
             return

@@ -251,6 +251,34 @@ last:
 )
 """The unwinder takes the arguments off the stack, as ``DW_CFA_GNU_args_size`` says how many bytes they are."""
 
+STACK_PROBES = (
+    "amd64",
+    """
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    mov %rsp,%r11
+    sub $0x3000,%r11
+    .cfi_def_cfa 11,0x3010
+probe:
+    sub $0x1000,%rsp
+    movq $0,(%rsp)
+    cmp %r11,%rsp
+    jne probe
+    .cfi_def_cfa_register 7
+    sub $0x48,%rsp
+    .cfi_def_cfa_offset 0x3058
+    mov %rdi,0x1000(%rsp)
+    lea 0x4c(%rsp),%rax
+    add $0x3048,%rsp
+    .cfi_def_cfa_offset 16
+    pop %rbx
+    .cfi_def_cfa_offset 8
+    ret
+    """,
+    "",
+)
+"""Clang's: behind the loop the stack pointer is what it was compared with."""
+
 STACK_POINTERS_THAT_MEET = (
     "amd64",
     """
@@ -327,6 +355,7 @@ CASES = {
     "another comparison": COMPARED_FOR_SOMETHING_ELSE,
     "more than the table": MORE_THAN_THE_TABLE,
     "tables side by side": TABLES_SIDE_BY_SIDE,
+    "stack probes": STACK_PROBES,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
     "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
