@@ -25,8 +25,8 @@ LandingPads = Callable[[int], Iterable[LandingPad]]
 _MAX_RESTARTS = 16
 _STEPS_PER_INSTRUCTION, _MIN_STEPS, _MAX_STEPS = 40, 4000, 4_000_000
 """How often instructions are carried out at most before a function is given up."""
-_SORTED_PER_STEP = 32
-"""How many states are sorted in the time of a step."""
+_SORTED_PER_STEP, _READ_PER_STEP = 32, 32
+"""How many states are sorted, and how many entries of a table are read, in the time of a step."""
 _MAX_FOREIGN = 64
 """How many other functions are followed from one."""
 
@@ -166,6 +166,7 @@ class _Flow:
         self._later: list[tuple[int, State]] = []
         self._unresolved: list[State] = []
         self._table_jumps: dict[int, _TableJump] = {}
+        self._read: dict[tuple[Entry, int | None], Targets] = {}
         self._guessed: set[int] = set()
         self._settled: frozenset[int] | None = None
         self._returns = False
@@ -346,6 +347,15 @@ class _Flow:
                 self._flow(target, state)
 
     def _targets(self, entry: Entry, count: int | None) -> Targets:
+        found = self._read.get((entry, count))
+        if found is None:
+            found = self._read[entry, count] = self._read_table(entry, count)
+            self.steps -= (found.end - entry.table) // entry.size // _READ_PER_STEP
+            if self.steps < 0:
+                raise _GivenUp
+        return found
+
+    def _read_table(self, entry: Entry, count: int | None) -> Targets:
         def is_target(address: int) -> bool:
             if address in self._sweep.instructions:
                 return True
@@ -353,11 +363,7 @@ class _Flow:
             other = self._all.ranges.find(address) if count is not None else None
             return other is not None and other.start in self._all.unentered
 
-        found = targets(entry, count, self._tables, self._image, is_target, self._function.end)
-        self.steps -= len(found.addresses)
-        if self.steps < 0:
-            raise _GivenUp
-        return found
+        return targets(entry, count, self._tables, self._image, is_target, self._function.end)
 
     def _split_tables(self) -> None:
         """Begin again if a table was read beyond the start of another one, which was found later."""
