@@ -424,7 +424,8 @@ class _Flow:
             return self._image.plt(target) is not None and self._frame.is_entry(state)
         if target in self._all.unentered:
             return self._frame.is_entry(state)
-        return self._settled is not None or self._frame.may_be_entry(state)
+        # Clang has conditional jumps lead behind the function where they cannot be taken.
+        return self._settled is not None or target == self._function.end or self._frame.may_be_entry(state)
 
     def _join(self, target: int, state: State, after_call: bool = False) -> None:
         if self._settled is not None and target in self._settled:

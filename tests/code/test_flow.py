@@ -251,6 +251,30 @@ last:
 )
 """The unwinder takes the arguments off the stack, as ``DW_CFA_GNU_args_size`` says how many bytes they are."""
 
+DEFAULT_THAT_CANNOT_BE = (
+    "amd64",
+    """
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    cmp $3,%edi
+    ja end
+    mov %edi,%eax
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+end:
+    """,
+    """
+    .type g, %function
+g:  .cfi_startproc
+    inc %eax
+    ret
+    .cfi_endproc
+    .size g, .-g
+    """,
+)
+"""Clang has a branch that is never taken lead behind the function, where another one begins."""
+
 STACK_PROBES = (
     "amd64",
     """
@@ -355,6 +379,7 @@ CASES = {
     "another comparison": COMPARED_FOR_SOMETHING_ELSE,
     "more than the table": MORE_THAN_THE_TABLE,
     "tables side by side": TABLES_SIDE_BY_SIDE,
+    "a default that cannot be": DEFAULT_THAT_CANNOT_BE,
     "stack probes": STACK_PROBES,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
