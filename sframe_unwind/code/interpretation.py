@@ -359,11 +359,18 @@ class _Flow:
         def is_target(address: int) -> bool:
             if address in self._sweep.instructions:
                 return True
-            # Parts of a function may lie elsewhere.  What else leads to other code is the next function's table.
+            # Parts of a function may lie elsewhere, with or without a frame.  What else leads to other code is the next
+            # function's table.
             other = self._all.ranges.find(address) if count is not None else None
-            return other is not None and other.start in self._all.unentered
+            return other is not None and (address == other.start or other.start in self._all.unentered)
 
-        return targets(entry, count, self._tables, self._image, is_target, self._function.end)
+        def is_followed(address: int) -> bool:
+            other = self._all.ranges.find(address)
+            return address in self._sweep.instructions or (other is not None and other.start in self._all.unentered)
+
+        found = targets(entry, count, self._tables, self._image, is_target, self._function.end)
+        # What has the row of an entry is entered as a function is, if at all.
+        return found._replace(addresses=list(filter(is_followed, found.addresses)))
 
     def _split_tables(self) -> None:
         """Begin again if a table was read beyond the start of another one, which was found later."""

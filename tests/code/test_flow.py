@@ -160,6 +160,38 @@ second: .long one-second, three-second
 """Clang masks the indexes, and the tables end where no value can be: read as a part of the first, the second has a
 target in the prologue."""
 
+PART_WITHOUT_A_FRAME = (
+    "amd64",
+    """
+    cmp $2,%edi
+    ja g
+    lea table(%rip),%rcx
+    mov %edi,%eax
+    movslq (%rcx,%rax,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+one:
+    inc %eax
+    ret
+two:
+    dec %eax
+    ret
+    """,
+    """
+    .section .text.unlikely,"ax",%progbits
+    nop
+    .type g, %function
+g:  .cfi_startproc
+    ud2
+    .cfi_endproc
+    .size g, .-g
+    .section .rodata
+    .align 4
+table: .long one-table, g-table, two-table
+    """,
+)
+"""GCC has cases that cannot be lead to a part that lies elsewhere, and has the rows of a function."""
+
 JUMP_BY_TABLE = """
     cmp w0,#1
     b.hi two
@@ -381,6 +413,7 @@ CASES = {
     "tables side by side": TABLES_SIDE_BY_SIDE,
     "a default that cannot be": DEFAULT_THAT_CANNOT_BE,
     "stack probes": STACK_PROBES,
+    "a part without a frame": PART_WITHOUT_A_FRAME,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
     "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
