@@ -152,6 +152,7 @@ class _Check:
         self._rows: dict[CodeRange, dict[str, Rows]] = {}
         self._verdicts: dict[int, dict[str, Verdicts]] = {}
         self._findings: dict[int, list[Finding]] = {}
+        self._unreached: set[int] = set()
         self._open: dict[tuple[str, str], tuple[object, int]] = {}
 
     def parts(self) -> dict[int, Part]:
@@ -163,9 +164,12 @@ class _Check:
             if current is not None:
                 self._block(start, current)
         self._add_unreached()
-        return {
+        parts = {
             start: Part(verdicts, tuple(self._findings.get(start, ()))) for start, verdicts in self._verdicts.items()
         }
+        own = self._function.start
+        parts[own] = parts[own]._replace(unreached=frozenset(self._unreached))
+        return parts
 
     def _described(self, function: CodeRange) -> dict[str, Rows]:
         if function not in self._rows:
@@ -236,6 +240,7 @@ class _Check:
                 for table, described in rows.items():
                     if described.at(pc) is not None:
                         verdicts[table][pc] = NOT_KNOWN
+                self._unreached.add(pc)
             self.instructions += 1
 
 

@@ -64,6 +64,8 @@ class Part(NamedTuple):
     verdicts: Mapping[str, Verdicts]
     """By table."""
     findings: tuple[Finding, ...]
+    unreached: frozenset[int] = frozenset()
+    """Addresses of instructions that nothing leads to: the verdict on them is that nothing is known."""
 
 
 class FunctionResult(NamedTuple):

@@ -150,7 +150,8 @@ class _Assembly:
         """Return what is found in a function that others jump into."""
         if result is not None and not self.is_part_of_others(function.start):
             own = result.own or self._checker.part(function)
-            return joined([own, *(_unproved(other, own) for other in others)])
+            others = [_unproved(other, own) for other in others]
+            return joined([_reached(own, others), *others])
         # What nothing else reaches is not known.
         found = joined(others)
         verdicts = {
@@ -158,6 +159,20 @@ class _Assembly:
             for table, known in self._checker.unentered(function).verdicts.items()
         }
         return Part(verdicts, found.findings)
+
+
+def _reached(own: Part, others: list[Part]) -> Part:
+    """Return what a function's entry says of it, without the instructions that other ways alone lead to."""
+
+    def is_left(table: str, pc: int) -> bool:
+        return pc in own.unreached and any(pc in other.verdicts.get(table, {}) for other in others)
+
+    return own._replace(
+        verdicts={
+            table: {pc: judged for pc, judged in verdicts.items() if not is_left(table, pc)}
+            for table, verdicts in own.verdicts.items()
+        }
+    )
 
 
 def _unproved(part: Part, own: Part) -> Part:

@@ -192,6 +192,31 @@ table: .long one-table, g-table, two-table
 )
 """GCC has cases that cannot be lead to a part that lies elsewhere, and has the rows of a function."""
 
+INTO_A_PART = (
+    "amd64",
+    """
+    test %edi,%edi
+    je one
+    cmp $1,%edi
+    je two
+    ret
+    """,
+    """
+    .section .text.unlikely,"ax",%progbits
+    .type f.cold, %function
+f.cold: .cfi_startproc
+one:
+    xor %eax,%eax
+    ret
+two:
+    xor %edx,%edx
+    ret
+    .cfi_endproc
+    .size f.cold, .-f.cold
+    """,
+)
+"""GCC puts what is unlikely into one part, and jumps to several places in it."""
+
 JUMP_BY_TABLE = """
     cmp w0,#1
     b.hi two
@@ -414,6 +439,7 @@ CASES = {
     "a default that cannot be": DEFAULT_THAT_CANNOT_BE,
     "stack probes": STACK_PROBES,
     "a part without a frame": PART_WITHOUT_A_FRAME,
+    "into a part": INTO_A_PART,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
     "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
