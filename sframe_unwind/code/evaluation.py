@@ -30,6 +30,7 @@ from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.state import Frame, Slot, State
 from sframe_unwind.code.values import (
     CFA,
+    ENTRY,
     JUMP_ENTRY,
     NUMBER,
     OTHER,
@@ -147,8 +148,10 @@ class Evaluator:
             left, right = right, left
         base = left[0]
         if right[0] == NUMBER:
+            if right[1] >= _MIN_ADDRESS and self._is_index(base):
+                return TABLE_BASE, right[1]
             if base == OTHER_BASE:
-                return (TABLE_BASE, right[1]) if right[1] >= _MIN_ADDRESS else OTHER
+                return OTHER
             if base == JUMP_ENTRY:
                 entry = self.entries[left[1]]
                 if entry.base is None:
@@ -160,6 +163,10 @@ class Evaluator:
         if self._is_address(base) != self._is_address(right[0]):
             return STACK if not (self._frame.is_tracked(base) and self._frame.is_tracked(right[0])) else UNKNOWN
         return self._opaque(left) if self._frame.is_tracked(base) else self._opaque(right)
+
+    def _is_index(self, base: int) -> bool:
+        """Return whether a value may be the index of a table: it is a number, or an argument."""
+        return base == OTHER_BASE or (ENTRY <= base < SYMBOL and not self._frame.is_tracked(base))
 
     def _subtract(self, left: Value, right: Value) -> Value:
         if right[0] == NUMBER:

@@ -7,8 +7,8 @@ from typing import Callable, NamedTuple
 
 from sframe_unwind.code.image import CodeImage
 
-_MAX_ENTRIES, _MAX_GUESSED = 1 << 16, 2048
-"""Of a table whose number of entries is known, and of one where it is not."""
+_MAX_ENTRIES = 1 << 16
+"""The decoders of instruction sets in LLVM have tables with some 34,000."""
 _MASK = (1 << 64) - 1
 
 
@@ -74,7 +74,7 @@ def targets(
     :param end: address behind the function, where Clang has cases lead to that cannot be.
     """
     found: dict[int, None] = {}
-    limit = _MAX_GUESSED if bound is None else min(bound, _MAX_ENTRIES)
+    limit = _MAX_ENTRIES if bound is None else min(bound, _MAX_ENTRIES)
     read = 0
     while read < limit:
         address = entry.table + read * entry.size

@@ -192,6 +192,31 @@ table: .long one-table, g-table, two-table
 )
 """GCC has cases that cannot be lead to a part that lies elsewhere, and has the rows of a function."""
 
+MANY_ENTRIES = (
+    "amd64",
+    """
+    lea table(%rip),%rcx
+    movslq (%rcx,%rdi,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+one:
+    inc %eax
+    ret
+two:
+    xor %eax,%eax
+    ret
+    """,
+    """
+    .section .rodata
+    .align 4
+table: .rept 30000
+    .long one-table
+    .endr
+    .long two-table
+    """,
+)
+"""Clang has an argument as it is for the index, and as many entries as it has cases."""
+
 INTO_A_PART = (
     "amd64",
     """
@@ -440,6 +465,7 @@ CASES = {
     "stack probes": STACK_PROBES,
     "a part without a frame": PART_WITHOUT_A_FRAME,
     "into a part": INTO_A_PART,
+    "many entries": MANY_ENTRIES,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
     "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
