@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -180,17 +183,31 @@ def test_bugs_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         main(["dump", "file"])
 
 
-@pytest.mark.parametrize("command", ["verify", "dump", "lookup", "backtrace"])
-@pytest.mark.parametrize("name", ["fifo", "/dev/zero", "socket"])
+def arguments_for(command: str, file: Path) -> list[str]:
+    """The arguments with which a command reads a file."""
+    more = {"lookup": [str(file), "0"], "backtrace": ["--core", str(file)], "convert": [str(file), "-o", f"{file}.out"]}
+    return [command, *more.get(command, [str(file)])]
+
+
+READING = ["verify", "lint", "dump", "lookup", "convert", "backtrace"]
+"""The commands that read a file."""
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("name", ["fifo", "/dev/zero", "socket", "loop"])
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, command: str, name: str) -> None:
     file = tmp_path / name
     if name == "fifo":
         os.mkfifo(file)
     elif name == "socket":
         socket.socket(socket.AF_UNIX).bind(str(file))
-    arguments = {"lookup": [str(file), "0"], "backtrace": ["--core", str(file)]}.get(command, [str(file)])
-    done = run(command, *arguments)
-    why = "No such device or address" if name == "socket" else "not a regular file"  # nobody opens a socket's file
+    elif name == "loop":
+        file.symlink_to("loop")
+    done = run(*arguments_for(command, file))
+    # Nobody opens a socket's file.
+    why = {"socket": "No such device or address", "loop": "Too many levels of symbolic links"}.get(
+        name, "not a regular file"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"sframe-unwind: {file}: {why}\n")
 
 
@@ -206,3 +223,59 @@ def test_directory_with_all_kinds_of_entries(tmp_path: Path) -> None:
     no_cfi, cut = done.stderr.splitlines()
     assert cut.startswith(f"sframe-unwind: {tmp_path}/\\udcff\\x1b[2J: not a readable ELF file")
     assert no_cfi == f"sframe-unwind: {tmp_path}/with SFrame: no DWARF CFI to compare with"
+
+
+@pytest.mark.parametrize("command", READING)
+def test_name_that_is_no_utf_8(tmp_path: Path, command: str) -> None:
+    file = small(tmp_path / os.fsdecode(b"\xff\x1b[31m"))
+    done = run(*arguments_for(command, file))
+    assert done.returncode in (0, 1, 2)
+    assert "internal error" not in done.stderr
+    assert (done.stdout + done.stderr).replace("\n", "").isprintable()
+    assert done.stderr.count("\n") == (done.returncode == 2)
+
+
+@pytest.mark.parametrize("command", [["verify", "-j2"], ["lint"], ["lookup"]])
+def test_pipe_that_is_closed_early(tmp_path: Path, command: list[str]) -> None:
+    """Of several files, or of many addresses."""
+    files = [str(small(tmp_path / f"file{number}", 2_000)) for number in range(8)]
+    typed = b"0x10\n" * 200_000 if command == ["lookup"] else b""
+    words = [*COMMAND, *command, *([files[0], "-"] if typed else files)]
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, error = process.communicate(typed, timeout=TIMEOUT)
+    lines = error.decode().splitlines()
+    assert all("no DWARF CFI to compare with" in line for line in lines) or command == ["lint"], error
+    assert process.returncode in (141, 2)
+    assert process.returncode == 141 or lines
+
+
+@pytest.mark.parametrize("command", READING)
+def test_file_that_shrinks_meanwhile(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    """Whatever is read before and after, it is answered or refused in a line."""
+    file = small(tmp_path / "file", 300)
+    content, done, seen = file.read_bytes(), threading.Event(), set()
+
+    def change() -> None:
+        chance = random.Random(command)
+        while not done.is_set():
+            with file.open("r+b") as stream:
+                stream.write(content)
+                stream.flush()
+                stream.truncate(chance.randrange(len(content)))
+            time.sleep(0.001)
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(60):
+            seen.add(main(arguments_for(command, file)))
+            error = capsys.readouterr().err
+            assert "internal error" not in error
+            assert error.count("\n") <= 1
+    finally:
+        done.set()
+        changing.join()
+    assert seen <= {0, 1, 2}
+    assert 2 in seen
