@@ -1,4 +1,4 @@
-"""Where the fields of whole files lie: headers, symbols, relocations, notes, unwind sections, archive members."""
+"""Where the fields of whole files lie: headers, symbols, relocations, notes, unwind and debug data, archive members."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ _SYMBOL, _RELOCATION, _NOTE = "IBBHQQ", "QQq", "III"
 _SYMBOLS, _RELOCATIONS, _NOTES = (2, 11), (4,), (7,)
 """Section types: SHT_SYMTAB and SHT_DYNSYM, SHT_RELA, SHT_NOTE."""
 _PT_NOTE = 4
+_RAW = (".eh_frame", ".eh_frame_hdr", ".shstrtab", ".strtab", ".gnu_debuglink")
+"""Sections whose words and bytes all are fields, besides those of debug information."""
 _FROM_EACH = 40
 """Fields that are taken of each group, so that a table of a thousand symbols does not count for more than a header."""
 
@@ -102,7 +104,7 @@ def _of_part(data: bytes, part: _Part, order: str, record: object) -> Iterator[l
         except FormatError:
             inside = ()
         yield [field._replace(offset=part.offset + field.offset) for field in inside]
-    elif part.name in (".eh_frame", ".debug_frame", ".eh_frame_hdr", ".shstrtab", ".strtab"):
+    elif part.name in _RAW or part.name.startswith(".debug_"):
         yield [Field(offset, 4, order) for offset in range(part.offset, end - 3, 4)]
         yield [Field(offset, 1, order) for offset in range(part.offset, end)]
 
