@@ -3,7 +3,7 @@
 Frames are unwound from SFrame.  Frames without SFrame data are unwound from DWARF CFI, or by frame
 pointers, which is marked as a guess.  Function names come from the symbol tables, source lines and inlined functions
 from debug information: of the file, or of its separate debug file.
-A running process is stopped while its registers and stacks are copied.
+Each thread of a running process is stopped while its registers and its stack are copied.
 
 The exit status is 0, or 2 if the core file or the process cannot be read completely, for example
 if a core file is truncated, its executable is not found, or a file has another build ID than
