@@ -261,7 +261,7 @@ def as_completed(
 ) -> Iterator[tuple[Item, Result | Lost]]:
     """Yield each item with its result, in the order in which they are completed.
 
-    Items are taken when workers have nothing to do, and one in advance: they may be large, and need not be known before.
+    Items are taken when workers have nothing to do, and one in advance: they may be large, and are not known before.
 
     :param work: called in the workers; items and results are pickled.
     :param jobs: how many workers there are.
