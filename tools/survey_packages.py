@@ -3,7 +3,7 @@
 
     python3 tools/survey_packages.py [--suite SUITE] [--architecture NAME ...] [--count N] [--largest BYTES]
 
-They are kept in the checkout's `.cache/survey/SUITE-ARCHITECTURE`; apt has verified them. The folders are printed.
+They are kept in the checkout's `.cache/survey/SUITE-ARCHITECTURE`; apt has verified them. Their paths are printed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ LARGEST = 4 << 20
 
 _BASE = ("required", "important", "standard")
 """Priorities of the base system."""
-_WITHOUT_PROGRAMS = re.compile(r"-(dev|doc|dbg|dbgsym|data|common|locales?)$|^(lib.*-perl|python3?-.*|gir1.*|fonts-.*)$")
+_WITHOUT_PROGRAMS = re.compile(r"-(dev|doc|dbg|dbgsym|data|common|locales?)$|^(lib.*-perl|python3?-.*|gir1.*)$")
 """Names of packages without ELF files, or with object files."""
 
 
@@ -68,11 +68,11 @@ def main() -> int:
     for architecture in options.architecture or ARCHITECTURES:
         folder = CACHE / f"{options.suite}-{architecture}"
         try:
-            download(options.suite, architecture, choose, folder)
+            packages = download(options.suite, architecture, choose, folder)
         except FetchError as error:
             print(f"{architecture}: {error}", file=sys.stderr)
             return 1
-        print(folder)
+        print(*packages, sep="\n")
     return 0
 
 
