@@ -18,7 +18,7 @@ WITH here AS (SELECT digest, min(path) AS path, count(*) AS paths FROM paths GRO
 """The files that the last runs found, each once."""
 _PRODUCER = """CASE WHEN compiler || assembler || linker = '' THEN '(not told)'
     ELSE trim(compiler || ', ' || assembler || ', ' || linker, ', ') END"""
-_RATIO = "round(1.0 * sframe / eh_frame, 3)"
+_RATIO = "round(1.0 * nullif(sframe, 0) / eh_frame, 3)"
 
 
 class Table(NamedTuple):
@@ -46,8 +46,8 @@ TABLES = (
         round(100.0 * sum(covered) / sum(code), 2) AS covered_percent,
         round(100.0 * sum(in_cfi) / sum(code), 2) AS in_cfi_percent,
         sum(sframe) AS sframe, sum(eh_frame) AS eh_frame, sum(eh_frame_hdr) AS eh_frame_hdr,
-        round(1.0 * sum(sframe) / sum(eh_frame), 3) AS ratio,
-        round(1.0 * sum(sframe) / sum(eh_frame + eh_frame_hdr), 3) AS ratio_with_hdr,
+        round(1.0 * nullif(sum(sframe), 0) / sum(eh_frame), 3) AS ratio,
+        round(1.0 * nullif(sum(sframe), 0) / sum(eh_frame + eh_frame_hdr), 3) AS ratio_with_hdr,
         sum(addresses) AS addresses_compared, sum(disagreements) AS disagreements,
         sum(instructions) AS instructions, sum(sframe_wrong) AS sframe_wrong, sum(sframe_unknown) AS sframe_unknown,
         sum(dwarf_wrong) AS dwarf_wrong, sum(dwarf_unknown) AS dwarf_unknown, round(sum(seconds), 1) AS seconds
