@@ -20,6 +20,8 @@ _PACKAGES = (
     re.compile(r"([^/]+?)[-_]v?\d[^/]*?(\.(?:tar(?:\.\w+)?|tgz|txz|zip))(?=/|$)"),
 )
 """Packages with their versions, in a path: what stands before and behind the version."""
+_MERGED = re.compile(r"(^|\.u?deb/|\.rpm/)(?=(?:s?bin|lib\w*)/)")
+"""Before folders that distributions have moved below ``usr``."""
 _LIBRARY = re.compile(r"\.so\.(\d+)[\d.]*$")
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 _MOST = 20
@@ -87,10 +89,11 @@ def read(store: Store) -> Survey:
 
 
 def plain(path: str) -> str:
-    """Return a path without the versions of packages and libraries."""
+    """Return a path without the versions of packages and libraries, and as it is where all is below ``usr``."""
     path = path.lstrip("/")
     for pattern in _PACKAGES:
         path = pattern.sub(r"\1\2", path)
+    path = _MERGED.sub(r"\1usr/", path)
     return _LIBRARY.sub(r".so.\1", path)
 
 
@@ -106,15 +109,18 @@ class Difference:
         self.gone = sorted(self._old.files.keys() - both)
         self.added = sorted(self._new.files.keys() - both)
         self.changed = sorted(name for name in both if self._old.files[name] != self._new.files[name])
-        self.solved = self._old.problems - self._new.problems
-        self.arisen = self._new.problems - self._old.problems
+        self._both = both
+        self.solved = self._in_both(self._old.problems - self._new.problems)
+        self.arisen = self._in_both(self._new.problems - self._old.problems)
+
+    def _in_both(self, problems: Counter[Problem]) -> Counter[Problem]:
+        return Counter({problem: count for problem, count in problems.items() if problem[0] in self._both})
 
     @property
     def is_worse(self) -> bool:
         """Whether a file that both have has a finding of ours that it had not, or cannot be surveyed any more."""
-        both = self._old.files.keys() & self._new.files.keys()
-        return any(problem[0] in both for problem in self.arisen) or any(
-            self._old.files[name].state == "surveyed" != self._new.files[name].state for name in both
+        return bool(self.arisen) or any(
+            self._old.files[name].state == "surveyed" != self._new.files[name].state for name in self._both
         )
 
     def lines(self) -> Iterator[str]:

@@ -17,9 +17,11 @@ from tests.survey.stores import query, survey
     ("path", "expected"),
     [
         ("/libc6_2.36-9+deb12u10_amd64.deb/usr/lib/libc.so.6", "libc6_amd64.deb/usr/lib/libc.so.6"),
-        ("glibc-2.40-17.fc41.x86_64.rpm/lib64/libm.so.6", "glibc.x86_64.rpm/lib64/libm.so.6"),
+        ("glibc-2.40-17.fc41.x86_64.rpm/lib64/libm.so.6", "glibc.x86_64.rpm/usr/lib64/libm.so.6"),
         ("zlib-1.3.1.tar.xz/libz.so.1.3.1", "zlib.tar.xz/libz.so.1"),
         ("tree/libfoo-2.0.so.0.200.1", "tree/libfoo-2.0.so.0"),
+        ("bash_5.2-1_amd64.deb/bin/bash", "bash_amd64.deb/usr/bin/bash"),
+        ("lib/x86_64-linux-gnu/libz.so.1.3", "usr/lib/x86_64-linux-gnu/libz.so.1"),
         ("libstdc++6_12.2.0-14_amd64.deb/x", "libstdc++6_amd64.deb/x"),
     ],
 )
