@@ -1,6 +1,6 @@
 # Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint bench real-programs shell-files clean
+.PHONY: help setup setup-demo demo test lint bench real-programs survey shell-files clean
 
 PY := .venv/bin/python
 # Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
@@ -33,6 +33,13 @@ bench: setup ## measure speed
 
 real-programs: setup ## build lua, redis, sqlite, zlib and zstd with SFrame for three ABIs and verify them
 	@$(PY) tools/real_programs.py
+
+# Status 1 says that there are findings.
+survey: setup ## survey Debian's base system for three machines, in some five minutes
+	@$(PY) tools/survey_packages.py --count 0 > .cache/survey-packages
+	@$(PY) -m sframe_unwind survey --store .cache/survey.db --html .cache/survey.html --convert \
+		--against code --most-code 10000 $$(cat .cache/survey-packages) || test $$? = 1
+	@echo "the page: .cache/survey.html"
 
 shell-files: setup ## make the shells' completions and the manual page in build/
 	@$(PY) -m tools.shell_files build

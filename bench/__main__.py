@@ -25,6 +25,7 @@ from bench import (
     runtime_code,
     serving,
     starting,
+    surveying,
     unaided,
     verifying,
     walking,
@@ -32,12 +33,12 @@ from bench import (
 from bench.report import BenchError, Row, table
 
 _MODULES = (
-    *(starting, commands, opening, decoding, verifying, converting, walking, unaided, serving),
+    *(starting, commands, opening, decoding, verifying, converting, surveying, walking, unaided, serving),
     *(backtraces, runtime_code, driving, converted, lldb_starting, lldb_backtraces, lldb_driving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
-    "core": ("command", "open", "decode", "verify", "convert", "walk", "backtrace", "server"),
+    "core": ("command", "open", "decode", "verify", "convert", "survey", "walk", "backtrace", "server"),
     "gdb": ("start", "bt", "run-time", "drive"),
     "native": ("converted-bt",),
     "lldb": ("lldb-start", "lldb-bt", "lldb-drive"),

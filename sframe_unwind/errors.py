@@ -57,10 +57,12 @@ class MissingExtraError(SFrameError):
     """A package from an optional extra of this project is not installed.
 
     :param package: name of the missing package.
+    :param extra: name of the extra that has it.
     """
 
-    def __init__(self, package: str) -> None:
-        super().__init__(f"this needs the package {package}: pip install 'sframe-unwind[code]' (Python 3.10 or later)")
+    def __init__(self, package: str, extra: str = "code") -> None:
+        wanted = f"pip install 'sframe-unwind[{extra}]' (Python 3.10 or later)"
+        super().__init__(f"this needs the package {package}: {wanted}")
 
 
 class ProcessError(SFrameError):

@@ -4,7 +4,7 @@
 wait forever.  An interrupt waits for what the workers are doing.  And a worker that is killed, as by the kernel when
 memory is short, takes all results with it.
 
-Here the workers are forked, so that items and function need not be pickled, and each watches a pipe of which only this
+Here the workers are forked, so that the function need not be pickled, and each watches a pipe of which only this
 process has the other end: the end of the pipe is the end of this process, however it came about.  Linux has
 ``PR_SET_PDEATHSIG`` for that, but only Linux, it needs :mod:`ctypes`, and it refers to a thread of the parent.
 """
@@ -18,8 +18,8 @@ import select
 import signal
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
-from typing import Callable, Generic, NamedTuple, NoReturn, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO, Callable, Generic, NamedTuple, NoReturn, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,7 +31,7 @@ _AHEAD = 256
 """Results that may wait for the one that is next in order: they take memory."""
 _TICK = 0.25
 """Seconds between two calls of ``tick``."""
-_NUMBER_SIZE, _LENGTH_SIZE = 8, 8
+_LENGTH_SIZE = 8
 _AT_ONCE = 1 << 20
 
 
@@ -63,11 +63,11 @@ class _Worker:
         self.number: int | None = None
         self._received = bytearray()
 
-    def ask(self, number: int) -> None:
-        """Have the worker do an item."""
+    def ask(self, number: int, item: object) -> None:
+        """Have the worker, which is idle, do an item."""
         self.number = number
         with contextlib.suppress(BrokenPipeError):  # it has ended, which reading its results tells
-            os.write(self.requests, number.to_bytes(_NUMBER_SIZE, "little"))
+            _send(self.requests, pickle.dumps(item))
 
     def receive(self) -> bytes | None:
         """Read what there is of a result, and return it when it is complete.
@@ -94,9 +94,8 @@ class _Worker:
 
 
 class _Pool(Generic[Item, Result]):
-    def __init__(self, work: Callable[[Item], Result], items: Sequence[Item]) -> None:
+    def __init__(self, work: Callable[[Item], Result]) -> None:
         self._work = work
-        self._items = items
         self._life, self._alive = os.pipe()
         """The end that workers watch, and the one that only this process keeps."""
         self.workers: dict[int, _Worker] = {}
@@ -127,17 +126,16 @@ class _Pool(Generic[Item, Result]):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         threading.Thread(target=_end_with_parent, args=(self._life,), daemon=True).start()
-        while number := os.read(request, _NUMBER_SIZE):
-            answer: Result | _Raised
-            try:
-                answer = self._work(self._items[int.from_bytes(number, "little")])
-                data = pickle.dumps(answer)
-            except Exception as error:  # noqa: BLE001  # it is the parent's to deal with
-                data = pickle.dumps(_Raised(f"{type(error).__name__}: {error}", traceback.format_exc()))
-            data = len(data).to_bytes(_LENGTH_SIZE, "little") + data
-            at = 0
-            while at < len(data):
-                at += os.write(result, data[at : at + _AT_ONCE])
+        with os.fdopen(request, "rb", buffering=0) as requests:
+            while length := requests.read(_LENGTH_SIZE):
+                data = _received(requests, int.from_bytes(length, "little"))
+                answer: Result | _Raised
+                try:
+                    answer = self._work(pickle.loads(data))
+                    data = pickle.dumps(answer)
+                except Exception as error:  # noqa: BLE001  # it is the parent's to deal with
+                    data = pickle.dumps(_Raised(f"{type(error).__name__}: {error}", traceback.format_exc()))
+                _send(result, data)
 
     def arrived(self, output: int | None) -> Iterator[tuple[int, Result | Lost]]:
         """Wait a moment for results, and yield those that came, with the numbers of their items.
@@ -184,6 +182,23 @@ class _Pool(Generic[Item, Result]):
         os.close(self._alive)
 
 
+def _send(descriptor: int, data: bytes) -> None:
+    """Write data behind its length."""
+    os.write(descriptor, len(data).to_bytes(_LENGTH_SIZE, "little"))
+    view = memoryview(data)
+    at = 0
+    while at < len(data):
+        at += os.write(descriptor, view[at : at + _AT_ONCE])
+
+
+def _received(stream: BinaryIO, size: int) -> bytes:
+    """Read so many bytes, which have been written or are about to be."""
+    data = bytearray()
+    while len(data) < size and (piece := stream.read(min(size - len(data), _AT_ONCE))):
+        data += piece
+    return bytes(data)
+
+
 def _end_with_parent(life: int) -> NoReturn:
     while os.read(life, 1):
         pass
@@ -211,26 +226,74 @@ def in_order(
 ) -> Iterator[Result | Lost]:
     """Yield the result of a function for each item, in the order of the items.
 
-    :param work: called in the workers; its results are pickled.
+    :param work: called in the workers; items and results are pickled.
     :param jobs: how many workers there are.
     :param output: descriptor of the pipe that the results are written to: if nobody reads it any more, the work ends.
     :param tick: is called some times in a second.
     :raises BrokenPipeError: nobody reads the output any more.
     :raises WorkerError: the function raised an exception.
     """
-    pool: _Pool[Item, Result] = _Pool(work, items)
+    pool: _Pool[Item, Result] = _Pool(work)
     done: dict[int, Result | Lost] = {}
     following = sent = 0
     try:
         while following < len(items):
             idle = [worker for worker in pool.workers.values() if worker.number is None]
             while sent < min(len(items), following + _AHEAD) and (idle or len(pool.workers) < jobs):
-                (idle.pop() if idle else pool.start()).ask(sent)
+                (idle.pop() if idle else pool.start()).ask(sent, items[sent])
                 sent += 1
             done.update(pool.arrived(output))
             while following in done:
                 yield done.pop(following)
                 following += 1
+            if tick is not None:
+                tick()
+    finally:
+        pool.close()
+
+
+def as_completed(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    jobs: int,
+    tick: Callable[[], None] | None = None,
+    tries: int = 1,
+) -> Iterator[tuple[Item, Result | Lost]]:
+    """Yield each item with its result, in the order in which they are completed.
+
+    Items are taken when workers have nothing to do, and one in advance: they may be large, and are not known before.
+
+    :param work: called in the workers; items and results are pickled.
+    :param jobs: how many workers there are.
+    :param tick: is called some times in a second.
+    :param tries: how many workers an item may cost.
+    :raises WorkerError: the function raised an exception.
+    """
+    pool: _Pool[Item, Result] = _Pool(work)
+    coming = iter(items)
+    waiting: list[tuple[Item, int]] = []
+    """Items with the number of workers that they have cost."""
+    asked: dict[int, tuple[Item, int]] = {}
+    following = 0
+    try:
+        more = True
+        while more or waiting or asked:
+            if more and not waiting:
+                entry = next(((item, 0) for item in coming), None)
+                more = entry is not None
+                waiting += [entry] if entry is not None else []
+            if waiting and len(asked) < jobs:
+                idle = next((worker for worker in pool.workers.values() if worker.number is None), None)
+                asked[following] = waiting.pop()
+                (idle or pool.start()).ask(following, asked[following][0])
+                following += 1
+                continue
+            for number, result in pool.arrived(None):
+                item, cost = asked.pop(number)
+                if isinstance(result, Lost) and cost + 1 < tries:
+                    waiting.append((item, cost + 1))
+                else:
+                    yield item, result
             if tick is not None:
                 tick()
     finally:

@@ -38,6 +38,7 @@ LAYERS = (
     "verify",
     "lint",
     "convert",
+    "survey",
     "cli",
 )
 """Each imports only those before it."""
@@ -51,6 +52,7 @@ WITH_PYELFTOOLS = (
     "verify",
     "lint",
     "convert",
+    "survey",
     "runtime_code.jit",
     "runtime_code.file_symbols",
     "cli",
@@ -60,7 +62,7 @@ WITH_PYELFTOOLS = (
 ARCH_IMPORTS = ("address", "arch")
 """What a machine is says nothing of SFrame."""
 
-VERSIONED = ("sframe", "translation", "verify", "lint", "convert", "runtime_code.status_text", "report")
+VERSIONED = ("sframe", "translation", "verify", "lint", "convert", "survey", "runtime_code.status_text", "report")
 """Who may ask for the version of the format: the package that normalises it, and who shows it to people."""
 
 

@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sframe_unwind.workers import Lost, WorkerError, in_order
+from sframe_unwind.workers import Lost, WorkerError, as_completed, in_order
 from tests.waiting import runs, wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -85,6 +86,38 @@ def test_worker_that_is_killed_costs_its_item_only() -> None:
     expected[3] = Lost("the process that worked on it was ended by SIGKILL")
     expected[5] = Lost("the process that worked on it ended with status 7")
     assert list(in_order(work, range(9), 2)) == expected
+
+
+def test_items_are_taken_when_they_can_be_done() -> None:
+    """Large ones, of which only those are there that are worked on, and one more."""
+    there = 0
+
+    def items() -> Iterator[bytes]:
+        nonlocal there
+        for number in range(40):
+            there += 1
+            assert there <= 4, "two that are done, one that is being given back, and one in advance"
+            yield bytes([number]) * (1 << 20)
+
+    found = set()
+    for item, size in as_completed(len, items(), 2):
+        there -= 1
+        assert size == 1 << 20
+        found.add(item[0])
+    assert found == set(range(40))
+    assert list(as_completed(len, [], 2)) == []
+
+
+def test_item_may_cost_several_workers(tmp_path: Path) -> None:
+    def work(number: int) -> int:
+        if number == 3 or (number == 5 and not (tmp_path / "once").exists()):
+            (tmp_path / "once").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return number
+
+    lost = Lost("the process that worked on it was ended by SIGKILL")
+    done = dict(as_completed(work, [0, 5, 1, 3, 2], 2, tries=2))
+    assert done == {0: 0, 5: 5, 1: 1, 3: lost, 2: 2}
 
 
 def test_exception_is_passed_on() -> None:

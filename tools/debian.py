@@ -10,9 +10,11 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Callable
 
 TIMEOUT = 600
 """Time limit for one run of apt or dpkg-deb, in seconds."""
@@ -29,8 +31,8 @@ Dir::Etc::netrcparts "/etc/apt/auth.conf.d";
 Dir::State "{base}/state";
 Dir::State::status "{base}/state/status";
 Dir::Cache "{base}/cache";
-APT::Architecture "amd64";
-APT::Architectures {{ "amd64"; }};
+APT::Architecture "{architecture}";
+APT::Architectures {{ "{architecture}"; }};
 APT::Sandbox::User "root";
 APT::Update::Error-Mode "any";
 APT::Install-Recommends "false";
@@ -39,6 +41,13 @@ Acquire::Retries "2";
 Acquire::http::Timeout "30";
 """
 """Configuration of apt: private folders, no hooks of the system, failed downloads are errors, minimal indexes."""
+
+
+Choice = Callable[[Sequence[Mapping[str, str]]], Sequence[str]]
+"""Chooses names from the entries of an index of packages; an entry has the fields of its package by name."""
+
+_AT_ONCE = 50
+"""Packages that one run of apt downloads: its time is limited."""
 
 
 class FetchError(Exception):
@@ -85,6 +94,31 @@ def unpack(suite: str, packages: Sequence[str], folder: Path) -> None:
     shutil.rmtree(base)
 
 
+def download(suite: str, architecture: str, choose: Choice, folder: Path) -> list[Path]:
+    """Fetch packages of the release `suite` for an architecture into `folder`; return their paths, sorted by name.
+
+    A package that is in the folder already, whole, is not fetched again.
+    Raises FetchError if a package is not available or fails verification.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        apt = _private_apt("deb", suite, Path(temporary), architecture)
+        index = list(_entries(_run(["apt-cache", *apt[1:3], "dumpavail"])))
+        names = list(choose(index))
+        for first in range(0, len(names), _AT_ONCE):
+            _run([*apt, "download", *names[first : first + _AT_ONCE]], folder)
+    chosen = set(names)
+    return sorted(path for path in folder.glob("*.deb") if path.name.partition("_")[0] in chosen)
+
+
+def _entries(index: str) -> Iterator[dict[str, str]]:
+    """Yield the fields of each package in an index, without the continuation lines."""
+    for entry in index.split("\n\n"):
+        lines = (line.partition(": ") for line in entry.splitlines() if not line.startswith(" "))
+        if fields := {name: value for name, _, value in lines}:
+            yield fields
+
+
 def fetch_sources(suite: str, packages: Sequence[str], folder: Path) -> None:
     """Fetch the files of source packages of the release `suite` into `folder`, which must exist.
 
@@ -96,7 +130,7 @@ def fetch_sources(suite: str, packages: Sequence[str], folder: Path) -> None:
     shutil.rmtree(base)
 
 
-def _private_apt(kind: str, suite: str, base: Path) -> list[str]:
+def _private_apt(kind: str, suite: str, base: Path, architecture: str = "amd64") -> list[str]:
     """Return the start of a command line for an apt with its folders in `base` and one release."""
     mirror = system_mirror()
     for part in ("etc/preferences.d", "etc/sources.list.d", "state/lists/partial", "cache/archives/partial"):
@@ -105,7 +139,7 @@ def _private_apt(kind: str, suite: str, base: Path) -> list[str]:
     (base / "state/status").touch()
     (base / "etc/sources.list").write_text(f"{kind} [signed-by={mirror.keyring}] {mirror.uri} {suite} main\n")
     configuration = base / "apt.conf"
-    configuration.write_text(CONFIGURATION.format(base=base))
+    configuration.write_text(CONFIGURATION.format(base=base, architecture=architecture))
     apt = ["apt-get", "-c", str(configuration), "-qq", "--yes"]
     _run([*apt, "update"])
     return apt

@@ -63,6 +63,7 @@ TEST_PACKAGES = (
     Package("xz-utils", "xz", "binaries from Debian's archive"),
     Package("gpgv", "gpgv", "binaries from Debian's archive"),
     Package("debian-archive-keyring", None, "binaries from Debian's archive"),
+    Package("libarchive13", None, "surveying packages and archives"),
     Package("chromium", "chromium", "the page that verify writes"),
     Package("zsh", "zsh", "completion in zsh"),
     Package("fish", "fish", "completion in fish"),
@@ -316,7 +317,7 @@ def main() -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two parallel runs of make would both write .venv
         try:
             install_packages(list(TEST_PACKAGES if for_test else DEMO_PACKAGES))
-            make_environment({"gdb", "lldb", "code", "test"} if for_test else {"gdb", "lldb"})
+            make_environment({"gdb", "lldb", "code", "survey", "cluster", "test"} if for_test else {"gdb", "lldb"})
             if for_test:
                 make_oldest_lldb()
         except SetupError as error:

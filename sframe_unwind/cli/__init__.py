@@ -21,7 +21,7 @@ from sframe_unwind import __version__
 from sframe_unwind.cli.status import CANNOT, DONE, INTERRUPTED, PIPE_CLOSED, TRACEBACK, complain, internal_error
 from sframe_unwind.errors import SFrameError
 
-_NAMES = ("dump", "lookup", "verify", "lint", "convert", "backtrace", "gdb", "lldb", "plugin")
+_NAMES = ("dump", "lookup", "verify", "lint", "convert", "survey", "backtrace", "gdb", "lldb", "plugin")
 """The commands, in the order of the help; each is the name of a module of this package."""
 
 

@@ -21,15 +21,16 @@ class Progress:
         self._started = time.monotonic()
         self._next = self._started + _PATIENCE if sys.stderr.isatty() else float("inf")
         self._done = self._total = 0
-        self._what = ""
+        self._what = self._more = ""
 
-    def update(self, done: int, total: int, what: str = "") -> None:
+    def update(self, done: int, total: int, what: str = "", more: str = "") -> None:
         """Say how much is done.
 
         :param total: 0: not known.
         :param what: of what so much is done.
+        :param more: what else there is to say.
         """
-        self._done, self._total, self._what = done, total, what
+        self._done, self._total, self._what, self._more = done, total, what, more
         self.tick()
 
     def tick(self) -> None:
@@ -39,7 +40,7 @@ class Progress:
             return
         self._next = now + _PAUSE
         of = f"/{self._total}" if self._total else ""
-        text = f"{self._done}{of}{self._what}, {now - self._started:.0f} s"
+        text = f"{self._done}{of}{self._what}, {now - self._started:.0f} s{self._more}"
         if self._total:
             filled = "#" * (_WIDTH * self._done // self._total)
             text = f"[{filled:<{_WIDTH}}] {text}"

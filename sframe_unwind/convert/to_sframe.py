@@ -23,7 +23,7 @@ from sframe_unwind.errors import EncodeError
 from sframe_unwind.sframe import encode
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.translation.description import of_sframe
+from sframe_unwind.translation.description import Loss, of_sframe
 from sframe_unwind.translation.proof import prove
 from sframe_unwind.translation.to_sframe import Made, make_table
 
@@ -54,29 +54,67 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
     :raises EncodeError: a reader does not take the version, or no function can be expressed.
     :raises TranslationError: the result does not say the same; nothing is written.
     """
-    target = target_for(wanted.consumers, wanted.version)
     with elf.opened(path) as file:
-        source = read_source(file, wanted.source)
-        made = make_table(source.descriptions, source.arch, target)
-        if not any(function.rows for function in made.table.functions):
-            raise EncodeError(f"{path}: no function that version {target.version} can express")
-        copy = ElfCopy(whole(file), source.arch.byteorder, PT_GNU_SFRAME[0])
-        address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
-        section = encode.encode(encode.SectionSpec(address, (made.table,)))
+        made = conversion(file, str(path), wanted)
         with replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
             if wanted.form == COPY:
                 shutil.copyfile(path, temporary)
-                new = NewSection(SECTION_NAME, SHT_GNU_SFRAME[0], section, PT_GNU_SFRAME[0])
-                write_chunks(temporary, copy.chunks(new))
+                new = NewSection(SECTION_NAME, SHT_GNU_SFRAME[0], made.section, PT_GNU_SFRAME[0])
+                write_chunks(temporary, made.copy.chunks(new))
             elif wanted.form == OBJECT:
-                header = read_records(whole(file), 0, 1, FileHeader, source.arch.byteorder)[0]
-                order = source.arch.byteorder
-                temporary.write_bytes(object_file(SECTION_NAME, SHT_GNU_SFRAME[0], section, address, header, order))
+                order = made.source.arch.byteorder
+                header = read_records(whole(file), 0, 1, FileHeader, order)[0]
+                new_file = object_file(SECTION_NAME, SHT_GNU_SFRAME[0], made.section, made.address, header, order)
+                temporary.write_bytes(new_file)
             else:
-                temporary.write_bytes(section)
-            compared = _prove(source, made, _written(temporary, wanted.form, address))
+                temporary.write_bytes(made.section)
+            compared = made.proved(_written(temporary, wanted.form, made.address))
             # Before the file gets its name: reading symbols can fail, too.
-            return _report(path, output, file, source, made, Section(section, address), compared)
+            return _report(path, output, file, made, compared)
+
+
+class Conversion(NamedTuple):
+    """What converting an open file gives, before it is written and proved."""
+
+    source: Source
+    made: Made
+    copy: ElfCopy
+    """Writes the section into a copy of the file."""
+    section: bytes
+    address: int
+    """Of the section."""
+
+    def proved(self, result: list[Section]) -> int:
+        """Compare what was written with the source, and return at how many addresses.
+
+        :param result: decoded from what was written.
+        :raises TranslationError: it does not say the same.
+        """
+        results = map(of_sframe, listed_functions(result))
+        return prove(self.source.descriptions, results, self.made.losses, self.source.arch)
+
+    @property
+    def losses(self) -> list[Loss]:
+        """The functions that are not in the result."""
+        return [*self.source.losses, *self.made.losses]
+
+
+def conversion(file: ELFFile, name: str, wanted: Wanted = Wanted()) -> Conversion:  # noqa: B008  # it cannot change
+    """Return what converting an open file gives.
+
+    :param name: what the file is called.
+    :raises FileError: there is nothing to convert, or no room for the section.
+    :raises FormatError: the unwind data is malformed as a whole.
+    :raises EncodeError: a reader does not take the version, or no function can be expressed.
+    """
+    target = target_for(wanted.consumers, wanted.version)
+    source = read_source(file, wanted.source)
+    made = make_table(source.descriptions, source.arch, target)
+    if not any(function.rows for function in made.table.functions):
+        raise EncodeError(f"{name}: no function that version {target.version} can express")
+    copy = ElfCopy(whole(file), source.arch.byteorder, PT_GNU_SFRAME[0])
+    address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
+    return Conversion(source, made, copy, encode.encode(encode.SectionSpec(address, (made.table,))), address)
 
 
 def _written(path: Path, form: str, address: int) -> list[Section]:
@@ -84,27 +122,20 @@ def _written(path: Path, form: str, address: int) -> list[Section]:
     return [Section(path.read_bytes(), address)] if form == SECTION else elf.load(path)
 
 
-def _prove(source: Source, made: Made, result: list[Section]) -> int:
-    results = map(of_sframe, listed_functions(result))
-    return prove(source.descriptions, results, made.losses, source.arch)
-
-
-def _report(
-    path: PathLike, output: PathLike, file: ELFFile, source: Source, made: Made, section: Section, compared: int
-) -> Report:
+def _report(path: PathLike, output: PathLike, file: ELFFile, conversion: Conversion, compared: int) -> Report:
+    source, section = conversion.source, Section(conversion.section, conversion.address)
     names = (EH_FRAME, DEBUG_FRAME) if source.kind == DWARF else (SECTION_NAME,)
     origin = "DWARF CFI" if source.kind == DWARF else f"version {source.version}"
-    losses = named_losses(file, [*source.losses, *made.losses])
     return Report(
         os.fspath(path),
         os.fspath(output),
-        f"SFrame version {made.table.version} from {origin}",
-        len(source.descriptions) - len(made.losses),
+        f"SFrame version {conversion.made.table.version} from {origin}",
+        len(source.descriptions) - len(conversion.made.losses),
         section.covered(),
         section.size,
         sum(section_size(file, name) for name in names),
         section.address,
         compared,
-        losses,
+        named_losses(file, conversion.losses),
         tuple(source.problems),
     )

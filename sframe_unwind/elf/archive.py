@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -46,12 +47,17 @@ def members(path: Path) -> Iterator[Member]:
     """
     try:
         with open_file(path) as stream:
-            yield from _members(path, stream)
+            yield from members_of(stream, path)
     except OSError as error:
         raise FileError(f"{path}: {error.strerror or error}") from error
 
 
-def _members(path: Path, stream: BinaryIO) -> Iterator[Member]:
+def members_of(stream: BinaryIO, path: Path) -> Iterator[Member]:
+    """Yield the members of an archive that is open, in order; between two of them the stream may be moved.
+
+    :param path: what the archive is called.
+    :raises FileError: it is truncated or malformed.
+    """
     thin = stream.read(len(MAGIC)) == THIN_MAGIC
     long_names = b""
     for name, content, size in _headers(path, stream, thin):
@@ -79,7 +85,7 @@ def _headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, 
     The position of the stream is the start of the contents.  Of the members of a thin archive, the archive itself
     contains only the tables of symbols and long names.
     """
-    available = path.stat().st_size
+    available = stream.seek(0, os.SEEK_END)
     offset = len(MAGIC)
     while offset < available:
         stream.seek(offset)

@@ -46,6 +46,15 @@ def subjects(file: ELFFile) -> Iterator[Subject]:
         raise NoSFrameError(f"no {elf.SECTION_NAME} section")
 
 
+def subject_of(file: ELFFile, data: bytes, address: int) -> Subject:
+    """Return a section that a linked file does not have, as if it had it in a segment of its own.
+
+    :param address: of the section.
+    :raises FileError: SFrame has no ABI for the machine of the file.
+    """
+    return _Finder(file).of_data(data, address)
+
+
 class _Finder:
     """What all sections of a file have in common."""
 
@@ -88,6 +97,9 @@ class _Finder:
             )
         fields = tuple(_fields(self._file, self._relocations, number))
         return subject._replace(fields=fields, init_code=tuple(sorted(_init_code(self._file, self._layout))))
+
+    def of_data(self, data: bytes, address: int) -> Subject:
+        return self._common._replace(data=data, address=address, segment_size=len(data))
 
     def of_segment(self, segment: Segment) -> Subject:
         """Return the section at the start of a segment, which is as long as its tables say."""

@@ -44,14 +44,20 @@ def verify(path: PathLike, plan: Plan = Plan()) -> Verdict:  # noqa: B008  # it 
         return verify_elf(file, str(path), plan)
 
 
-def verify_elf(file: ELFFile, name: str, plan: Plan = Plan()) -> Verdict:  # noqa: B008  # it cannot change
+def verify_elf(
+    file: ELFFile,
+    name: str,
+    plan: Plan = Plan(),  # noqa: B008  # it cannot change
+    sections: list[Section] | None = None,
+) -> Verdict:
     """Compare as :func:`verify` does, in an ELF file that is open.
 
     :param name: what the file is called.
+    :param sections: SFrame for the file, in the place of its own.
     """
     layout = Layout(file)
     symbols = symbols_of(file, layout)
-    sections = _sframe(file, layout, plan)
+    sections = sections or _sframe(file, layout, plan)
     with translated("DWARF CFI"):
         arch = elf.arch_of(file)
         cfi = FileCfi(file, arch, layout)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.report.page import filled
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify.code_report import CodeReport
 from sframe_unwind.verify.inputs import Failure
 from sframe_unwind.verify.verdict import Function, Line, Outcome, Verdict, Words
 
 TEMPLATE = Path(__file__).with_name("page.html")
-_PLACE = "@DATA@"
 _NOT_DESCRIBED = "not described"
 _WRONG, _UNKNOWN = "wrong by the code", "unknown"
 OUTCOMES = [*(outcome.value for outcome in Outcome), _NOT_DESCRIBED, _WRONG, _UNKNOWN]
@@ -27,11 +25,7 @@ def page(verdicts: Sequence[Verdict], failures: Sequence[Failure], version: str)
 
     :param version: of this project, for the foot of the page.
     """
-    data = json.dumps({**_Data().of(verdicts, failures), "version": version}, separators=(",", ":"))
-    # What ends the element that holds the data, or begins a comment in it, must not stand there.
-    for character in "<>&":
-        data = data.replace(character, f"\\u{ord(character):04x}")
-    return TEMPLATE.read_text(encoding="utf-8").replace(_PLACE, data)
+    return filled(TEMPLATE, _Data().of(verdicts, failures), version)
 
 
 _BY_CODE = {Judgement.WRONG: _WRONG, Judgement.UNKNOWN: _UNKNOWN}
@@ -47,7 +41,6 @@ class _Data:
         folder = _common_folder([verdict.file for verdict in verdicts])
         files = [self._file(verdict, verdict.file[len(folder) :]) for verdict in verdicts]
         return {
-            "made": f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC",
             "outcomes": OUTCOMES,
             "failures": [printable(str(failure)) for failure in failures],
             "files": files,

@@ -1,0 +1,29 @@
+"""HTML pages: one file each, which can be opened from disk, and asks nothing of any network or anybody's library."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+_STYLE, _SCRIPT, _DATA = "@STYLE@", "@SCRIPT@", "@DATA@"
+
+
+def filled(template: Path, data: Mapping[str, Any], version: str) -> str:
+    """Return a page.
+
+    :param template: with places for the style and the functions that all pages share, and for the data.
+    :param data: what the page's script reads; it gets the time and the version, for the head of the page.
+    """
+    made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
+    text = json.dumps({**data, "made": made, "version": version}, separators=(",", ":"))
+    # What ends the element that holds the data, or begins a comment in it, must not stand there.
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    page = template.read_text(encoding="utf-8")
+    for place, file in ((_STYLE, "page.css"), (_SCRIPT, "page.js")):
+        page = page.replace(place, (_HERE / file).read_text(encoding="utf-8").rstrip())
+    return page.replace(_DATA, text)

@@ -1,0 +1,186 @@
+"""The members of archives, read one after the other from a stream.  Nothing is extracted.
+
+libarchive reads them (package libarchive-c, and the system's libarchive, which bsdtar and package managers use too): it
+reads tar, cpio, zip and RPM packages with all of their compressions, and only as far as it is asked.  Python's own
+tarfile keeps extended headers of any size in memory, and rpmfile the whole contents of a package that zstd compressed.
+``ar`` archives, which Debian packages are, are read by :mod:`sframe_unwind.elf.archive`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator
+from ctypes import POINTER, c_void_p, cast, create_string_buffer, string_at
+from enum import Enum
+from typing import Any, BinaryIO, NamedTuple
+
+from sframe_unwind.errors import FileError, MissingExtraError
+from sframe_unwind.survey.bounds import Budget
+
+START = 512
+"""Bytes of a file that :func:`format_of` asks for."""
+_FORMATS = ("tar", "cpio", "zip", "7zip")
+"""Not all that libarchive has: mtree, for one, names files of this machine."""
+_FILTERS = ("gzip", "bzip2", "xz", "lzma", "zstd", "lz4", "lzip", "compress", "rpm")
+"""Not all that libarchive has: for some it runs programs."""
+_MAGIC = (
+    *(b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x5d\0\0", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"LZIP", b"\x1f\x9d"),
+    *(b"\xed\xab\xee\xdb", b"PK\3\4", b"7z\xbc\xaf\x27\x1c", b"070701", b"070702", b"070707"),
+)
+_TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257
+_SMALL, _LARGE = 1 << 12, 1 << 18
+"""Bytes that are read at once."""
+_RAW = b"raw"
+_KIND, _REGULAR, _DIRECTORY = 0o170000, 0o100000, 0o040000
+_KINDS = {
+    0o120000: "a symbolic link",
+    0o020000: "a device",
+    0o060000: "a device",
+    0o010000: "a FIFO",
+    0o140000: "a socket",
+}
+
+
+class Kind(Enum):
+    """What a member is."""
+
+    FILE = "file"
+    LINK = "hard link"
+    OTHER = "other"
+    """No file: :attr:`Member.why` says what."""
+
+
+class Member(NamedTuple):
+    """A member of an archive; its contents are there until the next one is asked for."""
+
+    name: str
+    """Empty: the archive is one compressed file, whose name it does not have."""
+    kind: Kind
+    size: int | None
+    """In bytes; ``None``: that is not known before it is read."""
+    target: str
+    """Of a hard link."""
+    why: str
+    contents: Iterable[bytes]
+
+
+def is_archive(start: bytes) -> bool:
+    """Return whether a file is one that :func:`members` may read.
+
+    :param start: its first :data:`START` bytes.
+    """
+    return start.startswith(_MAGIC) or start[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC)
+
+
+def members(stream: BinaryIO, budget: Budget) -> Iterator[Member]:
+    """Yield the members of an archive, without its folders.
+
+    A compressed file that is no archive is its only member.
+
+    :param stream: at its start.
+    :raises FileError: the archive is damaged.
+    :raises TooMuchError: it unpacks to more than it may.
+    :raises MissingExtraError: libarchive is not installed.
+    """
+    ffi = library()
+    try:
+        with _opened(ffi, stream) as (pointer, entries):
+            unpacked = 0
+            """Bytes of the archive that have been accounted for."""
+            for entry in entries:
+                budget.take_member()
+                now = ffi.filter_bytes(pointer, 0)
+                budget.take(max(now - unpacked, 0))
+                unpacked = now
+                if entry.filetype & _KIND == _DIRECTORY:
+                    continue
+                member, contents = _member(ffi, pointer, entry, budget)
+                yield member
+                unpacked += contents.size
+                if ffi.format_name(pointer) == _RAW:
+                    return  # to look for another member would be to unpack what is not wanted
+    except ffi.ArchiveError as error:
+        raise FileError(f"a damaged archive: {error.msg or 'no reason is given'}") from error
+
+
+def library() -> Any:
+    """Return the functions of libarchive.
+
+    :raises MissingExtraError: it is not installed.
+    """
+    try:
+        from libarchive import ffi  # it loads the system's library, which may not be there
+    except (ImportError, OSError, TypeError, AttributeError) as error:
+        raise MissingExtraError("libarchive-c", "survey") from error
+    logging.getLogger("libarchive").addHandler(logging.NullHandler())  # warnings of names in other encodings
+    return ffi
+
+
+@contextlib.contextmanager
+def _opened(ffi: Any, stream: BinaryIO) -> Iterator[tuple[Any, Any]]:
+    """Open an archive; give libarchive's pointer and the iterator of its entries."""
+    from libarchive.read import ArchiveRead
+
+    buffer = create_string_buffer(_LARGE)
+    address = cast(buffer, c_void_p)
+
+    def read(_pointer: Any, _context: Any, result: Any) -> int:
+        cast(result, POINTER(c_void_p))[0] = address
+        try:
+            return int(stream.readinto(buffer))  # type: ignore[attr-defined]  # all streams here have it
+        except OSError:
+            return ffi.ARCHIVE_FATAL  # type: ignore[no-any-return]  # no types
+
+    def seek(_pointer: Any, _context: Any, offset: int, whence: int) -> int:
+        return stream.seek(offset, whence)
+
+    reading, seeking = ffi.READ_CALLBACK(read), ffi.SEEK_CALLBACK(seek)
+    pointer = ffi.read_new()
+    try:
+        for name in _FILTERS:
+            with contextlib.suppress(ValueError, ffi.ArchiveError):  # this build lacks it, or has a program for it
+                ffi.get_read_filter_function(name)(pointer)
+        for name in (*_FORMATS, "raw"):
+            ffi.get_read_format_function(name)(pointer)
+        ffi.read_set_seek_callback(pointer, seeking)
+        ffi.read_open(pointer, None, ffi.NO_OPEN_CB, reading, ffi.NO_CLOSE_CB)
+        yield pointer, iter(ArchiveRead(pointer))
+    finally:
+        ffi.read_free(pointer)
+
+
+class _Contents:
+    """The contents of a member, piece by piece."""
+
+    def __init__(self, ffi: Any, pointer: Any, size: int | None, budget: Budget) -> None:
+        self._read = ffi.read_data
+        self._pointer = pointer
+        self._length = min(max(size if size is not None else _LARGE, _SMALL), _LARGE)
+        self._budget = budget
+        self.size = 0
+        """Bytes that have been read."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        buffer = create_string_buffer(self._length)
+        while (size := self._read(self._pointer, buffer, self._length)) > 0:
+            self._budget.take(size)
+            self.size += size
+            yield string_at(buffer, size)
+
+
+def _member(ffi: Any, pointer: Any, entry: Any, budget: Budget) -> tuple[Member, _Contents]:
+    kind = entry.filetype & _KIND
+    is_raw = ffi.format_name(pointer) == _RAW
+    name, size = "" if is_raw else _text(entry.pathname), entry.size
+    contents = _Contents(ffi, pointer, size, budget)
+    if entry.islnk and not size:
+        return Member(name, Kind.LINK, 0, _text(entry.linkpath), "", contents), contents
+    if kind != _REGULAR and not entry.islnk:
+        why = _KINDS.get(kind, f"of the unknown type {kind:#o}")
+        return Member(name, Kind.OTHER, 0, "", why, contents), contents
+    return Member(name, Kind.FILE, size, "", "", contents), contents
+
+
+def _text(name: str | bytes | None) -> str:
+    return name.decode("utf-8", "surrogateescape") if isinstance(name, bytes) else name or ""

@@ -1,0 +1,62 @@
+"""How much of what an archive unpacks to is read: one that was made to harm unpacks to more than there is room for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sframe_unwind.errors import SFrameError
+
+
+class Bounds(NamedTuple):
+    """What one file that is not in an archive may cost."""
+
+    depth: int = 6
+    """Archives within archives; a package takes two."""
+    growth: int = 200
+    """How many times its size it may unpack to; packages unpack to some 3 to 20 times theirs."""
+    always: int = 1 << 30
+    """Bytes that it may unpack to in any case."""
+    file: int = 1 << 30
+    """Bytes of an ELF file: it is read into memory."""
+    members: int = 1_000_000
+
+
+class TooMuchError(SFrameError):
+    """An archive exceeds a bound, and is not read further."""
+
+
+class Budget:
+    """What is left of the bounds of one file, archives within it included.
+
+    :param size: of the file, in bytes.
+    """
+
+    def __init__(self, bounds: Bounds, size: int) -> None:
+        self.bounds = bounds
+        self._bytes = self._all = max(bounds.always, bounds.growth * size)
+        self._members = bounds.members
+
+    def take(self, size: int) -> None:
+        """Account for bytes that have been unpacked.
+
+        :raises TooMuchError: they are too many.
+        """
+        self.check(size)
+        self._bytes -= size
+
+    def check(self, size: int) -> None:
+        """Check that so many bytes may be unpacked.
+
+        :raises TooMuchError: they may not.
+        """
+        if size > self._bytes:
+            raise TooMuchError(f"unpacks to more than {self._all:,} bytes")
+
+    def take_member(self) -> None:
+        """Account for a member of an archive.
+
+        :raises TooMuchError: there are too many.
+        """
+        self._members -= 1
+        if self._members < 0:
+            raise TooMuchError(f"more than {self.bounds.members:,} members")

@@ -1,0 +1,222 @@
+"""Has files done by the workers of a Dask cluster.
+
+Each worker gets one file at a time, and this process says which one: so it is known which file has ended a worker, and
+a worker that dies costs nothing else.  Dask would place files by itself, but when a worker dies, it blames all those
+that wait for it, too.  If the scheduler goes away, what was not done is done when there is one again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+import warnings
+from asyncio import CancelledError
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import PurePath
+from typing import Any, Callable, NamedTuple
+
+from sframe_unwind import __version__
+from sframe_unwind.code.lifting import check_installed
+from sframe_unwind.errors import MissingExtraError, SFrameError
+from sframe_unwind.survey.finding import Found
+from sframe_unwind.survey.judging import judge
+from sframe_unwind.survey.rows import Plan, Surveyed
+from sframe_unwind.survey.running import TRIES, Answer, Work, Workers
+from sframe_unwind.workers import Lost
+
+_PATIENCE = 300.0
+"""Seconds that the scheduler, or all of its workers, may be away."""
+_TIMEOUT = 10.0
+"""Seconds for an attempt to reach the scheduler."""
+_PAUSE, _ROUND = 0.02, 0.5
+"""Seconds between two looks at results, and between two looks at the workers."""
+
+
+class ClusterError(SFrameError):
+    """The cluster does not do the work."""
+
+
+class _Given(NamedTuple):
+    """A file that a worker has been given."""
+
+    file: Found
+    cost: int
+    """How many workers it has ended."""
+    worker: str
+    """Its address."""
+    future: Any
+
+
+class _Away(Exception):  # noqa: N818  # it is no error: there is another attempt
+    """The scheduler does not answer."""
+
+
+def cluster_workers(address: str, plan: Plan, tick: Callable[[], None] | None = None, work: Work = judge) -> Workers:
+    """Return the workers of a cluster.
+
+    :param address: of the scheduler, as ``tcp://host:8786``.
+    :param tick: is called some times in a second.
+    :param work: what a worker does with a file; it must be able to import it.
+    :raises MissingExtraError: Dask is not installed.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError("distributed", "cluster") from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is told by this module, once
+    return lambda files: _Cluster(distributed, address, partial(_done, plan, work), tick).answers(files)
+
+
+def _done(plan: Plan, work: Work, data: bytes) -> tuple[str, Surveyed]:
+    """Do one file, in a worker.
+
+    :raises MissingExtraError: it lacks what decodes code.
+    """
+    if plan.code:
+        check_installed()
+    return __version__, work(data, plan)
+
+
+class _Cluster:
+    def __init__(
+        self,
+        distributed: Any,
+        address: str,
+        work: Callable[[bytes], tuple[str, Surveyed]],
+        tick: Callable[[], None] | None,
+    ) -> None:
+        self._distributed = distributed
+        self._address = address
+        self._work = work
+        self._tick = tick
+        self._waiting: list[tuple[Found, int]] = []
+        """Files with the number of workers that they have ended."""
+        self._given: list[_Given] = []
+        self._number = 0
+        self._last = time.monotonic()
+        """When there was a worker."""
+
+    def answers(self, files: Iterable[Found]) -> Iterator[Answer]:
+        """Yield each file with what came of it.
+
+        :raises ClusterError: nobody does the work.
+        """
+        coming = iter(files)
+        while True:
+            client = self._connected()
+            try:
+                yield from self._connection(client, coming)
+                return
+            except _Away:
+                # What is not done is done again: nobody is to blame.
+                self._waiting += [(given.file, given.cost) for given in self._given]
+                self._given.clear()
+            finally:
+                with contextlib.suppress(Exception):
+                    client.close(timeout=1)
+
+    def _connected(self) -> Any:
+        while True:
+            try:
+                return self._distributed.Client(self._address, timeout=_TIMEOUT, set_as_default=False)
+            except (OSError, TimeoutError) as error:
+                self._check_patience(f"no scheduler at {self._address}: {error}")
+            except ValueError as error:
+                raise ClusterError(f"--dask {self._address}: {error}") from error
+            time.sleep(_ROUND)
+
+    def _check_patience(self, what: str) -> None:
+        if time.monotonic() - self._last > _PATIENCE:
+            raise ClusterError(what)
+        if self._tick is not None:
+            self._tick()
+
+    def _connection(self, client: Any, coming: Iterator[Found]) -> Iterator[Answer]:
+        """Yield answers as long as the scheduler is there.
+
+        :raises _Away: it is not.
+        """
+        more, looked = True, 0.0
+        workers: set[str] = set()
+        while more or self._waiting or self._given:
+            if time.monotonic() - looked > _ROUND:
+                workers = self._workers(client)
+                looked = time.monotonic()
+                yield from self._without(workers)
+            idle = workers - {given.worker for given in self._given}
+            while idle and (self._waiting or more):
+                entry = self._waiting.pop() if self._waiting else next(((file, 0) for file in coming), None)
+                if entry is None:
+                    more = False
+                    break
+                self._given.append(self._give(client, idle.pop(), *entry))
+            if not self._given and not more and not self._waiting:
+                return
+            yield from self._arrived()
+            if self._tick is not None:
+                self._tick()
+            time.sleep(_PAUSE)
+
+    def _workers(self, client: Any) -> set[str]:
+        """Return the addresses of the workers that are there.
+
+        :raises _Away: the scheduler does not answer.
+        """
+        try:
+            found = set(client.nthreads()) if client.status == "running" else None
+        except (OSError, TimeoutError, CancelledError) as error:
+            raise _Away from error
+        if found is None:
+            raise _Away
+        if found:
+            self._last = time.monotonic()
+        else:
+            self._check_patience(f"no workers at {self._address}")
+        return found
+
+    def _give(self, client: Any, worker: str, file: Found, cost: int) -> _Given:
+        self._number += 1
+        # The first part is what the dashboard counts by, the second what it shows.
+        key = ("survey", PurePath(file.path).name, file.digest, self._number)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the file is large
+            future = client.submit(self._work, file.data, key=key, workers=[worker], pure=False)
+        return _Given(file, cost, worker, future)
+
+    def _without(self, workers: set[str]) -> Iterator[Answer]:
+        """Take the files of workers that are gone back; yield those that have ended too many."""
+        for given in [given for given in self._given if given.worker not in workers]:
+            if given.future.status != "finished":
+                yield from self._ended(given, 1)
+
+    def _ended(self, given: _Given, cost: int) -> Iterator[Answer]:
+        """Note that a file has ended workers."""
+        self._given.remove(given)
+        with contextlib.suppress(Exception):
+            given.future.cancel()
+        if given.cost + cost < TRIES:
+            self._waiting.append((given.file, given.cost + cost))
+        else:
+            yield given.file, Lost("the worker that worked on it ended")
+
+    def _arrived(self) -> Iterator[Answer]:
+        for given in list(self._given):
+            status = given.future.status
+            if status == "error":
+                error = given.future.exception()
+                if not isinstance(error, self._distributed.scheduler.KilledWorker):
+                    raise ClusterError(f"{given.worker}: {type(error).__name__}: {error}")
+                yield from self._ended(given, TRIES)
+            elif status in ("cancelled", "lost"):
+                raise _Away
+            elif status == "finished":
+                try:
+                    version, found = given.future.result(timeout=_TIMEOUT)
+                except (OSError, TimeoutError, CancelledError) as error:
+                    raise _Away from error
+                if version != __version__:
+                    raise ClusterError(f"{given.worker} has version {version}, expected {__version__}")
+                self._given.remove(given)
+                yield given.file, found

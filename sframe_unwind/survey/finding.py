@@ -1,0 +1,305 @@
+"""Looks for ELF files: in directories, packages and archives, and archives within them.
+
+Everything else that is there is told with the reason why it is not looked at; files of other kinds are counted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, Union, cast
+
+from elftools.elf.enums import ENUM_E_MACHINE
+
+from sframe_unwind.arch import ARCHES
+from sframe_unwind.elf import archive
+from sframe_unwind.elf.reader import open_file
+from sframe_unwind.errors import MissingExtraError, SFrameError
+from sframe_unwind.survey import archives
+from sframe_unwind.survey.archives import Kind, Member
+from sframe_unwind.survey.bounds import Bounds, Budget, TooMuchError
+
+NOT_ELF = "not an ELF file"
+_ELF, _CLASS, _ORDER, _MACHINE = b"\x7fELF", 4, 5, slice(18, 20)
+_ORDERS = {1: "little", 2: "big"}
+_DEBIAN = b"debian-binary"
+_DATA = "data.tar"
+_PIECE = 1 << 20
+_KNOWN = {(ENUM_E_MACHINE[arch.elf_machine], arch.byteorder) for arch in ARCHES}
+_KINDS = (
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+CHANGED = "changed while it was read"
+
+
+class Found(NamedTuple):
+    """An ELF file."""
+
+    path: str
+    """As the user is told: with the archives that it is in."""
+    digest: str
+    """SHA-256 of its contents."""
+    data: bytes
+
+
+class Same(NamedTuple):
+    """Another name for an ELF file, a hard link within an archive."""
+
+    path: str
+    digest: str
+    size: int
+
+
+class Skipped(NamedTuple):
+    """What is not looked at."""
+
+    path: str
+    reason: str
+    files: int = 1
+    """How many files the path stands for."""
+
+
+class Passed(NamedTuple):
+    """A file that is not in an archive, with all that is in it, is done."""
+
+    size: int
+    """In bytes."""
+
+
+Item = Union[Found, Same, Skipped, Passed]
+
+
+class _Part(io.RawIOBase):
+    """A part of a file that can be sought."""
+
+    def __init__(self, stream: BinaryIO, offset: int, size: int) -> None:
+        self._stream = stream
+        self._offset = offset
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        self._at = max(base + offset, 0)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        self._stream.seek(self._offset + self._at)
+        data = self._stream.read(max(min(len(view), self._size - self._at), 0))
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+class Finder:
+    """Yields what there is behind names; the contents of one file at a time are in memory.
+
+    :param bounds: what each file may cost.
+    """
+
+    def __init__(self, bounds: Bounds = Bounds()) -> None:  # noqa: B008  # it cannot change
+        self._bounds = bounds
+        self._budget = Budget(bounds, 0)
+        self._others = 0
+        """Files of other kinds since they were last told."""
+
+    def find(self, root: str) -> Iterator[Item]:
+        """Yield what there is behind a name, a directory in the order of its names.
+
+        :raises MissingExtraError: there is an archive, and libarchive is not installed.
+        """
+        folder = False
+        try:
+            folder = Path(root).is_dir()
+        except ValueError:  # a zero byte in the name
+            yield Skipped(root, "not the name of a file")
+            return
+        for path in _below(root) if folder else [root]:
+            if isinstance(path, Skipped):
+                yield path
+            else:
+                yield from self._of_disk(path, follow=not folder)
+        if self._others:
+            yield Skipped(root, NOT_ELF, self._others)
+            self._others = 0
+
+    def _of_disk(self, path: str, follow: bool) -> Iterator[Item]:
+        """Yield what there is in a file that is not in an archive.
+
+        :param follow: if it is a symbolic link, the file that it leads to is meant.
+        """
+        size = 0
+        try:
+            mode = (Path(path).stat() if follow else Path(path).lstat()).st_mode
+            kind = next((name for is_kind, name in _KINDS if is_kind(mode)), None)
+            if kind is not None:
+                yield Skipped(path, kind)
+                return
+            with open_file(path) as stream:
+                before = os.fstat(stream.fileno())
+                size = before.st_size
+                self._budget = Budget(self._bounds, size)
+                yield from self._file(stream, path, 0)
+                after = os.fstat(stream.fileno())
+                if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                    yield Skipped(path, CHANGED)
+        except OSError as error:
+            yield Skipped(path, error.strerror or str(error))
+        except MissingExtraError:
+            raise
+        except SFrameError as error:
+            yield Skipped(path, str(error).removeprefix(f"{path}: "))
+        yield Passed(size)
+
+    def _file(self, stream: BinaryIO, path: str, depth: int) -> Iterator[Item]:
+        """Yield what there is in a file.
+
+        :param stream: at its start; it can be sought.
+        :param depth: how many archives it is in.
+        """
+        start = stream.read(archives.START)
+        stream.seek(0)
+        if start.startswith(_ELF):
+            yield self._elf(iter(lambda: stream.read(_PIECE), b""), start, path)
+        elif not _is_archive(start):
+            self._others += 1
+        elif depth == self._bounds.depth:
+            yield Skipped(path, f"nested in {depth} archives; what is further in is not looked at")
+        elif archive.is_archive(start):
+            yield from self._ar(stream, path, depth + 1)
+        else:
+            yield from self._archive(archives.members(stream, self._budget), path, depth + 1)
+
+    def _elf(self, pieces: Iterable[bytes], start: bytes, path: str) -> Found | Skipped:
+        """Return an ELF file.
+
+        :param pieces: its contents.
+        :param start: the first bytes of them.
+        """
+        if len(start) < _MACHINE.stop:
+            return Skipped(path, "truncated within the ELF header")
+        if start[_CLASS] != 2:
+            return Skipped(path, "a 32-bit ELF file")
+        order = _ORDERS.get(start[_ORDER], "")
+        machine = int.from_bytes(start[_MACHINE], "big" if order == "big" else "little")
+        if (machine, order) not in _KNOWN:
+            return Skipped(path, f"an ELF file for machine {machine}, {order or 'unknown'}-endian, without SFrame ABI")
+        data = bytearray()
+        for piece in pieces:
+            data += piece
+            if len(data) > self._bounds.file:
+                return Skipped(path, f"larger than {self._bounds.file:,} bytes")
+        return Found(path, hashlib.sha256(data).hexdigest(), bytes(data))
+
+    def _ar(self, stream: BinaryIO, path: str, depth: int) -> Iterator[Item]:
+        """Yield what there is in an ``ar`` archive: a static library or a Debian package."""
+        if stream.read(len(archive.THIN_MAGIC)) == archive.THIN_MAGIC:
+            yield Skipped(path, "a thin archive: its members are files by themselves")
+            return
+        stream.seek(0)
+        package = False
+        for number, member in enumerate(archive.members_of(stream, Path(path))):
+            self._budget.take_member()
+            if not number:
+                package = member.name.encode("utf-8", "surrogateescape") == _DEBIAN
+            if package and not member.name.startswith(_DATA):
+                continue
+            part = cast(BinaryIO, io.BufferedReader(_Part(stream, member.offset, member.size or 0)))
+            # The archive within a Debian package is no level that its user knows.
+            inner = path if package else f"{path}({member.name})"
+            yield from self._guarded(part, inner, depth)
+
+    def _archive(self, members: Iterator[Member], path: str, depth: int) -> Iterator[Item]:
+        """Yield what there is in an archive that libarchive reads."""
+        digests: dict[str, tuple[str, int]] = {}
+        for member in members:
+            name = member.name.lstrip("/").removeprefix("./")
+            inner = f"{path}/{name}" if name else path
+            if ".." in name.split("/"):
+                yield Skipped(inner, "a name that leads out of the archive")
+            elif member.kind is Kind.OTHER:
+                yield Skipped(inner, member.why)
+            elif member.kind is Kind.LINK:
+                digest, size = digests.get(member.target.lstrip("/").removeprefix("./"), ("", 0))
+                yield Same(inner, digest, size) if digest else Skipped(inner, "a link to what is no ELF file here")
+            else:
+                for item in self._member(member, inner, depth):
+                    if isinstance(item, Found) and item.path == inner:
+                        digests[name] = item.digest, len(item.data)
+                    yield item
+
+    def _member(self, member: Member, path: str, depth: int) -> Iterator[Item]:
+        self._budget.check(member.size or 0)
+        start = b""
+        pieces = iter(member.contents)
+        while len(start) < archives.START and (piece := next(pieces, b"")):
+            start += piece
+        if start.startswith(_ELF):
+            yield self._elf(_chain(start, pieces), start, path)
+        elif _is_archive(start):
+            with tempfile.TemporaryFile() as copy:  # it has no name, and is gone when it is closed
+                for piece in _chain(start, pieces):
+                    copy.write(piece)
+                copy.seek(0)
+                yield from self._guarded(copy, path, depth)
+        else:
+            self._others += 1
+
+    def _guarded(self, stream: BinaryIO, path: str, depth: int) -> Iterator[Item]:
+        """Yield what there is in a file within an archive; if it is damaged, the rest of the archive is looked at."""
+        try:
+            yield from self._file(stream, path, depth)
+        except (TooMuchError, MissingExtraError):
+            raise
+        except SFrameError as error:
+            yield Skipped(path, str(error).removeprefix(f"{path}: "))
+
+
+def _is_archive(start: bytes) -> bool:
+    return archive.is_archive(start) or archives.is_archive(start)
+
+
+def _chain(start: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    yield start
+    yield from pieces
+
+
+def _below(root: str) -> Iterator[str | Skipped]:
+    """Yield the paths of all files below a directory in order; links to directories are not followed."""
+    failures: list[OSError] = []
+    for base, folders, files in os.walk(root, onerror=failures.append):
+        folders.sort()
+        linked = (path for path in (Path(base, name) for name in folders) if path.is_symlink())
+        yield from (Skipped(str(path), "a symbolic link") for path in linked)
+        yield from (str(Path(base, name)) for name in sorted(files))
+    for failure in failures:
+        yield Skipped(str(failure.filename), failure.strerror or str(failure))
+
+
+def total_size(roots: Iterable[str]) -> int:
+    """Return how many bytes the files behind names have, as far as that can be told without opening them."""
+    total = 0
+    for root in roots:
+        for path in _below(root) if Path(root).is_dir() else [root]:
+            try:
+                found = Path(path).lstat() if isinstance(path, str) else None
+            except (OSError, ValueError):
+                continue
+            total += found.st_size if found is not None and stat.S_ISREG(found.st_mode) else 0
+    return total

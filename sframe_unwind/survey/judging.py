@@ -1,0 +1,292 @@
+"""One file: all that a survey wants to know of it, as the rows of the database."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import resource
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+
+from elftools.elf.elffile import ELFFile
+
+from sframe_unwind import elf
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.records import CfiFunction
+from sframe_unwind.code.findings import DWARF, NONE, SFRAME
+from sframe_unwind.convert.source import DWARF as FROM_DWARF
+from sframe_unwind.convert.to_sframe import Conversion, Wanted, conversion
+from sframe_unwind.elf.cfi import CfiProblem, FileCfi
+from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.errors import EncodeError, FileError, FormatError, NoSFrameError, SFrameError
+from sframe_unwind.lint import PROFILES, SectionReport, lint_elf, lint_section
+from sframe_unwind.lint.catalogue import ABI_NOT_READ, VERSION_NOT_READ
+from sframe_unwind.lint.sections import subject_of
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.survey.producers import producers_of
+from sframe_unwind.survey.rows import (
+    CONVERTED,
+    FAILED,
+    IN_FILE,
+    MOST_FINDINGS,
+    NOTHING,
+    SURVEYED,
+    FileRow,
+    FindingRow,
+    KindRow,
+    Plan,
+    ProfileRow,
+    Surveyed,
+)
+from sframe_unwind.verify import Plan as VerifyPlan
+from sframe_unwind.verify import verify_elf
+from sframe_unwind.verify.coverage import merged, overlap
+from sframe_unwind.verify.reasons import reason, reason_unread
+from sframe_unwind.verify.verdict import Outcome, Verdict
+
+_NEWEST = 3
+"""The version of SFrame that ``convert`` writes, and that the reasons of GNU as are told for."""
+_TYPES = {"ET_EXEC": "executable", "ET_DYN": "shared", "ET_REL": "object", "ET_CORE": "core"}
+_PLACE = re.compile(r"^(?:at \+0x[0-9a-f]+: )|^.*?: (?=no function)")
+"""What of a reason is about one function, or one file, and not for counting."""
+_TOO_MUCH = "more memory than a worker may have"
+_KILOBYTE = 1 if sys.platform == "darwin" else 1024
+"""What ``ru_maxrss`` counts in."""
+
+
+def judge(data: bytes, plan: Plan) -> Surveyed:
+    """Return all that is to be known of a file.
+
+    What is wrong with the file is part of the result, and so is an error of this package.
+    """
+    started = time.process_time()
+    try:
+        with elf.parsed(BytesIO(data), "") as file:
+            found = _Judge(file, len(data), plan).surveyed()
+    except MemoryError:
+        found = Surveyed(FileRow(FAILED, _TOO_MUCH, bytes=len(data)))
+    except SFrameError as error:
+        found = Surveyed(FileRow(FAILED, _why(error), bytes=len(data)))
+    except Exception as error:  # noqa: BLE001  # one file must not cost what is found in the others
+        found = Surveyed(FileRow(FAILED, f"internal error: {type(error).__name__}: {error}", bytes=len(data)))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KILOBYTE
+    return found._replace(seconds=time.process_time() - started, peak=peak)
+
+
+class _Judge:
+    def __init__(self, file: ELFFile, size: int, plan: Plan) -> None:
+        self._file = file
+        self._plan = plan
+        self._layout = Layout(file)
+        self._row = FileRow(
+            SURVEYED,
+            machine=elf.arch_of(file).name,
+            type=_TYPES.get(file["e_type"], str(file["e_type"])),
+            bytes=size,
+            code=sum(end - start for start, end in self._layout.code),
+        )
+        self._kinds: list[KindRow] = []
+        self._findings: list[FindingRow] = []
+        self._profiles: list[ProfileRow] = []
+
+    def surveyed(self) -> Surveyed:
+        self._row = self._row._replace(**producers_of(self._file)._asdict())
+        try:
+            self._examine()
+        except SFrameError as error:  # what was found until then is kept: lint tells of malformed sections
+            self._row = self._row._replace(state=FAILED, why=_why(error))
+        self._row = self._row._replace(findings=len(self._findings))
+        return Surveyed(
+            self._row, tuple(self._kinds), tuple(_first_of_each(self._findings)), tuple(self._profiles)
+        )
+
+    def _examine(self) -> None:
+        with contextlib.suppress(NoSFrameError):
+            for report in lint_elf(self._file, "", list(PROFILES.values())).sections:
+                self._lint(report)
+        sections = self._sframe()
+        cfi = self._cfi()
+        if sections is None and not cfi:
+            self._row = self._row._replace(state=NOTHING)
+            return
+        if sections is None and self._plan.convert:
+            sections = self._converted()
+        self._verify(sections)
+        self._extents(sections, cfi)
+
+    def _sframe(self) -> list[Section] | None:
+        """Return the file's own SFrame.
+
+        :raises FormatError: it is malformed.
+        """
+        try:
+            sections = elf.load_from(self._file, layout=self._layout)
+        except NoSFrameError:
+            return None
+        version = max((table.header.version for section in sections for table in section.tables), default=0)
+        size = sum(section.size for section in sections)
+        self._row = self._row._replace(origin=IN_FILE, version=version, sframe=size)
+        return sections
+
+    def _cfi(self) -> list[tuple[int, int]]:
+        """Return the extents of the functions with DWARF CFI, and note what GNU as would leave out of them."""
+        arch = elf.arch_of(self._file)
+        with elf.translated("DWARF CFI"):
+            cfi = FileCfi(self._file, arch, self._layout)
+        left_out: list[tuple[str, int]] = []
+        for function in cfi.all_functions():
+            if why := _why_left_out(function, arch):
+                left_out.append((why, function.end - function.start))
+        self._count("GNU as", "left out", left_out)
+        return cfi.ranges()
+
+    def _converted(self) -> list[Section] | None:
+        """Return the SFrame that ``convert`` would make, proved and linted."""
+        try:
+            made = conversion(self._file, "", Wanted(source=FROM_DWARF))
+        except (EncodeError, FileError) as error:
+            self._row = self._row._replace(why=f"not converted: {_PLACE.sub('', str(error))}")
+            return None
+        section = Section(made.section, made.address)
+        made.proved([section])
+        self._row = self._row._replace(origin=CONVERTED, version=_NEWEST, sframe=section.size)
+        self._lint(lint_section(subject_of(self._file, made.section, made.address), list(PROFILES.values())))
+        self._losses(made)
+        return [section]
+
+    def _losses(self, made: Conversion) -> None:
+        self._count("convert", "left out", ((loss.reason, loss.end - loss.start) for loss in made.losses))
+
+    def _verify(self, sections: list[Section] | None) -> None:
+        """Hold the tables against each other and against the code."""
+        code = self._plan.code
+        if code and self._plan.most_code and self._row.code > self._plan.most_code:
+            code = False
+            self._row = self._row._replace(not_interpreted=f"more than {self._plan.most_code:,} bytes of code")
+        if sections is None and not code:
+            return
+        try:
+            verdict = verify_elf(self._file, "", VerifyPlan(dwarf=sections is not None, code=code), sections)
+        except FileError as error:
+            self._row = self._row._replace(why=str(error))
+            return
+        self._tables(verdict)
+        self._code(verdict)
+
+    def _tables(self, verdict: Verdict) -> None:
+        sizes = verdict.sizes
+        self._row = self._row._replace(addresses=verdict.addresses_compared, disagreements=len(verdict.disagreements))
+        if not verdict.compared:
+            return
+        for outcome in Outcome:
+            found = [function for function in verdict.functions if function.outcome is outcome]
+            # Where one side leaves a part out, the reason has its addresses.
+            with_reason = outcome in (Outcome.NOT_EXPRESSIBLE, Outcome.DWARF_ONLY, Outcome.NOT_COMPARED)
+            told = ((one.reason if with_reason else "", one.size) for one in found)
+            self._count("tables", outcome.value, told)
+        if sizes.not_described:
+            self._kinds.append(KindRow("tables", "not described", "", 0, sizes.not_described))
+        for one in verdict.disagreements:
+            side = one.code.value if one.code is not None else ""
+            level = "error" if side in ("sframe", "dwarf", "neither") else "warning"
+            wrong = {"sframe": DWARF, "dwarf": SFRAME}.get(side, "")
+            place = one.spot.section, one.spot.address, one.function
+            self._findings.append(FindingRow("tables", one.what, level, *place, wrong, one.sframe, one.dwarf))
+        for problem in verdict.problems:
+            self._findings.append(FindingRow("tables", "CFI", "error", "", 0, "", DWARF, problem, ""))
+
+    def _code(self, verdict: Verdict) -> None:
+        code = verdict.code
+        if code is None:
+            return
+        sframe, dwarf = (code.counts.get(table, NONE) for table in (SFRAME, DWARF))
+        self._row = self._row._replace(
+            interpreted=code.functions,
+            instructions=code.instructions,
+            sframe_proved=sframe.proved,
+            sframe_wrong=sframe.wrong,
+            sframe_unknown=sframe.unknown,
+            dwarf_proved=dwarf.proved,
+            dwarf_wrong=dwarf.wrong,
+            dwarf_unknown=dwarf.unknown,
+        )
+        judged = Counter[str]()
+        sizes = Counter[str]()
+        for function in verdict.functions:
+            if (found := code.judged.get(function.spot)) is not None:
+                judged[found.name.lower()] += 1
+                sizes[found.name.lower()] += function.size
+        self._kinds += (KindRow("code", kind, "", judged[kind], sizes[kind]) for kind in sorted(judged))
+        for one in code.findings:
+            place = one.spot.section, one.spot.address, one.function
+            self._findings.append(FindingRow("code", one.what, "error", *place, one.table, one.rule, one.code))
+
+    def _lint(self, report: SectionReport) -> None:
+        for one in report.judgements:
+            rules = {refusal.finding.rule for refusal in one.refusals} | {r for loss in one.losses for r in loss.rules}
+            why = ", ".join(sorted(map(str, rules)))
+            self._profiles.append(ProfileRow(one.profile, one.outcome.value, why, len(one.losses), one.lost))
+        for shown in report.findings:
+            found = shown.finding
+            if found.rule in (VERSION_NOT_READ, ABI_NOT_READ):  # the row of the consumer says so
+                continue
+            kind, place = str(found.rule), (report.section, found.offset or 0, found.where)
+            self._findings.append(FindingRow("lint", kind, shown.level.value, *place, SFRAME, found.message, ""))
+
+    def _extents(self, sections: list[Section] | None, cfi: list[tuple[int, int]]) -> None:
+        """Count what is described, and the bytes that it takes."""
+        sframe: list[tuple[int, int]] = []
+        for section in sections or ():
+            try:
+                sframe += [(one.start, one.end) for one in section.functions() if one.end > one.start]
+            except FormatError:
+                break  # verify and lint tell
+        size = dict.fromkeys((".eh_frame", ".eh_frame_hdr", ".debug_frame"), 0)
+        for section in self._file.iter_sections():
+            if section.name in size and section["sh_type"] != "SHT_NOBITS":
+                size[section.name] += section["sh_size"]
+        self._row = self._row._replace(
+            eh_frame=size[".eh_frame"],
+            eh_frame_hdr=size[".eh_frame_hdr"],
+            debug_frame=size[".debug_frame"],
+            functions=len({*sframe, *cfi}),
+            covered=overlap(merged(sframe), self._code_ranges()),
+            in_cfi=overlap(merged(cfi), self._code_ranges()),
+        )
+
+    def _code_ranges(self) -> list[tuple[int, int]]:
+        return merged(self._layout.code)
+
+    def _count(self, judge: str, kind: str, functions: Iterable[tuple[str, int]]) -> None:
+        """Add how many functions there are for each reason, given reasons and sizes."""
+        number, size = Counter[str](), Counter[str]()
+        for why, length in functions:
+            why = _PLACE.sub("", why)
+            number[why] += 1
+            size[why] += length
+        self._kinds += (KindRow(judge, kind, why, number[why], size[why]) for why in sorted(number))
+
+
+def _why(error: SFrameError) -> str:
+    """Return why a file cannot be surveyed."""
+    # A section that is damaged can claim more than there is, too: there is no telling the two apart.
+    return _TOO_MUCH if isinstance(error.__cause__, MemoryError) else str(error).removeprefix(": ")
+
+
+def _why_left_out(function: CfiFunction | CfiProblem, arch: Arch) -> str:
+    """Return why GNU as would write no SFrame for a function; empty: it would."""
+    if isinstance(function, CfiProblem):
+        return reason_unread(function, arch)
+    return reason(function, arch, _NEWEST)
+
+
+def _first_of_each(findings: Iterable[FindingRow]) -> Iterator[FindingRow]:
+    seen = Counter[tuple[str, str, str]]()
+    for finding in findings:
+        key = finding[:3]
+        seen[key] += 1
+        if seen[key] <= MOST_FINDINGS:
+            yield finding

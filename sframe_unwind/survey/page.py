@@ -1,0 +1,66 @@
+"""The page of a survey: totals, plots, and every table, to be sorted and searched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sframe_unwind.report.page import filled
+from sframe_unwind.report.terminal import printable
+from sframe_unwind.survey.plots import histogram
+from sframe_unwind.survey.store import Store
+from sframe_unwind.survey.tables import TABLES, read
+
+TEMPLATE = Path(__file__).with_name("page.html")
+_LEFT_OUT = ("kinds", "profiles", "skipped", "paths")
+"""Tables that are too long for a page, and whose sums are on it."""
+_MOST = 20_000
+"""Rows of a table on the page."""
+
+
+def page(store: Store, plan: int, version: str) -> str:
+    """Return the HTML page that shows what a survey found.
+
+    :param version: of this project.
+    """
+    tables = {table.name: read(store, table, plan) for table in TABLES if table.name not in _LEFT_OUT}
+    (tool, text), *_ = store.rows("SELECT tool, plan FROM plans WHERE id = ?", (plan,))
+    runs = store.rows("SELECT workers, ended - started FROM runs WHERE plan = ? AND ended IS NOT NULL", (plan,))
+    data = {
+        "plan": text,
+        "tool": tool,
+        "runs": [f"{workers}: {seconds:.0f} s" for workers, seconds in runs],
+        "tables": [
+            {
+                "name": table.name,
+                "title": table.title,
+                "about": table.about,
+                "columns": tables[table.name][0],
+                "rows": [list(map(_cell, row)) for row in tables[table.name][1][:_MOST]],
+                "left_out": max(len(tables[table.name][1]) - _MOST, 0),
+            }
+            for table in TABLES
+            if table.name in tables
+        ],
+    }
+    plots = "".join(_plots(*tables["files"]))
+    return filled(TEMPLATE, data, version).replace("@PLOTS@", plots)
+
+
+def _cell(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) else value
+
+
+def _plots(names: list[str], rows: list[tuple[Any, ...]]) -> list[str]:
+    """Return the plots of the files of each machine."""
+    files = [dict(zip(names, row)) for row in rows]
+    plots = []
+    for machine in sorted({file["machine"] for file in files if file["sframe"]}):
+        mine = [file for file in files if file["machine"] == machine and file["sframe"]]
+        plain = [file["sframe"] / file["eh_frame"] for file in mine if file["eh_frame"]]
+        whole = [file["sframe"] / (file["eh_frame"] + file["eh_frame_hdr"]) for file in mine if file["eh_frame"]]
+        covered = [100 * file["covered"] / file["code"] for file in mine if file["code"]]
+        plots.append(histogram(f"{machine}: .sframe / .eh_frame", plain, 0.0, 2.0))
+        plots.append(histogram(f"{machine}: .sframe / (.eh_frame + hdr)", whole, 0.0, 2.0))
+        plots.append(histogram(f"{machine}: % of the code covered", covered, 0.0, 100.0))
+    return plots

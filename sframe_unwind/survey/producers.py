@@ -1,0 +1,80 @@
+"""Who made a file: compiler, assembler and linker, as far as they say so.
+
+Compilers write their name to ``.comment`` (so do LLD and mold), gold and Go write notes; GNU ld says nothing, and GNU
+as only where there is debug information of assembly code (``DW_AT_producer``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from elftools.elf.elffile import ELFFile
+
+_COMMENT, _GOLD, _GO = ".comment", ".note.gnu.gold-version", ".note.go.buildid"
+_STRINGS = (".debug_str", ".debug_line_str")
+_GNU_AS = re.compile(rb"GNU AS (\d+\.\d+[.\d]*)")
+_LINKERS = re.compile(r"^(?:Linker: )?(LLD|mold)\b[^\d]*(\d+\.\d+[.\d]*)?")
+_GCC = re.compile(r"^GCC: \(.*\) (\d+\.\d+[.\d]*)")
+_OTHERS = re.compile(r"^.*?\b(clang|rustc|GHC|ldc|flang|zig)\b(?: version)?[ :]*(\d+\.\d+[.\d]*)?", re.IGNORECASE)
+_MOST = 1 << 20
+"""Bytes of a section that are looked at."""
+_LISTED = 4
+
+
+class Producers(NamedTuple):
+    """Names and versions; of several, joined by ``+``; empty: the file does not say."""
+
+    compiler: str
+    assembler: str
+    linker: str
+
+
+def producers_of(file: ELFFile) -> Producers:
+    """Return who made a file.
+
+    :raises FileError: a section is compressed to an implausible size.
+    """
+    sections = {section.name: section for section in file.iter_sections()}
+    compilers: list[str] = []
+    linkers: list[str] = []
+    if _COMMENT in sections:
+        for text in _start(sections[_COMMENT]).split(b"\0"):
+            _add(text.decode("utf-8", "replace").strip(), compilers, linkers)
+    if _GO in sections:
+        compilers.append("Go")
+    if _GOLD in sections:
+        # The note: three words, the owner "GNU\0", then "gold 1.16".
+        linkers.append(_start(sections[_GOLD])[16:80].partition(b"\0")[0].decode("utf-8", "replace"))
+    assemblers = [
+        f"GNU as {version.decode()}"
+        for name in _STRINGS
+        if name in sections
+        for version in _GNU_AS.findall(_start(sections[name]))
+    ]
+    return Producers(*map(_joined, (compilers, assemblers, linkers)))
+
+
+def _start(section: Any) -> bytes:
+    """Return what is looked at of a section."""
+    if section.compressed:
+        return bytes(section.data()[:_MOST])
+    section.stream.seek(section["sh_offset"])
+    return bytes(section.stream.read(min(section["sh_size"], _MOST)))
+
+
+def _add(text: str, compilers: list[str], linkers: list[str]) -> None:
+    if found := _LINKERS.match(text):
+        linkers.append(" ".join(filter(None, found.groups())))
+    elif found := _GCC.match(text):
+        compilers.append(f"GCC {found[1]}")
+    elif found := _OTHERS.match(text):
+        compilers.append(" ".join(filter(None, found.groups())))
+    elif text:
+        compilers.append(text[:40])
+
+
+def _joined(names: list[str]) -> str:
+    known = sorted(set(filter(None, names)))
+    more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+    return " + ".join(known[:_LISTED]) + more

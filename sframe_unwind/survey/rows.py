@@ -1,0 +1,133 @@
+"""What the database has of one file.  The fields of these are the columns of its tables, in this order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+SURVEYED = "surveyed"
+NOTHING = "no unwind data"
+FAILED = "cannot be surveyed"
+LOST = "ended its worker"
+"""What may become of a file."""
+
+IN_FILE, CONVERTED = "file", "convert"
+"""Where SFrame is from."""
+
+
+class FileRow(NamedTuple):
+    """One file.  Sizes are in bytes."""
+
+    state: str
+    """One of the above."""
+    why: str = ""
+    """Why it is not surveyed, or not converted."""
+    machine: str = ""
+    type: str = ""
+    """``executable``, ``shared``, ``object``, ``core``."""
+    bytes: int = 0
+    origin: str = ""
+    """Of the SFrame: :data:`IN_FILE`, :data:`CONVERTED`, or empty: there is none."""
+    version: int = 0
+    """Of the SFrame."""
+    code: int = 0
+    sframe: int = 0
+    eh_frame: int = 0
+    eh_frame_hdr: int = 0
+    debug_frame: int = 0
+    functions: int = 0
+    """That SFrame or DWARF CFI describes."""
+    covered: int = 0
+    """Bytes of code that SFrame describes."""
+    in_cfi: int = 0
+    """Bytes of code that DWARF CFI describes."""
+    addresses: int = 0
+    """At which SFrame and DWARF CFI were compared."""
+    disagreements: int = 0
+    interpreted: int = 0
+    """Functions."""
+    not_interpreted: str = ""
+    """Why the code was not interpreted, where it was to be."""
+    instructions: int = 0
+    sframe_proved: int = 0
+    sframe_wrong: int = 0
+    sframe_unknown: int = 0
+    dwarf_proved: int = 0
+    dwarf_wrong: int = 0
+    dwarf_unknown: int = 0
+    findings: int = 0
+    """All of them; the table has so many of each kind at most as :data:`MOST_FINDINGS` says."""
+    compiler: str = ""
+    assembler: str = ""
+    linker: str = ""
+
+
+class KindRow(NamedTuple):
+    """How many functions of a file came out in one way."""
+
+    judge: str
+    """Who says so: ``tables`` (SFrame against DWARF CFI), ``code``, ``convert``, ``GNU as``."""
+    kind: str
+    reason: str
+    functions: int
+    bytes: int
+    """Of code."""
+
+
+class FindingRow(NamedTuple):
+    """One thing that is wrong, or odd."""
+
+    judge: str
+    """``tables``, ``code`` or ``lint``."""
+    kind: str
+    """What of a rule is wrong (``cfa``, ``ra``, ``fp``), or the rule of ``lint``."""
+    level: str
+    """``error``, ``warning`` or ``note``."""
+    section: str
+    address: int
+    """In an object file an offset from the start of the section; of ``lint`` the offset in the SFrame section."""
+    function: str
+    table: str
+    """``sframe`` or ``dwarf``: which one is wrong, where that is known."""
+    says: str
+    """What the table has."""
+    expected: str
+    """What the other table has, or the code."""
+
+
+class ProfileRow(NamedTuple):
+    """What one consumer makes of the SFrame of a file."""
+
+    profile: str
+    outcome: str
+    rules: str
+    """Why it is refused, or functions are lost."""
+    functions_lost: int
+    bytes_lost: int
+
+
+MOST_FINDINGS = 100
+"""Findings of one judge, kind and level that are kept of a file."""
+
+
+class Surveyed(NamedTuple):
+    """All that is kept of one file."""
+
+    file: FileRow
+    kinds: tuple[KindRow, ...] = ()
+    findings: tuple[FindingRow, ...] = ()
+    profiles: tuple[ProfileRow, ...] = ()
+    seconds: float = 0.0
+    """Processor time that it took."""
+    peak: int = 0
+    """The most memory that the process which did it has ever had, in bytes."""
+
+
+class Plan(NamedTuple):
+    """What is done with each file; results under one plan and of one version of this package are kept apart."""
+
+    convert: bool = False
+    """A file without SFrame is judged by what ``convert`` would make of its DWARF CFI."""
+    code: bool = False
+    """The tables are held against the machine code."""
+    most_code: int = 0
+    """Files with more bytes of code than this are not interpreted; 0: all are."""

@@ -1,0 +1,120 @@
+"""Runs a survey: looks for files, has those done that are new, and records what is found."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Callable, NamedTuple, Union
+
+from sframe_unwind.survey.bounds import Bounds
+from sframe_unwind.survey.finding import Finder, Found, Passed, Same, Skipped
+from sframe_unwind.survey.judging import judge
+from sframe_unwind.survey.rows import LOST, FileRow, Plan, Surveyed
+from sframe_unwind.survey.store import Run, Store
+from sframe_unwind.workers import Lost, as_completed, can_fork
+
+TRIES = 2
+"""How many workers a file may cost."""
+
+Answer = tuple[Found, Union[Surveyed, Lost]]
+Workers = Callable[[Iterable[Found]], Iterator[Answer]]
+"""Has files done, in any order; the files are taken as workers have nothing to do."""
+Work = Callable[[bytes, Plan], Surveyed]
+"""Does one file."""
+
+
+class Done(NamedTuple):
+    """How far a survey has come."""
+
+    files: int = 0
+    """That were done."""
+    known: int = 0
+    """That had been done before, or have a content that another one has."""
+    skipped: int = 0
+    bytes: int = 0
+    """Of the files on disk that have been looked into."""
+
+
+def local_workers(
+    plan: Plan, jobs: int, memory: int = 0, tick: Callable[[], None] | None = None, work: Work = judge
+) -> Workers:
+    """Return workers on this machine.
+
+    Each file is done in a process other than this one, as it may end it.
+
+    :param memory: bytes of address space that each may have; 0: any.
+    :param tick: is called some times in a second.
+    :param work: what is done with each.
+    """
+    if not can_fork():
+        return lambda files: ((file, work(file.data, plan)) for file in files)
+
+    def done(file: Found) -> Surveyed:
+        _limit_memory(memory)
+        return work(file.data, plan)
+
+    return lambda files: as_completed(done, files, jobs, tick, TRIES)
+
+
+def _limit_memory(size: int) -> None:
+    """Limit the address space of this process.
+
+    :param size: in bytes; 0: not.
+    """
+    if size:
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        with contextlib.suppress(OSError, ValueError):  # it is limited to less
+            resource.setrlimit(resource.RLIMIT_AS, (size, hard))
+
+
+class Survey:
+    """One run.
+
+    :param report: is told how far it has come whenever that changes.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        run: Run,
+        bounds: Bounds = Bounds(),  # noqa: B008  # it cannot change
+        report: Callable[[Done], None] = lambda _: None,
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._bounds = bounds
+        self._report = report
+        self._seen = store.known(run)
+        """Digests of what is done, or given to workers."""
+        self.done = Done()
+
+    def survey(self, roots: Sequence[str], workers: Workers) -> Done:
+        """Survey everything behind names; return how much that was."""
+        for file, found in workers(self._new_files(roots)):
+            if isinstance(found, Lost):
+                found = Surveyed(FileRow(LOST, f"{found.why}, {TRIES} times", bytes=len(file.data)))
+            self._store.add(self._run, file.digest, found)
+            self._count(files=1)
+        self._store.end(self._run, roots)
+        return self.done
+
+    def _new_files(self, roots: Sequence[str]) -> Iterator[Found]:
+        for root in roots:
+            for item in Finder(self._bounds).find(root):
+                if isinstance(item, Passed):
+                    self._count(bytes=item.size)
+                elif isinstance(item, Skipped):
+                    self._store.add_skipped(self._run, root, item)
+                    self._count(skipped=item.files)
+                else:
+                    self._store.add_path(self._run, root, item.path, item.digest)
+                    if isinstance(item, Same) or item.digest in self._seen:
+                        self._count(known=1)
+                        continue
+                    self._seen.add(item.digest)
+                    yield item
+
+    def _count(self, **more: int) -> None:
+        self.done = self.done._replace(**{name: getattr(self.done, name) + count for name, count in more.items()})
+        self._report(self.done)

@@ -1,0 +1,203 @@
+"""The database: one row for each file, by its contents, for each kind of its functions, and for each finding.
+
+What a file's rows say depends on its contents, on the :class:`~sframe_unwind.survey.rows.Plan` and on the version of
+this package; the three are the key.  Paths stand in a table of their own: several may have one content.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, get_type_hints
+
+from sframe_unwind import __version__
+from sframe_unwind.errors import FileError
+from sframe_unwind.survey.finding import Skipped
+from sframe_unwind.survey.rows import FileRow, FindingRow, KindRow, Plan, ProfileRow, Surveyed
+
+_VERSION = 1
+"""Of the database's form."""
+_SQL_TYPES = {"int": "INTEGER", "str": "TEXT", "float": "REAL"}
+DETAILS: dict[str, type[tuple[Any, ...]]] = {"kinds": KindRow, "findings": FindingRow, "profiles": ProfileRow}
+"""The tables with several rows for a file."""
+_MAX_INTEGER = (1 << 63) - 1
+"""SQLite has no larger numbers: the addresses of kernels become negative, 2^64 less than they are."""
+
+
+def _columns(row: type[tuple[Any, ...]]) -> str:
+    return ", ".join(f'"{name}" {_SQL_TYPES[kind.__name__]} NOT NULL' for name, kind in get_type_hints(row).items())
+
+
+_SCHEMA = f"""
+CREATE TABLE plans (id INTEGER PRIMARY KEY, tool TEXT NOT NULL, plan TEXT NOT NULL, UNIQUE (tool, plan));
+CREATE TABLE runs (id INTEGER PRIMARY KEY, plan INTEGER NOT NULL REFERENCES plans, started REAL NOT NULL, ended REAL,
+    roots TEXT NOT NULL, workers TEXT NOT NULL);
+CREATE TABLE files (id INTEGER PRIMARY KEY, plan INTEGER NOT NULL REFERENCES plans, digest TEXT NOT NULL,
+    {_columns(FileRow)}, seconds REAL NOT NULL, peak INTEGER NOT NULL, UNIQUE (plan, digest));
+CREATE TABLE paths (path TEXT PRIMARY KEY, root TEXT NOT NULL, digest TEXT NOT NULL, run INTEGER NOT NULL);
+CREATE INDEX paths_of_digest ON paths (digest);
+CREATE TABLE skipped (path TEXT NOT NULL, reason TEXT NOT NULL, files INTEGER NOT NULL, root TEXT NOT NULL,
+    run INTEGER NOT NULL, PRIMARY KEY (path, reason));
+""" + "".join(
+    f"CREATE TABLE {name} (file INTEGER NOT NULL REFERENCES files, {_columns(row)});"
+    f"CREATE INDEX {name}_of_file ON {name} (file);"
+    for name, row in DETAILS.items()
+)
+
+
+class Run(NamedTuple):
+    """One run of a survey, as it is recorded."""
+
+    number: int
+    plan: int
+    """Its number in the table of plans."""
+
+
+class Store:
+    """A database of surveyed files.
+
+    :param path: the file; it is made if there is none.
+    :param new: whether it may be made.
+    :raises FileError: it cannot be opened, or is something else.
+    """
+
+    def __init__(self, path: str, new: bool = True) -> None:
+        if not new and not Path(path).is_file():
+            raise FileError(f"{path}: no such database")
+        self.path = path
+        with self._errors():
+            self._database = sqlite3.connect(path, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._prepare()
+
+    def _prepare(self) -> None:
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        (tables,) = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if not version and not tables:
+            self._database.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+        elif version != _VERSION:
+            raise FileError(f"{self.path}: a database of another kind, or of another version of this program")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise FileError(f"{self.path}: {error}") from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def begin(self, plan: Plan, roots: Sequence[str], workers: str) -> Run:
+        """Record that a run begins.
+
+        :param workers: who does the work, in words.
+        """
+        text = json.dumps(plan._asdict(), sort_keys=True)
+        with self._errors():
+            self._database.execute("INSERT OR IGNORE INTO plans (tool, plan) VALUES (?, ?)", (__version__, text))
+            key = (__version__, text)
+            (number,) = self._database.execute("SELECT id FROM plans WHERE tool = ? AND plan = ?", key).fetchone()
+            values = (number, time.time(), json.dumps(list(roots)), workers)
+            added = self._database.execute(
+                "INSERT INTO runs (plan, started, roots, workers) VALUES (?, ?, ?, ?)", values
+            )
+            return Run(added.lastrowid or 0, number)
+
+    def known(self, run: Run) -> set[str]:
+        """Return the digests of the files that are done under the plan of a run."""
+        with self._errors():
+            return {digest for (digest,) in self._database.execute("SELECT digest FROM files WHERE plan = ?", run[1:])}
+
+    def forget(self, run: Run) -> None:
+        """Forget what is known of all files under the plan of a run, so that they are done again."""
+        with self._errors(), self._transaction():
+            for name in DETAILS:
+                self._database.execute(
+                    f"DELETE FROM {name} WHERE file IN (SELECT id FROM files WHERE plan = ?)", run[1:]
+                )
+            self._database.execute("DELETE FROM files WHERE plan = ?", run[1:])
+
+    def add_path(self, run: Run, root: str, path: str, digest: str) -> None:
+        """Record where a content was found."""
+        values = (_text(path), _text(root), digest, run.number)
+        with self._errors():
+            self._database.execute("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?)", values)
+
+    def add_skipped(self, run: Run, root: str, skipped: Skipped) -> None:
+        """Record what is not looked at."""
+        values = (_text(skipped.path), skipped.reason, skipped.files, _text(root), run.number)
+        with self._errors():
+            self._database.execute("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?)", values)
+
+    def add(self, run: Run, digest: str, found: Surveyed) -> None:
+        """Record what was found of a content: all of it, or nothing if this is interrupted."""
+        columns = ", ".join(f'"{name}"' for name in ("plan", "digest", *FileRow._fields, "seconds", "peak"))
+        values = (run.plan, digest, *map(_value, found.file), found.seconds, found.peak)
+        with self._errors(), self._transaction():
+            added = self._database.execute(f"INSERT INTO files ({columns}) VALUES ({_places(values)})", values)
+            for name in DETAILS:
+                rows = [(added.lastrowid, *map(_value, row)) for row in getattr(found, name)]
+                if rows:
+                    self._database.executemany(f"INSERT INTO {name} VALUES ({_places(rows[0])})", rows)
+
+    def end(self, run: Run, roots: Iterable[str]) -> None:
+        """Record that a run has looked at everything: what it did not find below its roots is not there any more."""
+        with self._errors(), self._transaction():
+            for root in roots:
+                for table in ("paths", "skipped"):
+                    self._database.execute(f"DELETE FROM {table} WHERE root = ? AND run != ?", (_text(root), run[0]))
+            self._database.execute("UPDATE runs SET ended = ? WHERE id = ?", (time.time(), run.number))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    def last_plan(self) -> int:
+        """Return the number of the plan of the last run.
+
+        :raises FileError: there was none.
+        """
+        found = next(self.rows("SELECT plan FROM runs ORDER BY id DESC LIMIT 1"), None)
+        if found is None:
+            raise FileError(f"{self.path}: nothing has been surveyed")
+        return int(found[0])
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield what a query gives."""
+        with self._errors():
+            yield from self._database.execute(query, values)
+
+    def names_and_rows(self, query: str, values: Sequence[object] = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Return the names of the columns that a query gives, and its rows."""
+        with self._errors():
+            found = self._database.execute(query, values)
+            return [column[0] for column in found.description], found.fetchall()
+
+
+def _places(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _value(value: object) -> object:
+    """Return a value as SQLite takes it."""
+    if isinstance(value, int):
+        return value if value <= _MAX_INTEGER else value - (1 << 64)
+    return _text(value) if isinstance(value, str) else value
+
+
+def _text(text: str) -> str:
+    """Return a text that can be encoded: names of files and symbols may have bytes that are no UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

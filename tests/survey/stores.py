@@ -1,0 +1,58 @@
+"""Databases of surveys, and what is in them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sframe_unwind.survey.bounds import Bounds
+from sframe_unwind.survey.judging import judge
+from sframe_unwind.survey.rows import Plan
+from sframe_unwind.survey.running import Done, Survey, Work, Workers, local_workers
+from sframe_unwind.survey.store import Store
+
+CONVERT = Plan(convert=True)
+
+_NOT_COMPARED = ("id", "file", "run", "seconds", "peak", "plan")
+"""Columns that depend on the order of the work, or on the machine."""
+
+
+def survey(
+    path: Path, *roots: Path, plan: Plan = CONVERT, jobs: int = 2, work: Work = judge, workers: Workers | None = None
+) -> Done:
+    """Survey into a database."""
+    store = Store(str(path))
+    try:
+        names = list(map(str, roots))
+        run = store.begin(plan, names, "")
+        return Survey(store, run, Bounds()).survey(names, workers or local_workers(plan, jobs, work=work))
+    finally:
+        store.close()
+
+
+def query(path: Path, text: str) -> list[tuple[Any, ...]]:
+    """What a query of a database gives."""
+    database = sqlite3.connect(path)
+    try:
+        return database.execute(text).fetchall()
+    finally:
+        database.close()
+
+
+def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All that a database has, but for what depends on the order of the work or the machine."""
+    result = {}
+    for table in ("files", "paths", "skipped", "kinds", "findings", "profiles"):
+        columns = [row[1] for row in query(path, f"PRAGMA table_info({table})") if row[1] not in _NOT_COMPARED]
+        names = ", ".join(f'{table}."{column}"' for column in columns)
+        joined = "" if table in ("files", "paths", "skipped") else "JOIN files ON files.id = file"
+        digest = ", files.digest" if joined else ""
+        result[table] = sorted(query(path, f"SELECT {names}{digest} FROM {table} {joined}"))
+    return result
+
+
+def states(path: Path) -> Sequence[tuple[str, str, int]]:
+    """State, reason and number of the files."""
+    return query(path, "SELECT state, why, count(*) FROM files GROUP BY state, why ORDER BY state, why")

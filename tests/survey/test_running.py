@@ -1,0 +1,157 @@
+"""Runs of a survey: what is done once is not done again, and what ends a worker ends nothing else."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.survey.judging import judge
+from sframe_unwind.survey.rows import FAILED, LOST, NOTHING, SURVEYED, FileRow, Plan, Surveyed
+from sframe_unwind.survey.running import Done, local_workers
+from sframe_unwind.survey.store import Store
+from tests.elf.objects import run
+from tests.survey.programs import plain_program, program, tar, with_sframe
+from tests.survey.stores import CONVERT, contents, query, states, survey
+from tests.waiting import wait_until
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def quick(data: bytes, _: Plan) -> Surveyed:
+    """A result without any work."""
+    return Surveyed(FileRow(NOTHING, bytes=len(data)))
+
+
+def dangerous(data: bytes, plan: Plan) -> Surveyed:
+    """A result, but for files that end the process, always or once."""
+    if data.endswith(b"13"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    once = Path(os.environ["ONCE"])
+    if data.endswith(b"7") and not once.exists():
+        once.touch()
+        os._exit(1)
+    return quick(data, plan)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """20 files, of which two have the same contents, a package of five more, and an archive that is damaged."""
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    for number in range(19):
+        (folder / f"file{number:02}").write_bytes(program(number))
+    (folder / "same").write_bytes(program(0))
+    (folder / "five.tar").write_bytes(tar({f"member{number}": program(number) for number in range(16, 21)}))
+    (folder / "damaged.tgz").write_bytes(tar({"one": plain_program()}, mode="w:gz")[:500])
+    (folder / "with").write_bytes(with_sframe())
+    return folder
+
+
+def test_number_of_workers_makes_no_difference(tree: Path, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.db", tmp_path / "two.db"
+    survey(one, tree, jobs=1)
+    survey(two, tree, jobs=2)
+    assert contents(one) == contents(two)
+    assert len(contents(one)["files"]) == 22
+    assert len(contents(one)["paths"]) == 26
+    assert [row[:2] for row in contents(one)["skipped"]] == [
+        (f"{tree}/damaged.tgz", "a damaged archive: truncated gzip input")
+    ]
+
+
+def test_second_run_does_what_is_new(tree: Path, tmp_path: Path) -> None:
+    database = tmp_path / "some.db"
+    assert survey(database, tree, work=quick).files == 22
+    assert survey(database, tree, work=quick) == Done(0, 26, 1, sum(path.stat().st_size for path in tree.iterdir()))
+    (tree / "new").write_bytes(program(99))
+    (tree / "file01").unlink()
+    assert survey(database, tree, work=quick).files == 1
+    paths = {path for (path,) in query(database, "SELECT path FROM paths")}
+    assert str(tree / "new") in paths
+    assert str(tree / "file01") not in paths
+    # Another plan has results of its own.
+    assert survey(database, tree, plan=Plan(), work=quick).files == 22
+
+
+def test_what_is_wanted_again_is_done_again(tree: Path, tmp_path: Path) -> None:
+    database = tmp_path / "some.db"
+    survey(database, tree)
+    before = contents(database)
+    store = Store(str(database))
+    store.forget(store.begin(Plan(convert=True), [], ""))
+    assert not query(database, "SELECT * FROM findings")
+    store.close()
+    survey(database, tree)
+    assert contents(database) == before
+
+
+def test_file_that_ends_two_workers_is_left(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = tmp_path / "some.db"
+    monkeypatch.setenv("ONCE", str(tmp_path / "once"))
+    survey(database, tree, work=dangerous)
+    assert (tmp_path / "once").exists()
+    assert states(database) == [
+        (LOST, "the process that worked on it was ended by SIGKILL, 2 times", 1),
+        (NOTHING, "", 21),
+    ]
+
+
+def test_memory_of_a_worker_is_limited(tmp_path: Path) -> None:
+    """What takes too much is told, and costs no worker."""
+    small, large, zeros = tmp_path / "small", tmp_path / "large", tmp_path / "zeros"
+    small.write_bytes(plain_program())
+    zeros.write_bytes(bytes(1 << 27))
+    run("objcopy", f"--add-section=.debug_frame={zeros}", small, large)
+    database = tmp_path / "some.db"
+    survey(database, large, small, workers=local_workers(CONVERT, 1, memory=1 << 28))
+    assert states(database) == [(FAILED, "more memory than a worker may have", 1), (SURVEYED, "", 1)]
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from tests.survey.stores import survey
+from tests.survey.test_running import quick
+def work(data, plan):
+    time.sleep(0.15)
+    return quick(data, plan)
+survey(Path(sys.argv[1]), Path(sys.argv[2]), work=work)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_interrupted_run_goes_on(tree: Path, tmp_path: Path, number: signal.Signals) -> None:
+    """Whatever ends it, what was done is kept, and what was not is done: the result is that of an undisturbed run."""
+    database, undisturbed = tmp_path / "some.db", tmp_path / "undisturbed.db"
+    program = subprocess.Popen([sys.executable, "-c", SLOW, str(database), str(tree)], cwd=CHECKOUT, stderr=-3)
+
+    def done() -> int:
+        try:
+            return len(query(database, "SELECT * FROM files"))
+        except Exception:  # noqa: BLE001  # it is being made
+            return 0
+
+    wait_until(lambda: done() >= 3, "three files are done")
+    program.send_signal(number)
+    program.wait(10)
+    before = done()
+    assert 3 <= before < 22
+    time.sleep(0.3)
+    assert done() == before, "a worker has survived"
+    assert survey(database, tree, work=quick).files == 22 - before
+    survey(undisturbed, tree, work=quick)
+    assert contents(database) == contents(undisturbed)
+
+
+def test_judge_is_what_workers_do(tree: Path, tmp_path: Path) -> None:
+    database = tmp_path / "some.db"
+    survey(database, tree / "with")
+    (row,) = query(database, "SELECT sframe, functions, covered FROM files")
+    expected = judge(with_sframe(), Plan(convert=True)).file
+    assert row == (expected.sframe, expected.functions, expected.covered)
