@@ -83,6 +83,10 @@ class Session:
                 registry = getattr(gdb.events, name, None)
                 if registry is not None:
                     (registry.connect if wanted else registry.disconnect)(handler)
+        if wanted and gdb.selected_inferior().pid:
+            # In a script, no stop and no prompt come between the command and the first frame that is asked for.
+            self._symbols.want()
+            self._look_up(False)
 
     def _may_have_changed(self) -> None:
         """Look at the next use whether the modules are those that are known, and for other run-time code."""

@@ -33,6 +33,10 @@ class Symbols:
         _, found = self._known.get(inferior.num, (None, {}))
         return found.get(name, [])
 
+    def want(self) -> None:
+        """Have the next :meth:`look_up` look, although no frame has asked yet."""
+        self._wanted.add(gdb.selected_inferior().num)
+
     def look_up(self, at_stop: bool) -> bool:
         """Look up what was wanted and not known, if there are other files than before.
 

@@ -55,6 +55,14 @@ def test_cancelled_code_is_not_used_any_more(registry: str, abi: str, name: str)
         assert not re.search(r"^#1 .* sframe$", own, re.MULTILINE)
 
 
+@pytest.mark.parametrize("name", ["pypi", "system"])
+def test_mode_set_in_a_script(name: str) -> None:
+    """Between the command and the backtrace there is neither a stop nor a prompt."""
+    commands = ("set sframe mode off", "break sample_stop", "run spills", "set sframe mode always", "bt")
+    output = batch(_debugger("amd64", name), *commands, executable=generated("amd64", LIBUNWIND))
+    assert names_in(output)[-5:] == ["sample_stop", "spills", *CALLER]
+
+
 def test_explain_names_the_code() -> None:
     executable = generated("amd64", LIBUNWIND)
     output = batch(
