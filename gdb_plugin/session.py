@@ -84,9 +84,10 @@ class Session:
                 if registry is not None:
                     (registry.connect if wanted else registry.disconnect)(handler)
         if wanted and gdb.selected_inferior().pid:
-            # In a script, no stop and no prompt come between the command and the first frame that is asked for.
+            # In a script, no stop and no prompt come between the command and the first frame that is asked for.  Where
+            # the connection breaks in the command behind this one, GDB 13 fails at its end if symbols were looked up.
             self._symbols.want()
-            self._look_up(False)
+            self._look_up(True)
 
     def _may_have_changed(self) -> None:
         """Look at the next use whether the modules are those that are known, and for other run-time code."""

@@ -103,6 +103,19 @@ class _Pool(Generic[Item, Result]):
 
     def start(self) -> _Worker:
         """Fork one more worker."""
+        # The worker would print where an interrupt found it before it ignores interrupts, and this process would not
+        # know yet of a worker that it has to end.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            return self._fork(before)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    def _fork(self, mask: Iterable[int]) -> _Worker:
+        """Fork a worker.
+
+        :param mask: of signals, for the worker.
+        """
         request, requests = os.pipe()
         results, result = os.pipe()
         process = os.fork()
@@ -113,7 +126,7 @@ class _Pool(Generic[Item, Result]):
                 for other in self.workers.values():
                     os.close(other.requests)
                     os.close(other.results)
-                self._serve(request, result)
+                self._serve(request, result, mask)
             finally:
                 os._exit(1)
         os.close(request)
@@ -121,9 +134,10 @@ class _Pool(Generic[Item, Result]):
         worker = self.workers[results] = _Worker(process, requests, results)
         return worker
 
-    def _serve(self, request: int, result: int) -> None:
+    def _serve(self, request: int, result: int, mask: Iterable[int]) -> None:
         # The terminal sends an interrupt to all its processes; the parent ends the workers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         threading.Thread(target=_end_with_parent, args=(self._life,), daemon=True).start()
         with os.fdopen(request, "rb", buffering=0) as requests:

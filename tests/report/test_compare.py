@@ -140,6 +140,9 @@ def test_stack_json() -> None:
         "offset": 0,
         "address": None,
         "module": None,
+        "file": None,
+        "line": None,
+        "inlined": False,
         "unwinder": "sframe",
     }
     assert stack((0x10, 16, 5)).to_json() == {
