@@ -86,7 +86,7 @@ def _run(arguments: list[str]) -> int:
         options = argparse.Namespace(arguments=arguments[1:])
         return int(COMMANDS[arguments[0]].run(options))
     if arguments[:1] in (["-V"], ["--version"]):  # the parser would import every command
-        print(f"sframe-unwind {__version__}")
+        print(f"{PROGRAM} {__version__}")
         return DONE
     options = parser(arguments[:1]).parse_args(arguments)
     return int(COMMANDS[options.command].run(options))
@@ -111,7 +111,7 @@ def parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
         epilog="sframe-unwind COMMAND --help describes a command.  Exit status 2 means that a command failed.",
         allow_abbrev=False,
     )
-    program.add_argument("-V", "--version", action="version", version=f"sframe-unwind {__version__}")
+    program.add_argument("-V", "--version", action="version", version=f"{PROGRAM} {__version__}")
     commands = program.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in wanted if wanted and wanted[0] in _NAMES else _NAMES:
         module = COMMANDS[name]

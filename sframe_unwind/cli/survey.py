@@ -15,13 +15,13 @@ The exit status is 0, 1 if a rule is wrong or, with --diff, something became wor
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
 from typing import Callable
 
 from sframe_unwind import __version__
+from sframe_unwind.cli.numbers import add_jobs, at_least
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
@@ -47,6 +47,7 @@ _LINE_PAUSE = 60
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    size = at_least(0, "size in bytes")
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a directory, a package, an archive")
     parser.add_argument("--store", metavar="FILE", help="the database; it is made if there is none")
     parser.add_argument("--diff", nargs=2, metavar=("OLD", "NEW"), help="compare two databases")
@@ -58,16 +59,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--convert", action="store_true", help="judge files without SFrame by what convert would make")
     parser.add_argument(
-        "--most-code", metavar="BYTES", type=_size, default=0, help="do not interpret files with more code than this"
+        "--most-code", metavar="BYTES", type=size, default=0, help="do not interpret files with more code than this"
     )
     parser.add_argument("--again", action="store_true", help="do files again that the database has")
     parser.add_argument("--html", metavar="OUT", help="write an HTML page")
     parser.add_argument("--csv", metavar="DIR", help="write each table as CSV")
     parser.add_argument("--json-lines", metavar="DIR", help="write each table as JSON lines")
-    jobs = os.cpu_count() or 1
-    parser.add_argument("-j", "--jobs", metavar="N", type=_job_count, default=jobs, help="number of processes")
+    add_jobs(parser)
     parser.add_argument(
-        "--memory", metavar="BYTES", type=_size, default=4 << 30, help="of a process (default: 4 GiB; 0: any)"
+        "--memory", metavar="BYTES", type=size, default=4 << 30, help="of a process (default: 4 GiB; 0: any)"
     )
     parser.add_argument("--dask", metavar="ADDRESS", help="the scheduler of a Dask cluster that does the work")
 
@@ -163,21 +163,3 @@ def _diff(options: argparse.Namespace) -> int:
     difference = Difference(*(Store(path, new=False) for path in options.diff))
     print("\n".join(map(printable, difference.lines())), flush=True)
     return NOT_ALL if difference.is_worse else DONE
-
-
-def _job_count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError(text)
-    return count
-
-
-def _size(text: str) -> int:
-    size = int(text)
-    if size < 0:
-        raise ValueError(text)
-    return size
-
-
-_job_count.__name__ = "number of processes"  # argparse: "invalid number of processes value: '0'"
-_size.__name__ = "size in bytes"

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 from sframe_unwind import __version__
+from sframe_unwind.cli.numbers import add_jobs
 from sframe_unwind.cli.one_of_several import Item, guarded
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
@@ -52,8 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="OUT", help="also write an HTML page")
-    jobs = os.cpu_count() or 1
-    parser.add_argument("-j", "--jobs", metavar="N", type=_job_count, default=jobs, help="number of processes")
+    add_jobs(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -124,13 +123,3 @@ def _output() -> int | None:
         return sys.stdout.fileno()
     except (OSError, ValueError):
         return None
-
-
-def _job_count(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise ValueError(text)
-    return count
-
-
-_job_count.__name__ = "number of processes"  # argparse: "invalid number of processes value: '0'"

@@ -15,7 +15,8 @@ _STYLE, _SCRIPT, _DATA = "@STYLE@", "@SCRIPT@", "@DATA@"
 def filled(template: Path, data: Mapping[str, Any], version: str) -> str:
     """Return a page.
 
-    :param template: with places for the style and the functions that all pages share, and for the data.
+    :param template: from the title on, with places for the style and the functions that all pages share, and for the
+        data.
     :param data: what the page's script reads; it gets the time and the version, for the head of the page.
     """
     made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
@@ -23,7 +24,7 @@ def filled(template: Path, data: Mapping[str, Any], version: str) -> str:
     # What ends the element that holds the data, or begins a comment in it, must not stand there.
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    page = template.read_text(encoding="utf-8")
+    page = (_HERE / "page_head.html").read_text(encoding="utf-8") + template.read_text(encoding="utf-8")
     for place, file in ((_STYLE, "page.css"), (_SCRIPT, "page.js")):
         page = page.replace(place, (_HERE / file).read_text(encoding="utf-8").rstrip())
     return page.replace(_DATA, text)

@@ -6,6 +6,7 @@ when an address lies in the unit.
 
 from __future__ import annotations
 
+import contextlib
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -29,6 +30,11 @@ class Place(NamedTuple):
     """0: not known."""
 
 
+def _survived() -> contextlib.AbstractContextManager[None]:
+    """Go on behind damaged information: pyelftools raises what it comes across in it, of any type."""
+    return contextlib.suppress(Exception)
+
+
 class DebugInfo:
     """The debug information of a file.
 
@@ -37,7 +43,7 @@ class DebugInfo:
 
     def __init__(self, path: PathLike) -> None:
         self._path = path
-        self._units: dict[int, _Unit] = {}
+        self._units: dict[int, _Unit | None] = {}
         self._known: dict[int, list[Place]] = {}
         with opened(path) as elf:
             found = {section.name for section in elf.iter_sections() if section["sh_type"] != "SHT_NOBITS"}
@@ -50,35 +56,41 @@ class DebugInfo:
         The result is empty where there is no debug information, or where it is malformed.
         """
         if address not in self._known:
-            try:
-                self._known[address] = self._places(address)
-            except Exception:  # noqa: BLE001  # pyelftools raises what it comes across in damaged information
-                self._known[address] = []
+            self._known[address] = self._places(address)
         return self._known[address]
 
     def _places(self, address: int) -> list[Place]:
+        if self._dwarf is None:
+            return []
         offset = self._by_aranges.get(address)
         if offset is None:
             offset = self._by_unit.get(address)
         if offset is None:
             return []
         if offset not in self._units:
-            self._units[offset] = _Unit(self._dwarf.get_CU_at(offset))
-        return self._units[offset].places(address)
+            self._units[offset] = None
+            with _survived():
+                self._units[offset] = _Unit(self._dwarf.get_CU_at(offset))
+        unit = self._units[offset]
+        if unit is not None:
+            with _survived():
+                return unit.places(address)
+        return []
 
     @cached_property
     def _dwarf(self) -> Any:
-        with opened(self._path) as elf:
+        """What pyelftools has of the file; ``None``: it cannot read it."""
+        with _survived(), opened(self._path) as elf:
             # Without links: this project looks for separate debug files by itself, and only where its user wants.
             return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
+        return None
 
     @cached_property
     def _by_aranges(self) -> RangeMap[int]:
-        try:
+        entries: list[Any] = []
+        with _survived():
             found = self._dwarf.get_aranges()
-            entries = found.entries if found is not None else ()
-        except Exception:  # noqa: BLE001  # as above; the units tell their ranges, too
-            entries = ()
+            entries = found.entries if found is not None else []
         return RangeMap((one.begin_addr, one.begin_addr + one.length, one.info_offset) for one in entries if one.length)
 
     @cached_property
@@ -86,9 +98,13 @@ class DebugInfo:
         """The ranges that units have themselves: not all compilers write ``.debug_aranges``."""
         known = {offset for _, _, offset in self._by_aranges}
         found: list[tuple[int, int, int]] = []
-        for unit in self._dwarf.iter_CUs():
-            if unit.cu_offset not in known:
-                found += [(start, end, unit.cu_offset) for start, end in ranges_of(unit.get_top_DIE()) if start < end]
+        with _survived():
+            for unit in self._dwarf.iter_CUs():
+                if unit.cu_offset in known:
+                    continue
+                with _survived():
+                    ranges = ranges_of(unit.get_top_DIE())
+                    found += [(start, end, unit.cu_offset) for start, end in ranges if start < end]
         return RangeMap(found)
 
 

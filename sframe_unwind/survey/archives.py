@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import stat
 from collections.abc import Iterable, Iterator
 from ctypes import POINTER, c_void_p, cast, create_string_buffer, string_at
 from enum import Enum
@@ -32,14 +33,14 @@ _TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257
 _SMALL, _LARGE = 1 << 12, 1 << 18
 """Bytes that are read at once."""
 _RAW = b"raw"
-_KIND, _REGULAR, _DIRECTORY = 0o170000, 0o100000, 0o040000
-_KINDS = {
-    0o120000: "a symbolic link",
-    0o020000: "a device",
-    0o060000: "a device",
-    0o010000: "a FIFO",
-    0o140000: "a socket",
+SPECIAL = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
 }
+"""What is neither a file with contents nor a directory, by the type of its mode."""
 
 
 class Kind(Enum):
@@ -93,7 +94,7 @@ def members(stream: BinaryIO, budget: Budget) -> Iterator[Member]:
                 now = ffi.filter_bytes(pointer, 0)
                 budget.take(max(now - unpacked, 0))
                 unpacked = now
-                if entry.filetype & _KIND == _DIRECTORY:
+                if stat.S_ISDIR(entry.filetype):
                     continue
                 member, contents = _member(ffi, pointer, entry, budget)
                 yield member
@@ -170,14 +171,14 @@ class _Contents:
 
 
 def _member(ffi: Any, pointer: Any, entry: Any, budget: Budget) -> tuple[Member, _Contents]:
-    kind = entry.filetype & _KIND
+    kind = stat.S_IFMT(entry.filetype)
     is_raw = ffi.format_name(pointer) == _RAW
     name, size = "" if is_raw else _text(entry.pathname), entry.size
     contents = _Contents(ffi, pointer, size, budget)
     if entry.islnk and not size:
         return Member(name, Kind.LINK, 0, _text(entry.linkpath), "", contents), contents
-    if kind != _REGULAR and not entry.islnk:
-        why = _KINDS.get(kind, f"of the unknown type {kind:#o}")
+    if kind != stat.S_IFREG and not entry.islnk:
+        why = SPECIAL.get(kind, f"of the unknown type {kind:#o}")
         return Member(name, Kind.OTHER, 0, "", why, contents), contents
     return Member(name, Kind.FILE, size, "", "", contents), contents
 

@@ -31,13 +31,6 @@ _DEBIAN = b"debian-binary"
 _DATA = "data.tar"
 _PIECE = 1 << 20
 _KNOWN = {(ENUM_E_MACHINE[arch.elf_machine], arch.byteorder) for arch in ARCHES}
-_KINDS = (
-    (stat.S_ISLNK, "a symbolic link"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
 CHANGED = "changed while it was read"
 
 
@@ -147,9 +140,8 @@ class Finder:
         size = 0
         try:
             mode = (Path(path).stat() if follow else Path(path).lstat()).st_mode
-            kind = next((name for is_kind, name in _KINDS if is_kind(mode)), None)
-            if kind is not None:
-                yield Skipped(path, kind)
+            if special := archives.SPECIAL.get(stat.S_IFMT(mode)):
+                yield Skipped(path, special)
                 return
             with open_file(path) as stream:
                 before = os.fstat(stream.fileno())
@@ -286,7 +278,7 @@ def _below(root: str) -> Iterator[str | Skipped]:
     for base, folders, files in os.walk(root, onerror=failures.append):
         folders.sort()
         linked = (path for path in (Path(base, name) for name in folders) if path.is_symlink())
-        yield from (Skipped(str(path), "a symbolic link") for path in linked)
+        yield from (Skipped(str(path), archives.SPECIAL[stat.S_IFLNK]) for path in linked)
         yield from (str(Path(base, name)) for name in sorted(files))
     for failure in failures:
         yield Skipped(str(failure.filename), failure.strerror or str(failure))

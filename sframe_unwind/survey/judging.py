@@ -18,8 +18,9 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.code.findings import DWARF, NONE, SFRAME
 from sframe_unwind.convert.source import DWARF as FROM_DWARF
+from sframe_unwind.convert.source import section_size
 from sframe_unwind.convert.to_sframe import Conversion, Wanted, conversion
-from sframe_unwind.elf.cfi import CfiProblem, FileCfi
+from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, CfiProblem, FileCfi
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import EncodeError, FileError, FormatError, NoSFrameError, SFrameError
 from sframe_unwind.lint import PROFILES, SectionReport, lint_elf, lint_section
@@ -244,21 +245,15 @@ class _Judge:
                 sframe += [(one.start, one.end) for one in section.functions() if one.end > one.start]
             except FormatError:
                 break  # verify and lint tell
-        size = dict.fromkeys((".eh_frame", ".eh_frame_hdr", ".debug_frame"), 0)
-        for section in self._file.iter_sections():
-            if section.name in size and section["sh_type"] != "SHT_NOBITS":
-                size[section.name] += section["sh_size"]
+        code = merged(self._layout.code)
         self._row = self._row._replace(
-            eh_frame=size[".eh_frame"],
-            eh_frame_hdr=size[".eh_frame_hdr"],
-            debug_frame=size[".debug_frame"],
+            eh_frame=section_size(self._file, EH_FRAME),
+            eh_frame_hdr=section_size(self._file, ".eh_frame_hdr"),
+            debug_frame=section_size(self._file, DEBUG_FRAME),
             functions=len({*sframe, *cfi}),
-            covered=overlap(merged(sframe), self._code_ranges()),
-            in_cfi=overlap(merged(cfi), self._code_ranges()),
+            covered=overlap(merged(sframe), code),
+            in_cfi=overlap(merged(cfi), code),
         )
-
-    def _code_ranges(self) -> list[tuple[int, int]]:
-        return merged(self._layout.code)
 
     def _count(self, judge: str, kind: str, functions: Iterable[tuple[str, int]]) -> None:
         """Add how many functions there are for each reason, given reasons and sizes."""

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.abis.debuggers import newest
 from tests.gdb.compiling import tools_for
@@ -46,6 +46,22 @@ def core_of(executable: Path, place: str, folder: Path) -> tuple[Path, dict[str,
         newest("amd64"), "tests.process.inside.cores.collect", programs=[program], sysroot="", folder=str(folder)
     )
     return Path(answer[GDB]["file"]), answer[GDB]["threads"]
+
+
+class Crash(NamedTuple):
+    """A program with debug information, a core file of it, and its build ID."""
+
+    program: Path
+    core: Path
+    build_id: str
+
+
+def crash_of(source: str, place: str, folder: Path) -> Crash:
+    """Compile one source of this folder, and have a core file made where the program comes to a place."""
+    program = compiled(source, folder)
+    core, _ = core_of(program, place, folder / "core")
+    notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
+    return Crash(program, core, notes.split("Build ID: ")[1].split()[0])
 
 
 @contextmanager

@@ -7,33 +7,20 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.process.command import NOWHERE, backtrace, functions, only_line, unprivileged
-from tests.process.programs import compiled, core_of
+from tests.process.programs import Crash, crash_of
 from tests.samples.build import build
 
 OWN = ["clobber", "aligned", *["unknown"] * 3, "main"]
 
 
-class Crash(NamedTuple):
-    """A program, and a core file of it."""
-
-    program: Path
-    core: Path
-    build_id: str
-
-
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Crash:
     """A program with debugging information, and its core file."""
-    folder = tmp_path_factory.mktemp("crash")
-    program = compiled("odd.c", folder)
-    core, _ = core_of(program, "*clobber+3", folder / "core")
-    notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
-    return Crash(program, core, notes.split("Build ID: ")[1].split()[0])
+    return crash_of("odd.c", "*clobber+3", tmp_path_factory.mktemp("crash"))
 
 
 @pytest.fixture

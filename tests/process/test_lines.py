@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -20,7 +20,7 @@ from sframe_unwind.source.debug_info import DebugInfo
 from tests.abis.debuggers import newest
 from tests.gdb.driver import call
 from tests.process.command import NOWHERE, Done, backtrace, only_line
-from tests.process.programs import compiled, core_of
+from tests.process.programs import Crash, crash_of
 
 WITHOUT_ARANGES = "without aranges"
 FORMATS = {
@@ -35,21 +35,9 @@ FORMATS = {
 SOURCE = Path(__file__).resolve().parent / "inlined.cpp"
 
 
-class Crash(NamedTuple):
-    """A program with debug information, a core file of it, and its build ID."""
-
-    program: Path
-    core: Path
-    build_id: str
-
-
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Crash:
-    folder = tmp_path_factory.mktemp("lines")
-    program = compiled("inlined.cpp", folder)
-    core, _ = core_of(program, "stop_here", folder / "core")
-    notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
-    return Crash(program, core, notes.split("Build ID: ")[1].split()[0])
+    return crash_of("inlined.cpp", "stop_here", tmp_path_factory.mktemp("lines"))
 
 
 @pytest.fixture

@@ -1,0 +1,31 @@
+"""Numbers in the options of commands; argparse names a wrong one after the function that refused it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Callable
+
+
+def at_least(least: int, name: str) -> Callable[[str], int]:
+    """Return a type of :mod:`argparse` for numbers.
+
+    :param least: the smallest one that is taken.
+    :param name: what the number is, for the error message.
+    """
+
+    def number(text: str) -> int:
+        found = int(text)
+        if found < least:
+            raise ValueError(text)
+        return found
+
+    number.__name__ = name  # "argument -j: invalid number of processes value: '0'"
+    return number
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the number of processes that do the work."""
+    what = "number of processes"
+    jobs = os.cpu_count() or 1
+    parser.add_argument("-j", "--jobs", metavar="N", type=at_least(1, what), default=jobs, help=what)
