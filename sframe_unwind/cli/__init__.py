@@ -112,7 +112,8 @@ def parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     program.add_argument("-V", "--version", action="version", version=f"{PROGRAM} {__version__}")
-    commands = program.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    # With its name, the parser need not format a usage to find it, which would import much.
+    commands = program.add_subparsers(prog=PROGRAM, dest="command", metavar="COMMAND", required=True)
     for name in wanted if wanted and wanted[0] in _NAMES else _NAMES:
         module = COMMANDS[name]
         summary, _, rest = (module.__doc__ or "").partition("\n")

@@ -6,10 +6,8 @@ made once, which takes a fraction of the time of explaining the rule in words.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from itertools import islice
-from typing import NamedTuple
 
 from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.elf.symbols import Symbols
@@ -20,22 +18,15 @@ from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import NO_FUNCTION, Match, Miss, Table
 
-_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}\n")
-"""A line with a number that fits an address; :func:`int` takes signs, too."""
+_LONGEST = len("0x\n") + 16
+"""Characters of a line with an address in hexadecimal."""
 _MOST = 1 << 17
 """Lines that are kept, since the addresses of a profile come again and again."""
 
 
-class _Known(NamedTuple):
-    """What is printed for the addresses of one function."""
-
-    offsets: list[int]
-    """Where each row begins, in bytes from the start of the function."""
-    rows: list[str]
-    name: str
-    """Of the symbol that covers all of the function."""
-    origin: int
-    """Its address."""
+_Known = tuple[list[int], list[str], str, int]
+"""What is printed for the addresses of one function: where each row begins, in bytes from the start of the function;
+the rows; name and address of the symbol that covers all of the function.  Made faster than a class's."""
 
 
 class Lines:
@@ -80,9 +71,12 @@ class Lines:
 
     def _line(self, text: str) -> str | None:
         """Return the line for a text, if it is the number of an address in a plain function."""
-        if _HEXADECIMAL.fullmatch(text) is None:
+        if len(text) > _LONGEST or text[:2] != "0x" or not (text[2:-1].isalnum() and text.isascii()):
+            return None  # int takes signs, spaces, underscores and other digits, too
+        try:
+            address = int(text, 16)
+        except ValueError:
             return None
-        address = int(text, 16)
         at = bisect_right(self._starts, address) - 1
         if at < 0 or address >= self._ends[at]:
             return None
@@ -106,7 +100,7 @@ class Lines:
 
     def _learn(self, at: int) -> _Known | None:
         table, number = self._places[at]
-        function = table.function(number)
+        function = table.function_at(self._starts[at], number)
         known = None
         symbol = self._symbols.covering(function.start, function.end)
         if function.fde.pc_type is not PcType.MASK and function.fde.num_rows and symbol is not None:
@@ -115,7 +109,7 @@ class Lines:
             if texts is None:
                 texts = self._texts[id(table), kind] = _Texts(table.header, kind)
             offsets, rows = table.interpreted_rows(function, texts)
-            known = _Known(offsets, rows, printable(symbol.name), symbol.address)
+            known = offsets, rows, printable(symbol.name), symbol.address
         self._known[at] = known
         return known
 

@@ -89,16 +89,16 @@ def decode(
     try:
         for _ in range(count):
             head = position + address_size
-            if head >= limit:
-                raise FormatError(f"row {len(starts)} of {count} starts beyond the FRE sub-section's end", position)
             start = data[position] if address_size == 1 else order(data[position:head])
             size = WORDS_SIZE[data[head]]
-            if size < 0:
-                raise FormatError(f"row {len(starts)}: info byte {data[head]:#x} has the invalid word size 3", head)
             end = head + 1 + size
-            if end > limit:
-                raise FormatError(f"row {len(starts)}: data words end beyond the FRE sub-section's end", position)
-            if start < previous:
+            if size < 0 or end > limit or start < previous:
+                if head >= limit:
+                    raise IndexError
+                if size < 0:
+                    raise FormatError(f"row {len(starts)}: info byte {data[head]:#x} has the invalid word size 3", head)
+                if end > limit:
+                    raise FormatError(f"row {len(starts)}: data words end beyond the FRE sub-section's end", position)
                 raise FormatError(f"row {len(starts)} starts at {start:#x}, before its predecessor", position)
             rows.append(interpret[data[head:end]])
             starts.append(start)
@@ -106,7 +106,8 @@ def decode(
     except FormatError as error:
         raise error.at(position) from None
     except IndexError:
-        raise FormatError(f"row {len(starts)} of {count} lies beyond the section's end", position) from None
+        what = "starts beyond the FRE sub-section's end" if head >= limit else "lies beyond the section's end"
+        raise FormatError(f"row {len(starts)} of {count} {what}", position) from None
     return starts, rows
 
 

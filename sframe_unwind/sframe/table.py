@@ -134,7 +134,14 @@ class Table:
 
         :raises FormatError: its FDE is malformed.
         """
-        return Function(self.extent(index)[0], fdes.decode(self._data, self.offset, self.header, index), index, self)
+        return self.function_at(self.extent(index)[0], index)
+
+    def function_at(self, start: int, index: int) -> Function:
+        """Return function ``index``, whose start address is known.
+
+        :raises FormatError: its FDE is malformed.
+        """
+        return Function(start, fdes.decode(self._data, self.offset, self.header, index), index, self)
 
     def functions(self) -> Iterator[Function]:
         """Yield all functions in the order of the section.
