@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sframe_unwind.code.entries import entries
+from sframe_unwind.code.entries import entries, interpreted
 from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted
 from sframe_unwind.code.interpretation import Interpreter, Run
@@ -87,9 +87,9 @@ class Checker:
         rules = [table.rows(function).at(function.start) for table in self.tables.values()]
         return any(rule is None or self._judge.judge(rule, entry).worst is Judgement.PROVED for rule in rules)
 
-    def judge(self, rule: RowRule, state: State) -> Judgements:
-        """Judge one rule in one state."""
-        return self._judge.judge(rule, state)
+    def judge(self, run: Run, block: int, rule: RowRule, state: State) -> Judgements:
+        """Judge one rule in one state of a block."""
+        return self._judge.judge_in(run, block, rule, state)
 
     def finding(
         self, table: str, what: str, rule: UnwindRule, run: Run, block: int, pc: int, state: State, end: int
@@ -147,7 +147,7 @@ class _Check:
             # Signal trampolines are entered with the frame of a handler that returned.
             is_signal = any(table.is_signal(function) for table in checker.tables.values())
             entered = {} if is_signal else entries(self._all, function)
-        self.run = self._all.run(function, entered)
+        self.run = interpreted(self._all, function, entered)
         self.instructions = 0
         self._rows: dict[CodeRange, dict[str, Rows]] = {}
         self._verdicts: dict[int, dict[str, Verdicts]] = {}
@@ -180,7 +180,6 @@ class _Check:
 
     def _block(self, start: int, function: CodeRange) -> None:
         rows, verdicts = self._described(function), self._verdicts[function.start]
-        guessed = start in self.run.guessed or not self.run.complete
         is_first = function.start == self._all.image.entry_point
         judge = self._checker.judge
         for pc, state in walk(self._all, self.run, start):
@@ -188,15 +187,12 @@ class _Check:
                 rule = described.at(pc)
                 if rule is None:
                     continue
-                judged = judge(rule, state)
-                if judged is not PROVED:
-                    if is_first and not isinstance(rule, str) and rule.ra_undefined:
+                judged = judge(self.run, start, rule, state)
+                if judged is not PROVED and not isinstance(rule, str):
+                    if is_first and rule.ra_undefined:
                         judged = PROVED  # nobody called it
                     elif judged.worst is Judgement.WRONG:
-                        if guessed:
-                            judged = NOT_KNOWN
-                        elif not isinstance(rule, str):
-                            self._found(table, rule, judged, start, pc, state)
+                        self._found(table, rule, judged, start, pc, state)
                 verdicts[table][pc] = judged
 
     def _found(self, table: str, rule: UnwindRule, judged: Judgements, block: int, pc: int, state: State) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sframe_unwind.code.interpretation import Interpreter
+from sframe_unwind.code.interpretation import Interpreter, Run
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.state import State
+from sframe_unwind.code.values import CFA
 
 
 def entries(interpreter: Interpreter, function: CodeRange) -> dict[int, State]:
@@ -18,3 +19,27 @@ def entries(interpreter: Interpreter, function: CodeRange) -> dict[int, State]:
         return {function.start: frame.entry()}
     first = function.start + (plt.first - function.start) % plt.entry_size
     return {address: frame.entry() for address in range(max(first, plt.first), function.end, plt.entry_size)}
+
+
+def interpreted(interpreter: Interpreter, function: CodeRange, entered: dict[int, State]) -> Run:
+    """Interpret a function, in other states if it shows that it is not entered as the ABI says.
+
+    The header of a procedure linkage table pushes two words before it jumps to the dynamic linker, which takes them
+    off again at the end.  No other function leaves its caller with less on the stack than it was entered with.
+
+    :param entered: the states in which it is entered by the ABI, by address.
+    """
+    run = interpreter.run(function, entered)
+    pushed = _pushed(interpreter, run)
+    if not pushed:
+        return run
+    again = interpreter.run(function, {address: interpreter.frame.entry(pushed) for address in entered})
+    return again if again.stack_pointers_at_end == {interpreter.frame.entry_sp} else run
+
+
+def _pushed(interpreter: Interpreter, run: Run) -> int:
+    """Return how many bytes more than by the ABI are on the stack when a function is entered, as its end shows."""
+    if not run.complete or len(run.stack_pointers_at_end) != 1:
+        return 0
+    ((base, offset),) = run.stack_pointers_at_end
+    return max(offset - interpreter.frame.entry_sp[1], 0) if base == CFA else 0

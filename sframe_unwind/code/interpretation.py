@@ -18,7 +18,7 @@ from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.code.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.state import Frame, State
 from sframe_unwind.code.sweep import Sweep, Sweeps
-from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER, plus
+from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER, Value, plus
 
 LandingPads = Callable[[int], Iterable[LandingPad]]
 
@@ -67,6 +67,8 @@ class Run(NamedTuple):
     """Whether any path leaves the function for its caller, or may."""
     is_local: bool
     """Whether nothing but the function's own code counted."""
+    stack_pointers_at_end: frozenset[Value]
+    """With which it is left for its caller, or for a function that it jumps to instead of returning."""
     complete: bool
     """``False``: it was given up."""
 
@@ -170,6 +172,7 @@ class _Flow:
         self._guessed: set[int] = set()
         self._settled: frozenset[int] | None = None
         self._returns = False
+        self._stack_pointers_at_end: set[Value] = set()
         self._is_local = True
         self.steps = steps
         """How many instructions may still be carried out."""
@@ -199,6 +202,7 @@ class _Flow:
             self._called,
             self._returns or not complete,
             self._is_local and not self._foreign,
+            frozenset(self._stack_pointers_at_end),
             complete,
         )
 
@@ -271,7 +275,7 @@ class _Flow:
             if self._evaluator.pass_on(instruction, state, pc):
                 self._jump(pc, instruction, before, state)
         elif kind is Kind.RETURN:
-            self._returns = True
+            self._end(state)
         elif kind is Kind.TRAP:
             self._later.append((pc + instruction.size, state))
         else:
@@ -326,7 +330,7 @@ class _Flow:
             self._is_local = False
             self._jump_by_table(pc, self._evaluator.entries[target[1]], state)
         else:
-            self._returns = True
+            self._end(state)
             plt = self._image.plt(pc)
             if plt is not None and plt.first <= pc and pc + instruction.size < self._function.end:
                 # Until the function is bound, the table of addresses leads back behind the jump.
@@ -403,6 +407,12 @@ class _Flow:
                 self._flow(target, jump.state)
                 self._drain()
 
+    def _end(self, state: State) -> None:
+        """Note that the function is left, in a state."""
+        self._returns = True
+        if self._settled is None:  # what is guessed shows nothing of the stack pointer
+            self._stack_pointers_at_end.add(state.registers[self._frame.sp])
+
     def _lose(self, state: State) -> None:
         """Note a jump to targets that are not known."""
         self._returns = True
@@ -417,6 +427,7 @@ class _Flow:
         other = self._all.ranges.find(target)
         self._returns = True
         if other is None or self._is_tail_call(target, other, state):
+            self._end(state)
             return
         if other not in self._foreign and len(self._foreign) >= _MAX_FOREIGN:
             return

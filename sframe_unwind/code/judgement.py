@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple, Union
 
 from sframe_unwind import unwind_rule
+from sframe_unwind.code.interpretation import Run
 from sframe_unwind.code.state import Frame, State
 from sframe_unwind.code.values import (
     CFA,
@@ -15,6 +17,7 @@ from sframe_unwind.code.values import (
     UNKNOWN,
     UNKNOWN_BASE,
     Value,
+    is_displaced,
     is_open,
     on_stack,
     plus,
@@ -61,32 +64,63 @@ class Judge:
         """Judge a rule for the instruction before which the machine is in a state."""
         if isinstance(rule, str) or rule.cfa is None:
             return NOT_KNOWN  # that a stack ends does not show in the code
-        frame = self._frame
-        cfa = self._compare(self._value(rule.cfa, state), self._cfa)
-        ra = self.return_address(rule, state)
-        if rule.fp in (UNDEFINED, COMPUTED):
-            verdict_fp = Judgement.UNKNOWN
-        else:
-            fp = state.registers[frame.fp] if rule.fp is None else self._value(rule.fp, state)
-            verdict_fp = self._compare(fp, frame.entry_fp)
-        return Judgements(cfa, ra, verdict_fp) if cfa or ra or verdict_fp else PROVED
+        cfa = self._value(rule.cfa, state, self._cfa)
+        judged = self._compare(cfa, self._cfa)
+        # A wrong CFA is one error, not three: return address and frame pointer may be found by either.
+        cfas = (self._cfa,) if cfa == self._cfa else (self._cfa, cfa)
+        ra, fp = self._return_address(rule, state, cfas), self._frame_pointer(rule, state, cfas)
+        return Judgements(judged, ra, fp) if judged or ra or fp else PROVED
 
-    def return_address(self, rule: UnwindRule, state: State) -> Judgement:
-        """Judge where a rule takes the return address from."""
+    def judge_in(self, run: Run, block: int, rule: RowRule, state: State) -> Judgements:
+        """Judge a rule for an instruction of a function that was interpreted: wrong is only what is so for certain.
+
+        :param block: start of the block with the instruction.
+        """
+        judged = self.judge(rule, state)
+        if judged.worst is Judgement.WRONG and (
+            block in run.guessed or not run.complete or self._is_of_next_frame(run, judged, rule, state)
+        ):
+            return NOT_KNOWN
+        return judged
+
+    def _is_of_next_frame(self, run: Run, judged: Judgements, rule: RowRule, state: State) -> bool:
+        """Return whether a rule may describe a frame that the function goes to rather than its own.
+
+        longjmp and libffi's calls end with a stack pointer that does not come from the one at their entry, and their
+        rules give the CFA by what it will be, or by what it is made of.
+        """
+        if judged.cfa is not Judgement.WRONG or isinstance(rule, str) or rule.cfa is None:
+            return False
+        if not any(is_displaced(base) for base, _ in run.stack_pointers_at_end):
+            return False
+        base, _ = self._value(rule.cfa, state, self._cfa)
+        return base not in (CFA, self._frame.entry_fp[0])
+
+    def _return_address(self, rule: UnwindRule, state: State, cfas: Sequence[Value]) -> Judgement:
+        """Judge where a rule takes the return address from, by that of some CFAs for which it is best."""
         frame = self._frame
+        wanted = SIGNED if rule.ra_signed else frame.return_address
         if rule.ra is not None:
-            value = self._value(rule.ra, state)
-        elif frame.ra is not None:
-            value = state.registers[frame.ra]
-        else:
-            return Judgement.WRONG  # no register has it
-        return self._compare(value, SIGNED if rule.ra_signed else frame.return_address)
+            return self._best(rule.ra, state, cfas, wanted)
+        if frame.ra is not None:
+            return self._compare(state.registers[frame.ra], wanted)
+        return Judgement.WRONG  # no register has it
 
-    def _value(self, rule: RegisterRule, state: State) -> Value:
+    def _frame_pointer(self, rule: UnwindRule, state: State, cfas: Sequence[Value]) -> Judgement:
+        frame = self._frame
+        if rule.fp in (UNDEFINED, COMPUTED):
+            return Judgement.UNKNOWN
+        if rule.fp is None:
+            return self._compare(state.registers[frame.fp], frame.entry_fp)
+        return self._best(rule.fp, state, cfas, frame.entry_fp)
+
+    def _best(self, rule: RegisterRule, state: State, cfas: Sequence[Value], wanted: Value) -> Judgement:
+        return min(self._compare(self._value(rule, state, cfa), wanted) for cfa in cfas)
+
+    @staticmethod
+    def _value(rule: RegisterRule, state: State, cfa: Value) -> Value:
         base, offset, in_memory = rule
-        # Where the return address and the frame pointer are is judged by the CFA that the code has: a wrong CFA is one
-        # error, not three.
-        value = self._cfa if base == unwind_rule.CFA else state.registers.get(base, OTHER)
+        value = cfa if base == unwind_rule.CFA else state.registers.get(base, OTHER)
         if offset:
             value = plus(value, offset)
         if not in_memory:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.code.entries import interpreted
 from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.image import CodeImage, CodeSection, Plt
 from sframe_unwind.code.interpretation import Interpreter
@@ -88,7 +89,7 @@ class FunctionCode:
         is_part = any(suffix in name for suffix in _SUFFIXES)
         entries = range(start, start + len(code), stub_size) if stub_size else (start,)
         entry = self._interpreter.frame.entry
-        self._run = self._interpreter.run(self._function, {} if is_part else {at: entry() for at in entries})
+        self._run = interpreted(self._interpreter, self._function, {} if is_part else {at: entry() for at in entries})
         self._judge = Judge(self._interpreter.frame)
         self._explainer = Explainer(self._interpreter)
 
@@ -107,9 +108,7 @@ class FunctionCode:
         if found is None:
             return AddressVerdict(NOT_KNOWN, ())
         block, at, state = found
-        judged = self._judge.judge(rule, state)
-        if block in self._run.guessed or not self._run.complete:
-            judged = judged if judged.worst is Judgement.PROVED else NOT_KNOWN
+        judged = self._judge.judge_in(self._run, block, rule, state)
         wrong = []
         for what, judgement in zip(_VALUES, judged):
             if judgement is Judgement.WRONG:

@@ -63,12 +63,18 @@ class Frame:
         """Return whether a value with this base may be, or lead to, what a rule has to find."""
         return base in self._tracked or base >= SYMBOL
 
-    def entry(self) -> State:
-        """Return the state at a function's entry."""
+    def entry(self, pushed: int = 0) -> State:
+        """Return the state at a function's entry.
+
+        :param pushed: bytes that are on the stack beside what the ABI wants; what they hold is not known.
+        """
         registers: dict[int, Value] = {number: (ENTRY + number, 0) for number in self._machine.general}
-        registers[self.sp] = self.entry_sp
-        slot = self._machine.ra_slot
-        return State(registers, {} if slot is None else {(CFA, slot): RETURN_ADDRESS})
+        top = self.entry_sp[1]
+        registers[self.sp] = CFA, top - pushed
+        slots: dict[Slot, Value] = {(CFA, offset): UNKNOWN for offset in range(top - pushed, top, 8)}
+        if self._machine.ra_slot is not None:
+            slots[CFA, self._machine.ra_slot] = RETURN_ADDRESS
+        return State(registers, slots)
 
     def is_entry(self, state: State) -> bool:
         """Return whether a function can be entered in a state: nothing is left of the frame that was there."""

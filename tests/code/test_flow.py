@@ -456,6 +456,72 @@ two:
 """Where the stack pointer is not known, neither is in which slot a register was saved."""
 
 
+ENTERED_BY_A_PLT = (
+    "amd64",
+    """
+    .cfi_adjust_cfa_offset 16
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    mov %rsp,%rbx
+    .cfi_def_cfa_register %rbx
+    and $-64,%rsp
+    mov 16(%rbx),%rsi
+    mov 8(%rbx),%rdi
+    call g
+    mov %rax,%r11
+    mov %rbx,%rsp
+    .cfi_def_cfa_register %rsp
+    mov (%rsp),%rbx
+    add $24,%rsp
+    .cfi_adjust_cfa_offset -24
+    jmp *%r11
+    """,
+    "",
+)
+"""The dynamic linker's, which takes off the stack what the header of the procedure linkage table has pushed."""
+
+FRAME_OF_ITS_CALLER = (
+    "amd64",
+    """
+    mov (%rsp),%r10
+    lea (%rdi,%rsi),%rax
+    mov %rbp,16(%rax)
+    mov %r10,24(%rax)
+    mov %rax,%rbp
+    .cfi_def_cfa %rbp,32
+    .cfi_rel_offset %rbp,16
+    mov %rdi,%rsp
+    call *%rcx
+    lea 24(%rbp),%rsp
+    mov 16(%rbp),%rbp
+    .cfi_def_cfa %rsp,8
+    .cfi_restore %rbp
+    ret
+    """,
+    "",
+)
+"""libffi's, which puts its frame where its caller has made place for it."""
+
+STACK_OF_ANOTHER = (
+    "amd64",
+    """
+    mov 48(%rdi),%r8
+    mov 8(%rdi),%r9
+    mov 56(%rdi),%rdx
+    .cfi_def_cfa %rdi,0
+    .cfi_register %rsp,%r8
+    .cfi_register %rbp,%r9
+    .cfi_register %rip,%rdx
+    mov (%rdi),%rbx
+    mov %esi,%eax
+    mov %r8,%rsp
+    mov %r9,%rbp
+    jmp *%rdx
+    """,
+    "",
+)
+"""longjmp's, with the rows of the frame that it goes to."""
+
 CASES = {
     "clang's cases that cannot be": CASES_THAT_CANNOT_BE,
     "another comparison": COMPARED_FOR_SOMETHING_ELSE,
@@ -467,11 +533,14 @@ CASES = {
     "into a part": INTO_A_PART,
     "many entries": MANY_ENTRIES,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
+    "entered by a PLT": ENTERED_BY_A_PLT,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
     "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
     "big-endian table": ("aarch64_be", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
 }
 NOT_FOLLOWED = {
+    "frame of its caller": FRAME_OF_ITS_CALLER,
+    "stack of another": STACK_OF_ANOTHER,
     "loaded": STACK_POINTERS_THAT_MEET,
     "saved": SAVED_WHERE_STACK_POINTERS_MEET,
 }
@@ -496,3 +565,11 @@ def test_what_cannot_be_followed_is_not_wrong(case: str, tmp_path: Path) -> None
     _, found = counts(NOT_FOLLOWED[case], tmp_path)
     assert found.unknown
     assert not found.wrong
+
+
+@pytest.mark.parametrize("row", [".cfi_adjust_cfa_offset 16", ".cfi_adjust_cfa_offset -24"])
+def test_row_that_is_missing_where_a_plt_enters(row: str, tmp_path: Path) -> None:
+    machine, body, data = ENTERED_BY_A_PLT
+    assert row in body
+    _, found = counts((machine, body.replace(row, ""), data), tmp_path)
+    assert found.wrong
