@@ -10,10 +10,7 @@ built with; the system stays as it is.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +19,7 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
     sys.path.insert(0, str(CHECKOUT))
 
 from tools.debian import FetchError, unpack  # noqa: E402
+from tools.kept import kept  # noqa: E402
 
 SUITE = "sid"
 VERSION = "23"
@@ -46,24 +44,14 @@ def provide() -> Adapter:
 
     :raises FetchError: it cannot be had.
     """
-    CACHE.mkdir(parents=True, exist_ok=True)
-    folder = CACHE / VERSION
-    with (CACHE / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            temporary = Path(tempfile.mkdtemp(dir=CACHE))
-            try:
-                temporary.chmod(0o755)
-                unpack(SUITE, [f"lldb-{VERSION}", f"python3-lldb-{VERSION}"], temporary)
-                temporary.rename(folder)
-            finally:
-                shutil.rmtree(temporary, ignore_errors=True)
+    packages = [f"lldb-{VERSION}", f"python3-lldb-{VERSION}"]
+    folder = kept(CACHE / VERSION, lambda folder: unpack(SUITE, packages, folder))
     root = folder / "root"
     llvm = root / f"usr/lib/llvm-{VERSION}"
     loader = root / "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"
     libraries = f"{root}/usr/lib/x86_64-linux-gnu:{llvm}/lib"
-    packages = next(iter(sorted(llvm.glob("lib/python3.*/site-packages"))), None)
-    if packages is None or not loader.exists():
+    modules = next(iter(sorted(llvm.glob("lib/python3.*/site-packages"))), None)
+    if modules is None or not loader.exists():
         raise FetchError(f"lldb-{VERSION}: the packages are not laid out as expected")
     server = folder / "lldb-server"
     text = SERVER.format(loader=loader, libraries=libraries, program=llvm / "bin/lldb-server")
@@ -72,7 +60,7 @@ def provide() -> Adapter:
             server.write_text(text)
             server.chmod(0o755)
     command = [str(loader), "--library-path", libraries, str(llvm / "bin/lldb-dap")]
-    python = {"PYTHONHOME": str(root / "usr"), "PYTHONPATH": str(packages)}
+    python = {"PYTHONHOME": str(root / "usr"), "PYTHONPATH": str(modules)}
     return Adapter(command, {**python, "LLDB_DEBUGSERVER_PATH": str(server)})
 
 

@@ -8,12 +8,10 @@ As with the binutils, they are unpacked into the checkout's `.cache` folder and 
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -22,12 +20,13 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
 
 from tools.binutils import ToolchainUnavailable  # noqa: E402
 from tools.debian import FetchError, unpack  # noqa: E402
+from tools.kept import kept  # noqa: E402
 
 SUITE = "sid"
 PACKAGES = ("clang-23", "lld-23", "mold")
 CACHE = CHECKOUT / ".cache" / "producers"
-STAMP = "complete"
-"""Name of the file that marks a complete folder."""
+VERSIONS = "versions"
+"""Name of the file with the version lines of the tools."""
 TIMEOUT = 60
 """Time limit for one run of a tool, in seconds."""
 
@@ -50,33 +49,20 @@ def provide() -> Path:
 
     Raises ToolchainUnavailable if the packages are not available.
     """
-    CACHE.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with (CACHE.parent / "producers.lock").open("w", encoding="ascii") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # one process fetches, and the others wait
-            if not (CACHE / STAMP).exists():
-                _fetch()
+        return kept(CACHE, _fetch) / "bin"
     except (FetchError, OSError, subprocess.TimeoutExpired) as error:
         what = f"clang, lld and mold of Debian {SUITE}"
         raise ToolchainUnavailable(f"{what}: {error}: what they write stays untested") from error
-    return CACHE / "bin"
 
 
-def _fetch() -> None:
-    for leftover in CACHE.parent.glob("producers.partial-*"):  # of a process that was killed
-        shutil.rmtree(leftover, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix="producers.partial-", dir=CACHE.parent))
-    try:
-        unpack(SUITE, PACKAGES, folder)
-        for unused in ("usr/share", "usr/include", "usr/lib/gcc", "etc", "var"):
-            shutil.rmtree(folder / "root" / unused, ignore_errors=True)
-        (folder / "bin").mkdir()
-        versions = [_wrap(folder, name) for name in _PROGRAMS]
-        (folder / STAMP).write_text("".join(f"{version}\n" for version in versions), encoding="utf-8")
-        shutil.rmtree(CACHE, ignore_errors=True)
-        folder.rename(CACHE)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _fetch(folder: Path) -> None:
+    unpack(SUITE, PACKAGES, folder)
+    for unused in ("usr/share", "usr/include", "usr/lib/gcc", "etc", "var"):
+        shutil.rmtree(folder / "root" / unused, ignore_errors=True)
+    (folder / "bin").mkdir()
+    versions = [_wrap(folder, name) for name in _PROGRAMS]
+    (folder / VERSIONS).write_text("".join(f"{version}\n" for version in versions), encoding="utf-8")
 
 
 def _wrap(folder: Path, name: str) -> str:
@@ -96,7 +82,7 @@ def _wrap(folder: Path, name: str) -> str:
 def main() -> int:
     """Provide the tools; return exit status 1 if they are not available."""
     try:
-        print(f"{provide()}\n{(CACHE / STAMP).read_text(encoding='utf-8')}", end="")
+        print(f"{provide()}\n{(CACHE / VERSIONS).read_text(encoding='utf-8')}", end="")
     except ToolchainUnavailable as error:
         print(error, file=sys.stderr)
         return 1
