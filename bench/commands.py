@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import random
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import elftools
 
 from bench import program
+from bench.debuggers import CHECKOUT
 from bench.report import SCALES, BenchError, Row, Target, Unavailable, medians, ratios
 from bench.sample import recursion
 from bench.timing import alternate
@@ -32,7 +39,8 @@ _COMMAND = (sys.executable, "-m", "sframe_unwind")
 def rows() -> Iterator[Row]:
     """Measure whole processes, from start to end."""
     what = f"{program.FUNCTIONS:,} functions"
-    yield from _starts()
+    for python in _pythons():
+        yield from _starts(python)
     try:
         path, tools = program.build(3), provide(_RELEASE, "x86_64")
     except (Unavailable, ToolchainUnavailable) as error:
@@ -50,23 +58,46 @@ def rows() -> Iterator[Row]:
     yield _lookups(path)
 
 
-def _starts() -> Iterator[Row]:
+class _Python(NamedTuple):
+    """A Python that runs the command, as installed or from the checkout."""
+
+    path: str
+    environment: dict[str, str]
+    name: str
+
+
+def _pythons() -> Iterator[_Python]:
+    """Yield this Python and the system's: importing takes twice as long in one that was built without optimization."""
+    optimized = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+    how = "" if optimized else ", built without optimization"
+    yield _Python(sys.executable, {}, f"Python {platform.python_version()}{how}")
+    system = Path("/usr/bin/python3")
+    if system.exists() and system.resolve() != Path(sys.executable).resolve():
+        packages = Path(elftools.__file__).parents[1]
+        environment = {"PYTHONPATH": f"{packages}{os.pathsep}{CHECKOUT}"}
+        yield _Python(str(system), environment, "the system's Python")
+
+
+def _starts(python: _Python) -> Iterator[Row]:
     try:
         file = recursion("O2")
     except Unavailable as error:
         yield Row(PART, "start", (), "", START, str(error))
         return
+    command = [python.path, "-m", "sframe_unwind"]
     times = alternate(
         ROUNDS,
         {
-            "version": lambda: _run([*_COMMAND, "--version"]),
-            "dump": lambda: _run([*_COMMAND, "dump", str(file)]),
-            "python": lambda: _run([sys.executable, "-c", "pass"]),
+            "version": lambda: _run([*command, "--version"], **python.environment),
+            "dump": lambda: _run([*command, "dump", str(file)], **python.environment),
+            "python": lambda: _run([python.path, "-c", "pass"]),
+            "pyelftools": lambda: _run([python.path, "-c", "import elftools.elf.elffile"], **python.environment),
         },
     )
     detail = medians("ms", python=times["python"])
-    yield Row(PART, "--version", _milliseconds(times["version"]), "ms", VERSION, detail)
-    yield Row(PART, "dump of a small program", _milliseconds(times["dump"]), "ms", START, detail)
+    yield Row(PART, f"--version, {python.name}", _milliseconds(times["version"]), "ms", VERSION, detail)
+    detail = medians("ms", python=times["python"], pyelftools=times["pyelftools"])
+    yield Row(PART, f"dump of a small program, {python.name}", _milliseconds(times["dump"]), "ms", START, detail)
 
 
 def _lookups(path: Path) -> Row:
@@ -92,7 +123,17 @@ def _milliseconds(seconds: Sequence[float]) -> list[float]:
     return [one * SCALES["ms"] for one in seconds]
 
 
-def _run(command: Sequence[str], text: str = "") -> None:
-    done = subprocess.run(command, input=text, stdout=subprocess.DEVNULL, text=True, timeout=_TIMEOUT, check=False)
+def _run(command: Sequence[str], text: str = "", **variables: str) -> None:
+    # Compiled modules are kept, as those of an installed package are.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        command,
+        input=text,
+        env={**environment, **variables},
+        stdout=subprocess.DEVNULL,
+        text=True,
+        timeout=_TIMEOUT,
+        check=False,
+    )
     if done.returncode:
         raise BenchError(f"{' '.join(command)}: exit status {done.returncode}")
