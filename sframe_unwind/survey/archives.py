@@ -12,7 +12,7 @@ import contextlib
 import logging
 import stat
 from collections.abc import Iterable, Iterator
-from ctypes import POINTER, c_void_p, cast, create_string_buffer, string_at
+from ctypes import addressof, create_string_buffer, string_at
 from enum import Enum
 from typing import Any, BinaryIO, NamedTuple
 
@@ -124,10 +124,10 @@ def _opened(ffi: Any, stream: BinaryIO) -> Iterator[tuple[Any, Any]]:
     from libarchive.read import ArchiveRead
 
     buffer = create_string_buffer(_LARGE)
-    address = cast(buffer, c_void_p)
+    address = addressof(buffer)  # cast() makes a circle, which keeps the buffer until the garbage is collected
 
     def read(_pointer: Any, _context: Any, result: Any) -> int:
-        cast(result, POINTER(c_void_p))[0] = address
+        result[0] = address
         try:
             return int(stream.readinto(buffer))  # type: ignore[attr-defined]  # all streams here have it
         except OSError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import bz2
+import ctypes
+import gc
 import gzip
 import hashlib
 import lzma
@@ -248,6 +250,18 @@ def test_bombs_are_bounded(tmp_path: Path, kind: str) -> None:
     assert peak < 8 << 20
     (reason,) = result.values()
     assert re.match(r"unpacks to more than|larger than|a damaged archive", reason)
+
+
+def test_memory_does_not_wait_for_the_garbage_collector(tmp_path: Path) -> None:
+    """The command collects it seldom, and libarchive's buffers are large."""
+    path = write(tmp_path, "some.tar", tar({f"{number}.gz": gzip.compress(program(number)) for number in range(9)}))
+    gc.collect()
+    gc.disable()
+    try:
+        assert list(Finder(SMALL).find(str(path)))
+        assert not [one for one in gc.get_objects() if isinstance(one, ctypes.Array) and ctypes.sizeof(one) >= 4096]
+    finally:
+        gc.enable()
 
 
 def test_archive_of_itself(tmp_path: Path) -> None:
