@@ -19,9 +19,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
-from unittest.mock import patch
 
 import pytest
+from elftools.elf import elffile
 
 from sframe_unwind import cli
 from sframe_unwind.cli.status import TRACEBACK
@@ -30,6 +30,7 @@ from tests.fuzz.file_seeds import CORES, content_of, place_members, program
 from tests.fuzz.file_seeds import seeds as seeds
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import Seed
+from tests.fuzz.structs import KeptStructs
 from tests.fuzz.target import WrongAnswerError
 
 SECONDS = 5.0
@@ -82,8 +83,10 @@ def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
 
 @contextmanager
 def _quick() -> Iterator[None]:
-    """Have each command take the parser that was made before, and an error that nobody expected be raised."""
-    with patch.object(cli, "parser", _parser), pytest.MonkeyPatch.context() as changed:
+    """Have each command take what was made before, and an error that nobody expected be raised."""
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(cli, "parser", _parser)
+        changed.setattr(elffile, "ELFStructs", KeptStructs)
         changed.setenv(TRACEBACK, "1")
         yield
 
