@@ -17,7 +17,7 @@ from sframe_unwind.code.findings import (
     Verdicts,
     counted,
 )
-from sframe_unwind.code.judgement import NOT_KNOWN, Judgement
+from sframe_unwind.code.judgement import NOT_KNOWN, PROVED, Judgement
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
@@ -98,16 +98,17 @@ class _Assembly:
         Then it is a part of the other: what is found from its first instruction, with a frame of its own, does not
         count.
         """
-        is_left = start in self._continued and start not in self._called
-        return is_left and start not in self._checker.interpreter.image.reachable
+        return start in self._continued and not self._is_entered(start)
+
+    def _is_entered(self, start: int) -> bool:
+        """Return whether a function is known to be entered from elsewhere as functions are."""
+        return start in self._called or start in self._checker.interpreter.image.reachable
 
     def verdict(self) -> CodeVerdict:
         """Return how the file came out."""
-        elsewhere: dict[int, list[Part]] = {}
-        for result in self._results.values():
-            if not self.is_part_of_others(result.start):
-                for start, part in result.elsewhere.items():
-                    elsewhere.setdefault(start, []).append(part)
+        parts = {start for start in self._results if self.is_part_of_others(start)}
+        parts |= self._mistaken(self._elsewhere(parts))
+        elsewhere = self._elsewhere(parts)
         functions: list[FunctionVerdict] = []
         totals: dict[str, Counts] = {}
         wanted: dict[str, Verdicts] = {}
@@ -115,7 +116,8 @@ class _Assembly:
         instructions = 0
         ranges = self._checker.interpreter.ranges
         for function in map(ranges.__getitem__, range(len(ranges))):
-            found = self._found(function, elsewhere.get(function.start, []))
+            result = self._results.get(function.start) if function.start not in parts else None
+            found = self._found(function, result, elsewhere.get(function.start, []))
             instructions += found.instructions
             worst = {table: _worst(counts) for table, counts in found.counts.items()}
             functions.append(FunctionVerdict(*function, worst))
@@ -133,10 +135,36 @@ class _Assembly:
             sum(not result.complete for result in self._results.values()),
         )
 
-    def _found(self, function: CodeRange, others: list[Part]) -> _Found:
-        """Return what there is to count of one function."""
-        result = self._results.get(function.start)
-        if result is not None and not others and not self.is_part_of_others(function.start):
+    def _elsewhere(self, parts: set[int]) -> dict[int, list[Part]]:
+        """Return what was found in each function on the way from others.
+
+        :param parts: starts of functions that are parts of others.
+        """
+        found: dict[int, list[Part]] = {}
+        for result in self._results.values():
+            if result.start not in parts:
+                for start, part in result.elsewhere.items():
+                    found.setdefault(start, []).append(part)
+        return found
+
+    def _mistaken(self, elsewhere: Mapping[int, list[Part]]) -> set[int]:
+        """Return the starts of functions that were taken to be entered, while they are parts of others.
+
+        GCC 16 begins the unlikely part of a function with a `nop` in front of its landing pads, and that has the row of
+        an entry.  On the way from the start, rows are wrong that are right for the other function's frame.
+        """
+        return {
+            start
+            for start, parts in elsewhere.items()
+            if start in self._results and not self._is_entered(start) and _contradict(parts, self._results[start])
+        }
+
+    def _found(self, function: CodeRange, result: FunctionResult | None, others: list[Part]) -> _Found:
+        """Return what there is to count of one function.
+
+        :param result: what is found from its start; ``None``: it is not entered there, as functions are.
+        """
+        if result is not None and not others:
             return _Found(result.instructions, result.counts, result.findings, result.wanted)
         part = self._whole(function, result, others)
         return _Found(
@@ -148,7 +176,7 @@ class _Assembly:
 
     def _whole(self, function: CodeRange, result: FunctionResult | None, others: list[Part]) -> Part:
         """Return what is found in a function that others jump into."""
-        if result is not None and not self.is_part_of_others(function.start):
+        if result is not None:
             own = result.own or self._checker.part(function)
             others = [_unproved(other, own) for other in others]
             return joined([_reached(own, others), *others])
@@ -159,6 +187,17 @@ class _Assembly:
             for table, known in self._checker.unentered(function).verdicts.items()
         }
         return Part(verdicts, found.findings)
+
+
+def _contradict(others: list[Part], own: FunctionResult) -> bool:
+    """Return whether other ways into a function prove some of it, and confirm nothing that is wrong on its own way."""
+
+    def worst(finding: Finding) -> Judgement:
+        judged = (other.verdicts.get(finding.table, {}).get(finding.address) for other in others)
+        return max((one.worst for one in judged if one is not None), default=Judgement.PROVED)
+
+    proved = any(PROVED in verdicts.values() for other in others for verdicts in other.verdicts.values())
+    return proved and bool(own.findings) and all(worst(finding) is Judgement.PROVED for finding in own.findings)
 
 
 def _reached(own: Part, others: list[Part]) -> Part:

@@ -456,6 +456,32 @@ two:
 """Where the stack pointer is not known, neither is in which slot a register was saved."""
 
 
+PART_BEHIND_A_NOP = (
+    "amd64",
+    """
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    test %edi,%edi
+    jne inside
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+    """,
+    """
+    .type part, %function
+part: .cfi_startproc
+    nop
+inside:
+    .cfi_def_cfa_offset 16
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size part, .-part
+    """,
+)
+"""GCC 16 puts an instruction with the row of an entry in front of a part that lies elsewhere."""
+
 ENTERED_BY_A_PLT = (
     "amd64",
     """
@@ -534,6 +560,7 @@ CASES = {
     "many entries": MANY_ENTRIES,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
     "entered by a PLT": ENTERED_BY_A_PLT,
+    "part behind a nop": PART_BEHIND_A_NOP,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
     "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
     "big-endian table": ("aarch64_be", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
