@@ -150,7 +150,7 @@ class _Assembly:
     def _mistaken(self, elsewhere: Mapping[int, list[Part]]) -> set[int]:
         """Return the starts of functions that were taken to be entered, while they are parts of others.
 
-        GCC 16 begins the unlikely part of a function with a `nop` in front of its landing pads, and that has the row of
+        GCC may begin the unlikely part of a function with a `nop` in front of its landing pads, which has the row of
         an entry.  On the way from the start, rows are wrong that are right for the other function's frame.
         """
         return {

@@ -480,7 +480,7 @@ inside:
     .size part, .-part
     """,
 )
-"""GCC 16 puts an instruction with the row of an entry in front of a part that lies elsewhere."""
+"""GCC puts an instruction with the row of an entry in front of a part that lies elsewhere."""
 
 ENTERED_BY_A_PLT = (
     "amd64",
