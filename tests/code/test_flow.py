@@ -10,7 +10,17 @@ from sframe_unwind.code.findings import DWARF, Counts
 from sframe_unwind.verify import Plan, verify
 from tests.code.assembled import assemble
 
-FUNCTION = """
+FUNCTION = r"""
+    /* AMD64: as GCC and Clang jump by a table of distances. */
+    .macro jump_by table, index
+    lea \table(%rip),%rcx
+    .ifnb \index
+    mov \index,%eax
+    .endif
+    movslq (%rcx,%rax,4),%rax
+    add %rcx,%rax
+    jmp *%rax
+    .endm
     .text
     .globl f
     .type f, %function
@@ -24,11 +34,7 @@ f:  .cfi_startproc
 CASES_THAT_CANNOT_BE = (
     "amd64",
     """
-    lea table(%rip),%rcx
-    mov %edi,%eax
-    movslq (%rcx,%rax,4),%rax
-    add %rcx,%rax
-    jmp *%rax
+    jump_by table, %edi
 one:
     push %rbx
     .cfi_adjust_cfa_offset 8
@@ -53,11 +59,7 @@ COMPARED_FOR_SOMETHING_ELSE = (
     """
     cmp $1,%esi
     ja two
-    lea table(%rip),%rcx
-    mov %edi,%eax
-    movslq (%rcx,%rax,4),%rax
-    add %rcx,%rax
-    jmp *%rax
+    jump_by table, %edi
 one:
     ret
 two:
@@ -82,11 +84,7 @@ MORE_THAN_THE_TABLE = (
     .cfi_adjust_cfa_offset 8
     cmp $2,%esi
     ja out
-    lea table(%rip),%rcx
-    mov %edi,%eax
-    movslq (%rcx,%rax,4),%rax
-    add %rcx,%rax
-    jmp *%rax
+    jump_by table, %edi
 one:
     inc %eax
 out:
@@ -124,18 +122,12 @@ TABLES_SIDE_BY_SIDE = (
 one:
     mov %ebx,%eax
     and $7,%eax
-    lea first(%rip),%rcx
-    movslq (%rcx,%rax,4),%rax
-    add %rcx,%rax
-    jmp *%rax
+    jump_by first
 two:
     mov %ebx,%eax
     shr $3,%eax
     and $7,%eax
-    lea second(%rip),%rcx
-    movslq (%rcx,%rax,4),%rax
-    add %rcx,%rax
-    jmp *%rax
+    jump_by second
 three:
     pop %rbx
     .cfi_adjust_cfa_offset -8
@@ -165,11 +157,7 @@ PART_WITHOUT_A_FRAME = (
     """
     cmp $2,%edi
     ja g
-    lea table(%rip),%rcx
-    mov %edi,%eax
-    movslq (%rcx,%rax,4),%rax
-    add %rcx,%rax
-    jmp *%rax
+    jump_by table, %edi
 one:
     inc %eax
     ret
