@@ -10,7 +10,7 @@ PYTEST_FLAGS ?= -q -n $(shell expr $$(nproc) + 1)
 TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests bench hatch_build.py)
 
 help: ## show this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: ## make .venv and install the Debian packages that the tests use
 	@python3 tools/setup.py --for test

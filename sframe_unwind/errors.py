@@ -54,15 +54,17 @@ class FileError(SFrameError):
 
 
 class MissingExtraError(SFrameError):
-    """A package from an optional extra of this project is not installed.
+    """A package from an optional extra of this project is not installed, or cannot be loaded.
 
     :param package: name of the missing package.
     :param extra: name of the extra that has it.
+    :param reason: why it cannot be loaded; empty: it is not installed.
     """
 
-    def __init__(self, package: str, extra: str = "code") -> None:
-        wanted = f"pip install 'sframe-unwind[{extra}]' (Python 3.10 or later)"
-        super().__init__(f"this needs the package {package}: {wanted}")
+    def __init__(self, package: str, extra: str = "code", reason: str = "") -> None:
+        install = f": pip install 'sframe-unwind[{extra}]' (Python 3.10 or later)"
+        rest = f", which cannot be loaded: {reason}" if reason else install
+        super().__init__(f"this needs the package {package}{rest}")
 
 
 class ProcessError(SFrameError):

@@ -34,7 +34,7 @@ def main() -> int:
         return 2
     try:
         sample, bare, stripped = build("callback", variant="O0"), build("sframe_only"), build("sframe_only_stripped")
-    except (BuildError, ToolchainUnavailable) as error:
+    except (BuildError, ToolchainUnavailable, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 2
     sessions = (

@@ -14,6 +14,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,8 +132,11 @@ def run(command: list[str], seconds: float = 60) -> subprocess.CompletedProcess[
 def tail(output: str, lines: int = 8) -> str:
     """Return the end of a tool's output, without the notices that pip prints after the cause."""
     remarks = ("note:", "hint:", "\N{MULTIPLICATION SIGN}", "╰─>", "│", "[end of output]")
-    told = [line for line in output.splitlines() if line.strip() and not line.strip().startswith(remarks)]
-    return "\n".join("    " + line.strip() for line in told[-lines:])
+    told = [line.strip() for line in output.splitlines() if line.strip() and not line.strip().startswith(remarks)]
+    # Without a network pip tells the cause five times per package, before the package that it then does not find.
+    retries = [line for line in told if line.startswith("WARNING: Retrying ")]
+    told = [line for line in told if line not in retries[1:]]
+    return "\n".join("    " + line for line in told[-lines:])
 
 
 # --- Debian packages
@@ -182,6 +187,8 @@ def install_packages(packages: list[Package]) -> list[Package]:
         reason = "no apt-get"
     elif prefix is None:
         reason = "neither root nor sudo"
+        names = " ".join(p.name for p in absent)
+        output = f"    an administrator installs them: apt-get install --no-install-recommends {names}"
     else:
         say("installing Debian packages: " + " ".join(p.name for p in absent))
         output = apt_install(absent, prefix)
@@ -250,6 +257,15 @@ def installed_extras() -> set[str]:
     return set()
 
 
+def was_moved() -> bool:
+    """Return whether `.venv` was made somewhere else: its programs start the Python that is there, or none."""
+    try:
+        activate = (VENV / "bin" / "activate").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return True
+    return str(VENV) not in activate
+
+
 def make_environment(extras: set[str]) -> None:
     """Create `.venv` with these extras and those that it already has."""
     present = installed_extras()
@@ -258,7 +274,7 @@ def make_environment(extras: set[str]) -> None:
     extras = extras | present
     STAMP.unlink(missing_ok=True)
     python = VENV / "bin" / "python"
-    if run([str(python), "-m", "pip", "--version"]).returncode:
+    if was_moved() or run([str(python), "-m", "pip", "--version"]).returncode:
         interpreter = choose_interpreter()
         say("making .venv with {} ({}.{})".format(interpreter.path, *interpreter.version))
         make_venv(interpreter.path, VENV)
@@ -308,21 +324,35 @@ def check_debugger(path: Path) -> None:
     say(f"{path.relative_to(ROOT)} is {started.stdout.splitlines()[0]}")
 
 
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait for another set-up of this checkout: two parallel runs of make would both write .venv."""
+    CACHE.mkdir(exist_ok=True)
+    # Not for writing: a checkout that is set up can be used by somebody who may only read it.
+    lock = os.open(CACHE / "setup.lock", os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--for", dest="purpose", choices=("demo", "test"), default="test")
     for_test = parser.parse_args().purpose == "test"
-    CACHE.mkdir(exist_ok=True)
-    with (CACHE / "setup.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two parallel runs of make would both write .venv
-        try:
+    try:
+        with one_at_a_time():
             install_packages(list(TEST_PACKAGES if for_test else DEMO_PACKAGES))
             make_environment({"gdb", "lldb", "code", "survey", "cluster", "test"} if for_test else {"gdb", "lldb"})
             if for_test:
                 make_oldest_lldb()
-        except SetupError as error:
-            say(str(error))
-            return 1
+    except SetupError as error:
+        say(str(error))
+        return 1
+    except OSError as error:  # mostly because root has set it up
+        say(f"{error.filename}: {error.strerror}; does it belong to another user?")
+        return 1
     return 0
 
 

@@ -17,13 +17,15 @@ def check_writable(option: str, path: str) -> None:
     """
     target = Path(path)
     try:
-        is_folder = target.is_dir()
+        is_folder, exists = target.is_dir(), target.exists()
+        there = exists or target.parent.is_dir()
     except ValueError as error:  # a zero byte in the name
         raise FileError(f"{option}: expected the name of a file, found {path!r}: {error}") from error
+    except OSError as error:  # a directory on the way may not be searched
+        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
     if path in ("", "-") or is_folder:
         raise FileError(f"{option}: expected the name of a file, found {path!r}")
-    if not os.access(target if target.exists() else target.parent, os.W_OK):
-        there = target.exists() or target.parent.is_dir()
+    if not os.access(target if exists else target.parent, os.W_OK):
         raise FileError(f"{path}: cannot be written: {os.strerror(errno.EACCES if there else errno.ENOENT)}")
 
 

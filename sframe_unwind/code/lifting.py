@@ -7,6 +7,8 @@ meaning depends on its bytes alone and is computed once for all places where the
 from __future__ import annotations
 
 from copy import copy
+from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -40,6 +42,7 @@ from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.machines.base import unknown_results
 from sframe_unwind.errors import MissingExtraError
 
+_PACKAGES = ("pyvex", "capstone")
 _BASE = 0x5AFE_0000_0000
 """Where instructions are lifted.  A constant within :data:`_REACH` of it is relative to the instruction's address."""
 _REACH = 1 << 33
@@ -85,19 +88,35 @@ _COMPARISONS = {
 
 
 def check_installed() -> None:
-    """Check that what decodes code, the extra ``code``, is installed.
+    """Check that what decodes code, the extra ``code``, is installed and can be loaded.
 
-    :raises MissingExtraError: it is not.
+    :raises MissingExtraError: it is not, or cannot.
     """
-    for name in ("pyvex", "capstone"):
+    for name in _PACKAGES:
         if find_spec(name) is None:
             raise MissingExtraError(name)
+        reason = _why_not_loaded(name)
+        if reason:
+            raise MissingExtraError(name, reason=reason)
+
+
+@cache
+def _why_not_loaded(name: str) -> str:
+    """Return why a package cannot be loaded, found out once; an empty text if it can.
+
+    A debugger's own Python can find the package in an environment, and a library of another version elsewhere.
+    """
+    try:
+        import_module(name)
+    except Exception as error:  # noqa: BLE001  # cffi raises no other
+        return str(error) or type(error).__name__
+    return ""
 
 
 class Lifter:
     """Decodes the instructions of one machine.
 
-    :raises MissingExtraError: pyvex or capstone is not installed.
+    :raises MissingExtraError: see :func:`check_installed`.
     """
 
     def __init__(self, machine: Machine) -> None:

@@ -36,10 +36,10 @@ def replacing(path: PathLike, mode: int) -> Iterator[Path]:
     :raises FileError: it cannot be written, or ``path`` is something other than a regular file.
     """
     target = Path(path).resolve()  # a symbolic link stays one
-    if target.exists() and not target.is_file():
-        raise FileError(f"{path}: not a regular file")
     temporary = None
     try:
+        if target.exists() and not target.is_file():
+            raise FileError(f"{path}: not a regular file")
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         os.close(descriptor)
         temporary = Path(name)

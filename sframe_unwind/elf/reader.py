@@ -1,4 +1,4 @@
-"""Opens regular files, and reads parts of them on demand."""
+"""Opens regular files, reads parts of them on demand, and tells them from directories."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 import weakref
+from pathlib import Path
 from typing import BinaryIO, Union
 
 from sframe_unwind.errors import FileError
@@ -31,6 +32,23 @@ def open_descriptor(path: PathLike) -> int:
         return descriptor
     os.close(descriptor)
     raise FileError(f"{path}: {os.strerror(errno.EISDIR) if stat.S_ISDIR(mode) else 'not a regular file'}")
+
+
+def is_directory(path: PathLike) -> bool:
+    """Return whether a path leads to a directory; ``False`` if that cannot be told, and opening it will say why."""
+    # Path's own method raises (before Python 3.13) where a directory on the way may not be searched.
+    try:
+        return Path(path).is_dir()
+    except OSError:
+        return False
+
+
+def is_link(path: PathLike) -> bool:
+    """Return whether a path is a symbolic link; ``False`` if that cannot be told, see :func:`is_directory`."""
+    try:
+        return Path(path).is_symlink()
+    except OSError:
+        return False
 
 
 def open_file(path: PathLike) -> BinaryIO:

@@ -56,8 +56,9 @@ class Debuginfod:
     def fetch(self, build_id: str) -> str | None:
         """Return the path of the debug file for a build ID, or ``None``."""
         target = self._cache / build_id / "debuginfo"
-        if target.is_file() and target.stat().st_size:  # elfutils keeps an empty file where there was none
-            return str(target)
+        with suppress(OSError):  # the cache may belong to somebody else
+            if target.is_file() and target.stat().st_size:  # elfutils keeps an empty file where there was none
+                return str(target)
         if self._deadline is None:
             self._deadline = time.monotonic() + self._seconds
         for server in list(self._servers):

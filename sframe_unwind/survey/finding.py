@@ -18,7 +18,7 @@ from elftools.elf.enums import ENUM_E_MACHINE
 
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.elf import archive
-from sframe_unwind.elf.reader import open_file
+from sframe_unwind.elf.reader import is_directory, is_link, open_file
 from sframe_unwind.errors import MissingExtraError, SFrameError
 from sframe_unwind.survey import archives
 from sframe_unwind.survey.archives import Kind, Member
@@ -119,7 +119,7 @@ class Finder:
         """
         folder = False
         try:
-            folder = Path(root).is_dir()
+            folder = is_directory(root)
         except ValueError:  # a zero byte in the name
             yield Skipped(root, "not the name of a file")
             return
@@ -277,7 +277,7 @@ def _below(root: str) -> Iterator[str | Skipped]:
     failures: list[OSError] = []
     for base, folders, files in os.walk(root, onerror=failures.append):
         folders.sort()
-        linked = (path for path in (Path(base, name) for name in folders) if path.is_symlink())
+        linked = (path for path in (Path(base, name) for name in folders) if is_link(path))
         yield from (Skipped(str(path), archives.SPECIAL[stat.S_IFLNK]) for path in linked)
         yield from (str(Path(base, name)) for name in sorted(files))
     for failure in failures:
@@ -288,7 +288,7 @@ def total_size(roots: Iterable[str]) -> int:
     """Return how many bytes the files behind names have, as far as that can be told without opening them."""
     total = 0
     for root in roots:
-        for path in _below(root) if Path(root).is_dir() else [root]:
+        for path in _below(root) if is_directory(root) else [root]:
             try:
                 found = Path(path).lstat() if isinstance(path, str) else None
             except (OSError, ValueError):

@@ -66,10 +66,10 @@ class Store:
     """
 
     def __init__(self, path: str, new: bool = True) -> None:
-        if not new and not Path(path).is_file():
-            raise FileError(f"{path}: no such database")
         self.path = path
         with self._errors():
+            if not new and not Path(path).is_file():
+                raise FileError(f"{path}: no such database")
             self._database = sqlite3.connect(path, isolation_level=None)
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = NORMAL")
@@ -89,6 +89,8 @@ class Store:
             yield
         except sqlite3.Error as error:
             raise FileError(f"{self.path}: {error}") from error
+        except OSError as error:  # whether it is there cannot be told
+            raise FileError(f"{self.path}: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close the file."""

@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind import elf
 from sframe_unwind.elf import archive
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
-from sframe_unwind.elf.reader import open_file
+from sframe_unwind.elf.reader import is_directory, open_file
 from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.verify import Plan, verify_elf
 from sframe_unwind.verify.verdict import Verdict
@@ -67,7 +67,7 @@ def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) 
         if not name:
             yield Failure("''", "a file has a name of at least one character")
             continue
-        for item in (_directory if Path(name).is_dir() else _file)(Path(name), is_wanted):
+        for item in (_directory if is_directory(name) else _file)(Path(name), is_wanted):
             found = True
             yield item
         if not found:
@@ -124,9 +124,9 @@ def _directory(folder: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
     for base, folders, files in os.walk(folder, onerror=failures.append):
         folders.sort()
         for path in (Path(base, name) for name in sorted(files)):
-            if path.is_symlink() or not path.is_file():
-                continue
             try:
+                if path.is_symlink() or not path.is_file():
+                    continue
                 start = _start(path)
                 if archive.is_archive(start):
                     yield from _archive(path, is_wanted)
@@ -137,6 +137,8 @@ def _directory(folder: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
                         yield Input(str(path), None)
             except FileError as error:
                 yield Failure(str(path), str(error))
+            except OSError as error:  # the directory may be read, but not searched
+                yield Failure(str(path), error.strerror or str(error))
     for failure in failures:
         yield Failure(str(failure.filename), failure.strerror or str(failure))
 

@@ -211,6 +211,43 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, command: str,
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"sframe-unwind: {file}: {why}\n")
 
 
+@pytest.mark.parametrize("command", READING)
+def test_name_that_is_too_long(tmp_path: Path, command: str) -> None:
+    """Asking whether it is a directory fails, like opening it: for everybody, unlike in a locked directory."""
+    file = tmp_path / ("x" * 300)
+    done = run(*arguments_for(command, file))
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"sframe-unwind: {file}: File name too long\n")
+
+
+@pytest.mark.parametrize("command", [["verify", "--html"], ["lint", "--sarif"]])
+def test_output_with_a_name_that_is_too_long(tmp_path: Path, command: list[str]) -> None:
+    file, output = small(tmp_path / "file"), tmp_path / ("x" * 300)
+    done = run(*command, str(output), str(file))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f"{output}: cannot be written: File name too long\n")
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o444])
+def test_locked_directory(tmp_path: Path, mode: int) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    file = small(locked / "file")
+    locked.chmod(mode)
+    if os.access(file, os.F_OK):
+        not_on_this_system("this user may search every directory")
+    try:
+        for command in READING:
+            done = run(*arguments_for(command, file))
+            assert (done.returncode, done.stderr) == (2, f"sframe-unwind: {file}: Permission denied\n"), command
+        done = run("verify", str(tmp_path))
+        assert done.stderr == f"sframe-unwind: {file if mode else locked}: Permission denied\n"
+        done = run("survey", "--store", str(tmp_path / "store"), str(file), str(tmp_path))
+        assert done.returncode in (0, 1)
+        assert "Permission denied" in done.stdout
+    finally:
+        locked.chmod(0o755)
+
+
 def test_directory_with_all_kinds_of_entries(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "loop").symlink_to("loop")

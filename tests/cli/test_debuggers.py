@@ -76,7 +76,7 @@ def test_debugger_that_is_not_there(name: str) -> None:
 
 
 def test_debugger_that_cannot_start(fake: Path) -> None:
-    fake.write_text("#!/nonexistent/interpreter\n")
+    fake.write_text(f"#!{fake.parent}/no-interpreter\n")
     done = run("gdb", SFRAME_UNWIND_GDB=str(fake))
     assert done.returncode == 2
     assert done.stderr == f"sframe-unwind: {fake}: cannot start: No such file or directory\n"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from tests.samples.build import build
 from tests.verify.browser import render
 from tests.verify.test_page import PIXELS
 
+CHECKOUT = Path(__file__).resolve().parents[2]
 FUNCTION = """\
     .type {name},@function
 {name}:
@@ -179,6 +183,24 @@ def test_without_the_extra(
     assert out == ""
     (line,) = err.splitlines()
     assert "pip install 'sframe-unwind[code]'" in line
+
+
+def test_extra_that_cannot_be_loaded(program: Path, tmp_path: Path) -> None:
+    """As in a debugger whose Python has another version of cffi's library than the environment with the plugin."""
+    (tmp_path / "pyvex.py").write_text("raise Exception('Version mismatch')\n")
+    for command in (["verify", "--against", "code"], ["survey", "--against", "code", "--store", tmp_path / "store"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "sframe_unwind", *map(str, command), str(program)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(CHECKOUT)))},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == (
+            "sframe-unwind: this needs the package pyvex, which cannot be loaded: Version mismatch\n"
+        )
 
 
 def test_what_was_seen_before_is_not_interpreted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

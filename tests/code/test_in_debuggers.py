@@ -94,6 +94,22 @@ def test_without_the_extra_it_is_said_once_how_to_get_it(debugger: str, program:
     assert " <-- " not in text
 
 
+@pytest.mark.parametrize("name", ["pypi", "system"])
+def test_extra_that_cannot_be_loaded(name: str, program: Path, tmp_path: Path) -> None:
+    """The commands work without it: a GDB with a Python of its own can have another version of cffi's library."""
+    debugger = gdb.find(name)
+    if debugger is None:
+        absent(f"no GDB {gdb.MINIMUM} or later ({name})")
+    for package in ("pyvex", "capstone"):
+        (tmp_path / f"{package}.py").write_text("raise Exception('Version mismatch')\n")
+    first = f"python import sys; sys.path.insert(0, {str(tmp_path)!r})"
+    text = gdb.batch(debugger, first, "break stop_here", "run", *ASKED, executable=program)
+    assert re.search(r"^\d+ frames agree", text, re.MULTILINE)
+    assert re.findall(r"^code:.*", text, re.MULTILINE) == [
+        "code:  not checked: this needs the package pyvex, which cannot be loaded: Version mismatch"
+    ]
+
+
 @pytest.mark.parametrize("module", ["sframe_unwind.debugger.output", "sframe_unwind.debugger.code_judge"])
 def test_what_plugins_import_loads_nothing_of_it(module: str) -> None:
     code = f"import sys, {module}; print([name for name in sys.modules if name.startswith('sframe_unwind.code')])"

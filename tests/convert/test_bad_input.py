@@ -66,6 +66,8 @@ def test_outputs_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert Path("/dev/null").is_char_device()
     assert "not a regular file" in refused(capsys, program, "-o", tmp_path)
     assert "cannot be written" in refused(capsys, program, "-o", tmp_path / "no" / "folder")
+    long = tmp_path / ("x" * 300)
+    assert f"{long}: cannot be written: File name too long" in refused(capsys, program, "-o", long)
     assert leftovers(tmp_path) == []
 
 

@@ -70,7 +70,8 @@ class Debugger:
     def environment(self) -> dict[str, str]:
         """The variables that it, and through it the program, is given: the same in each run, on each machine."""
         path = os.environ.get("PATH", os.defpath)
-        return {"PATH": path, "LC_ALL": "C", "TERM": "dumb", "HOME": "/nonexistent", "SHELL": "/bin/sh"}
+        # LLDB makes a folder in its home, and for root also the home; below a device nobody can.
+        return {"PATH": path, "LC_ALL": "C", "TERM": "dumb", "HOME": "/dev/null", "SHELL": "/bin/sh"}
 
 
 def _modes(mode_command: str, strict_command: str, mode: str) -> Sequence[str]:

@@ -53,10 +53,10 @@ def found(minor: int) -> str | None:
         return sys.executable
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    places = [*versions.glob(f"3.{minor}.*/bin"), *folders]
-    candidates = (folder / f"python3.{minor}" for folder in places if "shims" not in folder.parts)
-    path = next(filter(Path.exists, candidates), None)
-    return str(path) if path else None
+    # After `su`, both variables can name folders of another user, which this one may not read.
+    of_pyenv = versions.glob(f"3.{minor}.*/bin") if os.access(versions, os.R_OK | os.X_OK) else ()
+    places = [str(folder) for folder in (*of_pyenv, *folders) if "shims" not in folder.parts]
+    return shutil.which(f"python3.{minor}", path=os.pathsep.join(places))
 
 
 def interpreter(minor: int) -> str:

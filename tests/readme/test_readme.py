@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.cli import COMMANDS
+from tests.lldb.debuggers import find
+from tests.lldb.driver import environment as lldb_environment
 from tests.readme.commands import CHECKOUT, SECONDS, blocks, environment, prepare, run_command, shell_commands
 
 PROGRAMS = Path(sys.executable).parent
@@ -51,6 +53,18 @@ def test_every_command_of_gdb(folder: Path) -> None:
             assert re.search(r"^#2 .* in main ", done.stdout, re.MULTILINE), done.stdout + done.stderr
             assert re.search(r"^[0-9]+ frames agree", done.stdout, re.MULTILINE), done.stdout
             assert "Undefined" not in done.stderr
+
+
+def test_the_first_session_in_lldb(folder: Path) -> None:
+    """The README has one list of commands for both debuggers."""
+    lldb, (lines, *_) = find("newest"), [block.lines for block in blocks() if block.language == "gdb"]
+    typed = [part for line in lines for part in ("-o", line)]
+    command = [sys.executable, "-m", "sframe_unwind", "lldb", "--no-lldbinit", "--batch", *typed, "./program"]
+    env = lldb_environment(lldb, SFRAME_UNWIND_LLDB=lldb, PYTHONPATH=str(CHECKOUT))
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=SECONDS, check=True)
+    assert re.search(r"^ *frame #2: .*`main", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    assert re.search(r"^[0-9]+ frames agree", done.stdout, re.MULTILINE), done.stdout
+    assert "error:" not in done.stdout + done.stderr
 
 
 def test_every_program(folder: Path) -> None:
