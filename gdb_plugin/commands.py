@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OpenStacks = Callable[[], "Stacks"]
 """Returns what takes stacks.  It is imported by the first command that wants it: GDB loads the plugin at each start."""
 
-_DEBUGGER = f"GDB {gdb.VERSION}; GDB lacks nothing that this needs"
+_DEBUGGER = f"GDB {gdb.VERSION}; GDB has all that this needs"
 
 
 def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bool], None]:
@@ -130,7 +130,8 @@ class Status(_Command):
             process = self._stacks().process()
         except gdb.error as error:
             reason = f"no stack to unwind: {error}"
-            return output.status_without_process(self._unwinder.settings, _DEBUGGER, reason)
+            program = gdb.current_progspace().filename or ""
+            return output.status_without_process(self._unwinder.settings, _DEBUGGER, reason, program)
         lines = output.status_lines(process.modules, self._unwinder.settings, _DEBUGGER)
         if not self._unwinder.enabled:
             lines.insert(2, "the unwinder is disabled, GDB's own does it all; see 'help enable unwinder'")

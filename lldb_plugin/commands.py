@@ -143,7 +143,8 @@ class Status(_Command):
         try:
             process = SESSION.process(_stopped(context))
         except SFrameError as error:
-            return output.status_without_process(SESSION.settings, debugger, str(error))
+            program = context.GetTarget().GetExecutable().fullpath or ""
+            return output.status_without_process(SESSION.settings, debugger, str(error), program)
         return output.status_lines(process.modules, SESSION.settings, debugger)
 
 

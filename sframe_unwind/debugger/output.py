@@ -6,6 +6,7 @@ It is apart from the commands because a plugin is loaded at every start of a deb
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Sequence
 
 from sframe_unwind import __version__
@@ -26,9 +27,14 @@ def status_lines(modules: Modules, settings: Settings, debugger: str) -> list[st
     return lines if modules.run_time is None else [*lines, *modules.run_time.describe()]
 
 
-def status_without_process(settings: Settings, debugger: str, reason: str) -> list[str]:
-    """Return the lines of ``sframe status`` where there is no stack to unwind."""
-    return [about(debugger), f"mode {settings}", reason]
+def status_without_process(settings: Settings, debugger: str, reason: str, program: str) -> list[str]:
+    """Return the lines of ``sframe status`` where there is no stack to unwind.
+
+    :param program: path of the program's file; empty: there is none.
+    """
+    # Not every debugger's Python has pyelftools, which reads files; the command's has.
+    hint = [f"sframe-unwind dump {shlex.quote(program)}  # shows the SFrame of the program's file"] if program else []
+    return [about(debugger), f"mode {settings}", reason, *hint]
 
 
 def about(debugger: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from sframe_unwind.lint.baseline import Key, key
@@ -63,10 +65,18 @@ def _findings(findings: list[Shown]) -> Iterator[str]:
     for shown in findings:
         by_rule.setdefault(shown.finding.rule, []).append(shown)
     for group in by_rule.values():
-        for shown in group[:_MOST]:
-            yield f"  {shown.level.value}: {_place(shown.finding)}"
-        yield from dict.fromkeys(f"    {name}: {then}" for shown in group for name, then in shown.effects)
+        # Consumers can expect different things: each is told below what it expects.
+        for effects, alike in groupby(group[:_MOST], attrgetter("effects")):
+            yield from (f"  {shown.level.value}: {_place(shown.finding)}" for shown in alike)
+            yield from _effects(effects)
+        told = {effect for shown in group[:_MOST] for effect in shown.effects}
+        left = (effect for shown in group[_MOST:] for effect in shown.effects)
+        yield from _effects(dict.fromkeys(effect for effect in left if effect not in told))
         yield from _more(len(group), str(group[0].finding.rule))
+
+
+def _effects(effects: Iterable[tuple[str, str]]) -> Iterator[str]:
+    return (f"    {name}: {then}" for name, then in effects)
 
 
 def _more(number: int, what: str) -> Iterator[str]:

@@ -209,10 +209,13 @@ def test_explanation_of_an_address(debugger: Debugger) -> None:
 @pytest.mark.parametrize("command", [*COMMANDS, "bt", "compare --json", "backtrace -all", "explain main"])
 def test_without_a_process(debugger: Debugger, command: str) -> None:
     (plain,) = session(debugger, f"sframe {command}")
-    with_file = batch(debugger, f"sframe {command}", executable=built("leaf", ABI, 3))
+    program = built("leaf", ABI, 3)
+    with_file = batch(debugger, f"sframe {command}", executable=program)
     if command == "status":
         assert plain["output"].splitlines()[-1] == "no stack to unwind: no process"
-        assert with_file.splitlines()[-1] == "no stack to unwind: no process"
+        why, hint = with_file.splitlines()[-2:]
+        assert why == "no stack to unwind: no process"
+        assert hint.startswith(f"sframe-unwind dump {program} ")
     else:
         assert plain["error"] == "sframe: no process"
         assert with_file.splitlines()[-1] == "sframe: no process"

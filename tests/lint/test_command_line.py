@@ -51,6 +51,14 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "    linux-user: the stack ends here" in out
 
 
+def test_each_consumer_is_told_what_it_expects(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lint", "--for", "linux-user", "--for", "glibc", str(build("free_walk", "aarch64", 1))]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    for consumer, version in (("linux-user", 3), ("glibc", 2)):
+        at = lines.index(f"  error: SF013 version-not-read at .sframe+0x2: version 1, expected {version}")
+        assert lines[at + 1].startswith(f"    {consumer}: ")
+
+
 def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "--json", "--for", "linux-user", str(damaged(tmp_path))]) == 1
     (file,) = json.loads(capsys.readouterr().out)["files"]
