@@ -18,6 +18,8 @@ PART = "server"
 STOPPED = Target(2)
 THREADS = 50
 ROUNDS = 9
+_NOTICED = 50_000
+"""Nanoseconds of the shortest stop that `server.c` can tell from none."""
 _MANY_FRAMES = 3 * THREADS
 _WARM_UP = 0.5
 """Seconds until the server is at work."""
@@ -62,7 +64,7 @@ class _Server:
         longest, _, answered = map(int, self._process.stdout.readline().split())
         if not answered:
             raise BenchError("the server answers no requests")
-        return longest / 1e9
+        return max(longest, _NOTICED) / 1e9
 
     def during(self, name: str, command: Sequence[str]) -> _Taken:
         """Run a command that shows the stacks of all threads."""
