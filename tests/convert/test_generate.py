@@ -49,7 +49,7 @@ def test_in_gdb(name: str, program: Path) -> None:
 
 @pytest.mark.parametrize("name", ["22.1", "newest"])
 def test_in_lldb(name: str, program: Path) -> None:
-    commands = [f"command script import {lldbs.PLUGIN}", "b by_value", "run", *COMMANDS[:3]]
+    commands = [f'command script import "{lldbs.PLUGIN}"', "b by_value", "run", *COMMANDS[:3]]
     commands += ["script print('generating now')", "sframe generate on", *COMMANDS, "sframe generate"]
     arguments = [argument for command in commands for argument in ("-o", command)]
     command = [lldbs.find(name), "-x", "-b", *arguments, str(program)]

@@ -37,7 +37,7 @@ def test_gdb(name: str, tmp_path: Path) -> None:
 def test_lldb(name: str, tmp_path: Path) -> None:
     made = prepare("amd64", tmp_path)
     commands = (
-        f"command script import {lldbs.PLUGIN}",
+        f'command script import "{lldbs.PLUGIN}"',
         f"settings set target.env-vars LD_LIBRARY_PATH={made['library_path']}",
         *("b by_value", "run", "sframe status", "sframe compare"),
     )

@@ -59,7 +59,7 @@ def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> li
         if mode != "none":
             session.run(IMPORT)
             session.run("sframe strict on" if mode == STRICT else f"sframe mode {mode}")
-        session.run(f"target create {program(level)}")
+        session.run(f'target create "{program(level)}"')
         for name in STARTS:
             session.run(f"breakpoint set -n {name}")
         session.advance("process launch")

@@ -94,7 +94,7 @@ def _sample(number: int) -> str:
 
 
 def _start(session: Terminal, sample: str) -> None:
-    session.run(f"target create {build(sample)}")
+    session.run(f'target create "{build(sample)}"')
     session.run("breakpoint set -n sample_stop")
     session.resume("process launch")
 

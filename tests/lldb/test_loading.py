@@ -48,7 +48,7 @@ def test_from_the_settings_file(lldb: str, tmp_path: Path) -> None:
     assert_plugged(batch(lldb, *START, *SHOW, str(build("leaf")), init=True, HOME=str(tmp_path)))
     with terminal(lldb, init=True, HOME=str(tmp_path)) as session:
         for _ in range(2):
-            session.run(f"target create {build('leaf')}")
+            session.run(f'target create "{build("leaf")}"')
             session.run("breakpoint set -n sample_stop")
             session.resume("process launch")
             shown = session.run("bt")

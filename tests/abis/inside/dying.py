@@ -35,7 +35,7 @@ def _one(
     emulator: list[str], executable: str, place: str, level: int, first: str, folder: Path
 ) -> list[dict[str, str]]:
     folder.mkdir()
-    execute(f"file {executable}")
+    execute(f'file "{executable}"')
     with served("remote", emulator, executable, folder) as process:
         execute(f"tbreak {place}")
         execute("set sframe mode off")

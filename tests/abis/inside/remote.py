@@ -33,7 +33,7 @@ def session(
     :param settings: commands before GDB connects.
     :param files: whether GDB is given the program.
     """
-    for command in (*settings, *([f"file {executable}"] if files else WITHOUT_FILES)):
+    for command in (*settings, *([f'file "{executable}"'] if files else WITHOUT_FILES)):
         execute(command)
     with tempfile.TemporaryDirectory() as folder, served(kind, emulator, executable, Path(folder)):
         stops = []

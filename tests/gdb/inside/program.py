@@ -27,7 +27,7 @@ def stopped(program: dict[str, Any]) -> Iterator[None]:
 
     :param program: as `tests.gdb.programs.program` describes it.
     """
-    execute(f"file {program['executable']}")
+    execute(f'file "{program["executable"]}"')
     for signal in program["signals"]:
         execute(f"handle {signal} nostop noprint pass")
     with _started(program["emulator"], program["executable"], program["arguments"]):

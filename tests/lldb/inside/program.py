@@ -65,7 +65,7 @@ class Program:
         platform = "remote-linux" if program["emulator"] else "host"
         root = f" --sysroot {program['sysroot']}" if program["sysroot"] else ""
         self.run(f"platform select{root} {platform}")
-        self.run(f"target create {program['executable']}")
+        self.run(f'target create "{program["executable"]}"')
         self.run(f"breakpoint set -n {program['place']}")
         for setting in program.get("settings", ()):
             self.run(f"settings set {setting}")

@@ -11,7 +11,7 @@ from tests.gdb.inside.program import execute
 
 def collect(executable: str, start: int, end: int) -> list[list[Any]]:
     """The functions of each address, from the innermost outward, and file and line."""
-    execute(f"file {executable}")
+    execute(f'file "{executable}"')
     found = []
     for address in range(start, end):
         place, block, names = gdb.find_pc_line(address), gdb.block_for_pc(address), []
