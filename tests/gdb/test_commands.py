@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Any
 
 import pytest
@@ -215,7 +216,7 @@ def test_without_a_process(debugger: Debugger, command: str) -> None:
         assert plain["output"].splitlines()[-1] == "no stack to unwind: no process"
         why, hint = with_file.splitlines()[-2:]
         assert why == "no stack to unwind: no process"
-        assert hint.startswith(f"sframe-unwind dump {program} ")
+        assert hint.startswith(f"sframe-unwind dump {shlex.quote(str(program))} ")
     else:
         assert plain["error"] == "sframe: no process"
         assert with_file.splitlines()[-1] == "sframe: no process"

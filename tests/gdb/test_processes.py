@@ -126,7 +126,7 @@ def test_two_inferiors(debugger: Debugger) -> None:
     first, second = built("callback", ABI, 3), built("dynamic", ABI, 2, "fp", pie=False)
     commands = (
         *AT_STOP,
-        f"add-inferior -exec {second}",
+        f'add-inferior -exec "{second}"',
         "inferior 2",
         "run >/dev/null",
         *_in_modes("bt"),
@@ -172,7 +172,7 @@ def test_rebuilt_between_two_runs(debugger: Debugger, tmp_path: Path) -> None:
         *AT_STOP,
         *_in_modes("bt"),
         "kill",
-        f"shell cp {newer} {program}",
+        f"shell cp '{newer}' '{program}'",
         "set sframe mode always",
         "run >/dev/null",
         *_in_modes("bt"),

@@ -40,23 +40,27 @@ def _program(program: dict[str, Any], folder: Path) -> dict[str, Any]:
         for _ in range(1, program["hits"]):
             resume()
         by_kind = {}
+        running = _threads()
         if not program["emulator"]:
-            by_kind[GDB] = {"file": str(folder / "by-gdb"), "threads": _threads()}
+            by_kind[GDB] = {"file": str(folder / "by-gdb"), "threads": running}
             execute(f"generate-core-file {by_kind[GDB]['file']}")
-        else:
-            by_kind[EMULATOR] = {"file": "", "threads": _threads()}
         execute("delete")
         execute("signal SIGABRT")
         if program["emulator"]:
             os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # it tells GDB first, and writes then
-            by_kind[EMULATOR]["file"] = str(next(folder.glob("qemu_*.core")))
-    for path in folder.glob("core*"):
-        if program["emulator"]:
-            path.unlink()  # the emulator's own
-            continue
-        execute(f"core-file {path}")  # other threads went on for a moment before they died
-        by_kind[KERNEL] = {"file": str(path), "threads": _threads()}
+    kind, names = (EMULATOR, "qemu_*.core") if program["emulator"] else (KERNEL, "core*")
+    for path in folder.glob(names):
+        execute(f'core-file "{path}"')  # other threads went on for a moment before they died
+        try:
+            threads = _threads()
+        except gdb.error:  # the emulator does not save the mask of signed addresses
+            threads = running
+        by_kind[kind] = {"file": str(path), "threads": threads}
         execute("core-file")
+    if program["emulator"]:
+        assert EMULATOR in by_kind
+        for path in folder.glob("core*"):
+            path.unlink()  # the emulator's own
     return by_kind
 
 
