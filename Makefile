@@ -36,7 +36,7 @@ real-programs: setup ## build lua, redis, sqlite, zlib and zstd with SFrame for 
 	@$(PY) tools/real_programs.py
 
 # Status 1 says that there are findings.
-survey: setup ## survey Debian's base system for three machines, in some five minutes
+survey: setup ## survey Debian's base system for three machines, in some two minutes
 	@$(PY) tools/survey_packages.py --count 0 > .cache/survey-packages
 	@$(PY) -m sframe_unwind survey --store .cache/survey.db --html .cache/survey.html --convert \
 		--against code --most-code 10000 $$(cat .cache/survey-packages) || test $$? = 1
