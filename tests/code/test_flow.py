@@ -1,4 +1,4 @@
-"""Where execution goes: each function here is right throughout, and of few anything stays unknown."""
+"""Where execution goes: functions that are right, unless a test says otherwise, and little of which stays unknown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from sframe_unwind.code.findings import DWARF, Counts
 from sframe_unwind.verify import Plan, verify
+from sframe_unwind.verify.code_report import CodeReport
 from tests.code.assembled import assemble
 
 FUNCTION = r"""
@@ -536,6 +537,22 @@ STACK_OF_ANOTHER = (
 )
 """longjmp's, with the rows of the frame that it goes to."""
 
+WRONG_CFA = (
+    "amd64",
+    """
+    push %rbp
+    .cfi_adjust_cfa_offset 24
+    .cfi_offset %rbp,-32
+    nop
+    pop %rbp
+    .cfi_adjust_cfa_offset -24
+    .cfi_restore %rbp
+    ret
+    """,
+    "",
+)
+"""The CFA is 16 bytes too high, and the slot of the frame pointer is counted from it."""
+
 CASES = {
     "clang's cases that cannot be": CASES_THAT_CANNOT_BE,
     "another comparison": COMPARED_FOR_SOMETHING_ELSE,
@@ -561,12 +578,18 @@ NOT_FOLLOWED = {
 }
 
 
-def counts(case: tuple[str, str, str], folder: Path) -> tuple[int, Counts]:
-    """Return how many instructions a case has, and what is found of its DWARF CFI."""
+def judged(case: tuple[str, str, str], folder: Path) -> CodeReport:
+    """Return what the code makes of a case."""
     machine, body, data = case
     found = verify(str(assemble(machine, FUNCTION.format(body=body, data=data), folder / "f.o")), Plan(False, True))
     assert found.code is not None
-    return found.code.instructions, found.code.counts[DWARF]
+    return found.code
+
+
+def counts(case: tuple[str, str, str], folder: Path) -> tuple[int, Counts]:
+    """Return how many instructions a case has, and what is found of its DWARF CFI."""
+    found = judged(case, folder)
+    return found.instructions, found.counts[DWARF]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -588,3 +611,9 @@ def test_row_that_is_missing_where_a_plt_enters(row: str, tmp_path: Path) -> Non
     assert row in body
     _, found = counts((machine, body.replace(row, ""), data), tmp_path)
     assert found.wrong
+
+
+def test_a_wrong_cfa_is_one_error(tmp_path: Path) -> None:
+    found = judged(WRONG_CFA, tmp_path)
+    assert found.counts[DWARF].wrong == 2
+    assert {finding.what for finding in found.findings} == {"cfa"}
