@@ -10,15 +10,12 @@ own C library, so the system is not changed. `provide` returns a folder for gcc'
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import functools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -26,6 +23,7 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
     sys.path.insert(0, str(CHECKOUT))
 
 from tools.debian import FetchError, unpack  # noqa: E402
+from tools.kept import kept  # noqa: E402
 
 SUITES = {"2.40": ("bookworm",), "2.44": ("trixie",), "2.47": ("testing", "sid")}
 """The Debian releases that contain each version. 2.47 stands for 2.47 and later versions."""
@@ -39,9 +37,6 @@ TARGETS = ("x86_64", "aarch64", "s390x")
 TOOLS = ("as", "ld", "readelf", "objdump", "objcopy", "strip", "nm")
 
 CACHE = CHECKOUT / ".cache" / "binutils"
-
-STAMP = "complete"
-"""Name of the file that marks a complete toolchain. It is written after every assembler has been tried."""
 
 TIMEOUT = 60
 """Time limit for one run of an assembler, in seconds."""
@@ -116,45 +111,16 @@ def _obtain(version: str) -> str | None:
 
     The result is cached: without a network each attempt is slow, and a test run makes hundreds of them.
     """
-    stamp = CACHE / version / STAMP
-    try:
-        if not stamp.exists():
-            with _lock(version):
-                if not stamp.exists():
-                    _fetch(version)
-    except (FetchError, OSError) as error:
-        return str(error)
-    return None
-
-
-@contextlib.contextmanager
-def _lock(version: str) -> Iterator[None]:
-    """Hold a lock, so that one process makes the toolchain and the others wait for it."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{version}.lock").open("w", encoding="ascii") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _fetch(version: str) -> None:
-    """Fetch the toolchains of one version for all targets; raises FetchError if no release has them."""
-    # This process has the lock, so an unfinished folder is from a process that was killed.
-    for leftover in CACHE.glob(f"{version}.partial-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
     reasons = []
     for suite in SUITES[version]:
-        temporary = Path(tempfile.mkdtemp(prefix=f"{version}.partial-", dir=CACHE))
-        temporary.chmod(0o755)
         try:
-            _build(version, suite, temporary)
-            shutil.rmtree(CACHE / version, ignore_errors=True)
-            temporary.rename(CACHE / version)
-            return
+            kept(CACHE / version, functools.partial(_build, version, suite))
+            return None
         except FetchError as error:
             reasons.append(f"{suite}: {error}")
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-    raise FetchError("; ".join(reasons))
+        except OSError as error:
+            return str(error)
+    return "; ".join(reasons)
 
 
 def _build(version: str, suite: str, folder: Path) -> None:
@@ -170,10 +136,6 @@ def _build(version: str, suite: str, folder: Path) -> None:
         if not _is_wanted(found.split()[-1], version):
             raise FetchError(f"the release has {found}, not {version}")
     _flush(folder)
-    with (folder / STAMP).open("w", encoding="ascii") as file:
-        file.write(f"{suite}: {describe(folder / 'bin' / TARGETS[0])}\n")
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _is_wanted(found: str, version: str) -> bool:

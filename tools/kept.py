@@ -16,6 +16,8 @@ def kept(folder: Path, make: Callable[[Path], None]) -> Path:
 
     :param make: fills an empty folder.  What it raises is raised.
     """
+    if folder.exists():  # also in a checkout that this user may only read
+        return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{folder.name}.lock").open("w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
