@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from sframe_unwind import __version__
+from sframe_unwind.cli.own_process import own_process
 from sframe_unwind.cli.status import CANNOT, DONE, INTERRUPTED, PIPE_CLOSED, TRACEBACK, complain, internal_error
 from sframe_unwind.errors import SFrameError
 
@@ -42,10 +42,6 @@ class _Commands(Mapping[str, ModuleType]):
 
 COMMANDS = _Commands()
 
-_COLLECT_AFTER = 100_000
-"""New objects before the garbage collector looks for circles.  Decoding makes millions of objects, hardly any circle;
-at Python's 700, the search takes a sixth of the time of ``verify``."""
-
 PROGRAM = "sframe-unwind"
 
 DEBUGGERS = ("gdb", "lldb")
@@ -57,11 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     :param arguments: the command-line arguments without the program name; ``None``: those of this process.
     """
+    if arguments is not None:
+        return _reported(list(arguments))
+    with own_process():
+        return _reported(sys.argv[1:])
+
+
+def _reported(arguments: list[str]) -> int:
+    """Run a command, report an exception that ended it, and return the exit status."""
     _prepare_output()
-    if arguments is None:
-        gc.set_threshold(_COLLECT_AFTER)
     try:
-        status = _run(list(sys.argv[1:] if arguments is None else arguments))
+        status = _run(arguments)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
