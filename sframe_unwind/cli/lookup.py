@@ -17,6 +17,7 @@ import sys
 from sframe_unwind import elf
 from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.cli.lookup_lines import Lines, look_up
+from sframe_unwind.cli.standard_input import arriving_lines
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.section_addresses import Layout
@@ -34,9 +35,6 @@ EXAMPLES = """\
   sframe-unwind lookup ./main.o .text+0x10
   sframe-unwind lookup ./program - < addresses.txt
 """
-
-_BATCH = 1 << 16
-"""Bytes of standard input that are answered at once."""
 
 STDIN = "-"
 
@@ -77,22 +75,26 @@ def run(options: argparse.Namespace) -> int:
 def _from_standard_input(file: str, lines: Lines) -> int:
     """Print a line for each address that standard input has; return the exit status."""
     status = DONE
-    while batch := sys.stdin.readlines(_BATCH):
-        start = 0
-        while start < len(batch):
-            said = lines.answers(batch, start)
-            start += len(said)
-            sys.stdout.write("".join(said))
-            if start < len(batch):  # the next one cannot be answered so
+    for texts in arriving_lines():
+        plain = lines.plain(texts)
+        said: list[str] = []
+        for text in texts:
+            line = plain.get(text)
+            if line is not None:
+                said.append(line)
+                continue
+            try:
+                found = lines.single(text.strip())
+            except SFrameError as error:
+                sys.stdout.write("".join(said))
                 sys.stdout.flush()  # keeps output and errors in order
-                try:
-                    found = lines.slowly(batch[start].strip())
-                    sys.stdout.write("".join(line for line, _ in found))
-                    status = max(status, DONE if all(covered for _, covered in found) else NOT_ALL)
-                except SFrameError as error:
-                    complain_of(file, error)
-                    status = CANNOT
-                start += 1
+                said.clear()
+                complain_of(file, error)
+                status = CANNOT
+            else:
+                said += [line for line, _ in found]
+                status = max(status, DONE if all(covered for _, covered in found) else NOT_ALL)
+        sys.stdout.write("".join(said))
         sys.stdout.flush()
     return status
 

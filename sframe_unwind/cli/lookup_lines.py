@@ -6,27 +6,28 @@ made once, which takes a fraction of the time of explaining the rule in words.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from itertools import islice
 
 from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.report.notation import Cells, cells, cells_of
 from sframe_unwind.report.terminal import printable
-from sframe_unwind.sframe.constants import FdeType, PcType
+from sframe_unwind.sframe.constants import FdeType
 from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import NO_FUNCTION, Match, Miss, Table
 
-_LONGEST = len("0x\n") + 16
-"""Characters of a line with an address in hexadecimal."""
+_NUMBER = re.compile("0x[0-9a-fA-F]{1,16}")
+"""An address in hexadecimal.  ``int`` takes signs, spaces, underscores and other digits, too."""
 _MOST = 1 << 17
 """Lines that are kept, since the addresses of a profile come again and again."""
 
 
 _Known = tuple[list[int], list[str], str, int]
 """What is printed for the addresses of one function: where each row begins, in bytes from the start of the function;
-the rows; name and address of the symbol that covers all of the function.  Made faster than a class's."""
+the rows; name and address of the symbol that covers all of the function.  A tuple is made faster than a class's."""
 
 
 class Lines:
@@ -39,81 +40,76 @@ class Lines:
         self._sections = sections
         self._symbols = symbols
         self._addresses = addresses
-        found: list[tuple[int, int, Table, int]] = []
+        found: list[tuple[int, int, _Reader, int]] = []
         for table in (table for section in sections for table in section.tables):
+            reader = _Reader(table)
             starts, sizes = table.extents()
-            found += ((start, start + size, table, at) for at, (start, size) in enumerate(zip(starts, sizes)) if size)
+            found += ((start, start + size, reader, at) for at, (start, size) in enumerate(zip(starts, sizes)) if size)
         found.sort(key=lambda one: one[:2])
         self._starts = [start for start, _, _, _ in found]
         self._ends = [end for _, end, _, _ in found]
-        self._places = [(table, at) for _, _, table, at in found]
+        self._places = [(reader, at) for _, _, reader, at in found]
         self._known: list[_Known | None] = [None] * len(found)
-        self._said: dict[str, str] = {}
-        self._texts: dict[tuple[int, FdeType], _Texts] = {}
+        self._plain: dict[str, str] = {}
+        self._others: dict[str, list[tuple[str, bool]]] = {}
         apart = all(end <= start for end, start in zip(self._ends, self._starts[1:]))
         self._is_plain = apart and not addresses.in_sections
         """Whether no two functions overlap, and addresses are numbers."""
 
-    def answers(self, texts: list[str], first: int) -> list[str]:
-        """Return the lines for as many texts, from the first on, as are numbers of addresses in plain functions."""
-        said: list[str] = []
-        if not self._is_plain:
-            return said
-        if len(self._said) > _MOST:
-            self._said.clear()
-        find, add = self._said.get, said.append
-        for text in islice(texts, first, None):
-            line = find(text) or self._line(text)
-            if line is None:
-                break
-            add(line)
-        return said
+    def plain(self, texts: list[str]) -> dict[str, str]:
+        """Return the lines for texts; all those are among them that are numbers of addresses in plain functions."""
+        for kept in self._plain, self._others:
+            if len(kept) > _MOST:
+                kept.clear()
+        if self._is_plain:
+            # What is near in the file is near in memory, too: in ascending order, this takes two thirds of the time.
+            for text in sorted(set(texts).difference(self._plain)):
+                self._add(text)
+        return self._plain
 
-    def _line(self, text: str) -> str | None:
-        """Return the line for a text, if it is the number of an address in a plain function."""
-        if len(text) > _LONGEST or text[:2] != "0x" or not (text[2:-1].isalnum() and text.isascii()):
-            return None  # int takes signs, spaces, underscores and other digits, too
+    def _add(self, text: str) -> None:
+        """Make the line for a text, if it is the number of an address in a plain function."""
         try:
             address = int(text, 16)
         except ValueError:
-            return None
+            return
+        shown = hex(address)
+        if shown != text and not _NUMBER.fullmatch(text):
+            return
         at = bisect_right(self._starts, address) - 1
         if at < 0 or address >= self._ends[at]:
-            return None
+            return
         known = self._known[at] or self._learn(at)
         if known is None:
-            return None
+            return
         offsets, rows, name, origin = known
         row = bisect_right(offsets, address - self._starts[at]) - 1
-        if row < 0:
-            return None
-        line = self._said[text] = f"{address:#x}: {name}+{address - origin:#x}: {rows[row]}\n"
-        return line
+        if row >= 0:
+            self._plain[text] = f"{shown}: {name}+{hex(address - origin)}: {rows[row]}\n"
 
-    def slowly(self, text: str) -> list[tuple[str, bool]]:
+    def single(self, text: str) -> list[tuple[str, bool]]:
         """Return the lines for a text, each with whether SFrame covers the address; none for an empty text.
 
         :raises FileError: the text is no address.
         :raises FormatError: the function at the address is malformed.
         """
-        return [self._single(address) for address in self._addresses.find(text)] if text else []
+        found = self._others.get(text)
+        if found is None:
+            addresses = self._addresses.find(text) if text else []
+            found = self._others[text] = [self._answer(address) for address in addresses]
+        return found
 
     def _learn(self, at: int) -> _Known | None:
-        table, number = self._places[at]
-        function = table.function_at(self._starts[at], number)
-        known = None
-        symbol = self._symbols.covering(function.start, function.end)
-        if function.fde.pc_type is not PcType.MASK and function.fde.num_rows and symbol is not None:
-            kind = function.fde.fde_type
-            texts = self._texts.get((id(table), kind))
-            if texts is None:
-                texts = self._texts[id(table), kind] = _Texts(table.header, kind)
-            offsets, rows = table.interpreted_rows(function, texts)
-            known = offsets, rows, printable(symbol.name), symbol.address
-        self._known[at] = known
+        """Return what is printed for a function; ``None``: it is not plain, or malformed."""
+        symbol = self._symbols.covering(self._starts[at], self._ends[at])
+        reader, number = self._places[at]
+        rows = reader.rows(number)
+        if symbol is None or rows is None:
+            return None
+        known = self._known[at] = (*rows, printable(symbol.name), symbol.address)
         return known
 
-    def _single(self, address: int) -> tuple[str, bool]:
+    def _answer(self, address: int) -> tuple[str, bool]:
         found = look_up(self._sections, address)
         name = self._symbols.name(address)
         if name is None:
@@ -137,6 +133,18 @@ def look_up(sections: list[Section], address: int) -> Match | Miss:
     return found
 
 
+class _Reader:
+    """What is printed of the rows of one table."""
+
+    def __init__(self, table: Table) -> None:
+        self._rows = table.plain_rows()
+        self._texts = [_Texts(table.header, kind) for kind in FdeType]
+
+    def rows(self, number: int) -> tuple[list[int], list[str]] | None:
+        """Return start offsets (in bytes) and texts of a function's rows; ``None``: it is not plain, or malformed."""
+        return self._rows.read(number, self._texts)
+
+
 class _Texts(dict[bytes, str]):
     """What is printed of the rows of one header and kind of FDE, made once for equal rows."""
 
@@ -144,8 +152,10 @@ class _Texts(dict[bytes, str]):
         super().__init__()
         self._header = header
         self._kind = kind
+        self._rules = RuleTable(header, kind)
 
     def __missing__(self, row: bytes) -> str:
+        self._rules[row]  # raises FormatError where the row has no meaning, as a lookup of one address does
         text = self[row] = _row(cells(self._header, self._kind, row))
         return text
 

@@ -14,7 +14,7 @@ WORD_SIZES = (1, 2, 4)
 MIN_ROW_SIZE = 2
 """Size in bytes of the shortest row: a start address of one byte and the info byte (V2 errata 1, 2.4)."""
 
-INVALID_SIZE = -1
+INVALID_SIZE = 1 << 62  # ends beyond every section, so one comparison finds both
 WORDS_SIZE = tuple(
     (info >> 1 & 0xF) * WORD_SIZES[info >> 5 & 3] if info >> 5 & 3 < 3 else INVALID_SIZE for info in range(256)
 )
@@ -92,10 +92,10 @@ def decode(
             start = data[position] if address_size == 1 else order(data[position:head])
             size = WORDS_SIZE[data[head]]
             end = head + 1 + size
-            if size < 0 or end > limit or start < previous:
+            if end > limit or start < previous:
                 if head >= limit:
                     raise IndexError
-                if size < 0:
+                if size == INVALID_SIZE:
                     raise FormatError(f"row {len(starts)}: info byte {data[head]:#x} has the invalid word size 3", head)
                 if end > limit:
                     raise FormatError(f"row {len(starts)}: data words end beyond the FRE sub-section's end", position)

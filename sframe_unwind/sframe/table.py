@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import le
@@ -16,6 +15,7 @@ from sframe_unwind.sframe import fre, header
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, Flag, PcType
 from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.plain_rows import PlainRows
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -152,13 +152,14 @@ class Table:
 
     def extents(self) -> tuple[list[int], list[int]]:
         """Return the start addresses and the sizes (bytes) of all functions, in the order of the section."""
-        size = self._entry_size
-        raw = self._data[self._entries : self._entries + len(self) * size]
-        layout = struct.Struct(f"{self._start.format}{size - self._start.size}x")
-        pairs = list(layout.iter_unpack(raw))
+        entries = fdes.read_all(self._data, self.offset, self.header)
         base = self._address + (self._entries if self._pcrel else self.offset)
-        step = size if self._pcrel else 0
-        return [base + step * i + start for i, (start, _) in enumerate(pairs)], [size for _, size in pairs]
+        step = self._entry_size if self._pcrel else 0
+        return [base + step * i + entry[0] for i, entry in enumerate(entries)], [entry[1] for entry in entries]
+
+    def plain_rows(self) -> PlainRows:
+        """Return what reads the rows of many functions at the least cost."""
+        return PlainRows(self._data, self.offset, self.header)
 
     def rows(self, function: Function) -> tuple[list[int], list[UnwindRule]]:
         """Return the start offsets (in bytes from the start of the function) and the rules of a function's rows.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -115,12 +117,31 @@ def test_name_of_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert re.findall("^0x.*", said, re.MULTILINE) == ["0x14: helper+0x4", "0x24: helper+0x4"]
 
 
-def test_malformed_function(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    functions = [Function(0x10, 8, [bytes([0, 0x61])]), Function(0x20, 8, [ROW])]
-    file = elf(tmp_path / "file", AMD64, section(AMD64, functions, ra=-8))
-    said = looked_up(capsys, 2, file, "0x10", "0x20", "0x30")
+@pytest.fixture(
+    params=[[bytes([0, 0x61])], [ROW, row(AMD64, 4, [8, -16, -8])], [row(AMD64, 4, [8]), ROW]],
+    ids=["word size 3", "three words", "rows out of order"],
+)
+def malformed(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A file with two functions, of which the first is malformed."""
+    functions = [Function(0x10, 8, request.param), Function(0x20, 8, [ROW])]
+    symbols = [(b"bad", 0x10, 8), (b"good", 0x20, 8)]
+    return elf(tmp_path / "file", AMD64, section(AMD64, functions, ra=-8), symbols=symbols)
+
+
+def test_malformed_function(malformed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = looked_up(capsys, 2, malformed, "0x10", "0x20", "0x30")
     assert "0x20: " in said
     assert "0x30: " in said
+
+
+def test_malformed_function_on_standard_input(malformed: Path) -> None:
+    """Each address has its line, or its error; the first error of the command was its last line."""
+    done = answered(malformed, "0x20\n0x10\n0x21\n0x10\n0x30\n")
+    assert done.returncode == 2
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["0x20", "0x21", "0x30"]
+    errors = done.stderr.splitlines()
+    assert len(errors) == 2
+    assert all(error.startswith(f"sframe-unwind: {malformed}: function at 0x10: ") for error in errors)
 
 
 @pytest.mark.parametrize(("abi", "version"), [(abi.name, version) for abi in ABIS.values() for version in abi.versions])
@@ -221,6 +242,49 @@ def test_addresses_from_standard_input(small: Path) -> None:
     assert done.returncode == 2
     assert answered(small, "0x1010\n").returncode == 0
     assert answered(small, "0x1000\n").returncode == 1
+
+
+@pytest.mark.parametrize("text", ["0x1014", "0x1014\n", "0x1014\r\n", "\n0X001014\n", "0x" + "0" * 14 + "1014\n"])
+def test_ways_to_end_a_line(small: Path, text: str) -> None:
+    done = answered(small, text)
+    assert (done.stdout, done.stderr) == ("0x1014: first+0x4: CFA sp+16, FP c-16, RA f\n", "")
+
+
+def test_standard_input_that_is_no_text(small: Path) -> None:
+    command = [sys.executable, "-m", "sframe_unwind", "lookup", str(small), "-"]
+    lines = b"\xff\n" + b"1" * (1 << 21) + b"\n0x1014\n"
+    done = subprocess.run(command, input=lines, capture_output=True, timeout=60, check=False)
+    assert done.stdout == b"0x1014: first+0x4: CFA sp+16, FP c-16, RA f\n"
+    first, second = done.stderr.decode().splitlines()
+    assert first == f"sframe-unwind: {small}: \\xff: neither an address nor a symbol of the file"
+    assert second.endswith("...: a number of 2097152 digits is no address")
+    assert done.returncode == 2
+
+
+def test_closed_standard_input(small: Path) -> None:
+    shell = f"{shlex.quote(sys.executable)} -m sframe_unwind lookup {shlex.quote(str(small))} - <&-"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "sframe-unwind: standard input is closed\n"
+
+
+def test_answer_comes_before_the_next_question(small: Path) -> None:
+    """As from addr2line: a program can keep the command running and ask it."""
+    command = [sys.executable, "-m", "sframe_unwind", "lookup", str(small), "-"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    ending = threading.Timer(60, process.kill)
+    ending.start()
+    try:
+        for question in ("0x1014", "first", "0x1000"):
+            process.stdin.write(f"{question}\n")
+            assert process.stdout.readline().startswith("0x1010: " if question == "first" else f"{question}: ")
+        process.stdin.close()
+        assert process.wait() == 1
+    finally:
+        ending.cancel()
+        process.kill()
 
 
 @pytest.mark.parametrize("abi", list(ABIS))

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import LazyBytes
-from sframe_unwind.sframe.encode import SectionSpec, describe, encode, without_layout
+from sframe_unwind.sframe import fde
+from sframe_unwind.sframe.constants import AbiNumber, FdeType, PcType
+from sframe_unwind.sframe.encode import (
+    FunctionSpec,
+    RowSpec,
+    SectionSpec,
+    describe,
+    encode,
+    usual_table,
+    without_layout,
+)
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.sframe.table import Match, Miss
+from sframe_unwind.sframe.table import Match, Miss, Table
 from tests.sframe.strategies import SECTION_ADDRESS, Made, raw_sections, sections
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -99,15 +110,20 @@ def answer(section: Section, pc: int) -> Match | Miss | FormatError:
         return error
 
 
+def damaged(data: Any, spec: SectionSpec) -> bytes:
+    """The bytes of a section, some of them changed, and not all of them."""
+    content = bytearray(encode(spec._replace(size=None)))
+    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=6)):
+        content[at] = data.draw(st.integers(0, 255))
+    return bytes(content[: data.draw(st.integers(0, len(content)))])
+
+
 @QUICK
 @given(sections(max_tables=2), st.data())
 def test_item_07_damaged_bytes_give_an_answer_or_a_documented_error(made: Made, data: Any) -> None:
     """The promise: any bytes at all, and nothing but FormatError comes out."""
-    content = bytearray(encode(made.spec._replace(size=None)))
-    for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=6)):
-        content[at] = data.draw(st.integers(0, 255))
-    content = content[: data.draw(st.integers(0, len(content)))]
-    section = opened(bytes(content))
+    content = damaged(data, made.spec)
+    section = opened(content)
     if isinstance(section, FormatError):
         assert section.offset is not None
         assert 0 <= section.offset <= len(content)
@@ -133,3 +149,53 @@ def test_item_07_random_bytes_give_a_documented_error(content: bytes) -> None:
                 assert all(found.what for found in answers if isinstance(found, FormatError))
             else:
                 assert section.offset is not None
+
+
+class Verbatim:
+    """Makes nothing of a row."""
+
+    def __getitem__(self, row: bytes) -> bytes:
+        return row
+
+
+def careful_rows(table: Table, number: int) -> list[tuple[int, bytes]] | None:
+    """The rows of a function by the methods that say what is wrong."""
+    try:
+        function = table.function(number)
+        return None if function.fde.pc_type is PcType.MASK else table.raw_rows(function)
+    except FormatError:
+        return None
+
+
+def assert_rows_are_the_same(section: Section) -> None:
+    for table in section.tables:
+        plain = table.plain_rows()
+        for number in range(len(table)):
+            found = plain.read(number, [Verbatim()] * len(FdeType))
+            assert (found and list(zip(*found))) == careful_rows(table, number)
+
+
+@QUICK
+@given(raw_sections())
+def test_plain_rows_are_the_rows(spec: SectionSpec) -> None:
+    assert_rows_are_the_same(Section(encode(spec), spec.address))
+
+
+@settings(QUICK, max_examples=500)
+@given(raw_sections(), st.data())
+def test_plain_rows_of_a_damaged_section_are_the_rows(spec: SectionSpec, data: Any) -> None:
+    section = opened(damaged(data, spec))
+    if isinstance(section, Section):
+        assert_rows_are_the_same(section)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_plain_rows_are_the_rows_whatever_the_attributes_say(version: int) -> None:
+    function = FunctionSpec(SECTION_ADDRESS, 16, (RowSpec(0, 3, (8,)), RowSpec(4, 3, (16,))))
+    table = usual_table(version, AbiNumber.AMD64_ENDIAN_LITTLE, [function])
+    content = encode(SectionSpec(SECTION_ADDRESS, (table,)))
+    entry = Section(content, SECTION_ADDRESS).tables[0].function(0)
+    first = fde.read(content, 0, entry.table.header, 0).info_offset
+    for at in (first, first + 1, first + 2):
+        for value in range(256):
+            assert_rows_are_the_same(Section(content[:at] + bytes([value]) + content[at + 1 :], SECTION_ADDRESS))

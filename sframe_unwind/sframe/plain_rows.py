@@ -1,0 +1,69 @@
+"""Rows of many functions of one table: a third of the work of :meth:`Table.function` and :meth:`Table.rows`.
+
+All entries are unpacked at once, and of each one only the fields that its rows depend on are looked at.  This module
+does not say what is wrong with a function that it cannot read: the methods of :class:`Table` do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sframe_unwind.errors import FormatError
+from sframe_unwind.memory import Data
+from sframe_unwind.sframe import fde as fdes
+from sframe_unwind.sframe import fre
+from sframe_unwind.sframe.constants import FdeType
+from sframe_unwind.sframe.header import Header
+
+
+class PlainRows:
+    """The rows of functions that are not in mask FDEs.
+
+    :param data: the whole section.
+    :param base: section offset of the header, in bytes.
+    """
+
+    def __init__(self, data: Data, base: int, header: Header) -> None:
+        self._data = data
+        self._entries = fdes.read_all(data, base, header)
+        self._has_records = header.version == 3
+        self._record = fdes.ATTRIBUTES[header.byteorder]
+        self._fres = base + header.fres_start
+        self._fres_end = base + header.fres_end
+        self._byteorder = header.byteorder
+
+    def read(
+        self, number: int, interpreters: Sequence[fre.Interpreter[fre.Interpreted]]
+    ) -> tuple[list[int], list[fre.Interpreted]] | None:
+        """Return the start offsets (in bytes from the start of the function) and the interpreted rows of a function.
+
+        :param number: number of the FDE under the header, from 0.
+        :param interpreters: for each :class:`FdeType`, what makes something of the bytes of a row.
+        :returns: ``None``: the function is malformed, or in a mask FDE.
+        """
+        entry = self._entries[number]
+        first = self._fres + entry[2]
+        if self._has_records:
+            record = first
+            first += fdes.ATTRIBUTE_SIZE
+            if first > self._fres_end:
+                return None
+            num_rows, info, info2, _ = self._record.unpack(self._data[record:first])
+            fde_type = info2 & fdes.FDE_TYPE
+        else:
+            num_rows, info, fde_type = entry[3], entry[4], FdeType.DEFAULT
+        kind = info & (fdes.PC_TYPE | fdes.FRE_TYPE)
+        if kind >= len(fdes.ADDRESS_SIZES) or fde_type >= len(interpreters):
+            return None
+        try:
+            return fre.decode(
+                self._data,
+                first,
+                self._fres_end,
+                num_rows,
+                fdes.ADDRESS_SIZES[kind],
+                self._byteorder,
+                interpreters[fde_type],
+            )
+        except FormatError:
+            return None
