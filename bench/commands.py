@@ -9,8 +9,10 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,6 +35,7 @@ LOOKUP = Target(2)
 LOOKUPS = 100_000
 ROUNDS = 5
 _TIMEOUT = 300
+_NOTHING = Path(os.devnull)
 _RELEASE = next(release for release, version in SFRAME_VERSIONS.items() if version == 3)
 _COMMAND = (sys.executable, "-m", "sframe_unwind")
 
@@ -89,10 +92,12 @@ def _starts(python: _Python) -> Iterator[Row]:
     times = alternate(
         ROUNDS,
         {
-            "version": lambda: _run([*command, "--version"], **python.environment),
-            "dump": lambda: _run([*command, "dump", str(file)], **python.environment),
+            "version": lambda: _run([*command, "--version"], variables=python.environment),
+            "dump": lambda: _run([*command, "dump", str(file)], variables=python.environment),
             "python": lambda: _run([python.path, "-c", "pass"]),
-            "pyelftools": lambda: _run([python.path, "-c", "import elftools.elf.elffile"], **python.environment),
+            "pyelftools": lambda: _run(
+                [python.path, "-c", "import elftools.elf.elffile"], variables=python.environment
+            ),
         },
     )
     detail = medians("ms", python=times["python"])
@@ -106,16 +111,16 @@ def _lookups(path: Path) -> Row:
     (section,) = elf.load(path)
     functions = [extent for table in section.tables for extent in zip(*table.extents())]
     chosen = random.Random(0).choices(functions, k=LOOKUPS)
-    many = "".join(f"{start + size // 2:#x}\n" for start, size in chosen)
-    one, _, _ = many.partition("\n")
-    command = [*_COMMAND, "lookup", str(path), "-"]
-    actions = {"many": lambda: _run(command, many), "one": lambda: _run(command, f"{one}\n")}
-    peer = shutil.which("addr2line")
-    if peer:
-        # It searches the symbols for each address one by one, and would take most of the time of the benchmark.
-        few = "".join(many.splitlines(keepends=True)[: LOOKUPS // 50])
-        actions["addr2line_for_a_50th"] = lambda: _run([peer, "-f", "-e", str(path)], few)
-    times = alternate(ROUNDS, actions)
+    addresses = [f"{start + size // 2:#x}\n" for start, size in chosen]
+    with tempfile.TemporaryDirectory() as folder:
+        # addr2line searches the symbols for each address one by one: all would take most of the time of the benchmark.
+        files = {name: Path(folder) / name for name in ("many", "one", "addr2line_for_a_50th")}
+        for file, count in zip(files.values(), (LOOKUPS, 1, LOOKUPS // 50)):
+            file.write_text("".join(addresses[:count]), encoding="ascii")
+        commands: dict[str, Sequence[str]] = {name: (*_COMMAND, "lookup", str(path), "-") for name in ("many", "one")}
+        if peer := shutil.which("addr2line"):
+            commands["addr2line_for_a_50th"] = (peer, "-f", "-e", str(path))
+        times = alternate(ROUNDS, {name: partial(_run, command, files[name]) for name, command in commands.items()})
     each = [(more - less) / LOOKUPS * SCALES["µs"] for more, less in zip(times["many"], times["one"])]
     return Row(PART, f"lookup of {LOOKUPS:,} addresses, each", each, "µs", LOOKUP, medians("s", **times))
 
@@ -124,17 +129,18 @@ def _milliseconds(seconds: Sequence[float]) -> list[float]:
     return [one * SCALES["ms"] for one in seconds]
 
 
-def _run(command: Sequence[str], text: str = "", **variables: str) -> None:
+def _run(command: Sequence[str], stdin: Path = _NOTHING, variables: Mapping[str, str] | None = None) -> None:
     # Compiled modules are kept, as those of an installed package are.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    process = subprocess.Popen(
-        command, env={**environment, **variables}, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-    )
+    with stdin.open("rb") as file:
+        process = subprocess.Popen(
+            command, env={**environment, **(variables or {})}, stdin=file, stdout=subprocess.DEVNULL
+        )
     # With a time limit, subprocess asks ever more seldom whether the process has ended, at last every 50 ms.
     limit = threading.Timer(_TIMEOUT, process.kill)
     limit.start()
     try:
-        process.communicate(text)
+        process.wait()
     finally:
         limit.cancel()
     if process.returncode:

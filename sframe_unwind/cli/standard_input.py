@@ -30,12 +30,14 @@ def arriving_lines() -> Iterator[list[str]]:
             raise FileError(f"cannot read standard input: {error.strerror or error}") from None
         lines, end, rest = chunk.rpartition(b"\n")
         if end or not chunk:
-            yield _split(b"".join([*begun, lines]))
+            yield _split(b"".join([*begun, lines]).decode("utf-8", "backslashreplace"))
             begun = []
         if not chunk:
             return
         begun.append(rest)
 
 
-def _split(lines: bytes) -> list[str]:
-    return [line.rstrip("\r") for line in lines.decode("utf-8", "backslashreplace").split("\n")] if lines else []
+def _split(text: str) -> list[str]:
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").removesuffix("\r")
+    return text.split("\n") if text else []
