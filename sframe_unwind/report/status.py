@@ -14,6 +14,8 @@ from sframe_unwind.unwind.modules import Module
 
 _TITLES = ("module", "section at", "version", "ABI", "functions", "flags", "of the code")
 
+_TOO_LARGE = ">100%"
+
 
 def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], arch: Arch | None = None) -> list[str]:
     """Return the lines of ``sframe status``.
@@ -36,6 +38,8 @@ def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], arch: Ar
         else:
             try:
                 rows.append(_row(module, section))
+                if rows[-1][-1] == _TOO_LARGE:
+                    problems.append(f"{module.name}: the functions are larger than the code: try sframe-unwind lint")
             except SFrameError as error:
                 problems.append(f"{module.name}: {error}")
             if section.rest:
@@ -71,4 +75,4 @@ def _share(covered: int, code_size: int) -> str:
     if not code_size:
         return "-"
     share = round(100 * covered / code_size)
-    return f"{share}%" if share <= 100 else ">100%"
+    return f"{share}%" if share <= 100 else _TOO_LARGE

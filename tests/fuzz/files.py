@@ -13,6 +13,7 @@ import io
 import json
 import re
 import shutil
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -36,6 +37,10 @@ from tests.fuzz.target import WrongAnswerError
 SECONDS = 5.0
 MEMORY = 500 << 20
 """The files have less than 10 MB."""
+
+_ADDRESSES = [f"{address:#x}" for address in range(0x401000, 0x401100, 0x13)]
+_ROW = re.compile(r"^    row \S+: (.*)", re.MULTILINE)
+_ROW_OF_LINE = re.compile(r"^0x.*: (CFA .*|RA undefined)", re.MULTILINE)
 
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
@@ -120,16 +125,30 @@ def _exercise(seed: Seed, seen: Counter[str]) -> None:
     _run(seen, "convert", "--to", form, file, "-o", made)
     made.unlink(missing_ok=True)
     _run(seen, "dump", file, *_json(seed))
-    _run(seen, "lookup", file, "0x401010", "first", "_start+4", ".text+0x2")
+    _look_up(seen, file, folder / "addresses")
     if kind == "program" and abi in CORES:
         _run(seen, "backtrace", "--core", folder / f"core-{abi}", "--exe", file, "--debug-dir", folder)
+
+
+def _look_up(seen: Counter[str], file: Path, addresses: Path) -> None:
+    """Look up names, and addresses as arguments and as lines of standard input, of which the same must be said."""
+    _run(seen, "lookup", file, "first", "_start+4", ".text+0x2")
+    status, answers = _run(seen, "lookup", file, *_ADDRESSES)
+    addresses.write_text("\n".join(_ADDRESSES), encoding="ascii")
+    with addresses.open(encoding="ascii") as opened, pytest.MonkeyPatch.context() as changed:
+        changed.setattr(sys, "stdin", opened)
+        same, lines = _run(seen, "lookup", file, "-")
+    rows = [row.split() for row in _ROW.findall(answers)]
+    if (same, [row.split() for row in _ROW_OF_LINE.findall(lines)]) != (status, rows):
+        raise WrongAnswerError(f"lookup: status {status}, rows {rows}; from standard input: {same}, {lines}")
+    seen["rows looked up"] += len(rows)
 
 
 def _json(seed: Seed) -> list[str]:
     return ["--json"] if seed.address % 2 else []
 
 
-def _run(seen: Counter[str], command: str, *arguments: object) -> None:
+def _run(seen: Counter[str], command: str, *arguments: object) -> tuple[int, str]:
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         status = cli.main([command, *map(str, arguments)])
@@ -143,6 +162,7 @@ def _run(seen: Counter[str], command: str, *arguments: object) -> None:
         json.loads(out.getvalue())
     if "internal error" in err.getvalue():
         raise WrongAnswerError(err.getvalue())
+    return status, out.getvalue()
 
 
 def _check_page(text: str) -> None:

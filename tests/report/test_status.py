@@ -21,5 +21,8 @@ def test_share_of_the_code(size: int, share: str) -> None:
     table = usual_table(3, AbiNumber.AMD64_ENDIAN_LITTLE, [FunctionSpec(START, size)])
     section = Section(encode(SectionSpec(0x8000, (table,))), 0x8000)
     module = Module("/bin/program", [(START, START + CODE_SIZE)], lambda: section)
-    row = next(line for line in status.to_text([module], "always", []) if line.startswith("program "))
+    lines = status.to_text([module], "always", [])
+    row = next(line for line in lines if line.startswith("program "))
     assert row.split()[-1] == share
+    advice = "/bin/program: the functions are larger than the code: try sframe-unwind lint"
+    assert (advice in lines) == (share == ">100%")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -43,7 +44,7 @@ def stopped(program: dict[str, Any]) -> Iterator[None]:
 def _started(emulator: Sequence[str], executable: str, arguments: Sequence[str]) -> Iterator[None]:
     """Have the process at its very first instruction (under an emulator) or not yet running (`resume` starts it)."""
     if not emulator:
-        execute(f"set args {' '.join(arguments)} >/dev/null")
+        execute(f"set args {shlex.join(arguments)} >/dev/null")
         yield
         return
     with tempfile.TemporaryDirectory() as folder:
