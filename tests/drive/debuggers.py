@@ -26,6 +26,9 @@ class Debugger:
     is_gdb: bool
     key: str
     """What `tests.gdb.driver.find` or `tests.lldb.debuggers.find` calls it."""
+    crashes_by_itself: bool = False
+    """At a terminal, its event thread and its commands make the same frames at the same time.  On a busy machine,
+    LLDB 22.1 crashed so in 2 of 120 sessions without the plugin, and in 4 of 180 with it."""
 
     def command(self, executable: Path, mode: str, abi: str = "amd64") -> list[str]:
         """The command that starts it on a program, with the plugin in a mode unless that is `WITHOUT`.
@@ -88,7 +91,7 @@ DEBUGGERS = {
     for debugger in (
         Debugger("gdb13", True, "system"),
         Debugger("gdb18", True, "pypi"),
-        Debugger("lldb22", False, "22.1"),
+        Debugger("lldb22", False, "22.1", crashes_by_itself=True),
         Debugger("lldb23", False, "newest"),
         *([Debugger("other-gdb", True, OTHER)] if "SFRAME_TEST_GDB" in os.environ else []),
         *([Debugger("other-lldb", False, OTHER)] if "SFRAME_TEST_LLDB" in os.environ else []),

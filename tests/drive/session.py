@@ -142,7 +142,8 @@ def run(
             outcome.failures.clear()
             break
     for mode, failure in list(outcome.failures.items()):
-        if Kind.of(failure) in (Kind.PLACE, Kind.CONTENTS) and not all(replayed(mode)[0] for _ in range(WITNESSES)):
+        repeated = (Kind.PLACE, Kind.CONTENTS, *([Kind.DIE] if terminal and debugger.crashes_by_itself else []))
+        if Kind.of(failure) in repeated and not all(replayed(mode)[0] for _ in range(WITNESSES)):
             outcome.unsteady[mode] = outcome.failures.pop(mode)
     outcome.seconds = time.monotonic() - started
     return outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -69,6 +70,33 @@ def test_what_differs_is_found(debugger: str) -> None:
         changed = [*moves[:-1], dataclasses.replace(last, full=True, state={**last.state, key: other})]
         failure, _ = session.replay(changed, chosen, build, executable, WITHOUT, False)
         assert f"): {key}: " in failure
+
+
+@pytest.mark.parametrize(
+    ("debugger", "seed", "deaths", "counts"),
+    [
+        ("lldb22", 1, 1, False),
+        ("lldb22", 1, 9, True),
+        ("lldb22", 0, 1, True),  # not at a terminal
+        ("lldb23", 1, 1, True),
+        ("gdb18", 1, 1, True),
+    ],
+)
+def test_a_death_counts_unless_the_debugger_dies_by_itself_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, debugger: str, seed: int, deaths: int, counts: bool
+) -> None:
+    death = "move 6 (continue): dies: ended by SIGSEGV: #0"
+    left = [death] * deaths
+
+    def replay(*rest: Any) -> tuple[str, float]:
+        *_, mode, _ = rest
+        return left.pop() if left and mode != WITHOUT else "", 0.0
+
+    monkeypatch.setattr(session, "record", lambda *_: [session.Move(("continue",), True, 0, 0.1, "", "", {})])
+    monkeypatch.setattr(session, "replay", replay)
+    outcome = session.run(seed, DEBUGGERS[debugger], ["always"], named("calls-O0"))
+    assert outcome.failures == ({"always": death} if counts else {})
+    assert outcome.unsteady == ({} if counts else {"always": death})
 
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)
