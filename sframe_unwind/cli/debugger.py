@@ -29,6 +29,8 @@ class Debugger(NamedTuple):
     """Option that runs a command before the program is loaded."""
     line: str
     """Command that loads the script; ``{}`` stands for its path."""
+    python_package: str = ""
+    """Where its Python package may be, from the folder that has ``bin``; empty: it finds that by itself."""
 
     def load_line(self) -> str:
         """Return the command that loads the plugin, in the form for the init file.
@@ -50,6 +52,8 @@ LLDB = Debugger(
     "lldb_plugin/sframe_lldb.py",
     "--one-line-before-file",
     'command script import "{}"',
+    # Packages of Debian look in /usr/lib/local/lib, where there is nothing.
+    "lib/python3*/dist-packages/lldb/__init__.py",
 )
 
 
@@ -72,10 +76,20 @@ def start(debugger: Debugger, arguments: list[str]) -> int:
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     try:
-        os.execv(program, [program, *load, *arguments])
+        os.execve(program, [program, *load, *arguments], _environment(debugger, program))
     except OSError as error:
         complain(f"{program}: cannot start: {error.strerror or error}")
     return CANNOT
+
+
+def _environment(debugger: Debugger, program: str) -> dict[str, str]:
+    """Return the environment for a debugger, in which Python looks for the debugger's own package first."""
+    environment = dict(os.environ)
+    pattern = debugger.python_package
+    for package in sorted(Path(program).resolve().parents[1].glob(pattern))[:1] if pattern else []:
+        others = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join([str(package.parents[1]), *([others] if others else [])])
+    return environment
 
 
 def _find(command: str) -> str | None:

@@ -13,6 +13,7 @@ import pytest
 
 from sframe_unwind.cli import debugger
 from sframe_unwind.errors import FileError
+from tests.lldb.debuggers import find_without_provider
 from tests.missing import absent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -107,7 +108,7 @@ def test_debugger_of_this_environment_comes_first(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     started = []
-    monkeypatch.setattr(os, "execv", lambda path, arguments: started.append((path, arguments)))
+    monkeypatch.setattr(os, "execve", lambda path, arguments, _: started.append((path, arguments)))
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.delenv("SFRAME_UNWIND_GDB", raising=False)
     for folder in ("environment/bin", "path"):
@@ -130,3 +131,23 @@ def test_real_gdb() -> None:
     assert done.returncode == 0
     assert 'is "-x y\\ z".' in done.stdout
     assert "sframe status" in done.stdout, done.stderr
+
+
+def test_lldb_of_debian_finds_its_own_python_module() -> None:
+    """Without it, LLDB 14 of Debian 12 prints tracebacks instead of loading a script."""
+    lldb = ("lldb", "--no-lldbinit", "--batch", "-o", "sframe status")
+    done = run(*lldb, SFRAME_UNWIND_LLDB=find_without_provider(), PYTHONPATH="")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "this LLDB has no scripted frame provider" in done.stdout
+
+
+def test_python_modules_that_the_user_asks_for_stay(tmp_path: Path) -> None:
+    program, package = tmp_path / "bin" / "lldb", tmp_path / "lib" / "python3.9" / "dist-packages" / "lldb"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\necho "$PYTHONPATH"\n')
+    program.chmod(0o755)
+    assert run("lldb", SFRAME_UNWIND_LLDB=str(program), PYTHONPATH=str(CHECKOUT)).stdout == f"{CHECKOUT}\n"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    done = run("lldb", SFRAME_UNWIND_LLDB=str(program), PYTHONPATH=str(CHECKOUT))
+    assert done.stdout == f"{package.parent}:{CHECKOUT}\n"
