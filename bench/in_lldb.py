@@ -17,24 +17,28 @@ import lldb
 from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 from lldb.plugins.scripted_process import ScriptedFrame
 
+_LEAST = "least"
 _SETTINGS = {
     "off": ("sframe mode off",),
     "always": ("sframe strict off", "sframe mode always"),
     "strict": ("sframe strict on", "sframe mode always"),
-    "least": ("sframe mode off",),
+    _LEAST: ("sframe mode off",),
 }
 _FRAME = re.compile(r"frame #\d+: (0x[0-9a-f]+) [^\s`]+`(\w+)")
 """Matches pc and function of a frame, which must be equal in all modes."""
 
 
-def backtraces(debugger: lldb.SBDebugger, depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
-    """Return the times of `bt` in each mode, in seconds for each round, after one warm-up round."""
+def backtraces(
+    debugger: lldb.SBDebugger, depth: int, rounds: int, frames: int, modes: list[str]
+) -> dict[str, list[float]]:
+    """Return the times of `bt` in some modes, in seconds for each round, after one warm-up round."""
     _go_deep(debugger, depth)
-    _register_least(debugger)
-    times: dict[str, list[float]] = {mode: [] for mode in _SETTINGS}
+    if _LEAST in modes:
+        _register_least(debugger)
+    times: dict[str, list[float]] = {mode: [] for mode in modes}
     for number in range(-1, rounds):
         shown = set()
-        for mode in reversed(_SETTINGS) if number % 2 else _SETTINGS:
+        for mode in reversed(modes) if number % 2 else modes:
             seconds, text = _backtrace(debugger, mode)
             outer = tuple(_FRAME.findall(text)[-frames:])
             shown.add(outer)
@@ -72,11 +76,11 @@ def _backtrace(debugger: lldb.SBDebugger, mode: str) -> tuple[float, str]:
     """Stop again and show the stack.  The time includes the stop, at which mode `always` unwinds."""
     for command in _SETTINGS[mode]:
         _run(debugger, command)
-    Least.applies = mode == "least"
+    Least.applies = mode == _LEAST
     gc.collect()
     started = time.process_time()
     _run(debugger, "thread step-inst")
-    if mode == "least":
+    if mode == _LEAST:
         debugger.GetSelectedTarget().GetProcess().GetSelectedThread().GetNumFrames()  # as the plugin does
     text = _run(debugger, "bt")
     return time.process_time() - started, text
