@@ -11,11 +11,13 @@ from sframe_unwind.sframe.constants import PLT_ENTRY_SIZE_V1, FdeType, PauthKey,
 from sframe_unwind.sframe.header import FDE_SIZES, Header
 
 _FIXED = {1: "iIIIB", 2: "iIIIBBH", 3: "qII"}
-_STRUCTS = {
+STRUCTS = {
     (version, order): struct.Struct(mark + layout)
     for version, layout in _FIXED.items()
     for order, mark in STRUCT_MARKS.items()
 }
+"""All fields of an entry, by version and byte order: start, size and the offset of the first FRE; in versions 1 and 2,
+number of rows and info follow."""
 START_STRUCTS = {
     (version, order): struct.Struct(mark + layout[:2])
     for version, layout in _FIXED.items()
@@ -86,25 +88,11 @@ def read(data: Data, base: int, header: Header, index: int) -> RawFde:
     return RawFde(*_read(data, base, header, index))
 
 
-def read_all(data: Data, base: int, header: Header) -> list[tuple[int, ...]]:
-    """Return the fields of all entries as stored, in the order of the section, without the attribute records.
-
-    Start, size and the offset of the first FRE come first; in versions 1 and 2, number of rows and info follow.
-
-    :param data: the whole section, in which the entries are.
-    :param base: section offset of the header, in bytes.
-    """
-    layout = _STRUCTS[header.version, header.byteorder]
-    padding = FDE_SIZES[header.version] - layout.size
-    entries = data[base + header.fdes_start : base + header.fdes_end]
-    return list(struct.iter_unpack(f"{layout.format}{padding}x", entries))
-
-
 def _read(data: Data, base: int, header: Header, index: int) -> tuple[int, ...]:
     """Read the fields of a :class:`RawFde`, which takes half as long as making one."""
     version = header.version
     offset = base + header.fdes_start + index * FDE_SIZES[version]
-    layout = _STRUCTS[version, header.byteorder]
+    layout = STRUCTS[version, header.byteorder]
     entry = data[offset : offset + layout.size]
     fields = layout.unpack(entry if len(entry) == layout.size else take(data, offset, layout.size, f"FDE {index}"))
     if version < 3:

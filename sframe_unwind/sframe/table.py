@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_right
 from collections.abc import Iterator
 from operator import le
@@ -152,10 +153,13 @@ class Table:
 
     def extents(self) -> tuple[list[int], list[int]]:
         """Return the start addresses and the sizes (bytes) of all functions, in the order of the section."""
-        entries = fdes.read_all(self._data, self.offset, self.header)
+        size = self._entry_size
+        raw = self._data[self._entries : self._entries + len(self) * size]
+        layout = struct.Struct(f"{self._start.format}{size - self._start.size}x")
+        pairs = list(layout.iter_unpack(raw))
         base = self._address + (self._entries if self._pcrel else self.offset)
-        step = self._entry_size if self._pcrel else 0
-        return [base + step * i + entry[0] for i, entry in enumerate(entries)], [entry[1] for entry in entries]
+        step = size if self._pcrel else 0
+        return [base + step * i + start for i, (start, _) in enumerate(pairs)], [size for _, size in pairs]
 
     def plain_rows(self) -> PlainRows:
         """Return what reads the rows of many functions at the least cost."""

@@ -24,6 +24,7 @@ from sframe_unwind.sframe.encode import (
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss, Table
 from tests.sframe.strategies import SECTION_ADDRESS, Made, raw_sections, sections
+from tests.sframe.test_fre import Verbatim
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -149,13 +150,6 @@ def test_item_07_random_bytes_give_a_documented_error(content: bytes) -> None:
                 assert all(found.what for found in answers if isinstance(found, FormatError))
             else:
                 assert section.offset is not None
-
-
-class Verbatim:
-    """Makes nothing of a row."""
-
-    def __getitem__(self, row: bytes) -> bytes:
-        return row
 
 
 def careful_rows(table: Table, number: int) -> list[tuple[int, bytes]] | None:
