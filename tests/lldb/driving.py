@@ -62,7 +62,7 @@ def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> li
         session.run(f'target create "{program(level)}"')
         for name in STARTS:
             session.run(f"breakpoint set -n {name}")
-        session.advance("process launch")
+        session.launch()
         for _ in range(steps):
             done.append(_step(session, drawn.choice(COMMANDS)))
     return done
@@ -70,9 +70,11 @@ def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> li
 
 def _step(session: Terminal, command: str) -> Step:
     if "exited with status" in session.advance(command):
-        session.advance("process launch")
+        session.launch()
     # LLDB can draw the prompt, and what was typed at it, before or behind what it shows.
-    shown = next(part for part in reversed(session.run("bt").split("* thread #")) if _FRAME.search(part))
+    said = session.run("bt")
+    shown = next((part for part in reversed(said.split("* thread #")) if _FRAME.search(part)), None)
+    assert shown, said
     synthetic = re.search(r"synthetic (\d+)", session.run(_SYNTHETIC))
     assert synthetic, shown
     return Step(command, tuple(match.groups() for match in _FRAME.finditer(shown)), int(synthetic[1]))

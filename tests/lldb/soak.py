@@ -96,7 +96,7 @@ def _sample(number: int) -> str:
 def _start(session: Terminal, sample: str) -> None:
     session.run(f'target create "{build(sample)}"')
     session.run("breakpoint set -n sample_stop")
-    session.resume("process launch")
+    session.launch()
 
 
 def _use(session: Terminal, sample: str) -> None:

@@ -29,6 +29,15 @@ class Terminal:
         self.type(command)
         return self.answer()
 
+    def launch(self, *arguments: str) -> str:
+        """Start the program and return what is shown until it has reached a breakpoint.
+
+        On a busy machine LLDB can show the stop before the program's first instruction as well, and then goes on.
+        """
+        self.type(" ".join(["process launch", *(["--", *arguments] if arguments else [])]))
+        self._child.expect("stop reason = breakpoint .*frame #0: ")
+        return self.answer()
+
     def resume(self, command: str) -> str:
         """Type a command that lets the process run, and return what is shown until LLDB has shown that it stopped."""
         self.type(command)
@@ -68,10 +77,12 @@ class Terminal:
         The prompt tells nothing: LLDB draws it again whenever it shows something meanwhile.
         """
         self._commands += 1
-        mark = f"done-{self._commands}"
-        self._child.sendline(f"script print('done', {self._commands}, sep='-')")
-        self._child.expect_exact(mark)
-        said = _CONTROL.sub("", self._child.before)
+        typed = f"script print('done', {self._commands}, sep='-')"
+        self._child.sendline(typed)
+        self._child.expect_exact(f"done-{self._commands}")
+        # LLDB's line editor turns the terminal's echo on while a command runs: what is typed ahead is shown at once,
+        # in the middle of whatever the command is writing.
+        said = _CONTROL.sub("", self._child.before).replace(f"{typed}\n", "")
         check(said)
         return said
 

@@ -16,7 +16,7 @@ DEPTH = 20_000
 def test_the_session_goes_on(name: str) -> None:
     with terminal(find(name), "-O", IMPORT, str(build("recursion"))) as session:
         session.run("breakpoint set -n sample_stop")
-        session.resume(f"process launch -- {DEPTH}")
+        session.launch(str(DEPTH))
         for command, seen in (("bt", "frame #40"), ("bt", "frame #400"), ("sframe bt", ""), ("sframe compare", "")):
             session.interrupted(command, seen)
         shown = session.run("bt 3")

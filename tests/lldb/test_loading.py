@@ -50,7 +50,7 @@ def test_from_the_settings_file(lldb: str, tmp_path: Path) -> None:
         for _ in range(2):
             session.run(f'target create "{build("leaf")}"')
             session.run("breakpoint set -n sample_stop")
-            session.resume("process launch")
+            session.launch()
             shown = session.run("bt")
             assert all(f"`{name}" in shown for name in STACK), shown
             assert "sframe_lldb" in session.run("target frame-provider list")
