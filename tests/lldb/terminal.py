@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pexpect
 
@@ -14,6 +15,7 @@ from tests.waiting import wait_until_idle, wait_until_it_worked
 
 SECONDS = 60
 PROMPT = "(lldb) "
+_EDITRC = Path(__file__).parent / "editrc"
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78=>]|\r")
 
 
@@ -77,12 +79,9 @@ class Terminal:
         The prompt tells nothing: LLDB draws it again whenever it shows something meanwhile.
         """
         self._commands += 1
-        typed = f"script print('done', {self._commands}, sep='-')"
-        self._child.sendline(typed)
+        self._child.sendline(f"script print('done', {self._commands}, sep='-')")
         self._child.expect_exact(f"done-{self._commands}")
-        # LLDB's line editor turns the terminal's echo on while a command runs: what is typed ahead is shown at once,
-        # in the middle of whatever the command is writing.
-        said = _CONTROL.sub("", self._child.before).replace(f"{typed}\n", "")
+        said = _CONTROL.sub("", self._child.before)
         check(said)
         return said
 
@@ -93,7 +92,7 @@ def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Ite
     child = pexpect.spawn(
         lldb,
         [*([] if init else ["--no-lldbinit"]), "--no-use-colors", *arguments],
-        env=environment(lldb, **more),
+        env=environment(lldb, EDITRC=str(_EDITRC), **more),
         encoding="utf-8",
         codec_errors="replace",
         timeout=SECONDS,
