@@ -112,16 +112,23 @@ def run(
     modes: Sequence[str] = MODES,
     build: Build | None = None,
     length: int = LENGTH,
+    script: Sequence[Sequence[str]] = (),
 ) -> Outcome:
-    """Run a session in all modes."""
+    """Run a session in all modes.
+
+    :param script: what to type after the start, instead of what is chosen by chance.
+    """
     build = build or choose_build(seed, debugger)
     outcome = Outcome(build.name, debugger.name, seed)
     started = time.monotonic()
     executable = built(build)
     try:
-        moves = record(seed, debugger, build, executable, length)
+        moves = record(seed, debugger, build, executable, length, script)
     except (Hang, Died) as error:
         outcome.dropped = f"without the plugin: {error}"
+        moves = []
+    if script and 0 < len(moves) <= len(script):
+        outcome.dropped = f"without the plugin: over after {len(moves) - 1} of {len(script)} entries of the script"
         moves = []
     outcome.commands = sum(len(move.lines) for move in moves)
     outcome.times[WITHOUT] = sum(move.seconds for move in moves)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
 
 from tests.drive import session, variables
 from tests.drive.building import built
-from tests.drive.debuggers import DEBUGGERS, MODES, WITHOUT, Debugger
-from tests.drive.programs import Build, named
+from tests.drive.debuggers import DEBUGGERS, WITHOUT
+from tests.drive.programs import named
 
 TRIES = 4
-"""Seeds that are tried for a session that goes the same way each time without the plugin."""
+"""Seeds that are tried."""
 
 SESSIONS = (
     *(("gdb18", name) for name in ("calls-O2", "objects-O2", "mawk-O2", "bzip2-O2", "handoff-O1", "jumps-O3")),
@@ -27,35 +28,39 @@ SESSIONS = (
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("debugger", "name"), SESSIONS)
 def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) -> None:
-    reasons = []
-    for seed in range(TRIES):
-        outcome = session.run(seed, DEBUGGERS[debugger], build=named(name))
-        if not outcome.dropped and outcome.commands > 10:
-            assert not outcome.failures, f"--seed {seed} --debugger {debugger} --program {name}: {outcome.failures}"
-            return
-        reasons.append(outcome.dropped or "too slow without the plugin")
-    pytest.fail(f"no session is the same each time, without the plugin: {reasons}")
+    _goes_as_without_the_plugin(debugger, name, range(TRIES))
 
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)
 @pytest.mark.parametrize("name", ["stubs-O0", "stubs-O2"])
 def test_stepping_goes_through_the_stubs_of_a_plt(debugger: str, name: str) -> None:
     """GNU ld's row for `.plt.got` claims a push that the stub does not have."""
-    chosen, build = DEBUGGERS[debugger], named(name)
-    stop = "tbreak measured" if chosen.is_gdb else "breakpoint set -o true -n measured"
-    call = 'print measured("abc")' if chosen.is_gdb else 'expression -i false -u false -- measured("abc")'
+    is_gdb = DEBUGGERS[debugger].is_gdb
+    stop = "tbreak measured" if is_gdb else "breakpoint set -o true -n measured"
+    call = 'print measured("abc")' if is_gdb else 'expression -i false -u false -- measured("abc")'
     through = [*[["step"]] * 12, ["finish"], *[["stepi"]] * 12, ["up", "finish"], ["next"], ["step"]]
     # Outside a function that the debugger has called is a frame for which there is no unwind data.
     for script in ([[stop, "continue"], *through], [[stop, call], ["step"], ["step"]]):
-        _goes_as_without_the_plugin(chosen, build, script)
+        # Even seeds: not at a terminal.
+        _goes_as_without_the_plugin(debugger, name, range(0, 2 * TRIES, 2), script)
 
 
-def _goes_as_without_the_plugin(chosen: Debugger, build: Build, script: list[list[str]]) -> None:
-    executable = built(build)
-    moves = session.record(0, chosen, build, executable, script=script)
-    assert len(moves) == len(script) + 1
-    for mode in MODES:
-        assert session.replay(moves, chosen, build, executable, mode, False)[0] == ""
+def _goes_as_without_the_plugin(
+    debugger: str, name: str, seeds: Iterable[int], script: Sequence[Sequence[str]] = ()
+) -> None:
+    """Judge the first session that goes the same way each time without the plugin.
+
+    Not all do: after a call that stopped at a breakpoint, a step of LLDB 22.1's goes too far in 1 of 100.
+    """
+    least = 0 if script else 10
+    reasons = []
+    for seed in seeds:
+        outcome = session.run(seed, DEBUGGERS[debugger], build=named(name), script=script)
+        if not outcome.dropped and outcome.commands > least:
+            assert not outcome.failures, f"--seed {seed} --debugger {debugger} --program {name}: {outcome.failures}"
+            return
+        reasons.append(outcome.dropped or "too slow without the plugin")
+    pytest.fail(f"no session is the same each time, without the plugin: {reasons}")
 
 
 @pytest.mark.parametrize("debugger", ["gdb18", "lldb23"])
