@@ -153,12 +153,10 @@ class Table:
 
     def extents(self) -> tuple[list[int], list[int]]:
         """Return the start addresses and the sizes (bytes) of all functions, in the order of the section."""
-        size = self._entry_size
-        raw = self._data[self._entries : self._entries + len(self) * size]
-        layout = struct.Struct(f"{self._start.format}{size - self._start.size}x")
-        pairs = list(layout.iter_unpack(raw))
+        raw = self._data[self._entries : self._entries + len(self) * self._entry_size]
+        pairs = list(struct.iter_unpack(f"{self._start.format}{self._entry_size - self._start.size}x", raw))
         base = self._address + (self._entries if self._pcrel else self.offset)
-        step = size if self._pcrel else 0
+        step = self._entry_size if self._pcrel else 0
         return [base + step * i + start for i, (start, _) in enumerate(pairs)], [size for _, size in pairs]
 
     def plain_rows(self) -> PlainRows:
