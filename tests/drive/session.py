@@ -127,9 +127,6 @@ def run(
     except (Hang, Died) as error:
         outcome.dropped = f"without the plugin: {error}"
         moves = []
-    if script and 0 < len(moves) <= len(script):
-        outcome.dropped = f"without the plugin: over after {len(moves) - 1} of {len(script)} entries of the script"
-        moves = []
     outcome.commands = sum(len(move.lines) for move in moves)
     outcome.times[WITHOUT] = sum(move.seconds for move in moves)
     terminal = debugger.at_terminal(seed)
@@ -167,7 +164,7 @@ def record(
     """Choose the commands of a session while the debugger runs without the plugin.
 
     :param script: what to type after the start, instead of what is chosen by chance.
-    :raises Hang, Died: nothing came of it, not even the start.
+    :raises Hang, Died: nothing came of it, not even the start; or the script was not done to its end.
     """
     rng = random.Random(f"moves {seed}")
     language = gdb_commands if debugger.is_gdb else lldb_commands
@@ -183,7 +180,7 @@ def record(
             try:
                 text, state = channel.perform(lines, full, level, PATIENCE if moves else _START_SECONDS)
             except (Hang, Died):
-                if not moves:
+                if script or not moves:
                     raise
                 return moves
             seconds = time.monotonic() - before

@@ -14,7 +14,7 @@ from tests.drive.debuggers import DEBUGGERS, WITHOUT
 from tests.drive.programs import named
 
 TRIES = 4
-"""Seeds that are tried."""
+"""Seeds that are tried for a session that goes the same way each time without the plugin."""
 
 SESSIONS = (
     *(("gdb18", name) for name in ("calls-O2", "objects-O2", "mawk-O2", "bzip2-O2", "handoff-O1", "jumps-O3")),
@@ -42,25 +42,25 @@ def test_stepping_goes_through_the_stubs_of_a_plt(debugger: str, name: str) -> N
     # Outside a function that the debugger has called is a frame for which there is no unwind data.
     for script in ([[stop, "continue"], *through], [[stop, call], ["step"], ["step"]]):
         # Even seeds: not at a terminal.
-        _goes_as_without_the_plugin(debugger, name, range(0, 2 * TRIES, 2), script)
+        outcome = _goes_as_without_the_plugin(debugger, name, range(0, 2 * TRIES, 2), script)
+        # After a call that stopped at a breakpoint, its step went too far in 2 of 345 sessions without the plugin.
+        if debugger != "lldb22":
+            assert not outcome.unsteady
 
 
 def _goes_as_without_the_plugin(
     debugger: str, name: str, seeds: Iterable[int], script: Sequence[Sequence[str]] = ()
-) -> None:
-    """Judge the first session that goes the same way each time without the plugin.
-
-    Not all do: after a call that stopped at a breakpoint, a step of LLDB 22.1's goes too far in 1 of 100.
-    """
+) -> session.Outcome:
+    """Judge, and return, the first session that goes the same way each time without the plugin; not all do."""
     least = 0 if script else 10
     reasons = []
     for seed in seeds:
         outcome = session.run(seed, DEBUGGERS[debugger], build=named(name), script=script)
         if not outcome.dropped and outcome.commands > least:
             assert not outcome.failures, f"--seed {seed} --debugger {debugger} --program {name}: {outcome.failures}"
-            return
+            return outcome
         reasons.append(outcome.dropped or "too slow without the plugin")
-    pytest.fail(f"no session is the same each time, without the plugin: {reasons}")
+    raise AssertionError(f"no session is the same each time, without the plugin: {reasons}")
 
 
 @pytest.mark.parametrize("debugger", ["gdb18", "lldb23"])

@@ -31,25 +31,24 @@ class Terminal:
         self.type(command)
         return self.answer()
 
-    def launch(self, *arguments: str) -> str:
-        """Start the program and return what is shown until it has reached a breakpoint.
+    def launch(self, *arguments: str) -> None:
+        """Start the program and return when it has reached a breakpoint.
 
         On a busy machine LLDB can show the stop before the program's first instruction as well, and then goes on.
         """
-        self.type(" ".join(["process launch", *(["--", *arguments] if arguments else [])]))
-        self._child.expect("stop reason = breakpoint .*frame #0: ")
-        return self.answer()
+        self._run_until("stop reason = breakpoint .*frame #0: ", " ".join(["process launch --", *arguments]))
 
-    def resume(self, command: str) -> str:
-        """Type a command that lets the process run, and return what is shown until LLDB has shown that it stopped."""
-        self.type(command)
-        self._child.expect("stop reason = .*frame #0: ")
-        return self.answer()
+    def resume(self, command: str) -> None:
+        """Type a command that lets the process run, and return when LLDB has shown that it stopped."""
+        self._run_until("stop reason = .*frame #0: ", command)
 
     def advance(self, command: str) -> str:
-        """Likewise, where the process may end, or the command be refused."""
+        """Likewise, where the process may end, or the command be refused; return what is shown from then on."""
+        return self._run_until(r"stop reason = .*frame #\d+: |exited with status|error: ", command)
+
+    def _run_until(self, pattern: str, command: str) -> str:
         self.type(command)
-        self._child.expect(r"stop reason = .*frame #\d+: |exited with status|error: ")
+        self._child.expect(pattern)
         stopped: str = self._child.after
         return stopped + self.answer()
 
