@@ -22,8 +22,9 @@ setup-demo:
 demo: setup-demo ## the main job in one go: GDB and LLDB on samples with and without DWARF CFI
 	@$(PY) tools/demo.py
 
-lint: setup ## ruff and mypy
+lint: setup ## ruff (rules and layout) and mypy
 	@$(PY) -m ruff check --quiet .
+	@$(PY) -m ruff format --check --quiet . || { echo "'ruff format' would change files (python -m ruff format --diff .)"; exit 1; }
 	@$(PY) -m mypy --no-error-summary $(TYPED)
 
 test: lint ## lint, then all tests

@@ -114,8 +114,9 @@ class Process:
 
     def _look_for_run_time(self) -> None:
         self._run_time_looked_for = True
-        before, self.run_time = self.run_time, self.run_time or open_run_time_code(
-            self.arch, read, self._symbols.addresses, self._report_once
+        before, self.run_time = (
+            self.run_time,
+            self.run_time or open_run_time_code(self.arch, read, self._symbols.addresses, self._report_once),
         )
         if self.run_time is not before:
             self._renew()

@@ -183,7 +183,5 @@ def _other_values(asked: _Asked, claim: Claim, caller: Caller) -> dict[int, int 
     for number, place in claim.others or ():
         values[number] = None
         with suppress(MemoryReadError, StepError):
-            values[number] = value_of(
-                place, process.arch, caller.cfa, asked.sp, asked.fp, process.read_word, reader
-            )
+            values[number] = value_of(place, process.arch, caller.cfa, asked.sp, asked.fp, process.read_word, reader)
     return values

@@ -28,9 +28,7 @@ class _Known:
         self.arch = arch
         self.read = reader(process)
         self.modules: Modules = list_modules(target, self.read, arch, SESSION.report, SESSION.settings.generate)
-        self.shared = {
-            mode: SharedRules(self.modules, prefers_cfi=mode == FALLBACK) for mode in (ALWAYS, FALLBACK)
-        }
+        self.shared = {mode: SharedRules(self.modules, prefers_cfi=mode == FALLBACK) for mode in (ALWAYS, FALLBACK)}
 
 
 class Session:

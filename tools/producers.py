@@ -68,9 +68,7 @@ def _fetch(folder: Path) -> None:
 def _wrap(folder: Path, name: str) -> str:
     """Write the script that runs a tool, and return its version line; raises FetchError if it does not run."""
     script = folder / "bin" / name
-    text = WRAPPER.format(
-        libraries=_LIBRARIES, llvm=_LLVM, program=_PROGRAMS[name], flavor=_FLAVOR.get(name, "")
-    )
+    text = WRAPPER.format(libraries=_LIBRARIES, llvm=_LLVM, program=_PROGRAMS[name], flavor=_FLAVOR.get(name, ""))
     script.write_text(text, encoding="ascii")
     script.chmod(0o755)
     done = subprocess.run([str(script), "--version"], capture_output=True, text=True, timeout=TIMEOUT, check=False)

@@ -12,9 +12,7 @@ from sframe_unwind.errors import FormatError
 
 _ADVANCES = {c.ADVANCE_LOC1: 1, c.ADVANCE_LOC2: 2, c.ADVANCE_LOC4: 4, c.MIPS_ADVANCE_LOC8: 8}
 """Size of the operand in bytes."""
-_ALONE = (
-    *(c.NOP, c.REMEMBER_STATE, c.RESTORE_STATE, c.AARCH64_NEGATE_RA_STATE, c.AARCH64_NEGATE_RA_STATE_WITH_PC),
-)
+_ALONE = (*(c.NOP, c.REMEMBER_STATE, c.RESTORE_STATE, c.AARCH64_NEGATE_RA_STATE, c.AARCH64_NEGATE_RA_STATE_WITH_PC),)
 """Instructions without operands."""
 
 

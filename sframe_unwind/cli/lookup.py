@@ -99,9 +99,7 @@ def _from_standard_input(file: str, lines: Lines) -> int:
     return status
 
 
-def _explained(
-    sections: list[Section], symbols: Symbols, addresses: Addresses, address: int
-) -> tuple[bool, list[str]]:
+def _explained(sections: list[Section], symbols: Symbols, addresses: Addresses, address: int) -> tuple[bool, list[str]]:
     """Return whether SFrame covers the address, and the lines to print."""
     found = look_up(sections, address)
     name = symbols.name(address)

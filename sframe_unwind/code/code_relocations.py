@@ -16,8 +16,15 @@ _FAR = 0x4000_0000
 # Relocation type to how the field is filled in.
 _ABSOLUTE, _RELATIVE = False, True
 _PLAIN = {
-    "EM_X86_64": {1: (8, _ABSOLUTE), 2: (4, _RELATIVE), 4: (4, _RELATIVE), 10: (4, _ABSOLUTE), 11: (4, _ABSOLUTE),
-                  24: (8, _RELATIVE), 15: (1, _RELATIVE)},
+    "EM_X86_64": {
+        1: (8, _ABSOLUTE),
+        2: (4, _RELATIVE),
+        4: (4, _RELATIVE),
+        10: (4, _ABSOLUTE),
+        11: (4, _ABSOLUTE),
+        24: (8, _RELATIVE),
+        15: (1, _RELATIVE),
+    },
     "EM_AARCH64": {257: (8, _ABSOLUTE), 258: (4, _ABSOLUTE), 260: (8, _RELATIVE), 261: (4, _RELATIVE)},
     "EM_S390": {4: (4, _ABSOLUTE), 5: (4, _RELATIVE), 22: (8, _ABSOLUTE), 23: (8, _RELATIVE)},
 }

@@ -156,15 +156,12 @@ class Lifter:
 
     def _lift(self, raw: bytes) -> Instruction:
         try:
-            block = self._pyvex.lift(
-                raw + bytes(16), _BASE, self._arch, max_bytes=len(raw), max_inst=1, opt_level=0
-            )
+            block = self._pyvex.lift(raw + bytes(16), _BASE, self._arch, max_bytes=len(raw), max_inst=1, opt_level=0)
         except self._pyvex.PyVEXError:
             block = None
         if block is None or not 0 < block.size <= len(raw) or block.jumpkind in _UNDECODED:
             return self._undecoded(raw)
         return _Translation(block, self._registers, self.machine, raw).instruction()
-
 
     def _undecoded(self, raw: bytes) -> Instruction:
         """Return what can be said of an instruction that VEX does not know."""
@@ -222,9 +219,7 @@ class _Translation:
         link = None
         if kind is Kind.CALL:
             link = next((number for number, value in self._puts if value == (PC_RELATIVE, block.size)), None)
-        return Instruction(
-            block.size, kind, tuple(self._puts), tuple(self._stores), tuple(self._exits), target, link
-        )
+        return Instruction(block.size, kind, tuple(self._puts), tuple(self._stores), tuple(self._exits), target, link)
 
     # Statements.
 
@@ -484,6 +479,7 @@ class _Translation:
             return None
         first = relation[1]
         return Condition(relation[0], self._value(arguments[first]), self._value(arguments[first + 1]), operation)
+
 
 def _add(left: Expression, right: Expression) -> Expression:
     if left[0] == CONSTANT:

@@ -51,9 +51,7 @@ class _Part(NamedTuple):
     data: bytes
 
 
-def debug_file(
-    program: bytes, name: str, data: bytes, symbols: Sequence[DebugSymbol], byteorder: str
-) -> bytes:
+def debug_file(program: bytes, name: str, data: bytes, symbols: Sequence[DebugSymbol], byteorder: str) -> bytes:
     """Return the debug file of a program with one section that is not loaded.
 
     :param program: the bytes of the linked file.

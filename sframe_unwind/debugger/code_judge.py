@@ -156,9 +156,7 @@ def _interpreted(process: ProcessCode, place: _Range, code: bytes, name: str) ->
     return found
 
 
-def _sentence(
-    process: ProcessCode, function: FunctionCode, pc: int, verdict: AddressVerdict, is_sframe: bool
-) -> str:
+def _sentence(process: ProcessCode, function: FunctionCode, pc: int, verdict: AddressVerdict, is_sframe: bool) -> str:
     """Return in words what is wrong, as ``sframe-unwind verify --against code`` does."""
     rule: UnwindRule | None = process.modules.cfi_rule(pc)
     others: tuple[WrongValue, ...] = () if rule is None else function.verdict(pc, rule).wrong

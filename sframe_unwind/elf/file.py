@@ -63,8 +63,7 @@ def load_from(elf: ELFFile, path: PathLike | None = None, layout: Layout | None 
     found = _numbered_sframe_sections(elf)
     sections = [
         Section(
-            relocations.relocated(number, section)
-            or _contents(path, elf, section["sh_offset"], section["sh_size"]),
+            relocations.relocated(number, section) or _contents(path, elf, section["sh_offset"], section["sh_size"]),
             layout.addresses[number] if layout else section["sh_addr"],
             relocated=elf["e_type"] == "ET_REL",
         )

@@ -38,9 +38,7 @@ def relocation_findings(
         yield Finding(c.RELOCATION_COMDAT, message, first)
 
 
-def _pcrel(
-    subject: Subject, tables: Sequence[TableReading], functions: Sequence[Described]
-) -> Iterator[Finding]:
+def _pcrel(subject: Subject, tables: Sequence[TableReading], functions: Sequence[Described]) -> Iterator[Finding]:
     kinds = {field.offset: field.pc_relative for field in subject.fields}
     for table, own in zip(tables, by_table(functions, tables)):
         if table.header.version < 2:  # it has no such flag

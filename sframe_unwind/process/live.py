@@ -54,9 +54,7 @@ class Mappings:
 
     def __init__(self, text: bytes) -> None:
         self._mappings = [
-            MemoryMapping(
-                int(start, 16), int(end, 16), b"w" in flags, b"x" in flags, int(offset, 16), _unescaped(name)
-            )
+            MemoryMapping(int(start, 16), int(end, 16), b"w" in flags, b"x" in flags, int(offset, 16), _unescaped(name))
             for start, end, flags, offset, name in _LINE.findall(text)
         ]
         self._starts = [mapping.start for mapping in self._mappings]

@@ -48,9 +48,7 @@ def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory) -> Unwo
     history = RegisterHistory(arch, read_register, read_word, objects.find_cfi)
     fallback = unwinder.Fallback(arch, objects, read, read_word, history)
     innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
-    steps = Walk(
-        arch, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)
-    )
+    steps = Walk(arch, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind))
     for frame in steps:
         history.add(frame)
     return UnwoundThread(thread, history.frames, _end(steps, history.frames[-1], objects))
@@ -110,9 +108,7 @@ def _with_inlined(frame: ShownFrame, objects: Objects) -> list[ShownFrame]:
         return [frame]
     *inlined, own = places
     shown = [
-        frame._replace(
-            function=demangle(place.function), offset=0, unwinder=INLINED, file=place.file, line=place.line
-        )
+        frame._replace(function=demangle(place.function), offset=0, unwinder=INLINED, file=place.file, line=place.line)
         for place in inlined
     ]
     name = frame.function or demangle(own.function)

@@ -155,9 +155,7 @@ _FIELDS = {"pc": "pc", "CFA": "cfa", "FP": "fp"}
 
 def compare(native: Stack, sframe: Stack) -> Comparison:
     """Compare two stacks of the same thread, level by level."""
-    pairs = [
-        Pair(left, right, _differences(left, right)) for left, right in zip_longest(native.frames, sframe.frames)
-    ]
+    pairs = [Pair(left, right, _differences(left, right)) for left, right in zip_longest(native.frames, sframe.frames)]
     return Comparison(native, sframe, tuple(pairs))
 
 

@@ -100,9 +100,7 @@ class _Judge:
         except SFrameError as error:  # what was found until then is kept: lint tells of malformed sections
             self._row = self._row._replace(state=FAILED, why=_why(error))
         self._row = self._row._replace(findings=len(self._findings))
-        return Surveyed(
-            self._row, tuple(self._kinds), tuple(_first_of_each(self._findings)), tuple(self._profiles)
-        )
+        return Surveyed(self._row, tuple(self._kinds), tuple(_first_of_each(self._findings)), tuple(self._profiles))
 
     def _examine(self) -> None:
         with contextlib.suppress(NoSFrameError):

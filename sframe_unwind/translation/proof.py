@@ -45,9 +45,7 @@ def _compare(source: Description, result: Description, arch: Arch) -> int:
     if result.signal != source.signal or result.pauth_key is not source.pauth_key:
         raise TranslationError(f"the function at {source.start:#x} has another key, or is not marked as its source is")
     compared = 0
-    for pc, one, other in at_changes(
-        source.rules, result.rules, source.start, result.start, result.start, result.end
-    ):
+    for pc, one, other in at_changes(source.rules, result.rules, source.start, result.start, result.start, result.end):
         compared += 1
         if one is not other and not _same(one, other, arch):
             raise TranslationError(f"at {pc:#x} the source says {one}, the result {other}")

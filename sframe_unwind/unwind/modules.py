@@ -278,11 +278,7 @@ class Modules:
         self._take(self._given)
         found = {(module.name, module.ranges): module for module in self._discover()}
         # Keep the object of a module that was found before: it holds opened sections.
-        self._found = {
-            key: self._found.get(key, module)
-            for key, module in found.items()
-            if not self._overlaps(module)
-        }
+        self._found = {key: self._found.get(key, module) for key, module in found.items() if not self._overlaps(module)}
         self._take((*self._given, *self._found.values()))
         self._forget()
         return self.find(pc)

@@ -120,9 +120,7 @@ class Comparison:
         changes = at_changes(sframe, dwarf, function.start, described.start, low, high)
         # Where one of them says nothing, there is nothing to compare.
         compared = [
-            Compared(pc, rule, said)
-            for pc, rule, said in changes
-            if isinstance(rule, UnwindRule) and said is not None
+            Compared(pc, rule, said) for pc, rule, said in changes if isinstance(rule, UnwindRule) and said is not None
         ]
         self.addresses_compared += len(compared)
         differ = any(rule != said and differences(rule, said, self._arch) for _, rule, said in compared)
@@ -174,9 +172,7 @@ class Comparison:
         why += f" of {Gap(self._layout.spot(start), end - start)}"
         first = missing[0][0]
         size = sum(gap.size for gap in left_out)
-        return Function(
-            self._layout.spot(first), size, self._name(first), Outcome.IN_PART, why, (), left_out
-        )
+        return Function(self._layout.spot(first), size, self._name(first), Outcome.IN_PART, why, (), left_out)
 
     def _function(self, key: Range, outcome: Outcome, why: str = "", lines: tuple[Line, ...] = ()) -> Function:
         start, end = key

@@ -33,9 +33,7 @@ def _table(table: Table, version: int) -> TableSpec:
     functions = []
     for described in table.functions():
         spec = function(usual, described.start, described.fde.size, zip(*table.rows(described)))
-        functions.append(
-            spec._replace(pc_type=described.fde.pc_type, repetition_size=described.fde.repetition_size)
-        )
+        functions.append(spec._replace(pc_type=described.fde.pc_type, repetition_size=described.fde.repetition_size))
     return usual._replace(functions=tuple(sorted(functions)))
 
 

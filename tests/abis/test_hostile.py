@@ -36,6 +36,7 @@ _HEADER, _FDE = 28, 16
 
 CASES = [(abi, name) for abi in ABIS for name in DEBUGGERS]
 
+
 def rows_start(abi: str, data: bytes) -> int:
     """Where the FRE sub-section begins."""
     (count,) = struct.unpack_from(MARK[abi] + "I", data, _NUM_FDES)

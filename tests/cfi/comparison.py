@@ -40,9 +40,7 @@ def compare(path: Path, readelf: Path | None) -> Account:
             arch = elf.arch_of(file)
         plain = {key: tables.without_undefined(table) for key, table in ours.items()}
         differences += _differences(path, "readelf", plain, tables.by_readelf(readelf, path, arch))
-    return Account(
-        len(ours), sum(map(len, ours.values())), tuple(defects.values()), tuple(differences), *seconds
-    )
+    return Account(len(ours), sum(map(len, ours.values())), tuple(defects.values()), tuple(differences), *seconds)
 
 
 def _differences(path: Path, who: str, ours: tables.Tables, theirs: tables.Tables) -> list[str]:

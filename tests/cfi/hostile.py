@@ -1,6 +1,6 @@
 """Sections that are made to cost time or memory, by name; run as a program, it decodes one within a limit of memory.
 
-    python -m tests.cfi.hostile NAME BYTES
+python -m tests.cfi.hostile NAME BYTES
 """
 
 from __future__ import annotations

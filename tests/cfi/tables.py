@@ -54,9 +54,7 @@ def sections(file: ELFFile) -> list[Records]:
 
 
 def _table(function: CfiFunction) -> Table:
-    return {
-        function.start + offset: _row(row) for offset, row in zip(function.offsets, function.rows)
-    }
+    return {function.start + offset: _row(row) for offset, row in zip(function.offsets, function.rows)}
 
 
 def _row(row: Row) -> TableRow:

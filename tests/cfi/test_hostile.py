@@ -52,7 +52,7 @@ def test_compressed_section_that_grows_a_thousandfold(tmp_path: Path) -> None:
 
 
 def test_compressed_section_is_read(tmp_path: Path) -> None:
-    cie = '.long 12, -1\n.byte 4, 0, 8, 0, 1, 0x78, 16, 0\n'
+    cie = ".long 12, -1\n.byte 4, 0, 8, 0, 1, 0x78, 16, 0\n"
     fdes = "".join(f".long 20, 0\n.quad f+{number}, 1\n" for number in range(1000))
     with opened(compressed(tmp_path, cie + fdes)) as file:
         section = file.get_section_by_name(".debug_frame")

@@ -104,9 +104,7 @@ def test_line_for_the_init_file(name: str) -> None:
     assert f"<{done.stdout.strip()}>" == LOADED[name][1]
 
 
-def test_debugger_of_this_environment_comes_first(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_debugger_of_this_environment_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started = []
     monkeypatch.setattr(os, "execve", lambda path, arguments, _: started.append((path, arguments)))
     monkeypatch.setattr(signal, "signal", lambda *_: None)

@@ -32,9 +32,7 @@ FORM: dict[str, Any] = {
                     "repetition_size": int,
                     "signal": bool,
                     "pauth_key": ("a", "b"),
-                    "rows": [
-                        {"start": int, "cfa": str, "fp": str, "ra": str, "ra_signed": bool, "ra_undefined": bool}
-                    ],
+                    "rows": [{"start": int, "cfa": str, "fp": str, "ra": str, "ra_signed": bool, "ra_undefined": bool}],
                 }
             ],
         }

@@ -1,6 +1,6 @@
 """Code and rules that no compiler wrote: whatever they are, checking ends, and ends without an exception.
 
-    python -m tests.code.hostile [--count N] [--seed N]
+python -m tests.code.hostile [--count N] [--seed N]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How many wrong rows the code shows: each row of a program is changed in one field, one at a time.
 
-    python -m tests.code.mutations FILE [--most N]
+python -m tests.code.mutations FILE [--most N]
 """
 
 from __future__ import annotations

@@ -174,9 +174,7 @@ def test_the_page_in_a_browser(program: Path, tmp_path: Path) -> None:
     assert found["wrong by the code"] > 1000
 
 
-def test_without_the_extra(
-    program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_the_extra(program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(lifting, "find_spec", lambda _: None)
     assert main(["verify", "--against", "code", str(program)]) == 2
     out, err = capsys.readouterr()

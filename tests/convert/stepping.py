@@ -41,9 +41,7 @@ def prepare(abi: str, folder: Path, convert: bool = True) -> dict[str, Any]:
     flags = ["-O2", "-Wl,-z,now", "-fno-stack-protector"]
     if not emulator:
         flags.append(f"-Wl,--dynamic-linker={libraries / linker.name}")
-    subprocess.run(
-        [ABIS[abi].compiler, *flags, "-o", str(program), str(SOURCE)], check=True, timeout=_COMPILE_SECONDS
-    )
+    subprocess.run([ABIS[abi].compiler, *flags, "-o", str(program), str(SOURCE)], check=True, timeout=_COMPILE_SECONDS)
     sysroot = ""
     if emulator:
         root = FOLDERS[abi].parent

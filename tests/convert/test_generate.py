@@ -60,9 +60,7 @@ def test_in_lldb(name: str, program: Path) -> None:
 
 
 @pytest.mark.parametrize("generate", [False, True])
-def test_through_the_c_library_by_sframe_alone(
-    generate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_through_the_c_library_by_sframe_alone(generate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a C library that was converted, and with the system's own and SFrame that the plugin generates."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = walk("amd64", 120, generate)

@@ -122,12 +122,18 @@ def test_every_kind_of_rule_comes_back(abi: str) -> None:
     arch = BY_NAME[abi]
     places = [None, *(RegisterRule(CFA, offset, memory) for offset in (-16, -3, 8, 512) for memory in (True, False))]
     places += [RegisterRule(40, offset, memory) for offset in (0, -9, 700) for memory in (True, False)]
-    cfas = [RegisterRule(base, offset, memory) for base in (arch.sp, arch.fp, 40) for offset in (0, 8, -16, -3, 9000)
-            for memory in (True, False)]
+    cfas = [
+        RegisterRule(base, offset, memory)
+        for base in (arch.sp, arch.fp, 40)
+        for offset in (0, 8, -16, -3, 9000)
+        for memory in (True, False)
+    ]
     rules: list[UnwindRule] = [UnwindRule(cfas[0], RegisterRule(CFA, -8, True), None)]
     for number, cfa in enumerate(cfas):
-        rules += [UnwindRule(cfa, ra or RegisterRule(CFA, -8, True), fp, bool(arch.pac_mask and number % 2))
-                  for ra, fp in zip(places, reversed(places))]
+        rules += [
+            UnwindRule(cfa, ra or RegisterRule(CFA, -8, True), fp, bool(arch.pac_mask and number % 2))
+            for ra, fp in zip(places, reversed(places))
+        ]
     rules.insert(7, OUTERMOST)
     offsets = [0]
     for number in range(1, len(rules)):
@@ -149,5 +155,7 @@ def test_gaps_are_left_out() -> None:
     gaps = whole._replace(rules=([2, 4, 6], [rule, None, OUTERMOST]))
     parts = [(one.start, one.end, one.rules) for one in without_gaps([whole, gaps])]
     assert parts == [
-        (0x1000, 0x1010, whole.rules), (0x1002, 0x1004, ([0], [rule])), (0x1006, 0x1010, ([0], [OUTERMOST])),
+        (0x1000, 0x1010, whole.rules),
+        (0x1002, 0x1004, ([0], [rule])),
+        (0x1006, 0x1010, ([0], [OUTERMOST])),
     ]

@@ -64,8 +64,10 @@ def test_readelf_reads_the_copy_and_it_runs(tmp_path: Path, abi: str) -> None:
     assert [(one.start, one.size, len(one.rows)) for one in shown.functions] == [
         (one.start, one.fde.size, one.fde.num_rows) for one in ours
     ]
-    runs = [subprocess.run(run_command(path, abi), capture_output=True, timeout=SECONDS, check=False)
-            for path in (program, copy)]
+    runs = [
+        subprocess.run(run_command(path, abi), capture_output=True, timeout=SECONDS, check=False)
+        for path in (program, copy)
+    ]
     assert (runs[0].returncode, runs[0].stdout) == (runs[1].returncode, runs[1].stdout)
     assert verify(copy).dwarf_only == 0
 

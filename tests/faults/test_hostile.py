@@ -45,9 +45,7 @@ FAULTS = {
     "unwind data overwritten after it was read": Fault(
         "overwrite", ("sample_stop", "run", "main"), _COMPLETE, ("bt", "continue")
     ),
-    "another program in the process": Fault(
-        "exec", ("sample_stop", "run", "main"), _COMPLETE, ("bt", "continue")
-    ),
+    "another program in the process": Fault("exec", ("sample_stop", "run", "main"), _COMPLETE, ("bt", "continue")),
     "the process's child": Fault("fork", ("sample_stop", "run", "main"), _COMPLETE, first=("children",)),
 }
 

@@ -54,9 +54,10 @@ def _made(folder: Path) -> Iterator[tuple[str, bytes]]:
         variant = "pac" if described_abi.signs else "O2"
         for version in described_abi.versions:
             yield f"program free_walk version {version} {abi}", build("free_walk", abi, version, variant).read_bytes()
-        yield f"object of two sections {abi}", compile_object(
-            tools_for(abi, 3), abi, ONE, _existing(folder / abi) / "one.o"
-        ).read_bytes()
+        yield (
+            f"object of two sections {abi}",
+            compile_object(tools_for(abi, 3), abi, ONE, _existing(folder / abi) / "one.o").read_bytes(),
+        )
     yield "program plt amd64", build("plt").read_bytes()
     yield "object compressed amd64", _compressed(folder)
     yield from _archives(folder)

@@ -24,7 +24,14 @@ class Mutator:
         self._fields = [fields(seed) for seed in seeds]
         # Fields first and most often: they are what the decoder acts upon.
         self._changes: tuple[Callable[[Random, bytearray], None], ...] = (
-            _flip_bit, _set_byte, _set_bytes, _cut, _grow, _remove, _repeat, self.splice
+            _flip_bit,
+            _set_byte,
+            _set_bytes,
+            _cut,
+            _grow,
+            _remove,
+            _repeat,
+            self.splice,
         )
 
     def mutate(self, random: Random) -> Seed:

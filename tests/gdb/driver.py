@@ -160,9 +160,7 @@ def batch(debugger: Debugger, *commands: str, executable: Path | None = None) ->
     return run(command, statuses=(0, 1))
 
 
-def call(
-    debugger: Debugger, function: str, debug_files: bool = False, seconds: int = SECONDS, **arguments: Any
-) -> Any:
+def call(debugger: Debugger, function: str, debug_files: bool = False, seconds: int = SECONDS, **arguments: Any) -> Any:
     """Call a function inside GDB, with the plugin loaded, and return what it returns.
 
     :param function: module below `tests.gdb.inside`, or with its packages, and name in it.

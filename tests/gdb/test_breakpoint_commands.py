@@ -117,7 +117,5 @@ def test_python_stop_handlers(debugger: Debugger, tmp_path: Path) -> None:
     lines = [*handler, *commands, "run >/dev/null"]
     output, native = (_session(debugger, path, tmp_path, *lines, plugin=plugin) for plugin in (True, False))
     assert len(_blocks(output)) == RECURSION.functions.count("descend")
-    seen, expected = (
-        re.findall(r"^(?:seen|stopped) (\w+)$", text, flags=re.MULTILINE) for text in (output, native)
-    )
+    seen, expected = (re.findall(r"^(?:seen|stopped) (\w+)$", text, flags=re.MULTILINE) for text in (output, native))
     assert seen == expected

@@ -247,8 +247,6 @@ def test_a_program_that_gdb_has_no_symbols_of(debugger: Debugger) -> None:
     assert names_in(ours) != names_in(native)
 
 
-
-
 def test_without_the_plugin_nothing_is_left_behind(debugger: Debugger) -> None:
     output = run(command_line(debugger, "-batch", "-ex", "help sframe", plugin=None), statuses=(0, 1))
     assert "Undefined command" in output

@@ -41,7 +41,6 @@ def mutator() -> Mutator:
     return Mutator(chosen(), fields)
 
 
-
 @functools.cache
 def _surroundings() -> dict[str, tuple[Subject, tuple[int, int]]]:
     """The file around each seed."""

@@ -164,4 +164,3 @@ PRODUCTS = (
     Product("eld-riscv64", with_abi_number("amd64", 6), (R, A, R, R), (c.ABI_UNKNOWN, c.SEGMENT_LONGER)),
 )
 """Linux does not look at the ABI number: eld's numbering is none of its concern."""
-

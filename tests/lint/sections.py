@@ -132,9 +132,7 @@ BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.CFA_NOT_REGISTER: lambda: flexible(0x2, 8),
     c.OUTERMOST: lambda: one(RowSpec(0, 0)),
     c.ROW_UNDEFINED: lambda: one(RowSpec(0, 0x07, (8, -16, -24))),
-    c.CFA_ALIGNMENT: lambda: subject(
-        table(FIRST._replace(rows=(SP_8,)), abi=AARCH64), arch=ARCH_BY_ABI[AARCH64]
-    ),
+    c.CFA_ALIGNMENT: lambda: subject(table(FIRST._replace(rows=(SP_8,)), abi=AARCH64), arch=ARCH_BY_ABI[AARCH64]),
     c.CODE_WITHOUT_FDE: lambda: subject(text=(0x1000, 0x1200)),
     c.RELOCATION_STRAY: lambda: relocated(*GOOD_FIELDS, Field(8, True, False, ".text")),
     c.RELOCATION_MISSING: lambda: relocated(GOOD_FIELDS[0]),

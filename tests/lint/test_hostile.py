@@ -56,9 +56,7 @@ def _by_lint(seed: Seed) -> list[int] | None:
         return None
     lost = {(loss.start, loss.size) for loss in judgement.losses if c.CONCATENATED not in loss.rules}
     functions = [function for function in gather(around).functions if not function.table]
-    undecodable = {
-        rule for rule, effect in SPEC.effects.items() if effect.then == "the function cannot be decoded"
-    }
+    undecodable = {rule for rule, effect in SPEC.effects.items() if effect.then == "the function cannot be decoded"}
     return [
         function.offset
         for function in functions

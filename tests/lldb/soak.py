@@ -1,6 +1,6 @@
 """Rounds of what one does with a debugger, again and again: no hang, no crash, the right output every time.
 
-    python -m tests.lldb.soak [--rounds N] [--first N] [--lldb NAME]... [--way WAY]...
+python -m tests.lldb.soak [--rounds N] [--first N] [--lldb NAME]... [--way WAY]...
 """
 
 from __future__ import annotations

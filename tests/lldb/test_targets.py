@@ -32,9 +32,7 @@ def test_launched_again_and_rebuilt(lldb: str, tmp_path: Path) -> None:
     copy = tmp_path / "leaf"
     shutil.copy(described["executable"], copy)
     other = build("leaf", variant="fp")
-    answer = call(
-        find(lldb), "targets", "again", program={**described, "executable": str(copy)}, other=str(other)
-    )
+    answer = call(find(lldb), "targets", "again", program={**described, "executable": str(copy)}, other=str(other))
     first, second, third = answer
     assert first == second
     assert first[:4] == third[:4] == ["sample_stop", "inner", "outer", "main"]

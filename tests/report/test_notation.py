@@ -62,9 +62,7 @@ def test_row(abi: int, ra: int, version: int, kind: FdeType, raw: bytes, expecte
 
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("abi", [AMD64, AARCH64, S390X])
-def test_readelf_prints_the_same(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], abi: int, version: int
-) -> None:
+def test_readelf_prints_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str], abi: int, version: int) -> None:
     """All rows of the table above, all attributes of a function, and flags in all combinations."""
     with toolchain_needed():
         tools = provide("2.47", "x86_64")
@@ -75,10 +73,7 @@ def test_readelf_prints_the_same(
     ]
     ra = -8 if abi == AMD64 else 0
     plain = row(abi, 0, [16])
-    functions = [
-        Function(0x100 * i, 0x40, [raw], flexible=kind is FLEX)
-        for i, (kind, raw) in enumerate(chosen)
-    ]
+    functions = [Function(0x100 * i, 0x40, [raw], flexible=kind is FLEX) for i, (kind, raw) in enumerate(chosen)]
     functions += [Function(0x7000, 64, [plain], 0x10, repetition=16), Function(-0x7000, 64, [plain])]
     if abi == AARCH64:
         functions.append(Function(0x7100, 64, [plain], 0x20))

@@ -13,9 +13,7 @@ from sframe_unwind.unwind.modules import Module
 START, CODE_SIZE = 0x1000, 0x200
 
 
-@pytest.mark.parametrize(
-    ("size", "share"), [(0, "0%"), (0x80, "25%"), (CODE_SIZE, "100%"), (0xFFFFFFFF, ">100%")]
-)
+@pytest.mark.parametrize(("size", "share"), [(0, "0%"), (0x80, "25%"), (CODE_SIZE, "100%"), (0xFFFFFFFF, ">100%")])
 def test_share_of_the_code(size: int, share: str) -> None:
     """The last size is that of a damaged function."""
     table = usual_table(3, AbiNumber.AMD64_ENDIAN_LITTLE, [FunctionSpec(START, size)])

@@ -107,9 +107,7 @@ def test_image_is_replaced_in_its_place(images: tuple[bytes, bytes]) -> None:
     ],
     ids=["version", "cycle", "dangling", "size", "address", "magic"],
 )
-def test_damaged_lists(
-    images: tuple[bytes, bytes], damage: tuple[int, str, int], expected: str, works: bool
-) -> None:
+def test_damaged_lists(images: tuple[bytes, bytes], damage: tuple[int, str, int], expected: str, works: bool) -> None:
     memory, lines = Memory(images[0]), list[str]()
     memory.put(*damage)
     process = memory.modules(lines)

@@ -65,9 +65,7 @@ def test_mode_set_in_a_script(name: str) -> None:
 
 def test_explain_names_the_code() -> None:
     executable = generated("amd64", LIBUNWIND)
-    output = batch(
-        _debugger("amd64"), "break sample_stop", "run nested", "up", "sframe explain", executable=executable
-    )
+    output = batch(_debugger("amd64"), "break sample_stop", "run nested", "up", "sframe explain", executable=executable)
     for line in (
         r"0x[0-9a-f]+ nested",
         r"code:  nested, 0x[0-9a-f]+ to 0x[0-9a-f]+",

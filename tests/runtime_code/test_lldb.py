@@ -40,9 +40,7 @@ def test_every_kind_of_unwind_info(registry: str, abi: str, sframe: bool) -> Non
     _check(NEWEST, abi, registry, sframe, ON_AMD64 if abi == "amd64" else EVERYWHERE)
 
 
-def _check(
-    lldb: str, abi: str, registry: str, sframe: bool, functions: tuple[str, ...], elftools: bool = True
-) -> None:
+def _check(lldb: str, abi: str, registry: str, sframe: bool, functions: tuple[str, ...], elftools: bool = True) -> None:
     """The stack is complete and the code named; LLDB alone does not get beyond the code.
 
     The C code of the program has SFrame and CFI, or CFI alone.

@@ -1,6 +1,6 @@
 """Builds the samples, once each, into the checkout's `.cache` folder.
 
-    python3 -m tests.samples.build [--all] [--abi ABI] [--version N] [--variant V] [--jobs N] [NAME ...]
+python3 -m tests.samples.build [--all] [--abi ABI] [--version N] [--variant V] [--jobs N] [NAME ...]
 """
 
 from __future__ import annotations
@@ -60,11 +60,7 @@ def build(name: str, abi: str = "amd64", version: int = 3, variant: str = "O2", 
     if sample is None:
         raise ValueError(f"no such sample: {name}")
     wanted = Build(name, abi, version, variant, pie and not sample.freestanding)
-    if (
-        abi not in sample.abis
-        or version not in ABIS[abi].versions
-        or variant not in sample.variants_for(abi)
-    ):
+    if abi not in sample.abis or version not in ABIS[abi].versions or variant not in sample.variants_for(abi):
         raise ValueError(f"the catalogue has no such build: {wanted}")
     tools = toolchain(abi, version)
     flags = _flags(ABIS[abi], wanted, tools)
@@ -189,9 +185,7 @@ def _without_dwarf_unwinding(source: str, sample: Sample, abi: Abi, flags: list[
 def _run(command: list[str]) -> str:
     """Standard output of a command run beside the sources; BuildError if it fails."""
     try:
-        done = subprocess.run(
-            command, cwd=SAMPLES_FOLDER, capture_output=True, text=True, timeout=TIMEOUT, check=False
-        )
+        done = subprocess.run(command, cwd=SAMPLES_FOLDER, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{' '.join(command)}: {error}") from error
     if done.returncode != 0:

@@ -115,9 +115,7 @@ def _function(text: str) -> Function:
     found = _FUNCTION.search(first)
     if found is None:
         raise ValueError(f"not a function: {first}")
-    return Function(
-        int(found[1], 16), int(found[2]), found[3].lstrip(", "), "STARTPC[m]" in rows, tuple(_rows(rows))
-    )
+    return Function(int(found[1], 16), int(found[2]), found[3].lstrip(", "), "STARTPC[m]" in rows, tuple(_rows(rows)))
 
 
 def _rows(text: str) -> list[Row]:

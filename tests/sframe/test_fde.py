@@ -16,9 +16,7 @@ ABI_OF = {"little": AbiNumber.AARCH64_ENDIAN_LITTLE, "big": AbiNumber.AARCH64_EN
 
 def section(version: int, byteorder: str, entries: bytes, rows: bytes, num_fdes: int = 1) -> tuple[bytes, Header]:
     """A header, these entries and these rows."""
-    head = Header(
-        byteorder, version, Flag(0), ABI_OF[byteorder], 0, 0, 0, num_fdes, 0, len(rows), 0, len(entries)
-    )
+    head = Header(byteorder, version, Flag(0), ABI_OF[byteorder], 0, 0, 0, num_fdes, 0, len(rows), 0, len(entries))
     return header.encode(head) + entries + rows, head
 
 
@@ -89,21 +87,30 @@ ATTRIBUTES_BIG = literal("""
     ("version", "byteorder", "entry", "rows", "expected"),
     [
         (
-            1, order, entry, bytes(16),
+            1,
+            order,
+            entry,
+            bytes(16),
             Fde(-0x1000, 0x1234, 2, 3, 2, PcType.INC, FdeType.DEFAULT, PauthKey.B, False, 0),
         )
         for order, entry in (("little", V1_LITTLE), ("big", V1_BIG))
     ]
     + [
         (
-            2, order, entry, bytes(16),
+            2,
+            order,
+            entry,
+            bytes(16),
             Fde(0x1000, 0x40, 0, 2, 1, PcType.MASK, FdeType.DEFAULT, PauthKey.A, False, 32),
         )
         for order, entry in (("little", V2_LITTLE), ("big", V2_BIG))
     ]
     + [
         (
-            3, order, entry, rows,
+            3,
+            order,
+            entry,
+            rows,
             Fde(1 << 40, 0xFFFFFFFE, 8, 0x102, 4, PcType.MASK, FdeType.FLEX, PauthKey.B, True, 12),
         )
         for order, entry, rows in (("little", V3_LITTLE, ATTRIBUTES_LITTLE), ("big", V3_BIG, ATTRIBUTES_BIG))
@@ -175,19 +182,27 @@ def test_item_06_unknown_types_are_named(version: int, entries: bytes, rows: byt
     ("version", "entries", "rows", "message"),
     [
         (
-            1, bytes(8) + literal("04 00 00 00 01 00 00 00 00"), bytes(4),
+            1,
+            bytes(8) + literal("04 00 00 00 01 00 00 00 00"),
+            bytes(4),
             "FDE 0: first row at 0x4 is outside the FRE sub-section of 0x4 bytes (.sframe offset 0x24)",
         ),
         (
-            2, bytes(8) + literal("ff ff ff ff 01 00 00 00 00 00 00 00"), bytes(4),
+            2,
+            bytes(8) + literal("ff ff ff ff 01 00 00 00 00 00 00 00"),
+            bytes(4),
             "FDE 0: first row at 0xffffffff is outside the FRE sub-section of 0x4 bytes (.sframe offset 0x24)",
         ),
         (
-            3, bytes(12) + literal("01 00 00 00"), bytes(5),
+            3,
+            bytes(12) + literal("01 00 00 00"),
+            bytes(5),
             "FDE 0: attribute record at 0x1 is outside the FRE sub-section of 0x5 bytes (.sframe offset 0x28)",
         ),
         (
-            3, bytes(12) + literal("ff ff ff ff"), bytes(5),
+            3,
+            bytes(12) + literal("ff ff ff ff"),
+            bytes(5),
             "FDE 0: attribute record at 0xffffffff is outside the FRE sub-section of 0x5 bytes (.sframe offset 0x28)",
         ),
     ],

@@ -24,30 +24,39 @@ def rule(abi: AbiNumber, row: str, fp: int = 0) -> UnwindRule:
 
 
 def test_stack_realignment_before_the_frame_is_up() -> None:
-    found = rule(AMD64, """
+    found = rule(
+        AMD64,
+        """
         04     # info: 2 words of 1 byte
         51 00  # CFA: r10 + 0
-    """)
+    """,
+    )
     assert found == UnwindRule(RegisterRule(10, 0, False), saved_at_cfa(-8), None)
 
 
 def test_stack_realignment_in_the_body() -> None:
-    found = rule(AMD64, """
+    found = rule(
+        AMD64,
+        """
         0a     # info: 5 words of 1 byte
         33 f8  # CFA: memory at rbp - 8
         00     # RA: not tracked, so it is where the header says
         33 00  # FP: memory at rbp + 0
-    """)
+    """,
+    )
     assert found == UnwindRule(RegisterRule(6, -8, True), saved_at_cfa(-8), RegisterRule(6, 0, True))
 
 
 def test_registers_as_places() -> None:
-    found = rule(S390X, """
+    found = rule(
+        S390X,
+        """
         0c     # info: 6 words of 1 byte
         79 02  # CFA: r15 + 2 * 8 + 160
         81 00  # RA: DWARF register 16 (f0)
         89 00  # FP: DWARF register 17 (f2)
-    """)
+    """,
+    )
     assert found == UnwindRule(RegisterRule(15, 176, False), RegisterRule(16, 0, False), RegisterRule(17, 0, False))
 
 

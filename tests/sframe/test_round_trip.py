@@ -47,9 +47,7 @@ def test_what_a_producer_wrote_comes_back(wanted: Build) -> None:
         (section,) = elf.load(file)
         described = describe(section)
         assert encode(described) == contents(file)
-        assert rows_of_rules(section) == [
-            function.rows for table in described.tables for function in table.functions
-        ]
+        assert rows_of_rules(section) == [function.rows for table in described.tables for function in table.functions]
 
 
 def rows_of_rules(section: Section) -> list[tuple[RowSpec, ...]]:

@@ -179,9 +179,7 @@ def test_a_rule_that_cannot_hold_is_left_to_the_other_unwinder() -> None:
 
 @pytest.mark.parametrize("sp", [STACK, STACK - 16])
 def test_the_other_unwinder_must_move_outward_too(sp: int) -> None:
-    other = FallbackUnwinder(
-        "other", lambda *_: UnwindResult(Caller(sp, 0x1234, sp, 0), False, None)
-    )
+    other = FallbackUnwinder("other", lambda *_: UnwindResult(Caller(sp, 0x1234, sp, 0), False, None))
     frames, ended = walk(AMD64, [], Registers(0x1234, STACK, 0), Memory({}), fallback=other)
     assert len(frames) == 1
     assert ended.end is End.CORRUPT

@@ -51,13 +51,17 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert file["functions"] == counts
     first, second = file["disagreements"]
     assert first.pop("address") + 8 == second.pop("address")
-    assert first == second == {
-        "section": ".plt.got",
-        "function": "",
-        "what": "cfa",
-        "sframe": "rsp + 16",
-        "dwarf": "rsp + 8",
-    }
+    assert (
+        first
+        == second
+        == {
+            "section": ".plt.got",
+            "function": "",
+            "what": "cfa",
+            "sframe": "rsp + 16",
+            "dwarf": "rsp + 8",
+        }
+    )
 
 
 def test_json_has_what_the_text_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,9 +83,7 @@ def test_rules_that_depend_on_the_address(capsys: pytest.CaptureFixture[str]) ->
     assert main(["verify", "--json", str(program)]) == 1
     (file,) = json.loads(capsys.readouterr().out)["files"]
     found = [entry for entry in file["disagreements"] if entry["section"] == ".plt"]
-    assert {(entry["address"] % 16, entry["sframe"], entry["dwarf"]) for entry in found} == {
-        (9, "rsp + 8", "rsp + 16")
-    }
+    assert {(entry["address"] % 16, entry["sframe"], entry["dwarf"]) for entry in found} == {(9, "rsp + 8", "rsp + 16")}
 
 
 def test_functions_of_one_side_and_the_reason(capsys: pytest.CaptureFixture[str]) -> None:

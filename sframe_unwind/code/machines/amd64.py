@@ -53,9 +53,7 @@ def _special(raw: bytes) -> Instruction | None:
 def _call(raw: bytes) -> Instruction:
     offset = 5 + int.from_bytes(raw[1:5], "little", signed=True)
     stack = (REGISTER, amd64.SP, -8)
-    return Instruction(
-        5, Kind.CALL, ((amd64.SP, stack),), ((stack, 8, (PC_RELATIVE, 5)),), (), (PC_RELATIVE, offset)
-    )
+    return Instruction(5, Kind.CALL, ((amd64.SP, stack),), ((stack, 8, (PC_RELATIVE, 5)),), (), (PC_RELATIVE, offset))
 
 
 def _is_page_relative(_raw: bytes) -> bool:

@@ -61,9 +61,7 @@ class JitList:
         if images == self._images:
             return False
         self._images = images
-        self._index = RangeMap(
-            (start, end, image) for image in images.values() if image for start, end in image.ranges
-        )
+        self._index = RangeMap((start, end, image) for image in images.values() if image for start, end in image.ranges)
         return True
 
     def find(self, pc: int) -> JitImage | None:

@@ -48,9 +48,7 @@ class Registered(Module):
         """Return the registered name."""
         return self.registered_name
 
-    def found(
-        self, start: int, row_start: int, end: int, rule: UnwindRule, signal: bool, modules: Modules
-    ) -> Found:
+    def found(self, start: int, row_start: int, end: int, rule: UnwindRule, signal: bool, modules: Modules) -> Found:
         """Return the lookup result for a rule.
 
         :param start: address of the first byte of the procedure.

@@ -72,9 +72,7 @@ class _RegionState:
             return self.state
         # After POP_FRAMES, registers saved in registers stay valid until the end of the region.
         kept = {
-            number: rule
-            for number, rule in self.state.saved.items()
-            if rule.in_memory or number in self._popped.saved
+            number: rule for number, rule in self.state.saved.items() if rule.in_memory or number in self._popped.saved
         }
         return self.state._replace(saved=kept)
 

@@ -71,9 +71,7 @@ class DirectiveMachine:
             return self._moved(state, offset)
         copies = {number: at for number, at in state.copies.items() if number != target}
         if offset is not None:
-            return state._replace(
-                copies={**copies, target: offset}, base=target if register == sp else state.base
-            )
+            return state._replace(copies={**copies, target: offset}, base=target if register == sp else state.base)
         held = next((of for of, rule in state.saved.items() if rule == RegisterRule(register, 0, False)), register)
         saved = {**state.saved, held: RegisterRule(target, 0, False)}
         if held == target:  # the value is restored

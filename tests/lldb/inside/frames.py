@@ -27,7 +27,5 @@ def _described(frame: lldb.SBFrame) -> dict[str, Any]:
         "line": frame.GetLineEntry().GetLine(),
         "synthetic": frame.IsSynthetic(),
         "variables": {value.GetName(): value.GetValue() for value in variables if value.GetValue() is not None},
-        "registers": {
-            register.GetName(): register.GetValue() for group in frame.GetRegisters() for register in group
-        },
+        "registers": {register.GetName(): register.GetValue() for group in frame.GetRegisters() for register in group},
     }
