@@ -236,13 +236,33 @@ def test_the_page_has_the_layers() -> None:
     assert tuple(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == LAYERS
 
 
-@pytest.mark.parametrize("page", ["architecture.md", "contributing.md"])
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
 def test_the_files_that_a_page_names_are_there(page: str) -> None:
-    text = (CHECKOUT / "docs" / page).read_text(encoding="utf-8")
+    text = (CHECKOUT / page).read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:\w+/)+\w*(?:\.\w+)?)`", text))
     assert len(named) > 8
     paths = {name: [folder / name.replace("NAME", "amd64") for folder in (CHECKOUT, CHECKOUT / CORE)] for name in named}
     assert {name for name, places in paths.items() if not any(place.exists() for place in places)} == set()
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    pages = [*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").glob("*.md")]
+    texts = {page: page.read_text(encoding="utf-8") for page in pages}
+    links = [(page, link) for page, text in texts.items() for link in re.findall(r"\]\(([^)\s]+)\)", text)]
+    local = [(page, *link.partition("#")[::2]) for page, link in links if "://" not in link]
+    assert len(local) > 40
+    broken = []
+    for page, name, anchor in local:
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and target.suffix == ".md" and anchor not in _anchors(target)):
+            broken.append(f"{page.name}: {name}#{anchor}")
+    assert not broken
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors that a code host gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_an_architecture_has_every_field() -> None:
