@@ -1,4 +1,7 @@
-"""Downloads debug files by build ID from debuginfod servers, into the cache that elfutils and GDB use, too."""
+"""Downloads debug files by build ID from debuginfod servers, into the cache that elfutils and GDB use, too.
+
+Other programs trust what they find in that cache.  So a file enters it only when it is complete and has the build ID.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from pathlib import Path
 from typing import Callable
 
 from sframe_unwind.errors import FileError
+from sframe_unwind.process.elf_file import ElfFile
 
 SERVERS, CACHE, TIMEOUT, MAX_SIZE = (
     *("DEBUGINFOD_URLS", "DEBUGINFOD_CACHE_PATH"),
@@ -54,16 +58,20 @@ class Debuginfod:
         self._deadline: float | None = None
 
     def fetch(self, build_id: str) -> str | None:
-        """Return the path of the debug file for a build ID, or ``None``."""
+        """Return the path of the debug file for a build ID, or ``None``.
+
+        A cached file with another build ID is downloaded again: a client that checks nothing may have kept an error
+        page of a proxy there.  elfutils keeps an empty file where the servers have none.
+        """
         target = self._cache / build_id / "debuginfo"
-        with suppress(OSError):  # the cache may belong to somebody else
-            if target.is_file() and target.stat().st_size:  # elfutils keeps an empty file where there was none
+        with suppress(OSError):  # the cache may belong to another user
+            if target.is_file() and _build_id(target) == build_id:
                 return str(target)
         if self._deadline is None:
             self._deadline = time.monotonic() + self._seconds
         for server in list(self._servers):
             try:
-                return self._download(f"{server}/buildid/{build_id}/debuginfo", target)
+                return self._download(f"{server}/buildid/{build_id}/debuginfo", target, build_id)
             except urllib.error.HTTPError as error:
                 if error.code != http.client.NOT_FOUND:
                     self._give_up(server, f"{error.code} {error.reason}")
@@ -76,7 +84,7 @@ class Debuginfod:
         self._servers.remove(server)
         self._report(f"debuginfod: {server}: {why}: this server is not asked again")
 
-    def _download(self, url: str, target: Path) -> str:
+    def _download(self, url: str, target: Path, build_id: str) -> str:
         request = urllib.request.Request(url, headers={"User-Agent": "sframe-unwind"})
         target.parent.mkdir(parents=True, exist_ok=True)
         with urllib.request.urlopen(request, timeout=self._left()) as answer:
@@ -85,6 +93,8 @@ class Debuginfod:
                 with os.fdopen(descriptor, "wb") as stream:
                     for chunk in self._chunks(answer):
                         stream.write(chunk)
+                if _build_id(Path(temporary)) != build_id:
+                    raise OSError(f"the answer for build ID {build_id} is not an ELF file with this build ID")
                 os.replace(temporary, target)  # noqa: PTH105  # whole, or not there
             except BaseException:
                 with suppress(OSError):
@@ -100,6 +110,8 @@ class Debuginfod:
                 raise OSError(f"a file of more than {self._largest:,} bytes")
             self._left()
             yield chunk
+        if answer.length:  # read1 ends silently where the connection does
+            raise OSError(f"the answer ends after {size:,} of {size + answer.length:,} bytes")
 
     def _left(self) -> float:
         """Return how many seconds to wait.
@@ -110,6 +122,14 @@ class Debuginfod:
         if left <= 0:
             raise socket.timeout(f"not done after {self._seconds} s")
         return min(left, _SILENCE)
+
+
+def _build_id(path: Path) -> str:
+    """Return the build ID of a file in hexadecimal digits; empty: it has none, or is not an ELF file."""
+    try:
+        return ElfFile(str(path)).build_id
+    except FileError:
+        return ""
 
 
 def _number(environment: Mapping[str, str], name: str, default: int) -> int:

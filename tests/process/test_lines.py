@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import http.server
 import random
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,6 +15,7 @@ from sframe_unwind.source.debug_info import DebugInfo
 from tests.abis.debuggers import newest
 from tests.gdb.driver import call
 from tests.process.command import NOWHERE, Done, backtrace, only_line
+from tests.process.debug_server import debug_server
 from tests.process.programs import Crash, crash_of
 
 WITHOUT_ARANGES = "without aranges"
@@ -123,38 +119,12 @@ def test_debug_link_with_another_checksum(crash: Crash, tmp_path: Path) -> None:
     assert lines(read(crash, *NOWHERE))[:3] == WITHOUT
 
 
-@contextmanager
-def server(files: dict[str, bytes]) -> Iterator[tuple[str, list[str]]]:
-    """A server; its address and the paths that were asked for."""
-    asked: list[str] = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # the name is http.server's
-            asked.append(self.path)
-            found = files.get(self.path)
-            self.send_response(200 if found is not None else 404)
-            self.end_headers()
-            self.wfile.write(found or b"")
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
-        thread = threading.Thread(target=served.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{served.server_address[1]}", asked
-        finally:
-            served.shutdown()
-            thread.join()
-
-
 def test_debuginfod(crash: Crash, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = (tmp_path / "debug").read_bytes()
     (tmp_path / "debug").unlink()
     path = f"/buildid/{crash.build_id}/debuginfo"
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
-    with server({path: content}) as (address, asked):
+    with debug_server({path: content}) as (address, asked):
         monkeypatch.setenv("DEBUGINFOD_URLS", f"{address}/ http://127.0.0.1:1")
         assert lines(read(crash, *NOWHERE))[:3] == WITHOUT
         assert not asked  # only when asked for
@@ -176,7 +146,7 @@ def test_debuginfod_that_does_not_work(crash: Crash, tmp_path: Path, monkeypatch
     monkeypatch.setenv("DEBUGINFOD_URLS", "http://127.0.0.1:1")
     done = read(crash, *NOWHERE, "--debuginfod")
     assert only_line(done.errors).startswith("sframe-unwind: debuginfod: http://127.0.0.1:1: ")
-    with server({f"/buildid/{crash.build_id}/debuginfo": bytes(5000)}) as (address, _):
+    with debug_server({f"/buildid/{crash.build_id}/debuginfo": bytes(5000)}) as (address, _):
         monkeypatch.setenv("DEBUGINFOD_URLS", address)
         monkeypatch.setenv("DEBUGINFOD_MAXSIZE", "4000")
         assert "a file of more than 4,000 bytes" in only_line(read(crash, *NOWHERE, "--debuginfod").errors)
