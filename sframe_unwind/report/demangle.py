@@ -1,23 +1,82 @@
-"""Demangles C++ names with the C++ runtime library of the system, if there is one."""
+"""Demangles C++ names with the C++ runtime library of the system, if there is one.
+
+A mangled name may refer to its earlier parts (Itanium C++ ABI, 5.1.10 "Compression"), so each reference can double the
+text: 215 bytes become 553 MB.  The library has no limit, and its work cannot be interrupted.  A name with many
+references is therefore demangled by another process, which can be ended.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import re
+import select
+import subprocess
+import sys
+from contextlib import suppress
 from typing import Callable
 
 _LIBRARY = "libstdc++.so.6"
 _LONGEST = 4096
-"""Length limit in characters.  The demangler is recursive, and a longer name could overflow the stack."""
+"""Length limit of a mangled name in characters.  The demangler is recursive: a longer name could overflow the stack."""
+_LONGEST_TEXT = 1 << 16
+"""Length limit of a demangled name in bytes.  The mangled name is shown instead of a longer one."""
+_REFERENCE = re.compile(r"S[0-9A-Z]*_|T[0-9]*_|Dp|s[ZP]")
+"""Substitutions, template parameters, and expansions of parameter packs."""
+_FEW = 8
+"""So many references expand the longest name to at most 1 MB."""
+_SECONDS = 1.0
+_MEMORY = 256 << 20
 
 
 @functools.cache
 def demangle(name: str) -> str:
-    """Return the demangled name of a function, or the name itself if it is not a mangled C++ name."""
+    """Return the demangled name of a function.
+
+    The name itself is returned if it is not a mangled C++ name, or if demangling it would take more than a second,
+    256 MB, or 64 KB of text.
+    """
     if not name.startswith("_Z") or len(name) > _LONGEST:
         return name
+    if len(_REFERENCE.findall(name)) > _FEW:
+        return _process().demangle(name)
     translate = _demangler()
     return translate(name) if translate else name
+
+
+class _Process:
+    """Demangles names in a process of its own, which is started for the first name and again after it was ended."""
+
+    def __init__(self) -> None:
+        self._running: subprocess.Popen[bytes] | None = None
+
+    def demangle(self, name: str) -> str:
+        if self._running is None or self._running.poll() is not None:
+            with suppress(OSError):
+                self._running = subprocess.Popen(
+                    [sys.executable, "-I", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                )
+        running = self._running
+        if running is None or running.stdin is None or running.stdout is None:
+            return name
+        with suppress(OSError):  # the process ended: it exceeded its memory
+            running.stdin.write(_line(name))
+            running.stdin.flush()
+            if select.select([running.stdout], [], [], _SECONDS)[0]:
+                answer = running.stdout.readline().decode("utf-8", "surrogateescape").rstrip("\n")
+                return answer or name
+        running.kill()
+        running.wait()
+        return name
+
+
+@functools.cache
+def _process() -> _Process:
+    return _Process()
+
+
+def _line(text: str) -> bytes:
+    return text.replace("\n", " ").encode("utf-8", "surrogateescape") + b"\n"
 
 
 @functools.cache
@@ -37,8 +96,25 @@ def _demangler() -> Callable[[str], str] | None:
         if not found:
             return name
         try:
-            return ctypes.string_at(found).decode("utf-8", "backslashreplace")
+            text = ctypes.string_at(found)
         finally:
             free(found)
+        return text.decode("utf-8", "backslashreplace") if len(text) <= _LONGEST_TEXT else name
 
     return demangled
+
+
+def _serve() -> None:
+    """Answer each line of standard input with the demangled name.  Too large an output ends the process."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    translate = _demangler() or str
+    for line in sys.stdin.buffer:
+        name = line.decode("utf-8", "surrogateescape").rstrip("\n")
+        sys.stdout.buffer.write(_line(translate(name)))
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    _serve()
