@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 from typing import Any
 
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="download debug files that are missing from the servers that DEBUGINFOD_URLS names",
     )
+    parser.add_argument("--wide", action="store_true", help="never cut names to the width of the terminal")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -70,12 +72,13 @@ def run(options: argparse.Namespace) -> int:
         json.dump({"threads": threads, "modules": [_module_json(found) for found in modules]}, sys.stdout)
         print()
     else:
-        print("\n\n".join(_text(stack) for stack in stacks))
+        columns = None if options.wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
+        print("\n\n".join(_text(stack, columns) for stack in stacks))
     return status
 
 
-def _text(stack: Stack) -> str:
-    return "\n".join(printable(line) for line in (stack.title, *to_text(stack)))
+def _text(stack: Stack, columns: int | None) -> str:
+    return "\n".join(printable(line) for line in (stack.title, *to_text(stack, columns)))
 
 
 def _module_json(found: LoadedObject) -> dict[str, Any]:

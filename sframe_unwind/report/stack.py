@@ -13,6 +13,11 @@ from sframe_unwind.unwind.walk import SFRAME
 GENERATED = "sframe (generated)"
 """The name of the unwinder in frames whose caller SFrame gave that was generated from the CFI of the module."""
 
+_LONGEST_PADDED = 100
+"""Length in characters of the longest label that other labels are padded to."""
+_SHORTEST_NAME = 24
+_CUT = "..."
+
 
 def by_sframe(pc: int, modules: Modules) -> str:
     """Return the name of the unwinder in a frame whose caller SFrame gave."""
@@ -91,22 +96,39 @@ class Stack(NamedTuple):
         return {**title, "frames": frames, "end": self.end}
 
 
-def to_text(stack: Stack) -> list[str]:
-    """Return the stack as lines of text."""
-    labels = [_label(frame) for frame in stack.frames]
-    width = max(map(len, labels), default=0)
+def to_text(stack: Stack, columns: int | None = None) -> list[str]:
+    """Return the stack as lines of text.
+
+    :param columns: width that a line may have; names of functions that are too long are cut in the middle, to not less
+        than 24 characters.  ``None``: no line is cut.
+    """
     digits = len(str(stack.frames[-1].level)) if stack.frames else 1
-    lines = [
-        f"#{frame.level:<{digits}}  {frame.pc:#018x}  {label:<{width}}  {frame.unwinder or '-'}"
-        for frame, label in zip(stack.frames, labels)
-    ]
+    heads = [f"#{frame.level:<{digits}}  {frame.pc:#018x}  " for frame in stack.frames]
+    unwinders = [frame.unwinder or "-" for frame in stack.frames]
+    room = None
+    if columns is not None and stack.frames:
+        room = columns - max(map(len, heads)) - max(map(len, unwinders)) - 2
+    labels = [_label(frame, room) for frame in stack.frames]
+    # One long name must not move the last column of all other lines out of sight.
+    width = max((len(label) for label in labels if len(label) <= _LONGEST_PADDED), default=0)
+    lines = [f"{head}{label:<{width}}  {unwinder}" for head, label, unwinder in zip(heads, labels, unwinders)]
     return [*lines, f"end: {stack.end}"]
 
 
-def _label(frame: ShownFrame) -> str:
-    name = frame.function or "??"
+def _label(frame: ShownFrame, room: int | None) -> str:
+    name, rest = frame.function or "??", ""
     if frame.offset:
-        name = f"{name}+{frame.offset:#x}"
+        rest = f"+{frame.offset:#x}"
     if frame.file and frame.line:
-        name = f"{name} at {frame.file.rpartition('/')[2]}:{frame.line}"
-    return f"{name} ({frame.place})" if frame.place else name
+        rest = f"{rest} at {frame.file.rpartition('/')[2]}:{frame.line}"
+    if frame.place:
+        rest = f"{rest} ({frame.place})"
+    return (name if room is None else _cut(name, max(room - len(rest), _SHORTEST_NAME))) + rest
+
+
+def _cut(name: str, size: int) -> str:
+    """Return a name in at most ``size`` characters, without its middle."""
+    if len(name) <= size:
+        return name
+    kept = size - len(_CUT)
+    return f"{name[: kept - kept // 2]}{_CUT}{name[len(name) - kept // 2 :]}"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from sframe_unwind import elf
@@ -173,6 +177,28 @@ def test_every_address_is_where_gdb_has_it(tmp_path: Path, name: str) -> None:
         found = (places[0].file or None, places[0].line) if places else (None, 0)
         assert found == (path, line), hex(address)
     assert inlined > 5
+
+
+def test_a_terminal_narrower_than_the_lines(original: Crash) -> None:
+    """The place in the file and the unwinder stay whole; `--wide`, and output to a file, cut nothing."""
+
+    def shown(columns: int, *options: str) -> list[str]:
+        command = ["-m", "sframe_unwind", "backtrace", "--core", str(original.core), "--no-lines", *NOWHERE, *options]
+        text = pexpect.run(shlex.join([sys.executable, *command]), encoding="utf-8", env=width(columns), timeout=60)
+        return [line for line in text.splitlines() if line.startswith("#")]
+
+    def width(columns: int) -> dict[str, str]:
+        return {**os.environ, "COLUMNS": str(columns)}
+
+    wide, narrow = shown(68, "--wide"), shown(68)
+    piped = backtrace("--core", original.core, "--no-lines", *NOWHERE).output
+    assert wide == shown(300) == [line for line in piped.splitlines() if line.startswith("#")]
+    assert max(map(len, wide)) > 68
+    assert max(map(len, narrow)) <= 68
+    assert len(narrow) == len(wide)
+    for cut, whole in zip(narrow, wide):
+        assert cut.split()[-2:] == whole.split()[-2:]
+    assert any("..." in line for line in narrow)
 
 
 def test_places_are_those_of_addr2line(original: Crash) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sframe_unwind.report.compare import ByCode, compare, summary, to_text
 from sframe_unwind.report.stack import ShownFrame, Stack
 from sframe_unwind.report.stack import to_text as stack_to_text
@@ -129,6 +131,21 @@ def test_the_code_is_asked_for_frames_of_sframe_that_agree() -> None:
 def test_stack_text() -> None:
     lines = stack_to_text(stack((0x10, 16, 5), (2, None, 5), end="outermost frame"))
     assert lines == ["#0  0x0000000000000010  f0  sframe", "#1  0x0000000000000002  f1  sframe", "end: outermost frame"]
+
+
+def test_long_names_are_cut_in_the_middle_to_the_width_of_the_terminal() -> None:
+    frames = stack((0x10, 16, 5), (2, None, 5)).frames
+    long = frames[1]._replace(function="begin" + "x" * 1000 + "end", offset=8, place="lib.so+0x20")
+    shown = stack((0x10, 16, 5), end="outermost frame")._replace(frames=(frames[0], long))
+    lines = stack_to_text(shown, 80)
+    assert [len(line) for line in lines] == [80, 80, 20]
+    assert re.search(r"  beginx+\.\.\.x+end\+0x8 \(lib\.so\+0x20\)  sframe$", lines[1])
+    assert lines[0].endswith("f0" + " " * 48 + "sframe")
+    whole = stack_to_text(shown)
+    assert whole[:1] == ["#0  0x0000000000000010  f0  sframe"]
+    assert long.function in whole[1]
+    narrow = stack_to_text(shown, 20)[1]
+    assert re.search(r"  beginxxxxxx\.\.\.xxxxxxxend\+", narrow), narrow
 
 
 def test_stack_json() -> None:
