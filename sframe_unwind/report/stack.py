@@ -15,7 +15,7 @@ GENERATED = "sframe (generated)"
 
 _LONGEST_PADDED = 100
 """Length in characters of the longest label that other labels are padded to."""
-_SHORTEST_NAME = 24
+_SHORTEST_NAME = 12
 _CUT = "..."
 
 
@@ -100,7 +100,7 @@ def to_text(stack: Stack, columns: int | None = None) -> list[str]:
     """Return the stack as lines of text.
 
     :param columns: width that a line may have; names of functions that are too long are cut in the middle, to not less
-        than 24 characters.  ``None``: no line is cut.
+        than 12 characters.  ``None``: no line is cut.
     """
     digits = len(str(stack.frames[-1].level)) if stack.frames else 1
     heads = [f"#{frame.level:<{digits}}  {frame.pc:#018x}  " for frame in stack.frames]
