@@ -190,11 +190,11 @@ def test_a_terminal_narrower_than_the_lines(original: Crash) -> None:
     def width(columns: int) -> dict[str, str]:
         return {**os.environ, "COLUMNS": str(columns)}
 
-    wide, narrow = shown(68, "--wide"), shown(68)
+    wide, narrow = shown(72, "--wide"), shown(72)
     piped = backtrace("--core", original.core, "--no-lines", *NOWHERE).output
     assert wide == shown(300) == [line for line in piped.splitlines() if line.startswith("#")]
-    assert max(map(len, wide)) > 68
-    assert max(map(len, narrow)) <= 68
+    assert max(map(len, wide)) > 72
+    assert max(map(len, narrow)) <= 72
     assert len(narrow) == len(wide)
     for cut, whole in zip(narrow, wide):
         assert cut.split()[-2:] == whole.split()[-2:]
