@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Callable
 
 import gdb
 
@@ -18,12 +20,17 @@ from gdb_plugin.memory import read
 from gdb_plugin.reentrancy import output_of
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
+from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.modules import SectionRange, loaded_module
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import build_id_in
 from sframe_unwind.image.link_map import EXECUTABLE, Loaded, loaded_image_at, loaded_images
 from sframe_unwind.memory import STRUCT_MARKS, ChunkCache
 from sframe_unwind.unwind.modules import Module
+
+if TYPE_CHECKING:
+    from sframe_unwind.cfi.section import PlacedCfi
 
 _LINE = re.compile(r"^\t0x([0-9a-f]+) - 0x([0-9a-f]+) is (\S+)(?: in (.*))?$", re.MULTILINE)
 _EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
@@ -50,7 +57,7 @@ def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
     if gdb.solib_name(address) is None:
         return None
     found = loaded_image_at(read, _auxiliary_vector(arch, may_execute), arch.byteorder, address)
-    return None if found is None else _of_image(arch, found)
+    return None if found is None else _of_image(arch, found, gdb.solib_name(address) or "")
 
 
 def discover_modules(arch: Arch, may_execute: bool) -> list[Module]:
@@ -59,13 +66,44 @@ def discover_modules(arch: Arch, may_execute: bool) -> list[Module]:
     return [_of_image(arch, image) for image in loaded_images(ChunkCache(read).read, vector, arch.byteorder)]
 
 
-def _of_image(arch: Arch, loaded: Loaded) -> Module:
+def _of_image(arch: Arch, loaded: Loaded, path: str = "") -> Module:
     name, image = loaded.name, loaded.image
     if name == EXECUTABLE:
         name = gdb.current_progspace().filename or EXECUTABLE
     load, load_cfi = partial(image.sframe_section, read), partial(eh_frame_in, image, read, arch)
     load_build_id = partial(build_id_in, image, read, arch.byteorder)
-    return Module(name, image.code_ranges(), load, load_cfi, load_build_id=load_build_id)
+
+    def load_debug_cfi() -> Sequence[PlacedCfi]:
+        from sframe_unwind.debugger.debug_frame import placed_by_bias
+
+        return placed_by_bias(_debug_files(path or name, load_build_id), arch, image.bias)
+
+    return Module(name, image.code_ranges(), load, load_cfi, load_build_id=load_build_id, load_debug_cfi=load_debug_cfi)
+
+
+def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
+    """Return the files from which GDB has the ``.debug_frame`` of a module, in the order in which it searches them.
+
+    GDB puts a separate debug file before the file that it belongs to (``program_space::add_objfile``).  A file that the
+    user names (``symbol-file``) belongs to no other; its build ID shows which module it describes.
+
+    :param name: the path of the module, as GDB has it.
+    :param build_id_of: returns the build ID of the module, empty where there is none; raises :class:`SFrameError`.
+    """
+    apart, own, named = [], [], []
+    for objfile in gdb.objfiles():
+        if objfile.owner is not None:
+            if objfile.owner.filename == name:
+                apart.append(objfile)
+        elif objfile.filename == name:
+            own.append(objfile)
+        else:
+            named.append(objfile)
+    if not own and named:
+        with suppress(SFrameError):  # there is no ELF header in memory
+            build_id = build_id_of()
+            own = [objfile for objfile in named if build_id and objfile.build_id == build_id]
+    return [DebugFile(objfile.filename, objfile.build_id or "") for objfile in (*apart, *own) if objfile.filename]
 
 
 def _auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:
@@ -88,7 +126,8 @@ def _auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:
 def _module(name: str, sections: dict[str, SectionRange], arch: Arch) -> Module:
     start, end = min(place.start for place in sections.values()), max(place.end for place in sections.values())
     code_size = sum(place.end - place.start for section, place in sections.items() if _CODE.match(section))
-    return loaded_module(name, [(start, end)], sections, page_start(start), read, arch, code_size)
+    debug_files = partial(_debug_files, name)
+    return loaded_module(name, [(start, end)], sections, page_start(start), read, arch, code_size, debug_files)
 
 
 def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, SectionRange]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -80,11 +80,16 @@ class Process:
         self._run_time_changed = run_time_changed
         self._look_for_run_time()
 
-    def files_added(self, objfiles: Iterable[gdb.Objfile]) -> None:
+    def files_added(self, objfiles: Sequence[gdb.Objfile]) -> None:
         """Notice that there are more modules than before."""
         self._all_listed = False
         if any("unwind" in Path(objfile.filename or "").name for objfile in objfiles):
             self._look_for_run_time()
+        completed = {objfile.owner.filename for objfile in objfiles if objfile.owner is not None}
+        if any(module.name in completed for module in self._listed.values()):
+            # A separate debug file that came after its module can have CFI for it.
+            self._listed = {key: module for key, module in self._listed.items() if module.name not in completed}
+            self._renew()
         for pc in [pc for pc in self._plans if self._spans.get(pc) is None]:
             del self._plans[pc]
 

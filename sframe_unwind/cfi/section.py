@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.index import Index
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
@@ -76,11 +77,6 @@ class CfiSection:
         """
         return self.find(pc) is not None
 
-    def record(self, pc: int) -> int | None:
-        """Return the address of the FDE that contains an address, ``None`` where none does; raises as :meth:`find`."""
-        offset = self.find(pc)
-        return None if offset is None else self._frames.address + offset
-
     def find(self, pc: int) -> int | None:
         """Return the section offset of the FDE that contains an address, ``None`` where none does.
 
@@ -140,3 +136,19 @@ class CfiSection:
         """
         function = self.function_at(pc)
         return None if function is None else CfiMatch(function.rule_at(pc, self._arch), function.cie.signal)
+
+
+class PlacedCfi(NamedTuple):
+    """CFI of a file, for a module that is loaded elsewhere than the file has it."""
+
+    section: CfiSection
+    bias: int
+    """Address in the process minus address in the file."""
+
+    def covers(self, pc: int) -> bool:
+        """Return whether some FDE contains an address of the process; raises as :meth:`CfiSection.covers`."""
+        return self.section.covers(pc - self.bias & ADDRESS_MASK)
+
+    def match(self, pc: int) -> CfiMatch | None:
+        """Return what is said of an address of the process; see :meth:`CfiSection.match`."""
+        return self.section.match(pc - self.bias & ADDRESS_MASK)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.debugger.debug_files import FindDebugFiles
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import build_id_in, read_image
 from sframe_unwind.memory import LazyBytes, ReadMemory, lazy_memory
@@ -13,7 +14,7 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 
 if TYPE_CHECKING:
-    from sframe_unwind.cfi.section import CfiSection
+    from sframe_unwind.cfi.section import CfiSection, PlacedCfi
 
 SFRAME, EH_FRAME, EH_FRAME_HDR = ".sframe", ".eh_frame", ".eh_frame_hdr"
 """The sections that are asked for."""
@@ -36,6 +37,7 @@ def loaded_module(
     read: ReadMemory,
     arch: Arch,
     code_size: int | None = None,
+    debug_files: FindDebugFiles | None = None,
 ) -> Module:
     """Return a module, none of whose data is read yet.
 
@@ -45,6 +47,7 @@ def loaded_module(
     :param header: address of its ELF header.
     :param read: reads the memory of the process.
     :param code_size: size of its code in bytes, where that is not the size of the ranges.
+    :param debug_files: returns the files whose ``.debug_frame`` the debugger uses for the module.
     """
 
     def data(section: str) -> tuple[int, LazyBytes]:
@@ -74,4 +77,11 @@ def loaded_module(
     def load_build_id() -> str:
         return build_id_in(read_image(read, header), read, arch.byteorder)
 
-    return Module(name, ranges, load, load_cfi, code_size, load_build_id)
+    def load_debug_cfi() -> Sequence[PlacedCfi]:
+        if debug_files is None:
+            return ()
+        from sframe_unwind.debugger.debug_frame import placed_by_sections
+
+        return placed_by_sections(debug_files(load_build_id), arch, sections)
+
+    return Module(name, ranges, load, load_cfi, code_size, load_build_id, load_debug_cfi)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Callable
 
-from sframe_unwind.address import ADDRESS_MASK
-from sframe_unwind.cfi.section import CfiMatch, CfiSection
+from sframe_unwind.cfi.section import CfiMatch, CfiSection, PlacedCfi
 
 OpenCfi = Callable[[], "CfiSection | None"]
 
@@ -15,14 +14,12 @@ class ObjectCfi:
     """The CFI of one object: ``.eh_frame`` in memory, and for other addresses ``.debug_frame`` in a file.
 
     :param eh_frame: opens ``.eh_frame``.
-    :param debug_frame: opens ``.debug_frame``, which has addresses in the file.
-    :param bias: load bias: address in memory minus address in the file.
+    :param debug_frame: opens ``.debug_frame``.
     """
 
-    def __init__(self, eh_frame: OpenCfi, debug_frame: OpenCfi, bias: int) -> None:
+    def __init__(self, eh_frame: OpenCfi, debug_frame: Callable[[], PlacedCfi | None]) -> None:
         self._open_eh_frame = eh_frame
         self._open_debug_frame = debug_frame
-        self._bias = bias
         self._known: dict[int, CfiMatch | None] = {}
 
     def at(self, pc: int) -> CfiMatch | None:
@@ -34,7 +31,7 @@ class ObjectCfi:
         if pc not in self._known:
             found = self._eh_frame.match(pc) if self._eh_frame else None
             if found is None and self._debug_frame is not None:
-                found = self._debug_frame.match(pc - self._bias & ADDRESS_MASK)
+                found = self._debug_frame.match(pc)
             self._known[pc] = found
         return self._known[pc]
 
@@ -51,5 +48,5 @@ class ObjectCfi:
         return self._open_eh_frame()
 
     @cached_property
-    def _debug_frame(self) -> CfiSection | None:
+    def _debug_frame(self) -> PlacedCfi | None:
         return self._open_debug_frame()

@@ -10,7 +10,7 @@ from typing import Callable, NamedTuple
 
 from sframe_unwind.address import PAGE_SIZE, page_start
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.section import CfiMatch, CfiSection, SectionData
+from sframe_unwind.cfi.section import CfiMatch, CfiSection, PlacedCfi, SectionData
 from sframe_unwind.elf.file import parsed
 from sframe_unwind.elf.symbols import Symbols, symbols_of
 from sframe_unwind.errors import MemoryReadError, SFrameError
@@ -65,7 +65,7 @@ class LoadedObject:
         self._files = files
         self._find_file = find_file
         self.module = Module(name, image.code_ranges(), self._sframe)
-        self.cfi = ObjectCfi(self._eh_frame, self._debug_frame, image.bias)
+        self.cfi = ObjectCfi(self._eh_frame, self._debug_frame)
 
     @cached_property
     def file(self) -> ElfFile | None:
@@ -154,13 +154,14 @@ class LoadedObject:
             found = CfiSection(data, None, self._arch)
         return found
 
-    def _debug_frame(self) -> CfiSection | None:
+    def _debug_frame(self) -> PlacedCfi | None:
         file = self.file
         if file is None or not file.debug_frame:
             file = self._debug_file
         if file is None or not file.debug_frame:
             return None
-        return CfiSection(SectionData(0, file.debug_frame), None, self._arch, debug_frame=True)
+        section = CfiSection(SectionData(0, file.debug_frame), None, self._arch, debug_frame=True)
+        return PlacedCfi(section, self.bias)
 
 
 class Objects:

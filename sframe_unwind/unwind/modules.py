@@ -16,7 +16,7 @@ from sframe_unwind.unwind.step import needs_registers
 from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
-    from sframe_unwind.cfi.section import CfiMatch, CfiSection
+    from sframe_unwind.cfi.section import CfiMatch, CfiSection, PlacedCfi
 
 _Known = TypeVar("_Known")
 
@@ -34,6 +34,8 @@ class Module:
     :param load_cfi: opens the ``.eh_frame`` section, on first use, in the same way.
     :param code_size: size of the code in bytes; ``None``: the total size of the ranges.
     :param load_build_id: reads the build ID, in hexadecimal digits; empty: there is none.
+    :param load_debug_cfi: opens each ``.debug_frame`` section of the module's files, on first use, in the order in
+        which they count.  It leaves out what is unusable.
     """
 
     kind = "SFrame data"
@@ -47,6 +49,7 @@ class Module:
         load_cfi: Callable[[], CfiSection | None] | None = None,
         code_size: int | None = None,
         load_build_id: Callable[[], str] | None = None,
+        load_debug_cfi: Callable[[], Sequence[PlacedCfi]] | None = None,
     ) -> None:
         self.name = name
         self.ranges = tuple(ranges)
@@ -54,6 +57,7 @@ class Module:
         self._load = load
         self._load_cfi = load_cfi
         self._load_build_id = load_build_id
+        self._load_debug_cfi = load_debug_cfi
         self.generate: Generate | None = None
         """Makes a section if the module has none; set before :attr:`section` is first read."""
         self.is_generated = False
@@ -89,19 +93,32 @@ class Module:
         """
         return self._load_cfi() if self._load_cfi else None
 
-    def has_cfi(self, pc: int) -> bool:
-        """Return whether ``.eh_frame`` describes the address.  Unreadable CFI counts as none."""
-        return self.cfi_record(pc) is not None
+    @cached_property
+    def debug_cfi(self) -> Sequence[PlacedCfi]:
+        """The ``.debug_frame`` sections of the module's files.  For an address in one of them ``.eh_frame`` does not
+        count: GDB sorts their records before those of ``.eh_frame`` (dwarf2/frame.c).
+        """
+        return self._load_debug_cfi() if self._load_debug_cfi else ()
 
-    def cfi_record(self, pc: int) -> int | None:
-        """Return the address of the ``.eh_frame`` FDE for an address; ``None``: there is none, or it is unreadable."""
+    def has_cfi(self, pc: int) -> bool:
+        """Return whether DWARF CFI describes the address.  Unreadable CFI counts as none."""
         try:
-            return None if self.cfi is None else self.cfi.record(pc)
+            return any(cfi.covers(pc) for cfi in self.debug_cfi) or (self.cfi is not None and self.cfi.covers(pc))
         except SFrameError:
-            return None
+            return False
+
+    def cfi_match(self, pc: int) -> CfiMatch | None:
+        """Return the DWARF CFI for an address; ``None``: there is none.
+
+        :raises SFrameError: the CFI cannot be read, or an :class:`UnwindRule` cannot express it.
+        """
+        for cfi in self.debug_cfi:
+            if cfi.covers(pc):
+                return cfi.match(pc)
+        return None if self.cfi is None else self.cfi.match(pc)
 
     def cfi_rule(self, pc: int) -> UnwindRule | None:
-        """Return the rule of ``.eh_frame`` for an address, with all registers that it locates.
+        """Return the rule of the DWARF CFI for an address, with all registers that it locates.
 
         ``None``: there is no rule, it cannot be read, or an :class:`UnwindRule` cannot express it.
         """
@@ -113,7 +130,7 @@ class Module:
 
     def _read_cfi_rule(self, pc: int) -> UnwindRule | None:
         try:
-            found = None if self.cfi is None else self.cfi.match(pc)
+            found = self.cfi_match(pc)
         except SFrameError:
             return None
         return None if found is None else found.rule
@@ -321,7 +338,7 @@ class Modules:
         :raises SFrameError: the CFI cannot be read, or an :class:`UnwindRule` cannot express it.
         """
         module = self.find(pc)
-        return None if module is None or module.cfi is None else module.cfi.match(pc)
+        return None if module is None else module.cfi_match(pc)
 
     def cfi_agrees(self, pc: int, rule: UnwindRule) -> bool:
         """Return whether the CFI for an address gives the same CFA, return address and frame pointer as a rule.

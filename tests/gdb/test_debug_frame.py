@@ -1,0 +1,140 @@
+"""Functions with SFrame whose CFI is in `.debug_frame`: variables, entry values and registers are as without SFrame."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gdb.compiling import FOLDER, SECONDS, compiled, tools_for
+from tests.gdb.driver import Debugger, batch, call
+
+NO_EH_FRAME = ("-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
+MOVES = ["stepi", *["continue"] * 3, "stepi 3", "up", "finish", "continue"]
+
+
+def program(folder: Path, *flags: str) -> Path:
+    """The program, whose functions have CFI in `.debug_frame` only."""
+    return compiled("variables.c", folder, *NO_EH_FRAME, *flags)
+
+
+def stripped(path: Path) -> Path:
+    """A program whose debug information was moved to a file of its own."""
+    _run("objcopy", "--only-keep-debug", path, path.with_suffix(".debug"))
+    _run("objcopy", "--strip-debug", "--add-gnu-debuglink=" + str(path.with_suffix(".debug")), path)
+    return path
+
+
+def compressed(how: str) -> Callable[[Path], Path]:
+    """A maker of programs whose debug information is compressed."""
+
+    def make(folder: Path) -> Path:
+        path = program(folder)
+        _run(tools_for(3) / "objcopy", "--compress-debug-sections=" + how, path)
+        return path
+
+    return make
+
+
+def in_a_library(folder: Path) -> Path:
+    """A program with the inner functions in a library, whose debug information is in a file of its own."""
+    library = folder / "libinner.so"
+    tools, source = f"-B{tools_for(3)}/", str(FOLDER / "variables.c")
+    flags = ("-g", "-Wa,--gsframe", *NO_EH_FRAME, "-fPIC", "-shared", "-DINNER_PART", "-Wl,-soname,libinner.so")
+    _run("gcc", tools, *flags, source, "-o", library)
+    stripped(library)
+    return program(folder, "-DOUTER_PART", "-Wl,--no-as-needed", str(library), f"-Wl,-rpath,{folder}")
+
+
+def beside_eh_frame(folder: Path) -> Path:
+    """A program with the inner functions' CFI in `.debug_frame`, and that of the outer ones in `.eh_frame`."""
+    inner = folder / "inner.o"
+    flags = ("-g", "-Wa,--gsframe", *NO_EH_FRAME, "-DINNER_PART", "-c")
+    _run("gcc", f"-B{tools_for(3)}/", *flags, FOLDER / "variables.c", "-o", inner)
+    return compiled("variables.c", folder, "-O2", "-DOUTER_PART", str(inner))
+
+
+def at_a_high_address(folder: Path) -> Path:
+    """A static program at an address that needs more than 32 bits, as a kernel has it."""
+    position = ("-static", "-no-pie", "-fpie", "-Wl,-Ttext-segment=0x600000000000")
+    return program(folder, "-DFREESTANDING", "-nostdlib", *position)
+
+
+def _run(*command: object) -> None:
+    subprocess.run([str(part) for part in command], check=True, timeout=SECONDS)
+
+
+BUILDS: dict[str, Callable[[Path], Path]] = {
+    "pie": program,
+    "fixed": lambda folder: program(folder, "-no-pie"),
+    "compressed": compressed("zlib"),
+    "zdebug": compressed("zlib-gnu"),
+    "debuglink": lambda folder: stripped(program(folder)),
+    "library": in_a_library,
+    "beside-eh-frame": beside_eh_frame,
+    "high": at_a_high_address,
+}
+
+
+def described(executable: Path, place: str = "leaf") -> dict[str, Any]:
+    """What `tests.gdb.inside.program` starts."""
+    return {"executable": str(executable), "arguments": [], "emulator": [], "place": place, "signals": []}
+
+
+def test_all_is_as_without_sframe(debugger: Debugger, tmp_path: Path) -> None:
+    programs = []
+    for name, make in BUILDS.items():
+        (tmp_path / name).mkdir()
+        # Before the start, GDB knows of the functions in a library only those that the program calls.
+        programs.append(described(make(tmp_path / name), "middle" if name == "library" else "leaf"))
+    for name, answer in zip(BUILDS, call(debugger, "whole_state.compare", programs=programs, moves=MOVES)):
+        assert not answer["differences"], name
+        assert answer["values"] > 15, name
+        assert answer["unwinders"][:4] == ["sframe"] * 3 + answer["unwinders"][3:4], name
+
+
+def test_fallback_leaves_the_frames_to_gdb(debugger: Debugger, tmp_path: Path) -> None:
+    programs = [described(program(tmp_path))]
+    (answer,) = call(debugger, "claims.collect", programs=programs, mode="fallback")
+    assert answer["pcs"]
+    assert not answer["claimed"]
+
+
+def test_debug_file_that_is_added_later(debugger: Debugger, tmp_path: Path) -> None:
+    executable = stripped(program(tmp_path))
+    debug_file = executable.with_suffix(".debug").rename(tmp_path / "elsewhere")
+    shown = "python print(gdb.selected_frame().older().read_register('rbx'))"
+    output = batch(debugger, "break leaf", "run", "up", shown, f"symbol-file {debug_file}", "bt", executable=executable)
+    last = output.splitlines()[-4:]
+    assert [line.partition(" (")[0].split()[-1] for line in last] == ["leaf", "middle", "outer", "main"]
+    assert not any("<optimized out>" in line for line in last[1:3])
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "damaged"])
+def test_file_that_has_changed(debugger: Debugger, how: str, tmp_path: Path) -> None:
+    executable = program(tmp_path)
+    aside = tmp_path / "aside"
+    if how == "removed":
+        change = f"shell mv {executable} {aside}"
+    elif how == "replaced":
+        other = shutil.copy(program_of_another_build(tmp_path), aside)
+        change = f"shell cp --remove-destination {other} {executable}"
+    else:
+        # The section headers are at the end of the file.
+        aside.write_bytes(executable.read_bytes()[:-1000])
+        change = f"shell cp --remove-destination {aside} {executable}"
+    commands = ("set sframe mode off", "break leaf", "run", change, "set sframe mode always", "bt", "info registers")
+    output = batch(debugger, *commands, executable=executable)
+    names = [line.partition(" (")[0].split()[-1] for line in output.splitlines() if line.startswith("#")]
+    assert names == ["leaf", "middle", "outer", "main"]
+
+
+def program_of_another_build(folder: Path) -> Path:
+    """A program with the same functions at other addresses."""
+    other = folder / "other"
+    other.mkdir()
+    return program(other, "-O1", "-fno-omit-frame-pointer")
