@@ -102,7 +102,12 @@ def members(stream: BinaryIO, budget: Budget) -> Iterator[Member]:
                 if ffi.format_name(pointer) == _RAW:
                     return  # to look for another member would be to unpack what is not wanted
     except ffi.ArchiveError as error:
-        raise FileError(f"a damaged archive: {error.msg or 'no reason is given'}") from error
+        raise _damaged(error) from error
+
+
+def _damaged(error: Any) -> FileError:
+    """Return the error of this package for one of libarchive's."""
+    return FileError(f"a damaged archive: {error.msg or 'no reason is given'}")
 
 
 def library() -> Any:
@@ -152,10 +157,14 @@ def _opened(ffi: Any, stream: BinaryIO) -> Iterator[tuple[Any, Any]]:
 
 
 class _Contents:
-    """The contents of a member, piece by piece."""
+    """The contents of a member, piece by piece.
+
+    Iterating raises :class:`FileError` where the archive is damaged.  The consumer reads the contents while
+    :func:`members` is suspended, so the error does not pass through that function.
+    """
 
     def __init__(self, ffi: Any, pointer: Any, size: int | None, budget: Budget) -> None:
-        self._read = ffi.read_data
+        self._ffi = ffi
         self._pointer = pointer
         self._length = min(max(size if size is not None else _LARGE, _SMALL), _LARGE)
         self._budget = budget
@@ -164,10 +173,16 @@ class _Contents:
 
     def __iter__(self) -> Iterator[bytes]:
         buffer = create_string_buffer(self._length)
-        while (size := self._read(self._pointer, buffer, self._length)) > 0:
+        while size := self._read(buffer):
             self._budget.take(size)
             self.size += size
             yield string_at(buffer, size)
+
+    def _read(self, buffer: Any) -> int:
+        try:
+            return max(int(self._ffi.read_data(self._pointer, buffer, self._length)), 0)
+        except self._ffi.ArchiveError as error:
+            raise _damaged(error) from error
 
 
 def _member(ffi: Any, pointer: Any, entry: Any, budget: Budget) -> tuple[Member, _Contents]:

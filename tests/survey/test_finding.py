@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import random
 import re
 import socket
 import subprocess
@@ -282,6 +283,16 @@ def test_damaged_archives(tmp_path: Path) -> None:
     plain = rpm(MEMBERS)
     for at in range(0, 400, 3):
         found(write(tmp_path, "some.rpm", plain[:at] + b"\xff\xff" + plain[at + 2 :]))
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
+def test_archive_that_ends_within_a_member(tmp_path: Path, mode: str) -> None:
+    """Random bytes behind the program keep the compressor from putting all members into one block."""
+    large = program() + random.Random(mode).randbytes(300_000)
+    packed = tar({"first": program(), "large": large}, mode=mode)
+    assert found(write(tmp_path, "whole", packed)) == {"first": digest(), "large": hashlib.sha256(large).hexdigest()}
+    for size in range(len(packed) // 4, len(packed) - 20_000, 40_000):
+        assert found(write(tmp_path, "cut", packed[:size]))[""].startswith("a damaged archive: ")
 
 
 def test_damaged_archive_costs_no_other(tmp_path: Path) -> None:
