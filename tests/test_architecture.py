@@ -17,6 +17,7 @@ CORE = "sframe_unwind"
 
 LAYERS = (
     "errors",
+    "internal_error",
     "address",
     "memory",
     "unwind_rule",

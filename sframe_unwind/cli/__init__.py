@@ -16,9 +16,17 @@ from importlib import import_module
 from types import ModuleType
 from typing import NoReturn
 
-from sframe_unwind import __version__
+from sframe_unwind import __version__, internal_error
 from sframe_unwind.cli.own_process import own_process
-from sframe_unwind.cli.status import CANNOT, DONE, INTERRUPTED, PIPE_CLOSED, TRACEBACK, complain, internal_error
+from sframe_unwind.cli.status import (
+    CANNOT,
+    DONE,
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    OUT_OF_MEMORY,
+    PIPE_CLOSED,
+    complain,
+)
 from sframe_unwind.errors import SFrameError
 
 _NAMES = ("dump", "lookup", "verify", "lint", "convert", "survey", "backtrace", "gdb", "lldb", "plugin")
@@ -76,10 +84,12 @@ def _reported(arguments: list[str]) -> int:
     except OSError as error:  # errors of reading are FileError, so this is an error of writing the output
         _forget_output()
         complain(f"cannot write: {error.strerror or error}")
-    except Exception as error:  # print one line; the environment variable requests the traceback
-        if os.environ.get(TRACEBACK):
-            raise
-        complain(internal_error(error))
+    except MemoryError:
+        complain(OUT_OF_MEMORY)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is a bug of this package
+        internal_error.show_traceback(error)
+        complain(internal_error.describe(error))
+        return INTERNAL_ERROR
     return CANNOT
 
 
@@ -110,7 +120,8 @@ def parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
     program = _Parser(
         prog=PROGRAM,
         description="Inspect SFrame data, and unwind stacks with it.",
-        epilog="sframe-unwind COMMAND --help describes a command.  Exit status 2 means that a command failed.",
+        epilog="sframe-unwind COMMAND --help describes a command.  Exit status 2 means that a command failed, "
+        "70 that a bug of this program made it fail.",
         allow_abbrev=False,
     )
     program.add_argument("-V", "--version", action="version", version=f"{PROGRAM} {__version__}")

@@ -23,10 +23,10 @@ import json
 import sys
 
 from sframe_unwind import __version__
-from sframe_unwind.cli.one_of_several import Item, guarded
+from sframe_unwind.cli.one_of_several import Item, guarded, status_of
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
-from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
+from sframe_unwind.cli.status import DONE, NOT_ALL, complain
 from sframe_unwind.lint import PROFILES, SPEC, FileReport, Profile, lint_elf
 from sframe_unwind.lint import baseline as baselines
 from sframe_unwind.lint.report import counts, to_json, to_text
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         write(options.write_baseline, baselines.to_text(reports))
         known |= baselines.keys(reports)
     if failures:
-        return CANNOT
+        return status_of(failures)
     return NOT_ALL if any(counts(report, known) for report in reports) else DONE
 
 

@@ -1,11 +1,12 @@
-"""Doing one of several files: an error of ours in it must not cost what was found in the others."""
+"""Does one of several files.  A bug of this package that one of them shows must not cost the results for the others."""
 
 from __future__ import annotations
 
-import os
+from collections.abc import Sequence
 from typing import Callable, TypeVar, Union
 
-from sframe_unwind.cli.status import TRACEBACK, internal_error
+from sframe_unwind import internal_error
+from sframe_unwind.cli.status import CANNOT, DONE, INTERNAL_ERROR, OUT_OF_MEMORY
 from sframe_unwind.verify.inputs import Failure, Input
 
 Item = Union[Input, Failure]
@@ -13,10 +14,18 @@ Result = TypeVar("Result")
 
 
 def guarded(item: Item, work: Callable[[Item], Result]) -> Result | Failure:
-    """Return what a function makes of one file; an internal error is the failure of that file alone."""
+    """Return the result of a function for one file; an internal error is the failure of that file alone."""
     try:
         return work(item)
-    except Exception as error:
-        if os.environ.get(TRACEBACK):
-            raise
-        return Failure(item.name, internal_error(error))
+    except MemoryError:
+        return Failure(item.name, OUT_OF_MEMORY)
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is a bug of this package
+        internal_error.show_traceback(error)
+        return Failure(item.name, internal_error.describe(error), is_internal=True)
+
+
+def status_of(failures: Sequence[Failure]) -> int:
+    """Return the exit status that failures require; ``DONE``: there are none."""
+    if any(failure.is_internal for failure in failures):
+        return INTERNAL_ERROR
+    return CANNOT if failures else DONE

@@ -12,18 +12,13 @@ NOT_ALL = 1
 """The command succeeded with a negative result: an address without SFrame data, or a disagreement."""
 CANNOT = 2
 """The command failed."""
+INTERNAL_ERROR = 70
+"""A bug of this package ended the command, or cost it the result for a file (``EX_SOFTWARE`` of ``sysexits.h``)."""
+OUT_OF_MEMORY = "not enough memory"
 INTERRUPTED = 130
 """The status that a shell gives a program that SIGINT ended."""
 PIPE_CLOSED = 141
 """The status that a shell gives a program that SIGPIPE ended: the reader of the output closed the pipe."""
-
-TRACEBACK = "SFRAME_UNWIND_TRACEBACK"
-"""Environment variable that requests the traceback of an internal error."""
-
-
-def internal_error(error: Exception) -> str:
-    """Return the message for an exception that is not an error of the input."""
-    return f"internal error: {type(error).__name__}: {error} ({TRACEBACK}=1 shows where)"
 
 
 def complain(message: str) -> None:

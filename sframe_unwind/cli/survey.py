@@ -9,7 +9,8 @@ The results go to a database (SQLite), by contents of the files: what is in it i
 that was interrupted goes on.  Without PATH, what the database has is shown.  --diff compares two databases.
 Nothing is extracted; what is not looked at is recorded with the reason.
 
-The exit status is 0, 1 if a rule is wrong or, with --diff, something became worse, 2 if the survey failed.
+The exit status is 0, 1 if a rule is wrong or, with --diff, something became worse, 2 if the survey failed,
+70 if a bug of this program ended the work on a file.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from sframe_unwind import __version__
 from sframe_unwind.cli.numbers import add_jobs, at_least
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
-from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
+from sframe_unwind.cli.status import CANNOT, DONE, INTERNAL_ERROR, NOT_ALL, complain
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.survey import summary
 from sframe_unwind.survey.finding import total_size
@@ -154,6 +155,11 @@ def _show(options: argparse.Namespace, store: Store) -> int:
         from sframe_unwind.survey.page import page
 
         write(options.html, page(store, plan, __version__))
+    if errors := summary.internal_errors(store, plan):
+        path, why = errors[0]
+        more = f" (and {len(errors) - 1} more files)" if len(errors) > 1 else ""
+        complain(f"{path}: {why}{more}")
+        return INTERNAL_ERROR
     return NOT_ALL if summary.is_wrong(store, plan) else DONE
 
 

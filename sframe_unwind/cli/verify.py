@@ -22,10 +22,10 @@ from functools import partial
 
 from sframe_unwind import __version__
 from sframe_unwind.cli.numbers import add_jobs
-from sframe_unwind.cli.one_of_several import Item, guarded
+from sframe_unwind.cli.one_of_several import Item, guarded, status_of
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
-from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain
+from sframe_unwind.cli.status import DONE, NOT_ALL, complain
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify import Plan
 from sframe_unwind.verify.inputs import Failure, answer, inputs
@@ -77,11 +77,10 @@ def run(options: argparse.Namespace) -> int:
     for found in _answers(items, options.jobs, plan, progress):
         progress.clear()
         if isinstance(found, Failure):
-            status = CANNOT
             complain(str(found))
             failures.append(found)
             continue
-        if not found.agrees and status == DONE:
+        if not found.agrees:
             status = NOT_ALL
         if keep:
             verdicts.append(found)
@@ -97,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
         from sframe_unwind.verify.page import page
 
         write(options.html, page(verdicts, failures, __version__))
-    return status
+    return status_of(failures) or status
 
 
 def _answers(items: Sequence[Item], jobs: int, plan: Plan, progress: Progress) -> Iterator[Verdict | Failure]:

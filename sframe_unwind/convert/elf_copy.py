@@ -48,7 +48,7 @@ class ElfCopy:
     :param data: the file.
     :param byteorder: ``"little"`` or ``"big"``.
     :param segment: type of the segment of the section that will be loaded; ``None``: it will not be.
-    :raises FileError: the file is truncated, or has no room for it.
+    :raises FileError: the file is truncated, its sections have no names, or it has no room for another one.
     """
 
     def __init__(self, data: bytes, byteorder: str, segment: int | None) -> None:
@@ -61,7 +61,9 @@ class ElfCopy:
         if self._header.shoff and not self._header.shnum:
             raise FileError("more than 65,279 sections, which a copy cannot have")
         self._names = b""
-        if self._header.shstrndx < len(self._sections):
+        if self._sections:
+            if not 0 < self._header.shstrndx < len(self._sections):
+                raise FileError("no section names, to which the name of the new section would be added")
             names = self._sections[self._header.shstrndx]
             self._names = data[names.offset : names.offset + names.size]
         self._offset = len(data) + -len(data) % _ALIGNMENT

@@ -11,7 +11,6 @@ from sframe_unwind.elf.file import (
     opened,
     parsed,
     sframe_sections,
-    translated,
 )
 
 __all__ = [
@@ -25,5 +24,4 @@ __all__ = [
     "opened",
     "parsed",
     "sframe_sections",
-    "translated",
 ]

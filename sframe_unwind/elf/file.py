@@ -13,11 +13,11 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import Section as ElfSection
 
 from sframe_unwind.arch import ARCHES, Arch
-from sframe_unwind.elf.checked import CheckedElf
+from sframe_unwind.elf._reader import CheckedElf
 from sframe_unwind.elf.reader import FileReader, open_file
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.errors import FileError, FormatError, NoSFrameError, SFrameError
+from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.memory import Data, LazyBytes
 from sframe_unwind.sframe import header
 from sframe_unwind.sframe.section import Section
@@ -100,7 +100,7 @@ def _numbered_sframe_sections(elf: ELFFile) -> list[tuple[int, ElfSection]]:
 def opened(path: PathLike) -> Iterator[ELFFile]:
     """Open a 64-bit ELF file.
 
-    :raises FileError: the file cannot be read, is not a 64-bit ELF file, or pyelftools fails in the ``with`` block.
+    :raises FileError: the file cannot be read, or is not a 64-bit ELF file.
     """
     try:
         with open_file(path) as stream, parsed(stream, str(path)) as elf:
@@ -115,26 +115,12 @@ def parsed(stream: BinaryIO, name: str) -> Iterator[ELFFile]:
 
     :param name: name of the file in error messages.  It is added to each :class:`FileError` and
         :class:`NoSFrameError` that the ``with`` block raises.
-    :raises FileError: the stream is not a 64-bit ELF file, or pyelftools fails in the ``with`` block.
+    :raises FileError: the stream is not a 64-bit ELF file.
     """
-    with translated(f"{name}: not a readable ELF file"):
-        try:
-            yield CheckedElf(stream)
-        except (FileError, NoSFrameError) as error:
-            raise type(error)(f"{name}: {error}") from error
-
-
-@contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Convert the exceptions of pyelftools to a :class:`FileError` with a message that begins with ``what``."""
     try:
-        yield
-    except (SFrameError, OSError):
-        raise
-    except Exception as error:
-        # On malformed files, pyelftools raises exceptions of many types: ELFError, those of construct, KeyError,
-        # UnicodeDecodeError and others.
-        raise FileError(f"{what}: {str(error) or type(error).__name__}") from error
+        yield CheckedElf(stream)
+    except (FileError, NoSFrameError) as error:
+        raise type(error)(f"{name}: {error}") from error
 
 
 def _contents(path: PathLike | None, elf: ELFFile, offset: int, size: int) -> Data:

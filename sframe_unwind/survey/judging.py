@@ -13,7 +13,7 @@ from io import BytesIO
 
 from elftools.elf.elffile import ELFFile
 
-from sframe_unwind import elf
+from sframe_unwind import elf, internal_error
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.code.findings import DWARF, NONE, SFRAME
@@ -67,12 +67,11 @@ def judge(data: bytes, plan: Plan) -> Surveyed:
     try:
         with elf.parsed(BytesIO(data), "") as file:
             found = _Judge(file, len(data), plan).surveyed()
-    except MemoryError:
-        found = Surveyed(FileRow(FAILED, _TOO_MUCH, bytes=len(data)))
-    except SFrameError as error:
+    except (SFrameError, MemoryError) as error:
         found = Surveyed(FileRow(FAILED, _why(error), bytes=len(data)))
     except Exception as error:  # noqa: BLE001  # one file must not cost what is found in the others
-        found = Surveyed(FileRow(FAILED, f"internal error: {type(error).__name__}: {error}", bytes=len(data)))
+        internal_error.show_traceback(error)
+        found = Surveyed(FileRow(FAILED, internal_error.describe(error), bytes=len(data)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _KILOBYTE
     return found._replace(seconds=time.process_time() - started, peak=peak)
 
@@ -97,7 +96,8 @@ class _Judge:
         self._row = self._row._replace(**producers_of(self._file)._asdict())
         try:
             self._examine()
-        except SFrameError as error:  # what was found until then is kept: lint tells of malformed sections
+        # What was found until then is kept: lint reports malformed sections.
+        except (SFrameError, MemoryError) as error:
             self._row = self._row._replace(state=FAILED, why=_why(error))
         self._row = self._row._replace(findings=len(self._findings))
         return Surveyed(self._row, tuple(self._kinds), tuple(_first_of_each(self._findings)), tuple(self._profiles))
@@ -133,8 +133,7 @@ class _Judge:
     def _cfi(self) -> list[tuple[int, int]]:
         """Return the extents of the functions with DWARF CFI, and note what GNU as would leave out of them."""
         arch = elf.arch_of(self._file)
-        with elf.translated("DWARF CFI"):
-            cfi = FileCfi(self._file, arch, self._layout)
+        cfi = FileCfi(self._file, arch, self._layout)
         left_out: list[tuple[str, int]] = []
         for function in cfi.all_functions():
             if why := _why_left_out(function, arch):
@@ -263,10 +262,9 @@ class _Judge:
         self._kinds += (KindRow(judge, kind, why, number[why], size[why]) for why in sorted(number))
 
 
-def _why(error: SFrameError) -> str:
+def _why(error: SFrameError | MemoryError) -> str:
     """Return why a file cannot be surveyed."""
-    # A section that is damaged can claim more than there is, too: there is no telling the two apart.
-    return _TOO_MUCH if isinstance(error.__cause__, MemoryError) else str(error).removeprefix(": ")
+    return _TOO_MUCH if isinstance(error, MemoryError) else str(error).removeprefix(": ")
 
 
 def _why_left_out(function: CfiFunction | CfiProblem, arch: Arch) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sframe_unwind.columns import aligned
+from sframe_unwind.internal_error import PREFIX
 from sframe_unwind.survey.store import Store
 from sframe_unwind.survey.tables import TABLES, Table, read
 
@@ -45,6 +46,12 @@ def shown(value: Any) -> str:
         return f"{value:,}"
     text = str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def internal_errors(store: Store, plan: int) -> list[tuple[str, str]]:
+    """Return path and message of each file at which a bug of this package ended the work."""
+    found = "SELECT path, why FROM files JOIN paths USING (digest) WHERE plan = ? AND substr(why, 1, ?) = ?"
+    return sorted((str(path), str(why)) for path, why in store.rows(found, (plan, len(PREFIX), PREFIX)))
 
 
 def is_wrong(store: Store, plan: int) -> bool:

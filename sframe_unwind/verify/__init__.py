@@ -8,7 +8,7 @@ from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, FileCfi
-from sframe_unwind.elf.file import SECTION_NAME, PathLike, translated
+from sframe_unwind.elf.file import SECTION_NAME, PathLike
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.errors import FileError, NoSFrameError
@@ -58,14 +58,13 @@ def verify_elf(
     layout = Layout(file)
     symbols = symbols_of(file, layout)
     sections = sections or _sframe(file, layout, plan)
-    with translated("DWARF CFI"):
-        arch = elf.arch_of(file)
-        cfi = FileCfi(file, arch, layout)
-        if not plan.code and not cfi.ranges():
-            raise FileError("no DWARF CFI to compare with")
-        found = None
-        if plan.dwarf and sections is not None and cfi.ranges():
-            found = Comparison(sections, arch, cfi, symbols, layout, plan.progress)
+    arch = elf.arch_of(file)
+    cfi = FileCfi(file, arch, layout)
+    if not plan.code and not cfi.ranges():
+        raise FileError("no DWARF CFI to compare with")
+    found = None
+    if plan.dwarf and sections is not None and cfi.ranges():
+        found = Comparison(sections, arch, cfi, symbols, layout, plan.progress)
     problems = tuple(dict.fromkeys(map(str, cfi.problems)))
     verdict = Verdict(name, (), 0, (), _sizes(file, layout, 0), problems, compared=found is not None)
     if found is not None:

@@ -19,7 +19,6 @@ from sframe_unwind.code.ranges import CodeRanges
 from sframe_unwind.code.tables import RuleTable
 from sframe_unwind.code.whole_file import check_functions
 from sframe_unwind.elf.cfi import FileCfi
-from sframe_unwind.elf.file import translated
 from sframe_unwind.elf.section_addresses import FileAddress, Layout
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FileError
@@ -61,9 +60,8 @@ def check_elf(
         tables[DWARF] = CfiTable(cfi, arch)
     if not tables:
         raise FileError("neither SFrame nor DWARF CFI to check against the code")
-    with translated("code"):
-        image = image_of(file, machine, layout, symbols)
-        landing_pads = exception_tables(file, machine, layout, image)
+    image = image_of(file, machine, layout, symbols)
+    landing_pads = exception_tables(file, machine, layout, image)
     described = (entry for table in tables.values() for entry in table.ranges())
     ranges = CodeRanges(entry for entry in described if image.is_code(entry[0]))
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)

@@ -37,10 +37,12 @@ class Input(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What cannot be looked at, and why."""
+    """A file that cannot be examined, and why."""
 
     name: str
     error: str
+    is_internal: bool = False
+    """The reason is a bug of this package."""
 
     def to_json(self) -> dict[str, str]:
         """Return it as ``verify --json`` has it."""

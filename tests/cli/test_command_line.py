@@ -181,11 +181,14 @@ def test_bugs_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         raise TypeError("of all things")
 
     monkeypatch.setattr(COMMANDS["dump"], "run", broken)
-    assert main(["dump", "file"]) == 2
-    assert capsys.readouterr().err.startswith("sframe-unwind: internal error: TypeError: of all things")
+    assert main(["dump", "file"]) == 70
+    line = "sframe-unwind: internal error: TypeError: of all things (SFRAME_UNWIND_TRACEBACK=1 shows where)\n"
+    assert capsys.readouterr().err == line
     monkeypatch.setenv("SFRAME_UNWIND_TRACEBACK", "1")
-    with pytest.raises(TypeError):
-        main(["dump", "file"])
+    assert main(["dump", "file"]) == 70
+    error = capsys.readouterr().err
+    assert error.startswith("Traceback (most recent call last):")
+    assert error.endswith(f"\nTypeError: of all things\n{line}")
 
 
 def arguments_for(command: str, file: Path) -> list[str]:

@@ -25,7 +25,8 @@ import pytest
 from elftools.elf import elffile
 
 from sframe_unwind import cli
-from sframe_unwind.cli.status import TRACEBACK
+from sframe_unwind.cli.status import OUT_OF_MEMORY
+from sframe_unwind.internal_error import PREFIX, TRACEBACK
 from tests.fuzz.file_fields import fields
 from tests.fuzz.file_seeds import CORES, content_of, place_members, program
 from tests.fuzz.file_seeds import seeds as seeds
@@ -88,7 +89,7 @@ def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
 
 @contextmanager
 def _quick() -> Iterator[None]:
-    """Have each command take what was made before, and an error that nobody expected be raised."""
+    """Have each command take what was made before, and print the traceback of an internal error."""
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(cli, "parser", _parser)
         changed.setattr(elffile, "ELFStructs", KeptStructs)
@@ -153,6 +154,8 @@ def _run(seen: Counter[str], command: str, *arguments: object) -> tuple[int, str
     with redirect_stdout(out), redirect_stderr(err):
         status = cli.main([command, *map(str, arguments)])
     seen[f"{command}: {status}"] += 1
+    if PREFIX in err.getvalue() or OUT_OF_MEMORY in err.getvalue():
+        raise WrongAnswerError(f"{command}: {err.getvalue()[-2000:]}")
     if status not in (0, 1, 2) or ((status == 2) != bool(err.getvalue()) and command != "backtrace"):
         raise WrongAnswerError(f"{command}: status {status}, {err.getvalue()[:200]!r} on standard error")
     for text in (out.getvalue(), err.getvalue()):
@@ -160,8 +163,6 @@ def _run(seen: Counter[str], command: str, *arguments: object) -> tuple[int, str
             raise _NotPrintedError(f"{command}: {next(c for c in text if not c.isprintable() and c != chr(10))!r}")
     if "--json" in arguments and (status != 2 or out.getvalue()):
         json.loads(out.getvalue())
-    if "internal error" in err.getvalue():
-        raise WrongAnswerError(err.getvalue())
     return status, out.getvalue()
 
 

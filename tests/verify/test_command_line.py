@@ -223,7 +223,7 @@ def test_file_that_shows_an_error_of_ours_costs_nothing_else(
 
     monkeypatch.setattr("sframe_unwind.cli.verify.answer", planted)
     for jobs in ("1", "2"):
-        assert main(["verify", "-j", jobs, str(bad), str(good)]) == 2
+        assert main(["verify", "-j", jobs, str(bad), str(good)]) == 70
         out, err = capsys.readouterr()
         assert out.startswith(f"{good}: ")
         assert err.startswith(f"sframe-unwind: {bad}: internal error: KeyError: 'planted'")

@@ -5,7 +5,6 @@ The imports that need pyelftools are inside the functions, because a debugger's 
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 from sframe_unwind.arch import Arch
@@ -37,16 +36,10 @@ class JitImage(Module):
 
         if self._named is None:
             try:
-                with self._translated():
-                    self._named = symbols_of(self._elf, self._layout())
+                self._named = symbols_of(self._elf, self._layout())
             except SFrameError:
                 self._named = Symbols([])
         return str(self._named.name(pc) or "").partition("+")[0]
-
-    def _translated(self) -> AbstractContextManager[None]:
-        from sframe_unwind.elf.file import translated
-
-        return translated(f"{self.name}: not a readable ELF file")
 
     def _layout(self) -> Any:
         """Return the section addresses from the section headers, since :class:`Layout` would assign others."""
@@ -59,22 +52,20 @@ class JitImage(Module):
     def _open(self) -> Section | None:
         from sframe_unwind.elf.file import load_from
 
-        with self._translated():
-            try:
-                found = load_from(self._elf, None, self._layout())
-            except NoSFrameError:
-                return None
-            if len(found) > 1:
-                raise FileError(f"{len(found)} SFrame sections, expected one")
-            return found[0]
+        try:
+            found = load_from(self._elf, None, self._layout())
+        except NoSFrameError:
+            return None
+        if len(found) > 1:
+            raise FileError(f"{len(found)} SFrame sections, expected one")
+        return found[0]
 
     def _open_cfi(self) -> CfiSection | None:
-        with self._translated():
-            sections = {
-                section.name: SectionData(section["sh_addr"], section.data())
-                for section in self._elf.iter_sections()
-                if section.name in (".eh_frame", ".eh_frame_hdr") and section["sh_type"] != "SHT_NOBITS"
-            }
+        sections = {
+            section.name: SectionData(section["sh_addr"], section.data())
+            for section in self._elf.iter_sections()
+            if section.name in (".eh_frame", ".eh_frame_hdr") and section["sh_type"] != "SHT_NOBITS"
+        }
         if ".eh_frame" not in sections:
             return None
         return CfiSection(sections[".eh_frame"], sections.get(".eh_frame_hdr"), self._arch)

@@ -3,6 +3,9 @@
 pyelftools reads a header each time that it is asked for, follows numbers of headers that the file cannot hold, and
 decodes sections of many kinds when they are listed.  Here the headers are checked, decoded once, and a section is
 nothing but its header, name and contents.
+
+Each call into pyelftools is inside :func:`translated`.  No other code is: an exception that a caller of this module
+raises by mistake must not look like a malformed file.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, BinaryIO
 
@@ -18,7 +22,7 @@ from elftools.elf.enums import ENUM_P_TYPE_BASE, ENUM_SH_TYPE_BASE
 from elftools.elf.sections import Section
 from elftools.elf.segments import Segment
 
-from sframe_unwind.errors import FileError
+from sframe_unwind.errors import FileError, SFrameError
 
 _SECTION = (
     "IIQQQQIIQQ",
@@ -49,22 +53,58 @@ _COMPRESSED = {
 """Programs that compress files, by the bytes that their files begin with."""
 
 
+@contextmanager
+def translated(what: str = "not a readable ELF file") -> Iterator[None]:
+    """Convert the exceptions of pyelftools to :class:`FileError`.  The block contains calls into pyelftools alone.
+
+    :param what: begins the message.
+    """
+    try:
+        yield
+    except (SFrameError, OSError, MemoryError):  # of the stream that pyelftools reads
+        raise
+    except Exception as error:
+        # On malformed files, pyelftools raises exceptions of many types: ELFError, those of construct, KeyError,
+        # UnicodeDecodeError and others.
+        raise FileError(f"{what}: {str(error) or type(error).__name__}") from error
+
+
 class CheckedSection(Section):  # type: ignore[misc]  # pyelftools has no types
     """A section."""
 
     def data(self) -> bytes:
         """Return the contents, decompressed; empty for a section without contents in the file.
 
-        :raises FileError: the decompressed size is implausibly large.
+        Where the file ends before the section, the contents end there.
+
+        :raises FileError: it is compressed, and cannot be decompressed or has an implausibly large size.
         """
         if self["sh_type"] == "SHT_NOBITS":
             return b""
         size, stored = self.data_size, self["sh_size"]
-        if self.compressed and size > max(_MAX_GROWTH * stored, _ALWAYS):
+        if not self.compressed:
+            return bytes(self.elffile.contents(self["sh_offset"], stored))
+        if size > max(_MAX_GROWTH * stored, _ALWAYS):
             raise FileError(
                 f"{self.name} claims to be {size:,} bytes compressed to {stored:,}, more than {_MAX_GROWTH} to 1"
             )
-        return bytes(super().data())
+        with translated(f"{self.name} cannot be decompressed"):
+            return bytes(super().data())
+
+
+class CheckedSegment(Segment):  # type: ignore[misc]  # pyelftools has no types
+    """A segment.
+
+    :param elf: the file that it is in.
+    """
+
+    def __init__(self, header: dict[str, Any], elf: CheckedElf) -> None:
+        super().__init__(header, elf.stream)
+        self._elf = elf
+
+    def data(self) -> bytes:
+        """Return the contents.  Where the file ends before the segment, they end there."""
+        return self._elf.contents(self["p_offset"], self["p_filesz"])
 
 
 class CheckedElf(ELFFile):  # type: ignore[misc]  # pyelftools has no types
@@ -79,10 +119,18 @@ class CheckedElf(ELFFile):  # type: ignore[misc]  # pyelftools has no types
         for magic, program in _COMPRESSED.items():
             if start.startswith(magic):
                 raise FileError(f"compressed; {program} -d decompresses it")
-        super().__init__(stream)
+        with translated():
+            super().__init__(stream)
         if self.elfclass != 64:
             raise FileError("a 32-bit ELF file; SFrame exists for 64-bit ABIs only")
         self._size = stream.seek(0, os.SEEK_END)
+
+    def contents(self, offset: int, size: int) -> bytes:
+        """Return up to ``size`` bytes of the file at ``offset``; fewer at its end."""
+        if offset >= self._size:
+            return b""
+        self.stream.seek(offset)
+        return bytes(self.stream.read(min(size, self._size - offset)))
 
     def iter_sections(self, type: str | None = None) -> Iterator[Any]:  # noqa: A002  # the name is pyelftools'
         """Yield the sections, those of one type if it is given.
@@ -97,10 +145,17 @@ class CheckedElf(ELFFile):  # type: ignore[misc]  # pyelftools has no types
         :raises FileError: there is none of this number, or as in :meth:`iter_sections`.
         """
         if type is not None or "_size" not in self.__dict__:
-            return super().get_section(n, type)  # pyelftools itself asks
+            return super().get_section(n, type)  # pyelftools itself asks, inside `translated`
         if n >= len(self._sections):
             raise FileError(f"no section {n}, of {len(self._sections)}")
         return self._sections[n]
+
+    def get_section_by_name(self, name: str) -> Any:
+        """Return the last section of a name; ``None``: there is none.
+
+        :raises FileError: as in :meth:`iter_sections`.
+        """
+        return next((section for section in reversed(self._sections) if section.name == name), None)
 
     def iter_segments(self, type: str | None = None) -> Iterator[Any]:  # noqa: A002  # the name is pyelftools'
         """Yield the segments, those of one type if it is given.
@@ -111,29 +166,34 @@ class CheckedElf(ELFFile):  # type: ignore[misc]  # pyelftools has no types
 
     @cached_property
     def _sections(self) -> list[CheckedSection]:
-        headers = self._headers("section", self["e_shoff"], self.num_sections(), self["e_shentsize"], _SECTION)
+        with translated():
+            count = self.num_sections()
+        headers = self._headers("section", self["e_shoff"], count, self["e_shentsize"], _SECTION)
         for header in headers:
             header["sh_type"] = _SECTION_TYPES.get(header["sh_type"], header["sh_type"])
         kept = [header for header in headers if header["sh_type"] != "SHT_NOBITS"]
         self._check_overlap("sections", [(header["sh_offset"], header["sh_size"]) for header in kept])
         names = self._section_names(headers)
-        return [CheckedSection(header, _name(names, header["sh_name"]), self) for header in headers]
+        named = [(header, _name(names, header["sh_name"])) for header in headers]
+        with translated():
+            return [CheckedSection(header, name, self) for header, name in named]
 
     def _section_names(self, headers: list[dict[str, Any]]) -> bytes:
-        number = self.get_shstrndx()
+        with translated():
+            number = self.get_shstrndx()
         if number >= len(headers) or headers[number]["sh_type"] == "SHT_NOBITS":
             return b""
-        self.stream.seek(min(headers[number]["sh_offset"], self._size))
-        return bytes(self.stream.read(min(headers[number]["sh_size"], self._size)))
+        return self.contents(headers[number]["sh_offset"], headers[number]["sh_size"])
 
     @cached_property
-    def _segments(self) -> list[Segment]:
+    def _segments(self) -> list[CheckedSegment]:
         headers = self._headers("program", self["e_phoff"], self._segment_count(), self["e_phentsize"], _SEGMENT)
         for header in headers:
             header["p_type"] = _SEGMENT_TYPES.get(header["p_type"], header["p_type"])
         whole = [header for header in headers if header["p_type"] != "PT_LOAD"]  # of these, parts are read
         self._check_overlap("segments", [(header["p_offset"], header["p_filesz"]) for header in whole])
-        return [Segment(header, self.stream) for header in headers]
+        with translated():
+            return [CheckedSegment(header, self) for header in headers]
 
     def _segment_count(self) -> int:
         count: int = self["e_phnum"]
