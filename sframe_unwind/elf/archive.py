@@ -101,8 +101,12 @@ def _headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, 
 
 
 def _number(name: bytes, prefix: bytes) -> int | None:
-    """Return the number that follows the prefix in a name; ``None``: the name has another form."""
-    digits = name[len(prefix) :].partition(b":")[0]
+    """Return the number that follows the prefix in a name; ``None``: the name has another form.
+
+    GNU ar writes ``/OFFSET`` over the name of a thin archive's member.  The slash that ends a name of 15 characters
+    stays in the last column of the field.
+    """
+    digits = name[len(prefix) :].partition(b":")[0].rstrip(b" /")
     return int(digits) if name.startswith(prefix) and digits.isdigit() else None
 
 
