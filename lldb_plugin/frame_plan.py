@@ -6,7 +6,7 @@ from functools import partial
 from typing import Callable, NamedTuple, Union
 
 from lldb_plugin.fallback import fallback
-from lldb_plugin.native import NAME, NativeStack
+from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process
 from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.debugger.stub_rows import is_better_by_cfi
@@ -52,7 +52,7 @@ def _skip(process: Process, settings: Settings) -> Callable[[int], bool] | None:
 
 
 def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan:
-    """Return LLDB's own frame wherever SFrame agrees with it on pc, SP and CFA, or has nothing to say.
+    """Return LLDB's own frame wherever SFrame agrees with it on pc and SP, or has nothing to say.
 
     With ``settings.strict``: SFrame's frame wherever SFrame covers the pc, even where LLDB's is the same.
     """
@@ -83,10 +83,11 @@ def _same(native: NativeStack, frame: Frame) -> int | None:
 
     The innermost frame is LLDB's own always: its registers are the thread's, whoever unwinds it.  LLDB tells by it
     where a step has to end, and a frame of a plugin is never the one that LLDB waits for.
+
+    So is a frame with the pc and SP that SFrame gives, even where LLDB computes another CFA for it: LLDB has the right
+    frame, and the wrong caller for it.  ``finish`` and ``next`` wait for that frame by the CFA that LLDB computes, and
+    a frame of a plugin has none before LLDB 24: LLDB would stop at the first return to its pc, at any depth.
     """
     if frame.level == 0:
         return 0
-    number = native.by_registers.get((frame.pc, frame.sp))
-    if number is None or (frame.unwinder != NAME and frame.cfa not in (None, native.frames[number].cfa)):
-        return None
-    return number
+    return native.by_registers.get((frame.pc, frame.sp))

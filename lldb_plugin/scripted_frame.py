@@ -17,7 +17,7 @@ import lldb
 from lldb.plugins.scripted_process import ScriptedFrame
 
 from lldb_plugin.lock import acquire
-from lldb_plugin.variables import as_list, variables
+from lldb_plugin.variables import Variables, unknown_object, variables
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.walk import Frame
@@ -42,7 +42,7 @@ class SFrameFrame(ScriptedFrame):
         self._frame = frame
         self._context = maker.context(frame)
         self._registers = maker.layout.pack(frame) if maker.layout else None
-        self._variables: list[lldb.SBValue] | None = None
+        self._variables: Variables | None = None
 
     def get_id(self) -> int:
         """Return the frame's index."""
@@ -73,12 +73,13 @@ class SFrameFrame(ScriptedFrame):
 
     def get_variables(self, filters: lldb.SBVariablesOptions | None = None) -> lldb.SBValueList:
         """Return arguments and locals."""
-        return as_list(self._maker.target, self._values(), self._address)
+        return self._known_variables().as_list()
 
     def get_value_for_variable_expression(self, expression: str, options: int, error: lldb.SBError) -> Any:
         """Return the value of a variable, or of a part of one as in ``a.b[2]``; ``None`` where there is none."""
         name = re.match(r"[*&]*(\w+)", expression)
-        value = next((value for value in self._values() if name and value.GetName() == name[1]), None)
+        values = self._known_variables().values
+        value = next((value for value in values if name and value.GetName() == name[1]), None)
         if value is None or name is None:
             return None
         if name[0] != name[1]:
@@ -90,17 +91,20 @@ class SFrameFrame(ScriptedFrame):
     def _address(self) -> int:
         return lookup_address(self._frame.pc, self._frame.interrupted)
 
-    def _values(self) -> list[lldb.SBValue]:
+    def _known_variables(self) -> Variables:
         """Return the variables; they are asked for by commands, when LLDB holds none of the locks on its frames."""
-        if self._variables is None:
-            mutex = self._maker.target.GetAPIMutex()
-            if not acquire(mutex, _PATIENCE):
-                return []
-            try:
-                self._variables = variables(self._maker.target, self._maker.arch, self._frame, self._address)
-            finally:
-                mutex.unlock()
-        return self._variables
+        if self._variables is not None:
+            return self._variables
+        mutex = self._maker.target.GetAPIMutex()
+        if not acquire(mutex, _PATIENCE):
+            return self._maker.unknown_object
+        try:
+            found = variables(self._maker.target, self._maker.arch, self._frame, self._address)
+        finally:
+            mutex.unlock()
+        if found.is_complete:
+            self._variables = found
+        return found
 
 
 class FrameMaker:
@@ -110,6 +114,7 @@ class FrameMaker:
         self.target = target
         self.arch = arch
         self.layout = RegisterLayout(arch) if TAKES_REGISTERS else None
+        self.unknown_object = unknown_object(target)
         self._contexts: dict[int, lldb.SBSymbolContext] = {}
 
     def make(self, index: int, frame: Frame) -> SFrameFrame:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 import lldb
 
+from lldb_plugin import option_parser
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.walk import Frame
@@ -22,34 +24,59 @@ _MAJOR = int((re.search(r"version (\d+)", lldb.SBDebugger.GetVersionString()) or
 _WANTS_DECLARED = _MAJOR < 23
 """LLDB 22 shows a value only where it finds the variable of the same name among the values too."""
 
+_OBJECT = "this"
+"""The object of a C++ method.  LLDB 22 and 23 take a value for it for granted in an expression, and crash without."""
+_NOWHERE = 1 << 63
+"""An address that no process has mapped, on any of the machines: what is there cannot be read."""
 
-def variables(target: lldb.SBTarget, arch: Arch, frame: Frame, address: int) -> list[lldb.SBValue]:
-    """Return the arguments and locals of a frame, as far as their places are known, from the innermost block out.
+
+class Variables(NamedTuple):
+    """The arguments and locals of a frame, as far as their places are known, from the innermost block out."""
+
+    values: tuple[lldb.SBValue, ...]
+    declared: tuple[lldb.SBValue, ...] = ()
+    """The same variables as their declarations have them, without values."""
+    is_complete: bool = False
+    """Whether LLDB could be asked for the places."""
+
+    def as_list(self) -> lldb.SBValueList:
+        """Return the variables in the form in which LLDB asks for them.
+
+        The object of a method is the first: LLDB 23 searches the list for its name, and crashes when it compares that
+        with the name of another variable that a script gave.
+        """
+        found = lldb.SBValueList()
+        values = sorted(self.values, key=lambda value: bool(value.GetName() != _OBJECT))
+        for value in (*values, *(self.declared if _WANTS_DECLARED else ())):
+            found.Append(value)
+        return found
+
+
+def variables(target: lldb.SBTarget, arch: Arch, frame: Frame, address: int) -> Variables:
+    """Return the variables of a frame.
 
     :param address: the address by which the frame's function is looked up.
     """
-    locations = _locations(target, address)
-    values: list[lldb.SBValue] = []
+    is_complete = option_parser.is_free(target.GetDebugger())
+    locations = _locations(target, address) if is_complete else {}
+    values = []
+    known = []
     for declared in _declared(target, address):
-        location = locations.get(declared.GetName())
+        name = declared.GetName()
+        location = locations.get(name)
         place = _place(location, arch, frame, target, address) if location is not None else None
+        if place is None and name == _OBJECT:
+            place = _NOWHERE
         if place is not None:
-            at = lldb.SBAddress(place, target)
-            values.append(target.CreateValueFromAddress(declared.GetName(), at, declared.GetType()))
-    return values
+            values.append(target.CreateValueFromAddress(name, lldb.SBAddress(place, target), declared.GetType()))
+            known.append(declared)
+    return Variables(tuple(values), tuple(known), is_complete)
 
 
-def as_list(target: lldb.SBTarget, values: list[lldb.SBValue], address: int) -> lldb.SBValueList:
-    """Return values in the form in which LLDB asks for them."""
-    found = lldb.SBValueList()
-    for value in values:
-        found.Append(value)
-    if _WANTS_DECLARED:
-        names = {value.GetName() for value in values}
-        for declared in _declared(target, address):
-            if declared.GetName() in names:
-                found.Append(declared)
-    return found
+def unknown_object(target: lldb.SBTarget) -> Variables:
+    """Return the one variable that a frame must have: the object of a method, which cannot be read."""
+    pointer = target.GetBasicType(lldb.eBasicTypeVoid).GetPointerType()
+    return Variables((target.CreateValueFromAddress(_OBJECT, lldb.SBAddress(_NOWHERE, target), pointer),))
 
 
 def _declared(target: lldb.SBTarget, address: int) -> list[lldb.SBValue]:

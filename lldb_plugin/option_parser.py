@@ -1,0 +1,34 @@
+"""Whether LLDB can run a command just now.
+
+LLDB parses the options of one command at a time, under a lock.  An option's value can be an expression, as in
+``image lookup --address $pc``; LLDB evaluates it under that lock, in the selected frame, and asks that frame for its
+variables.  A command that takes options, run to answer the question, would wait for the lock for ever.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import lldb
+
+_PATIENCE = 0.3
+"""Seconds to wait for the lock.  Another thread has it for microseconds; this thread until it has its answer."""
+_COMMAND = "session history --count 1"
+"""A command that takes options and needs neither a target nor a lock on one."""
+
+_waiting: dict[int, threading.Thread] = {}
+"""By debugger: the thread that tried last, which may still wait for the lock."""
+
+
+def is_free(debugger: lldb.SBDebugger) -> bool:
+    """Return whether a command with options would run, rather than wait for its own caller."""
+    waiting = _waiting.get(debugger.GetID())
+    if waiting is None or not waiting.is_alive():
+        interpreter = debugger.GetCommandInterpreter()
+        waiting = threading.Thread(
+            target=lambda: interpreter.HandleCommand(_COMMAND, lldb.SBCommandReturnObject()), daemon=True
+        )
+        _waiting[debugger.GetID()] = waiting
+        waiting.start()
+        waiting.join(_PATIENCE)
+    return not waiting.is_alive()
