@@ -23,6 +23,7 @@ LAYERS = (
     "unwind_rule",
     "columns",
     "workers",
+    "replacing",
     "arch",
     "sframe",
     "cfi",

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from sframe_unwind.errors import FileError
+from sframe_unwind.replacing import replacing, writing
 
 
 def check_writable(option: str, path: str) -> None:
@@ -30,11 +31,20 @@ def check_writable(option: str, path: str) -> None:
 
 
 def write(path: str, text: str) -> None:
-    """Write a file.
+    """Write a file.  If that fails, an older file of this name stays as it was.
+
+    A device or a FIFO is written to, and so is a file in a folder that takes no new files.
 
     :raises FileError: it cannot be written.
     """
-    try:
-        Path(path).write_text(text, encoding="utf-8", errors="backslashreplace")
-    except OSError as error:
-        raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
+    target = Path(path)
+    with writing(path):
+        if target.exists() and not (target.is_file() and os.access(target.resolve().parent, os.W_OK)):
+            _write(target, text)
+        else:
+            with replacing(path) as temporary:
+                _write(temporary, text)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -20,13 +20,14 @@ from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
 from sframe_unwind.convert.elf_records import SHT_PROGBITS, whole
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import SFRAME, Source, named_losses, read_source, section_size
-from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, replacing, write_chunks
+from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, write_chunks
 from sframe_unwind.elf.cfi import DEBUG_FRAME, FileCfi
 from sframe_unwind.elf.file import SECTION_NAME, PathLike
 from sframe_unwind.elf.relocation import SYMBOL, records
 from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.errors import EncodeError, FileError
 from sframe_unwind.image.build_id import find_build_id
+from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.translation.description import Description, Loss, of_cfi
 from sframe_unwind.translation.proof import prove
 from sframe_unwind.translation.to_debug_frame import Made, make_debug_frame, without_gaps
@@ -67,7 +68,7 @@ def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wa
         if len(made.losses) == len(descriptions):
             raise EncodeError(f"{path}: no function is described by SFrame alone")
         data = existing + made.data
-        with replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
+        with writing(output), replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
             if wanted.form == COPY:
                 shutil.copyfile(path, temporary)
                 copy = ElfCopy(whole(file), source.arch.byteorder, None)

@@ -16,10 +16,11 @@ from sframe_unwind.convert.elf_records import FileHeader, read_records, whole
 from sframe_unwind.convert.object_file import object_file
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import DWARF, Source, named_losses, read_source, section_size
-from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, replacing, write_chunks
+from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, write_chunks
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.elf.file import PT_GNU_SFRAME, SECTION_NAME, SHT_GNU_SFRAME, PathLike
 from sframe_unwind.errors import EncodeError
+from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.sframe import encode
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
@@ -56,7 +57,7 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
     """
     with elf.opened(path) as file:
         made = conversion(file, str(path), wanted)
-        with replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
+        with writing(output), replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
             if wanted.form == COPY:
                 shutil.copyfile(path, temporary)
                 new = NewSection(SECTION_NAME, SHT_GNU_SFRAME[0], made.section, PT_GNU_SFRAME[0])

@@ -8,9 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+from sframe_unwind.errors import FileError
+from sframe_unwind.replacing import replacing
 
 _FORMAT = "1"
 """Changes whenever other sections would be made of the same CFI."""
@@ -50,16 +52,11 @@ def load(build_id: str, made_for: str) -> bytes | None:
 def save(build_id: str, made_for: str, section: bytes) -> None:
     """Keep the section of a module, if the folder can be written to."""
     rest = _head(made_for) + section
-    with suppress(OSError, RuntimeError):
+    with suppress(OSError, RuntimeError, FileError):
         path = _path(build_id)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent)
-        try:
-            with open(descriptor, "wb") as stream:  # noqa: PTH123  # it is a descriptor
-                stream.write(hashlib.sha256(rest).digest() + rest)
-            Path(temporary).replace(path)
-        except OSError:
-            Path(temporary).unlink()
+        with replacing(path, 0o600, follow=False) as temporary:
+            temporary.write_bytes(hashlib.sha256(rest).digest() + rest)
 
 
 def _path(build_id: str) -> Path:

@@ -6,9 +6,7 @@ Other programs trust what they find in that cache.  So a file enters it only whe
 from __future__ import annotations
 
 import http.client
-import os
 import socket
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -19,6 +17,7 @@ from typing import Callable
 
 from sframe_unwind.errors import FileError
 from sframe_unwind.process.elf_file import ElfFile
+from sframe_unwind.replacing import replacing
 
 SERVERS, CACHE, TIMEOUT, MAX_SIZE = (
     *("DEBUGINFOD_URLS", "DEBUGINFOD_CACHE_PATH"),
@@ -87,19 +86,15 @@ class Debuginfod:
     def _download(self, url: str, target: Path, build_id: str) -> str:
         request = urllib.request.Request(url, headers={"User-Agent": "sframe-unwind"})
         target.parent.mkdir(parents=True, exist_ok=True)
-        with urllib.request.urlopen(request, timeout=self._left()) as answer:
-            descriptor, temporary = tempfile.mkstemp(dir=target.parent)
-            try:
-                with os.fdopen(descriptor, "wb") as stream:
-                    for chunk in self._chunks(answer):
-                        stream.write(chunk)
-                if _build_id(Path(temporary)) != build_id:
-                    raise OSError(f"the answer for build ID {build_id} is not an ELF file with this build ID")
-                os.replace(temporary, target)  # noqa: PTH105  # whole, or not there
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)  # noqa: PTH108
-                raise
+        with (
+            urllib.request.urlopen(request, timeout=self._left()) as answer,
+            replacing(target, 0o600, follow=False) as temporary,
+        ):
+            with temporary.open("wb") as stream:
+                for chunk in self._chunks(answer):
+                    stream.write(chunk)
+            if _build_id(temporary) != build_id:
+                raise OSError(f"the answer for build ID {build_id} is not an ELF file with this build ID")
         return str(target)
 
     def _chunks(self, answer: http.client.HTTPResponse) -> Iterator[bytes]:

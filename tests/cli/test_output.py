@@ -1,0 +1,68 @@
+"""Files that a command writes: whole, or the old one stays."""
+
+from __future__ import annotations
+
+import resource
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.samples.build import build
+
+OLD = "an older report\n"
+LIMIT = 4096
+"""Bytes that a file may have in the process, which then cannot write its report, as on a full disk."""
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    return build("recursion")
+
+
+def run(*arguments: object, limit: bool = False) -> subprocess.CompletedProcess[str]:
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
+
+    command = [sys.executable, "-m", "sframe_unwind", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, preexec_fn=limited if limit else None, check=False
+    )
+
+
+@pytest.mark.parametrize("options", [("verify", "--html"), ("lint", "--sarif")], ids=lambda options: options[0])
+def test_a_report_that_cannot_be_written_leaves_the_old_one(
+    options: tuple[str, str], tmp_path: Path, program: Path
+) -> None:
+    command, option = options
+    report = tmp_path / "report"
+    report.write_text(OLD, encoding="utf-8")
+    done = run(command, option, report, program, limit=True)
+    assert done.returncode == 2, done.stderr
+    assert f"{report}: cannot be written: File too large" in done.stderr
+    assert report.read_text(encoding="utf-8") == OLD
+    assert [path.name for path in tmp_path.iterdir()] == ["report"]
+
+
+def test_a_report_keeps_the_permissions_of_the_old_one_and_its_link(tmp_path: Path, program: Path) -> None:
+    report, link, new = tmp_path / "report", tmp_path / "link", tmp_path / "new"
+    report.write_text(OLD, encoding="utf-8")
+    report.chmod(0o640)
+    link.symlink_to(report)
+    for name in (link, new):
+        assert run("verify", "--html", name, program).returncode == 1  # GNU ld describes .plt.got wrongly
+    assert link.is_symlink()
+    assert report.read_text(encoding="utf-8") == new.read_text(encoding="utf-8")
+    plain = tmp_path / "plain"
+    plain.touch()
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (report, new, plain)]
+    assert modes[0] == 0o640
+    assert modes[1] == modes[2]
+
+
+def test_a_report_may_go_to_a_device(program: Path) -> None:
+    done = run("verify", "--html", "/dev/stderr", program)
+    assert done.returncode == 1  # GNU ld describes .plt.got wrongly
+    assert "</html>" in done.stderr
