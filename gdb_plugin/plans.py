@@ -7,7 +7,6 @@ from typing import Callable, NamedTuple
 from gdb_plugin.functions import entry_of
 from sframe_unwind.address import lookup_address
 from sframe_unwind.debugger.settings import FALLBACK, Settings
-from sframe_unwind.debugger.stub_rows import is_possible
 from sframe_unwind.unwind.modules import Found, Module, Modules
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
@@ -87,8 +86,6 @@ def _claim(
         agrees = can and has_cfi and modules.cfi_agrees(address, rule)
         spares_innermost = agrees and rule.ra is None and not able
         if agrees and not spares_innermost:
-            return None
-        if has_cfi and not is_possible(found, modules.arch):
             return None
         cfi = modules.cfi_rule(address)
         if others is None and cfi is not None and cfi.cfa == rule.cfa:

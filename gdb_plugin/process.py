@@ -131,7 +131,7 @@ class Process:
         self._gdb_modules = set(self._listed.values())
         self._spans = RangeMap((*span, module) for module in self._listed.values() for span in module.ranges)
         self.modules = Modules(
-            self.arch, self._listed.values(), self._report_once, self._discover, self.run_time, self._generate
+            self.arch, self._listed.values(), self._report_once, self._discover, self.run_time, self._generate, read
         )
         self._plans.clear()
 

@@ -205,9 +205,9 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
     module = process.modules.find(pc)
     name = _NAMES.get(frame.type()) or frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1)
     module_name = module.name if module else ""
-    unwinder = by_sframe(pc, process.modules) if walked.claimed else NATIVE if walked.has_caller else ""
-    place = _place(frame, module_name)
     address = lookup_address(pc, walked.interrupted)
+    unwinder = by_sframe(address, process.modules) if walked.claimed else NATIVE if walked.has_caller else ""
+    place = _place(frame, module_name)
     return ShownFrame(level, pc, walked.cfa, walked.fp, name, place, module_name, unwinder, lookup=address)
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
-from sframe_unwind.debugger.stub_rows import is_possible
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind.modules import Found, Modules
@@ -61,8 +60,7 @@ class SharedRules(dict[int, "SharedRule | None"]):
         if cfi is None or not self._is_plain(cfi.rule):
             return None
         found = None if self._prefers_cfi else self._modules.results[address]
-        arch = self._modules.arch
-        if isinstance(found, Found) and not agrees(found.rule, cfi.rule, arch) and is_possible(found, arch):
+        if isinstance(found, Found) and not agrees(found.rule, cfi.rule, self._modules.arch):
             return None
         return SharedRule(cfi.rule, cfi.signal)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Callable, NamedTuple, Union
+from typing import NamedTuple, Union
 
 from lldb_plugin.fallback import fallback
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process
 from sframe_unwind.debugger.settings import FALLBACK, Settings
-from sframe_unwind.debugger.stub_rows import is_better_by_cfi
 from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.walk import SFRAME, End, Frame, Walk
 
@@ -40,15 +38,8 @@ def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
         native.read_register,
         fallback(process, native, read_word),
         process.pac_mask,
-        skip=_skip(process, settings),
+        skip=process.modules.has_cfi if settings.mode == FALLBACK else None,
     )
-
-
-def _skip(process: Process, settings: Settings) -> Callable[[int], bool] | None:
-    """Return what tells where SFrame is not to be used although it covers an address."""
-    if settings.mode == FALLBACK:
-        return process.modules.has_cfi
-    return None if settings.strict else partial(is_better_by_cfi, process.modules)
 
 
 def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan:

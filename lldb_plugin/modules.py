@@ -27,7 +27,9 @@ def list_modules(
         from sframe_unwind.debugger.generating import generator
 
         generate = generator(arch)
-    return Modules(arch, found, report, run_time=run_time_code(target, read, arch, report), generate=generate)
+    return Modules(
+        arch, found, report, run_time=run_time_code(target, read, arch, report), generate=generate, read=read
+    )
 
 
 class LoadedModules:

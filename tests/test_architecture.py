@@ -61,8 +61,8 @@ WITH_PYELFTOOLS = (
 )
 """A debugger's Python may lack pyelftools, and must load all that a stack needs without it."""
 
-ARCH_IMPORTS = ("address", "arch")
-"""What a machine is says nothing of SFrame."""
+ARCH_IMPORTS = ("address", "arch", "unwind_rule")
+"""Machines know nothing of SFrame; unwind rules are common to all unwind data."""
 
 VERSIONED = ("sframe", "translation", "verify", "lint", "convert", "survey", "runtime_code.status_text", "report")
 """Who may ask for the version of the format: the package that normalises it, and who shows it to people."""

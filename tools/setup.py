@@ -61,6 +61,8 @@ TEST_PACKAGES = (
     Package("libc6-dev-arm64-cross", None, "AArch64"),
     Package("gcc-s390x-linux-gnu", "s390x-linux-gnu-gcc", "s390x"),
     Package("libc6-dev-s390x-cross", None, "s390x"),
+    Package("lld", "ld.lld", "PLTs of other linkers"),
+    Package("mold", "ld.mold", "PLTs of other linkers"),
     Package("libunwind-dev", None, "code registered at run time"),
     Package("xz-utils", "xz", "binaries from Debian's archive"),
     Package("gpgv", "gpgv", "binaries from Debian's archive"),

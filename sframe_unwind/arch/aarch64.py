@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 
 from sframe_unwind.address import WORD_SIZE
-from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, SignalFrame
+from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, PltStub, SignalFrame
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 PC, SP, FP, LR = 32, 31, 29, 30
 _NAMES = {**{n: f"x{n}" for n in range(31)}, SP: "sp", PC: "pc"}
@@ -47,6 +48,33 @@ def returned_address(code: bytes, address: int) -> tuple[int, bool] | None:
     return None
 
 
+_PUSH = 0xA9BF7BF0  # stp x16, x30, [sp, #-16]!
+_JUMPS = (0xD61F0220, 0xD71F0A30)  # br x17; braa x17, x16
+_HARMLESS = (
+    (0xFFFFFFFF, 0xD503245F),  # bti c
+    (0xFFFFFFFF, 0xD503201F),  # nop
+    (0xFFFFFFFF, 0xD503219F),  # autia1716
+    (0x9F00001F, 0x90000010),  # adrp x16, page
+    (0xFFC003FF, 0xF9400211),  # ldr x17, [x16, offset]
+    (0xFFC003FF, 0x91000210),  # add x16, x16, offset
+)
+"""Masks and values of the other instructions of PLT stubs.  They change neither SP nor x30."""
+
+
+def plt_stub(code: bytes) -> PltStub | None:
+    """Decode the stubs of GNU ld, lld and mold: the header pushes x16 and x30, the others push nothing."""
+    parts = [(0, UnwindRule(RegisterRule(SP, 0, False), None, None))]
+    for number, (word,) in enumerate(struct.iter_unpack("<I", code[: len(code) & ~3])):
+        if word in _JUMPS:
+            return PltStub(tuple(parts), is_header=len(parts) > 1) if number else None
+        if word == _PUSH and len(parts) == 1:
+            pushed = UnwindRule(RegisterRule(SP, 2 * WORD_SIZE, False), saved_at_cfa(-WORD_SIZE), None)
+            parts.append((4 * number + 4, pushed))
+        elif not any(word & mask == value for mask, value in _HARMLESS):
+            return None
+    return None
+
+
 def _arch(name: str, byteorder: str) -> Arch:
     return Arch(
         name=name,
@@ -66,6 +94,8 @@ def _arch(name: str, byteorder: str) -> Arch:
         call_size=4,
         call_target=call_target,
         returned_address=returned_address,
+        plt_stub=plt_stub,
+        plt_header_rows=(),
         frame_record=FrameRecord(in_back_chain=False, fp=0, pc=WORD_SIZE, sp=2 * WORD_SIZE),
         signal_frames=(
             SignalFrame(

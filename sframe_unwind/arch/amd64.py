@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
 
 from sframe_unwind.address import WORD_SIZE
-from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, SignalFrame
+from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, PltStub, SignalFrame
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 PC, SP, FP = 16, 7, 6
 _NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip")
@@ -40,6 +42,34 @@ def _immediate(code: bytes) -> tuple[int, bool] | None:
     return (struct.unpack_from("<I", code, 1)[0], False) if code[:1] == b"\xb8" else None
 
 
+def _pushed(words: int) -> UnwindRule:
+    """Return the rule where a stub has pushed some words onto the return address."""
+    return UnwindRule(RegisterRule(SP, WORD_SIZE * (1 + words), False), saved_at_cfa(-WORD_SIZE), None)
+
+
+_HEADER_PARTS = ((0, _pushed(1)), (6, _pushed(2)))
+"""The other stubs have pushed the number of the relocation; the header's first instruction pushes a second word."""
+_HEADER = re.compile(rb"\xff\x35(....)\xf2?\xff\x25(....)", re.DOTALL)  # push slot(%rip); [bnd] jmp *slot(%rip)
+# [endbr64, or [bnd] jmp *slot(%rip)]; push $number; [bnd] jmp header
+_LAZY = re.compile(rb"((?:\xf3\x0f\x1e\xfa|\xf2?\xff\x25....)?\x68....)\xf2?\xe9(....)", re.DOTALL)
+_JUMP = re.compile(rb"(?:\xf3\x0f\x1e\xfa)?\xf2?\xff\x25....", re.DOTALL)  # [endbr64;] [bnd] jmp *slot(%rip)
+
+
+def plt_stub(code: bytes) -> PltStub | None:
+    """Decode the stubs of GNU ld and lld: the header, the entries of a lazy PLT, and those that only jump."""
+    header = _HEADER.match(code)
+    if header:
+        (pushed,), (target,) = struct.unpack("<i", header[1]), struct.unpack("<i", header[2])
+        # The second and the third word of the global offset table.
+        is_header = header.end() + target == 6 + pushed + WORD_SIZE
+        return PltStub(_HEADER_PARTS, is_header=True) if is_header else None
+    lazy = _LAZY.match(code)
+    if lazy:
+        (distance,) = struct.unpack("<i", lazy[2])
+        return PltStub(((0, _pushed(0)), (lazy.end(1), _pushed(1))), header=lazy.end() + distance)
+    return PltStub(((0, _pushed(0)),)) if _JUMP.match(code) else None
+
+
 ARCH = Arch(
     name="amd64",
     elf_machine="EM_X86_64",
@@ -58,6 +88,8 @@ ARCH = Arch(
     call_size=5,
     call_target=call_target,
     returned_address=returned_address,
+    plt_stub=plt_stub,
+    plt_header_rows=_HEADER_PARTS,
     frame_record=FrameRecord(in_back_chain=False, fp=0, pc=WORD_SIZE, sp=2 * WORD_SIZE),
     signal_frames=(
         SignalFrame(

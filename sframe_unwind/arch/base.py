@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
+from sframe_unwind.unwind_rule import UnwindRule
+
 
 class SignalFrame(NamedTuple):
     """The frame that Linux pushes to call a signal handler.  It holds the registers of the interrupted frame."""
@@ -40,6 +42,23 @@ class FieldRelocation(NamedTuple):
     """Size of the field in bytes."""
     pc_relative: bool
     """The value is relative to the address of the field."""
+
+
+class PltStub(NamedTuple):
+    """The code of one stub in a procedure linkage table (PLT), and the rules that its instructions prove."""
+
+    parts: tuple[tuple[int, UnwindRule], ...]
+    """Offset in bytes from the start of the stub, and the rule that holds from there on, in ascending order.  The last
+    one also covers the padding behind the last jump."""
+    is_header: bool = False
+    """The stub is the first entry of a lazy PLT, which the other entries jump to."""
+    header: int | None = None
+    """Offset of the header from the start of the stub, in bytes.  The rules hold only if the code there is a header.
+    ``None``: the rules depend on no other code."""
+
+    def rule(self, offset: int) -> UnwindRule:
+        """Return the rule at an offset from the start of the stub, in bytes."""
+        return next(rule for start, rule in reversed(self.parts) if start <= offset)
 
 
 class Arch(NamedTuple):
@@ -81,6 +100,11 @@ class Arch(NamedTuple):
     returned_address: Callable[[bytes, int], tuple[int, bool] | None]
     """``(code, its address)``: decodes a function that returns the address of a variable.  Returns an address, and
     whether the function loads its result from memory at that address; ``None``: the code has another form."""
+    plt_stub: Callable[[bytes], PltStub | None]
+    """``(code from the start of a stub on)``: decodes a PLT stub; ``None``: the code has another form.  A stub without
+    ``header`` is entered as a function is, by a call or a tail call; a header is entered by the other stubs."""
+    plt_header_rows: tuple[tuple[int, UnwindRule], ...]
+    """The rows that GNU ld writes for a PLT header.  Empty: it writes none."""
 
     frame_record: FrameRecord
     signal_frames: tuple[SignalFrame, ...]

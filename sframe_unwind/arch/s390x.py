@@ -5,10 +5,12 @@ A call leaves the return address in r14.  Leaf functions may save registers in f
 
 from __future__ import annotations
 
+import re
 import struct
 
 from sframe_unwind.address import WORD_SIZE
-from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, SignalFrame
+from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, PltStub, SignalFrame
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 PC, SP, FP, RA = 65, 15, 11, 14
 _PSW_MASK = 64
@@ -47,6 +49,20 @@ def returned_address(code: bytes, address: int) -> tuple[int, bool] | None:
     return address + 2 * struct.unpack_from(">i", code, 2)[0], kinds[code[:2]]
 
 
+_STUB = re.compile(rb"\xc0\x10....\xe3\x10\x10\x00\x00\x04\x07\xf1", re.DOTALL)  # larl %r1,slot; lg %r1,0(%r1); br %r1
+# stg %r0 or %r1,56(%r15); larl %r1,table; mvc 48(8,%r15),8(%r1); lg %r1,16(%r1); br %r1
+_HEADER = re.compile(
+    rb"\xe3[\x00\x10]\xf0\x38\x00\x24\xc0\x10....\xd2\x07\xf0\x30\x10\x08\xe3\x10\x10\x10\x00\x04\x07\xf1", re.DOTALL
+)
+
+
+def plt_stub(code: bytes) -> PltStub | None:
+    """Decode the stubs of GNU ld and mold, which change neither SP nor r14."""
+    is_header = bool(_HEADER.match(code))
+    parts = ((0, UnwindRule(RegisterRule(SP, -SP_FROM_CFA, False), None, None)),)
+    return PltStub(parts, is_header) if is_header or _STUB.match(code) else None
+
+
 ARCH = Arch(
     name="s390x",
     elf_machine="EM_S390",
@@ -70,6 +86,8 @@ ARCH = Arch(
     call_size=6,
     call_target=call_target,
     returned_address=returned_address,
+    plt_stub=plt_stub,
+    plt_header_rows=(),
     # Code built with -mbackchain.  A function saves its caller's registers in the save area that the caller provides.
     frame_record=FrameRecord(in_back_chain=True, fp=WORD_SIZE * FP, pc=WORD_SIZE * RA, sp=0),
     signal_frames=(

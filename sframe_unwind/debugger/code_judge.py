@@ -63,7 +63,7 @@ class CodeJudge:
             if time.monotonic() > self._until:
                 return None
             try:
-                return _judged(process, pc)
+                return _judged(process, pc, of_row=False)
             except MissingExtraError:
                 return None
 
@@ -77,7 +77,7 @@ _said: set[str] = set()
 def code_lines(process: ProcessCode, pc: int) -> Sequence[str]:
     """Return what ``sframe explain`` says of the row for an address, mostly one line."""
     try:
-        found = _judged(process, pc)
+        found = _judged(process, pc, of_row=True)
     except MissingExtraError as error:
         line = f"code:  not checked: {error}"
         if line in _said:
@@ -87,9 +87,10 @@ def code_lines(process: ProcessCode, pc: int) -> Sequence[str]:
     return [] if found is None else [f"code:  {found}"]
 
 
-def _judged(process: ProcessCode, pc: int) -> ByCode | None:
-    """Return what the code makes of the row for an address; ``None``: there is no row.
+def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
+    """Return the verdict of the code on the rule for an address; ``None``: there is no rule.
 
+    :param of_row: judge the rule of the row even where it is not used because a PLT stub refutes it.
     :raises MissingExtraError: what decodes the code is not installed.
     """
     found = process.modules.results[pc]
@@ -113,7 +114,7 @@ def _judged(process: ProcessCode, pc: int) -> ByCode | None:
     function = _interpreted(process, place, code, name)
     if not name and not place.stub_size and not _is_entered(process, function, place.start):
         return ByCode(UNKNOWN, "where it begins, the row is not that of a function: it may be a part of another one")
-    verdict = function.verdict(pc, found.rule)
+    verdict = function.verdict(pc, found.match.rule if of_row else found.rule)
     if verdict.wrong:
         return ByCode(WRONG, _sentence(process, function, pc, verdict, isinstance(found.match, Match)))
     return ByCode(str(verdict), "" if function.is_complete else "it takes too long to follow all of the function")

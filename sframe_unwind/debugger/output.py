@@ -23,7 +23,7 @@ def status_lines(modules: Modules, settings: Settings, debugger: str) -> list[st
 
     :param debugger: its version, and what it lacks.
     """
-    lines = status.to_text(modules.modules, str(settings), [about(debugger)], modules.arch)
+    lines = status.to_text(modules, str(settings), [about(debugger)])
     return lines if modules.run_time is None else [*lines, *modules.run_time.describe()]
 
 

@@ -183,7 +183,7 @@ class Objects:
         self._is_executable = is_executable
         symbols = finder((found.file.path, found.bias) for found in objects if found.file is not None)
         self._run_time = open_run_time_code(arch, read, symbols, report)
-        self.modules = Modules(arch, [found.module for found in objects], report, run_time=self._run_time)
+        self.modules = Modules(arch, [found.module for found in objects], report, run_time=self._run_time, read=read)
         self._by_module = {found.module: found for found in objects}
         self.all = tuple(objects)
 

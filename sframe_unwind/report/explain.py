@@ -47,8 +47,18 @@ def explain(modules: Modules, pc: int, name: str, context: FrameContext | None) 
     else:
         lines += _function(match, result.module)
         sentences = describe_rule(result.rule, arch, match.function.fde.pauth_key)
-        lines += [f"rule:  {cells_of(match)}", *(f"       {sentence}" for sentence in sentences)]
+        if result.is_refuted:
+            row = f"{cells_of(match)}; the code refutes the row, it is not used"
+            lines += [f"rule:  {row}", *_indented(describe_rule(match.rule, arch))]
+            sentences = describe_rule(result.rule, arch)
+            lines += [f"stub:  the code of the PLT stub gives {sentences[0]}", *_indented(sentences[1:])]
+        else:
+            lines += [f"rule:  {cells_of(match)}", *_indented(sentences)]
     return lines + (_values(result.rule, arch, context) if context else [])
+
+
+def _indented(sentences: list[str]) -> list[str]:
+    return [f"       {sentence}" for sentence in sentences]
 
 
 def _procedure(match: RunTimeMatch) -> list[str]:

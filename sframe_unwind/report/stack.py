@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sframe_unwind.unwind.modules import Modules
-from sframe_unwind.unwind.walk import SFRAME
+from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind.walk import SFRAME, STUB_CODE
 
 GENERATED = "sframe (generated)"
 """The name of the unwinder in frames whose caller SFrame gave that was generated from the CFI of the module."""
@@ -19,9 +19,12 @@ _SHORTEST_NAME = 12
 _CUT = "..."
 
 
-def by_sframe(pc: int, modules: Modules) -> str:
-    """Return the name of the unwinder in a frame whose caller SFrame gave."""
-    module = modules.find(pc)
+def by_sframe(address: int, modules: Modules) -> str:
+    """Return the name of the unwinder in a frame whose caller the row for a lookup address gave, or its code."""
+    found = modules.results[address]
+    if isinstance(found, Found) and found.is_refuted:
+        return STUB_CODE
+    module = modules.find(address)
     return GENERATED if module is not None and module.is_generated else SFRAME
 
 

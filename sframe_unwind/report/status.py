@@ -5,41 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from sframe_unwind.arch import Arch
 from sframe_unwind.columns import aligned
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.report.notation import describe_rule
 from sframe_unwind.sframe.constants import Flag
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.unwind.modules import Module
+from sframe_unwind.unwind.modules import Module, Modules
+from sframe_unwind.unwind.stub_rows import wrong_rows
 
 _TITLES = ("module", "section at", "version", "ABI", "functions", "flags", "of the code")
 
 _TOO_LARGE = ">100%"
 
 
-def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], arch: Arch | None = None) -> list[str]:
+def to_text(modules: Modules, mode: str, about: Iterable[str]) -> list[str]:
     """Return the lines of ``sframe status``.
 
+    :param modules: the modules of the process; sections of another architecture are listed as not used.
     :param mode: the mode of the plugin.
     :param about: lines about the debugger, which come first.
-    :param arch: the architecture of the process; sections of another architecture are listed as not used.
     """
+    arch = modules.arch
     rows: list[tuple[str, ...]] = [_TITLES]
     problems: list[str] = []
     without: list[str] = []
-    for module in modules:
+    for module in modules.modules:
         section = module.section
         if module.error:
             problems.append(f"{module.name}: not used: {module.error}")
         elif section is None:
             without.append(Path(module.name).name)
-        elif arch is not None and section.arch not in (None, arch):
+        elif section.arch not in (None, arch):
             problems.append(f"{module.name}: not used: SFrame for {section.arch and section.arch.name}")
         else:
             try:
                 rows.append(_row(module, section))
                 if rows[-1][-1] == _TOO_LARGE:
                     problems.append(f"{module.name}: the functions are larger than the code: try sframe-unwind lint")
+                problems += _wrong_rows(module, section, modules)
             except SFrameError as error:
                 problems.append(f"{module.name}: {error}")
             if section.rest:
@@ -53,6 +56,18 @@ def to_text(modules: Iterable[Module], mode: str, about: Iterable[str], arch: Ar
     if without:
         lines.append(f"without SFrame: {', '.join(without)}")
     return lines
+
+
+def _wrong_rows(module: Module, section: Section, modules: Modules) -> list[str]:
+    """Return the line about rows of PLT stubs that cannot be true; empty: there are none."""
+    wrong = [] if modules.read is None else wrong_rows(section, modules.arch, modules.read)
+    if not wrong:
+        return []
+    first = wrong[0]
+    row, code = (describe_rule(rule, modules.arch)[0] for rule in (first.row, first.code))
+    what = "1 row of a PLT stub" if len(wrong) == 1 else f"{len(wrong)} rows of PLT stubs"
+    at = f"at {first.address:#x}, {code} and not {row.removeprefix('CFA = ')}"
+    return [f"{module.name}: {what} cannot be true, the code is used instead: {at}"]
 
 
 def _row(module: Module, section: Section) -> tuple[str, ...]:

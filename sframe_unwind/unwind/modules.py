@@ -10,9 +10,11 @@ from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.memory import ReadMemory
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind.step import needs_registers
+from sframe_unwind.unwind.stub_rows import proven_rule
 from sframe_unwind.unwind_rule import UnwindRule
 
 if TYPE_CHECKING:
@@ -156,7 +158,11 @@ class Module:
         match = section.lookup(pc)
         if isinstance(match, Miss):
             return NoData(match.reason, self)
-        return Found(match.rule, match.function.fde.signal, match, self, needs_registers(match.rule, arch))
+        rule = match.rule
+        proven = None if modules.read is None else proven_rule(match, pc, arch, modules.read)
+        if proven is not None and not agrees(rule, proven, arch):
+            rule = proven
+        return Found(rule, match.function.fde.signal, match, self, needs_registers(rule, arch))
 
 
 Generate = Callable[[Module], Union[Section, None]]
@@ -190,12 +196,18 @@ class Found(NamedTuple):
     """SFrame or run-time unwind info has a rule for the address."""
 
     rule: UnwindRule
+    """The rule to use: the row's, or where :attr:`is_refuted` the one that the code proves."""
     signal: bool
     """The function is a signal trampoline: the pc of its caller is not a return address."""
     match: Match | RunTimeMatch
     module: Module
     needs_registers: bool
     """The rule needs registers besides SP and FP; see :func:`sframe_unwind.unwind.step.needs_registers`."""
+
+    @property
+    def is_refuted(self) -> bool:
+        """The code of a PLT stub refutes the row; see :mod:`sframe_unwind.unwind.stub_rows`."""
+        return self.rule is not self.match.rule
 
 
 class NoData(NamedTuple):
@@ -246,6 +258,7 @@ class Modules:
     :param run_time: the code that the process registered.  Its modules take precedence over ``modules``, because
         run-time code can lie in the data segment of a module.
     :param generate: makes the sections of modules that have none.
+    :param read: reads the memory of the process, to check rows against code; ``None``: all rows are believed.
     """
 
     def __init__(
@@ -256,8 +269,10 @@ class Modules:
         discover: Callable[[], Iterable[Module]] | None = None,
         run_time: ModuleSource | None = None,
         generate: Generate | None = None,
+        read: ReadMemory | None = None,
     ) -> None:
         self.arch = arch
+        self.read = read
         self._generate = generate
         self.run_time = run_time
         if run_time is not None:

@@ -19,6 +19,8 @@ MAX_FRAMES = 1_000_000
 
 SFRAME = "sframe"
 """The name of the unwinder in frames whose caller SFrame gave."""
+STUB_CODE = "plt code"
+"""The name of the unwinder in frames of PLT stubs whose SFrame row cannot be true: the stub's code gives the rule."""
 
 
 class End(Enum):
@@ -141,7 +143,7 @@ class Walk:
                     caller = step(rule, arch, sp, fp, read_word, read_register, pac_mask)
                     if caller.sp <= sp and not signal:
                         check_outward(sp, caller.cfa, caller.sp, interrupted and caller.pc != pc)
-                    unwinder, read_register = SFRAME, None
+                    unwinder, read_register = STUB_CODE if result.is_refuted else SFRAME, None
                 except SFrameError as error:
                     caller, result = None, Unusable(error, result.module)
             if caller is None:

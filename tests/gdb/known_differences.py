@@ -27,43 +27,6 @@ class Known(NamedTuple):
 
 KNOWN = (
     Known(
-        ("plt", "plt_now"),
-        (2, 3),
-        SFRAME,
-        r"shared_twice@plt in",
-        r"jmp +\*",
-        ".plt.got",
-        "GNU ld 2.44 to 2.47 write the row of .plt.got with sp+16; the stub pushes nothing, the CFA is sp+8",
-    ),
-    Known(
-        ("plt_ibt",),
-        (2, 3),
-        SFRAME,
-        r"shared_twice@plt( \+ 4)? in",
-        r"endbr64|(bnd )?jmp +\*",
-        ".plt.got",
-        "GNU ld 2.44 to 2.47 write the row of .plt.got with sp+16; the stub pushes nothing, the CFA is sp+8",
-    ),
-    Known(
-        ("plt_ibt",),
-        (1,),
-        SFRAME,
-        r"strlen@plt( \+ 4)? in",
-        r"endbr64|(bnd )?jmp +\*",
-        ".plt.sec",
-        "GNU ld 2.40 describes .plt.sec with the rows of .plt: sp+16 in a stub that pushes nothing",
-    ),
-    Known(
-        ("plt_ibt",),
-        (1,),
-        SFRAME,
-        r"No symbol matches",
-        r"(bnd )?jmp +0x",
-        ".plt",
-        "GNU ld 2.40 has the row for behind the push begin at byte 11 of a stub, as it is without endbr64; the push"
-        " ends at byte 9",
-    ),
-    Known(
         ("realign",),
         (1, 2, 3),
         BOTH,

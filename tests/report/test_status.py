@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from sframe_unwind.arch import BY_NAME
 from sframe_unwind.report import status
 from sframe_unwind.sframe.constants import AbiNumber
 from sframe_unwind.sframe.encode import FunctionSpec, SectionSpec, encode, usual_table
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.unwind.modules import Module
+from sframe_unwind.unwind.modules import Module, Modules
 
 START, CODE_SIZE = 0x1000, 0x200
 
@@ -19,7 +20,7 @@ def test_share_of_the_code(size: int, share: str) -> None:
     table = usual_table(3, AbiNumber.AMD64_ENDIAN_LITTLE, [FunctionSpec(START, size)])
     section = Section(encode(SectionSpec(0x8000, (table,))), 0x8000)
     module = Module("/bin/program", [(START, START + CODE_SIZE)], lambda: section)
-    lines = status.to_text([module], "always", [])
+    lines = status.to_text(Modules(BY_NAME["amd64"], [module]), "always", [])
     row = next(line for line in lines if line.startswith("program "))
     assert row.split()[-1] == share
     advice = "/bin/program: the functions are larger than the code: try sframe-unwind lint"
