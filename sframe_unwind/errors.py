@@ -71,6 +71,10 @@ class ProcessError(SFrameError):
     """A process cannot be inspected: it does not exist, access is denied, or its architecture is not supported."""
 
 
+class ContextError(SFrameError):
+    """The memory at an address holds no saved context: it cannot be read, or its pc is not one."""
+
+
 class EncodeError(SFrameError):
     """A value does not fit its field, or the format cannot express it."""
 

@@ -6,9 +6,11 @@ A call leaves the return address in x30.  Functions save it next to the frame po
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from typing import Callable
 
-from sframe_unwind.address import WORD_SIZE
-from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, PltStub, SignalFrame
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 PC, SP, FP, LR = 32, 31, 29, 30
@@ -18,9 +20,36 @@ PAC_MASK = 0xFF7F_0000_0000_0000
 """The bits above a 48-bit address, except bit 55.  Bit 55 selects the upper or lower half of the address space and is
 never part of the authentication code."""
 
-_SIGCONTEXT = 312
-"""Offset of the registers in ``struct sigcontext`` from SP, in bytes.  ``siginfo`` (128), the head of ``ucontext``
-(176) and the fault address (8) precede them."""
+_UCONTEXT = 184
+"""Offset of the registers in ``ucontext_t``, in bytes.  Its head (176) and the fault address (8) precede them."""
+_SIGCONTEXT = 128 + _UCONTEXT
+"""Offset of the registers in a signal frame from SP, in bytes.  ``siginfo`` (128) precedes the ``ucontext_t``."""
+
+_RESUME = struct.Struct("<3I")
+_LANDING_PADS = (0xD503249F, 0xD503201F)  # bti j, nop
+_RETURN_TO_X1 = (0xAA0103FE, 0xD65F03C0)  # mov x30,x1; ret
+
+
+def ucontext_pc(registers: Mapping[int, int], read: Callable[[int, int], bytes]) -> tuple[int, bool]:
+    """Return pc, or x1.
+
+    ``getcontext`` saves its return address as pc and as x30.  ``swapcontext`` of newer versions of glibc saves the
+    address of an instruction of its own as both: ``mov x30,x1`` and ``ret`` there return to the saved x1.
+
+    In a context that the kernel saved, pc and x30 are equal only at the return address of a call that has returned.
+    In a context that ``makecontext`` made, x30 is the address of glibc's code to end it.
+    """
+    pc = registers[PC]
+    if pc != registers[LR] or not pc:
+        return pc, True
+    first, *rest = _RESUME.unpack(read(pc, _RESUME.size))
+    return registers[1] if first in _LANDING_PADS and tuple(rest) == _RETURN_TO_X1 else pc, False
+
+
+def ends_call(code: bytes) -> bool:
+    """Recognise ``bl``, ``blr`` and the forms of ``blr`` that authenticate the address."""
+    instruction = int.from_bytes(code[-4:], "little")
+    return instruction >> 26 == 0b100101 or instruction & 0xFEFFF000 == 0xD63F0000
 
 
 def call_target(code: bytes, return_address: int) -> int | None:
@@ -103,6 +132,21 @@ def _arch(name: str, byteorder: str) -> Arch:
                 registers={number: _SIGCONTEXT + WORD_SIZE * number for number in range(33)},
             ),
         ),
+        ucontext={number: _UCONTEXT + WORD_SIZE * number for number in range(33)},
+        ucontext_pc=ucontext_pc,
+        jump_buffer=JumpBuffer(
+            registers={**{19 + word: WORD_SIZE * word for word in range(11)}, PC: 11 * WORD_SIZE, SP: 13 * WORD_SIZE},
+            mangled=frozenset((PC, SP)),
+            rotation=0,
+        ),
+        pointer_guard=PointerGuard(
+            (),
+            offset=0,
+            symbols=("__pointer_chk_guard", "__pointer_chk_guard_local"),
+            random=WORD_SIZE,
+            random_mask=ADDRESS_MASK,
+        ),
+        ends_call=ends_call,
         user_registers=tuple(range(33)),  # struct user_pt_regs
         float_registers=(),
         relocations={

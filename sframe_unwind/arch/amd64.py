@@ -4,16 +4,56 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
+from typing import Callable
 
-from sframe_unwind.address import WORD_SIZE
-from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, PltStub, SignalFrame
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 PC, SP, FP = 16, 7, 6
+_CS = 51
 _NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip")
 
 _SIGCONTEXT = (8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16)
-"""The registers of ``struct sigcontext`` in its order.  The structure is in ``struct ucontext``, 40 bytes above SP."""
+"""The registers of ``struct sigcontext`` in its order."""
+_UCONTEXT = {number: 40 + WORD_SIZE * word for word, number in enumerate(_SIGCONTEXT)}
+"""Offsets of the registers in ``ucontext_t``, in bytes.  Its head (40) precedes the ``struct sigcontext``."""
+_SEGMENTS = 40 + WORD_SIZE * 18
+"""Offset of the word ``REG_CSGSFS`` in ``ucontext_t``, in bytes.  CS is in its low 16 bits."""
+_USER_CS = 0x33
+"""``__USER_CS`` of Linux: the code segment of 64-bit programs."""
+
+
+def ucontext_pc(registers: Mapping[int, int], _read: Callable[[int, int], bytes]) -> tuple[int, bool]:
+    """Return RIP.  The kernel saves CS, and the C library does not."""
+    return registers[PC], registers[_CS] & 0xFFFF == _USER_CS
+
+
+def ends_call(code: bytes) -> bool:
+    """Recognise ``call rel32``, and ``call r/m64`` by its opcode FF /2 and the length that its ModRM byte gives."""
+    return code[-5:-4] == b"\xe8" or any(
+        code[-length] == 0xFF and code[1 - length] >> 3 & 7 == 2 and _call_length(code[1 - length :]) == length
+        for length in range(2, 8)
+    )
+
+
+def _call_length(operand: bytes) -> int:
+    """Return the length of ``call r/m64`` without prefixes, in bytes.
+
+    :param operand: the bytes from the ModRM byte on.
+    """
+    mode, register = operand[0] >> 6, operand[0] & 7
+    if mode == 3:
+        return 2
+    base = register
+    length = 2
+    if register == 4:  # a SIB byte follows
+        length += 1
+        base = operand[1] & 7 if len(operand) > 1 else 0
+    if mode == 0:
+        return length + (4 if base == 5 else 0)
+    return length + (1 if mode == 1 else 4)
 
 
 def call_target(code: bytes, return_address: int) -> int | None:
@@ -94,9 +134,18 @@ ARCH = Arch(
     signal_frames=(
         SignalFrame(
             code=b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05",  # mov $15,%rax; syscall
-            registers={number: 40 + WORD_SIZE * word for word, number in enumerate(_SIGCONTEXT)},
+            registers=_UCONTEXT,  # at the trampoline, SP is the address of the ucontext_t
         ),
     ),
+    ucontext={**_UCONTEXT, _CS: _SEGMENTS},
+    ucontext_pc=ucontext_pc,
+    jump_buffer=JumpBuffer(
+        registers={number: WORD_SIZE * word for word, number in enumerate((3, FP, 12, 13, 14, 15, SP, PC))},
+        mangled=frozenset((FP, SP, PC)),
+        rotation=17,
+    ),
+    pointer_guard=PointerGuard(("fs_base",), offset=0x30, symbols=(), random=WORD_SIZE, random_mask=ADDRESS_MASK),
+    ends_call=ends_call,
     user_registers=(15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, None, 16, None, None, 7),  # user_regs_struct
     float_registers=(),
     relocations={

@@ -35,6 +35,37 @@ class FrameRecord(NamedTuple):
     """The caller's SP minus the address of the record, in bytes."""
 
 
+class JumpBuffer(NamedTuple):
+    """The ``jmp_buf`` of glibc and musl, in which ``setjmp`` saves the registers that a call preserves.
+
+    glibc mangles the addresses in it: it combines them with a random guard by exclusive or, and rotates the result.
+    musl stores them as they are, at the same offsets.
+    """
+
+    registers: Mapping[int, int]
+    """Maps a register to the offset of its value, in bytes.  pc is the address to which ``setjmp`` returns."""
+    mangled: frozenset[int]
+    """The registers that glibc mangles."""
+    rotation: int
+    """How many bits glibc rotates a mangled value to the left."""
+
+
+class PointerGuard(NamedTuple):
+    """Where glibc keeps the guard that :class:`JumpBuffer` describes."""
+
+    thread_pointer: tuple[str, ...]
+    """The debuggers' names of the registers with the thread pointer, the most significant part first, each part of
+    the same size.  Empty: the guard is not in the thread control block."""
+    offset: int
+    """Offset of the guard from the thread pointer, in bytes."""
+    symbols: tuple[str, ...]
+    """The variables that hold the guard: of the dynamic linker, and of a statically linked program."""
+    random: int
+    """Offset of the word at ``AT_RANDOM`` from which the guard is made when the program starts, in bytes."""
+    random_mask: int
+    """The bits of that word that the guard keeps."""
+
+
 class FieldRelocation(NamedTuple):
     """How a relocation type fills in its field."""
 
@@ -109,6 +140,16 @@ class Arch(NamedTuple):
     frame_record: FrameRecord
     signal_frames: tuple[SignalFrame, ...]
     """The signal frames of the kernel, one for each kind of ``sigreturn``."""
+    ucontext: Mapping[int, int]
+    """Maps a register to the offset of its value in ``ucontext_t``, in bytes.  The C library and the kernel use the
+    same structure, but the C library does not fill in all of it."""
+    ucontext_pc: Callable[[Mapping[int, int], Callable[[int, int], bytes]], tuple[int, bool]]
+    """``(registers of a ucontext_t, read memory)``: returns the pc at which the context resumes, and whether it is
+    certain that no call ends there, because the kernel saved the context or because it has not run yet."""
+    jump_buffer: JumpBuffer
+    pointer_guard: PointerGuard
+    ends_call: Callable[[bytes], bool]
+    """``(the last 8 bytes before an address)``: returns whether they end with a call instruction."""
     user_registers: tuple[int | None, ...]
     """The register in each word of the register set ``NT_PRSTATUS``; ``None``: the word is not used."""
     float_registers: tuple[int, ...]

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Mapping
+from typing import Callable
 
-from sframe_unwind.address import WORD_SIZE
-from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, PltStub, SignalFrame
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 PC, SP, FP, RA = 65, 15, 11, 14
@@ -32,6 +34,25 @@ _SIGREGS = {
 """Offsets in ``struct _sigregs``, in bytes: PSW (16), r0 to r15 (128), access registers (64), control register (8),
 f0 to f15."""
 _SAVE_AREA = 160
+
+_USER_PSW = 1 << 48 | 1 << 32 | 1 << 31
+"""The bits of a PSW mask that every 64-bit program has: problem state, extended and basic addressing."""
+_CALLS = {2: (b"\x0d", 0xE0), 4: (b"\xa7", 0xE5), 6: (b"\xc0", 0xE5)}
+"""``basr``, ``bras`` and ``brasl`` with r14, by length in bytes: the first byte, and the fixed bits of the second."""
+
+
+def ucontext_pc(registers: Mapping[int, int], _read: Callable[[int, int], bytes]) -> tuple[int, bool]:
+    """Return the address in the PSW where the kernel saved one, else r14: the C library does not save the PSW."""
+    by_kernel = registers[_PSW_MASK] & _USER_PSW == _USER_PSW
+    return registers[PC if by_kernel else RA], by_kernel
+
+
+def ends_call(code: bytes) -> bool:
+    """Recognise ``basr``, ``bras`` and ``brasl`` that leave the return address in r14."""
+    return any(
+        code[-length : 1 - length] == first and code[1 - length] & (0xF0 if length == 2 else 0xFF) == second
+        for length, (first, second) in _CALLS.items()
+    )
 
 
 def call_target(code: bytes, return_address: int) -> int | None:
@@ -99,6 +120,21 @@ ARCH = Arch(
         # The frame of a handler that was installed without SA_SIGINFO.
         SignalFrame(code=b"\x0a\x77", registers=_SIGREGS, pointer=_SAVE_AREA + 8),  # svc 119: sigreturn
     ),
+    ucontext={number: 40 + offset for number, offset in _SIGREGS.items()},  # behind its head
+    ucontext_pc=ucontext_pc,
+    jump_buffer=JumpBuffer(
+        registers={
+            **{n: WORD_SIZE * (n - 6) for n in range(6, 14)},
+            PC: 8 * WORD_SIZE,
+            SP: 9 * WORD_SIZE,
+            **{_FLOAT_REGISTERS[n]: WORD_SIZE * (n + 2) for n in range(8, 16)},
+        },
+        mangled=frozenset((PC, SP)),
+        rotation=0,
+    ),
+    # The guard is that of the stack protector, whose most significant byte is 0.
+    pointer_guard=PointerGuard(("acr0", "acr1"), offset=0x28, symbols=(), random=0, random_mask=ADDRESS_MASK >> 8),
+    ends_call=ends_call,
     user_registers=(_PSW_MASK, PC, *range(16)),  # s390_regs; the access registers behind them are left out
     float_registers=_FLOAT_REGISTERS,
     relocations={

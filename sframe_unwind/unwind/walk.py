@@ -54,7 +54,7 @@ class Frame(NamedTuple):
     unwinder: str
     """Name of the unwinder that found this frame's caller: :data:`SFRAME` or a fallback unwinder; ``""``: none did."""
     interrupted: bool
-    """The frame is the innermost one, or a signal interrupted it: the pc is not a return address."""
+    """The frame is the innermost one of a thread, or a signal interrupted it: the pc is not a return address."""
 
 
 class UnwindResult(NamedTuple):
@@ -93,6 +93,8 @@ class Walk:
     :param pac_mask: see :func:`sframe_unwind.unwind.step.step`.
     :param limit: maximum number of frames.
     :param skip: returns whether to use the fallback unwinder for a lookup address even if SFrame covers it.
+    :param interrupted: the pc of the innermost frame is the next instruction to execute; ``False``: it is a return
+        address, as in a context that a call saved.
     """
 
     def __init__(
@@ -106,6 +108,7 @@ class Walk:
         pac_mask: int | None = None,
         limit: int = MAX_FRAMES,
         skip: Callable[[int], bool] | None = None,
+        interrupted: bool = True,
     ) -> None:
         self._arch = arch
         self._modules = modules
@@ -117,6 +120,7 @@ class Walk:
         self._pac_mask = pac_mask
         self._limit = limit
         self._skip = skip
+        self._interrupted = interrupted
         self.end: End | None = None
         self.detail = ""
         """Details of the end: the reason, or an error message."""
@@ -125,7 +129,7 @@ class Walk:
         arch, read_word, pac_mask = self._arch, self._read_word, self._pac_mask
         results, skip = self._modules.results, self._skip
         pc, sp, fp = self._registers
-        interrupted, read_register = True, self._read_register
+        interrupted, read_register = self._interrupted, self._read_register
         for level in range(self._limit):
             if pc == 0 and level:
                 self.end = End.PC_ZERO
