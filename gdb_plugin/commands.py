@@ -11,10 +11,10 @@ import gdb
 from gdb_plugin.returning import CheckReturn
 from gdb_plugin.session import Session
 from gdb_plugin.unwinder import SFrameUnwinder
-from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
 from sframe_unwind.debugger.settings import ALWAYS, MODES
+from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bo
             raise gdb.GdbError(str(error)) from error
         except gdb.error as error:  # GDB would add that it came from Python
             raise gdb.GdbError(f"sframe: {error}") from error
+        except SFrameError as error:
+            raise gdb.GdbError(f"sframe: {error}") from error
         except Exception as error:  # a traceback is no use to the user
             raise gdb.GdbError(f"sframe: {type(error).__name__}: {error}") from error
 
@@ -57,19 +59,21 @@ class _Command(gdb.Command):
         super().__init__(f"sframe {command.name}", gdb.COMMAND_STACK)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
-        """Offer the options that are not there yet."""
+        """Offer the options that are not there yet; behind one that names a context, symbols."""
+        if self.command.takes_context and any(f"{option} " in text for option in commands.CONTEXTS):
+            return int(gdb.COMPLETE_SYMBOL)
         if word is None:  # GDB asks first what to break words at
             return int(gdb.COMPLETE_NONE)
         *before, typed = text.split(" ")
         # For GDB a hyphen ends a word, and only what follows it is to be completed.
         broken = len(typed) - len(word)
-        options = self.command.options
+        options = self.command.all_options
         return [option[broken:] for option in options if option.startswith(typed) and option not in before]
 
     @_guarded
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Run the command."""
-        _show(self.run(self.command.parse(gdb.string_to_argv(argument))))
+        _show(self.run(self.command.parse_line(argument, gdb.string_to_argv)))
 
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
@@ -149,6 +153,8 @@ class Backtrace(_Command):
         """Return the lines to print."""
         from sframe_unwind.debugger import output
 
+        if arguments.context is not None:
+            return output.backtrace_lines([self._stacks().of_context(arguments.context, arguments.limit)], False)
         every = commands.ALL in arguments.options
         shown = [(thread, self._stacks().by_sframe(arguments.limit)) for thread in _threads(every)]
         return output.backtrace_lines([stack for _, stack in shown], every and shown[0][0] is not None)
@@ -186,14 +192,16 @@ class Explain(_Command):
     @_guarded
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Run the command."""
+        from gdb_plugin.contexts import number
         from sframe_unwind.debugger.code_judge import code_lines
         from sframe_unwind.report.explain import explain
 
+        arguments = self.command.parse_line(argument, lambda line: [line.strip()] if line.strip() else [])
         process = self._stacks().process()
-        if argument.strip():
-            value = gdb.parse_and_eval(argument)
-            address = value.address if value.type.code == gdb.TYPE_CODE_FUNC else value
-            pc, here = int(address) & ADDRESS_MASK, None
+        if arguments.context is not None:
+            pc, here = self._stacks().explained(arguments.context)
+        elif arguments.rest:
+            pc, here = number(arguments.rest[0]), None
         else:
             pc, here = self._stacks().selected()
         name = gdb.format_address(pc).partition(" ")[2] if hasattr(gdb, "format_address") else ""

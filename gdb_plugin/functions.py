@@ -9,6 +9,8 @@ import gdb
 from gdb_plugin.reentrancy import output_of
 
 _FORMATTED = re.compile(r"<([^+>]+)>$")
+_AROUND = re.compile(r"<(.+?)(?:\+\d+)?>$")
+_INFO_SYMBOL_AROUND = re.compile(r"(.+?)(?: \+ \d+)? in section ")
 _INFO_SYMBOL = re.compile(r"(?!.* \+ \d+ in section )(.+?) in section ")
 
 
@@ -37,6 +39,20 @@ def name_of(address: int) -> str:
         found = _FORMATTED.search(gdb.format_address(address))
     else:
         found = _INFO_SYMBOL.match(output_of(f"info symbol {address:#x}"))
+    return found[1] if found else ""
+
+
+def name_around(address: int) -> str:
+    """Return the name of the function around an address, inlined functions left out; empty: no symbol covers it."""
+    block = gdb.block_for_pc(address)
+    while block is not None and (block.function is None or _is_inlined(block)):
+        block = block.superblock
+    if block is not None:
+        return str(block.function.print_name)
+    if hasattr(gdb, "format_address"):  # since GDB 14
+        found = _AROUND.search(gdb.format_address(address))
+    else:
+        found = _INFO_SYMBOL_AROUND.match(output_of(f"info symbol {address:#x}"))
     return found[1] if found else ""
 
 

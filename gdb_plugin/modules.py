@@ -56,13 +56,13 @@ def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
     """Return the shared library at an address without listing all, ``None`` where it cannot be found like that."""
     if gdb.solib_name(address) is None:
         return None
-    found = loaded_image_at(read, _auxiliary_vector(arch, may_execute), arch.byteorder, address)
+    found = loaded_image_at(read, auxiliary_vector(arch, may_execute), arch.byteorder, address)
     return None if found is None else _of_image(arch, found, gdb.solib_name(address) or "")
 
 
 def discover_modules(arch: Arch, may_execute: bool) -> list[Module]:
     """Return the modules that the process has in memory, whether or not GDB has their files."""
-    vector = _auxiliary_vector(arch, may_execute)
+    vector = auxiliary_vector(arch, may_execute)
     return [_of_image(arch, image) for image in loaded_images(ChunkCache(read).read, vector, arch.byteorder)]
 
 
@@ -106,7 +106,7 @@ def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
     return [DebugFile(objfile.filename, objfile.build_id or "") for objfile in (*apart, *own) if objfile.filename]
 
 
-def _auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:
+def auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:
     """Return the auxiliary vector of the current inferior, empty where it cannot be had."""
     inferior = gdb.selected_inferior()
     if inferior.connection is not None and inferior.connection.type == "native":

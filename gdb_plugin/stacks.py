@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import gdb
 
+from gdb_plugin.contexts import debugger
+from gdb_plugin.contexts import name_of as name_of_code
 from gdb_plugin.functions import name_of
 from gdb_plugin.memory import read
 from gdb_plugin.process import Process
 from gdb_plugin.session import Session
 from gdb_plugin.unwinder import Recorder, SFrameUnwinder
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
+from sframe_unwind.debugger import contexts
 from sframe_unwind.debugger.code_judge import ProcessCode
+from sframe_unwind.debugger.commands import ContextArgument
 from sframe_unwind.debugger.settings import ALWAYS, OFF, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack, by_sframe
 from sframe_unwind.unwind.modules import Found, NoData
+from sframe_unwind.unwind.saved_context import SavedContext
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -69,6 +75,28 @@ class Stacks:
         if process is None:
             raise gdb.error(f"SFrame has no ABI for architecture {frame.architecture().name()}")
         return process
+
+    def context(self, argument: ContextArgument) -> SavedContext:
+        """Return the context that an option of a command names; see :func:`saved_context`."""
+        process = self.process()
+        return contexts.saved_context(argument, process.modules, read, debugger(process))
+
+    def of_context(self, argument: ContextArgument, limit: int | None) -> Stack:
+        """Return the stack of a context that does not run, by the core alone: GDB unwinds threads.
+
+        :param limit: how many frames at the most.
+        """
+        process, context = self.process(), self.context(argument)
+        steps = contexts.walk(context, process.modules, read, self._pac_mask(process))
+        return contexts.stack(steps, process.modules, partial(name_of_code, process), limit)
+
+    def explained(self, argument: ContextArgument) -> tuple[int, FrameContext]:
+        """Return the lookup address of a context's innermost frame, and what explains it."""
+        return contexts.explained(self.context(argument), read, self._pac_mask(self.process()))
+
+    def _pac_mask(self, process: Process) -> int | None:
+        frame = gdb.newest_frame()
+        return process.registers(frame).pac_mask(frame)
 
     def code(self) -> ProcessCode:
         """Return the code of the current process; see :meth:`process`."""

@@ -27,7 +27,7 @@ class Symbols:
     def addresses(self, name: str) -> list[int]:
         """Return the addresses of a function or variable, mostly none."""
         if _AT_ANY_TIME:
-            return _evaluate(name, global_context=True)
+            return address_of(name, global_context=True)
         inferior = gdb.selected_inferior()
         self._wanted.add(inferior.num)
         _, found = self._known.get(inferior.num, (None, {}))
@@ -51,7 +51,7 @@ class Symbols:
         before, known = self._known.get(inferior.num, (None, {}))
         if before == state:
             return False
-        found = {name: addresses for name in _NAMES if (addresses := _evaluate(name))}
+        found = {name: addresses for name in _NAMES if (addresses := address_of(name))}
         self._known[inferior.num] = state, found
         return found != known
 
@@ -62,7 +62,11 @@ def _may_break(inferior: gdb.Inferior) -> bool:
     return connection is None or connection.type not in ("native", "core")
 
 
-def _evaluate(name: str, **how: bool) -> list[int]:
+def address_of(name: str, **how: bool) -> list[int]:
+    """Return the address of a function or variable; empty: there is none.
+
+    :param how: arguments of ``gdb.parse_and_eval``.
+    """
     try:
         return [int(gdb.parse_and_eval(f"&{name}", **how))]
     except gdb.error:

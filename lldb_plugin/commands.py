@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import lldb
 
-from lldb_plugin import plugin, stacks
+from lldb_plugin import expressions, plugin, stacks
+from lldb_plugin.contexts import Contexts
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger import commands, output
 from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
@@ -61,7 +61,7 @@ class _Command:
 
         :raises UsageError: they are not what the command takes.
         """
-        return self.shared.parse(command.split())
+        return self.shared.parse_line(command, str.split)
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
@@ -155,6 +155,10 @@ class Backtrace(_Command):
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the stacks."""
+        if arguments.context is not None:
+            (thread,) = _threads(context, arguments)
+            saved = Contexts(context, stacks.take(thread, 1))
+            return output.backtrace_lines([saved.stack(arguments.context, arguments.limit)], titled=False)
         shown = (
             stacks.by_sframe(stacks.take(thread, arguments.limit), arguments.limit)
             for thread in _threads(context, arguments)
@@ -185,36 +189,17 @@ class Explain(_Command):
 
     def parse(self, command: str) -> Arguments:
         """Return the arguments: one expression, which may have spaces in it."""
-        expression = command.strip()
-        if expression.startswith("--"):
-            raise UsageError(self.shared.usage_line())
-        return Arguments(frozenset(), None, (expression,) if expression else ())
+        return self.shared.parse_line(command, lambda line: [line.strip()] if line.strip() else [])
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the explanation."""
         (thread,) = _threads(context, arguments)
         snapshot = stacks.take(thread)
-        if arguments.rest:
-            address, frame = _address(context, arguments.rest[0]), None
+        if arguments.context is not None:
+            address, frame = Contexts(context, snapshot).explained(arguments.context)
+        elif arguments.rest:
+            address, frame = expressions.address_of(context, arguments.rest[0]), None
         else:
             address, frame = stacks.selected(snapshot)
         lines = explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
         return [*lines, *code_lines(stacks.code(snapshot), address)]
-
-
-def _address(context: lldb.SBExecutionContext, text: str) -> int:
-    try:
-        return int(text, 0)
-    except ValueError:
-        frame = context.GetFrame()
-        value = (frame if frame.IsValid() else context.GetTarget()).EvaluateExpression(f"(unsigned long)({text})")
-        if not value.IsValid() or not value.GetError().Success():
-            raise SFrameError(f"{text!r} is no address: {_reason(value.GetError().GetCString() or '')}") from None
-        # LLDB before 15 cannot take signatures off.
-        return int(value.GetValueAsAddress() if hasattr(value, "GetValueAsAddress") else value.GetValueAsUnsigned())
-
-
-def _reason(complaint: str) -> str:
-    """Return the one line of the compiler's complaint that says what is wrong."""
-    found = re.search(r"error: (?:<.*?>(?::\d+)*: )?(?!.*error: )(.*)", complaint)
-    return found[1] if found else " ".join(complaint.split())

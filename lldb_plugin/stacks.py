@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import lldb
 
 from lldb_plugin.frame_plan import plan, walk
-from lldb_plugin.native import NAME, NativeStack
+from lldb_plugin.native import NAME, NativeFrame, NativeStack
 from lldb_plugin.process import Process
 from lldb_plugin.session import SESSION
 from sframe_unwind.address import lookup_address
 from sframe_unwind.debugger.code_judge import ProcessCode
+from sframe_unwind.debugger.contexts import Name, frames_of, only
 from sframe_unwind.debugger.settings import ALWAYS, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
-from sframe_unwind.report import stack
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack
-from sframe_unwind.unwind.walk import SFRAME, End
-
-
-class Name(NamedTuple):
-    """What the code at an address is called."""
-
-    function: str
-    """Empty where no symbol covers the address."""
-    place: str
-    """Source line or module."""
-    module: str
-    """The module's path."""
 
 
 class Snapshot(NamedTuple):
@@ -74,18 +63,7 @@ def by_sframe(snapshot: Snapshot, limit: int | None = None) -> Stack:
     :param limit: how many frames at the most.
     """
     steps = walk(snapshot.process, snapshot.native, Settings(ALWAYS, strict=True))
-    frames: list[ShownFrame] = []
-    end = ""
-    for frame in steps:
-        if len(frames) == limit:
-            end = _limited(limit)
-            break
-        frames.append(_shown(snapshot, frame.level, frame.pc, frame.cfa, frame.fp, frame.unwinder, frame.interrupted))
-    if not end:
-        end = steps.end.value if steps.end else ""
-        if steps.end is not End.OUTERMOST and steps.detail:
-            end = f"{end}: {steps.detail}"
-    return _titled(snapshot, frames, end)
+    return _titled(snapshot, *frames_of(steps, snapshot.process.modules, partial(name_of, snapshot), limit))
 
 
 def native(snapshot: Snapshot, limit: int | None = None) -> Stack:
@@ -94,11 +72,8 @@ def native(snapshot: Snapshot, limit: int | None = None) -> Stack:
     :param limit: how many frames at the most.
     """
     known = snapshot.native.frames
-    frames = [
-        _shown(snapshot, level, frame.pc, frame.cfa, frame.fp, NAME, level == 0)
-        for level, frame in enumerate(known[:limit])
-    ]
-    end = "LLDB finds no more frames" if limit is None or len(known) <= limit else _limited(limit)
+    frames = tuple(_shown(snapshot, level, frame) for level, frame in enumerate(known[:limit]))
+    end = "LLDB finds no more frames" if limit is None or len(known) <= limit else only(limit)
     return _titled(snapshot, frames, end)
 
 
@@ -126,15 +101,12 @@ def selected(snapshot: Snapshot) -> tuple[int, FrameContext]:
 
 def describe(snapshot: Snapshot, address: int) -> str:
     """Return what an address is called: function and line, as far as known."""
-    name = _name(snapshot, address)
+    name = name_of(snapshot, address)
     return f"{name.function} ({name.place})" if name.place else name.function
 
 
-def _limited(limit: int) -> str:
-    return f"only the innermost {limit} frame{' was' if limit == 1 else 's were'} asked for"
-
-
-def _name(snapshot: Snapshot, address: int) -> Name:
+def name_of(snapshot: Snapshot, address: int) -> Name:
+    """Return the name of the code at an address."""
     if address not in snapshot.names:
         snapshot.names[address] = _look_up_name(snapshot, address)
     return snapshot.names[address]
@@ -155,16 +127,11 @@ def _look_up_name(snapshot: Snapshot, pc: int) -> Name:
     return Name(name or "", place, module.fullpath or "")
 
 
-def _shown(
-    snapshot: Snapshot, level: int, pc: int, cfa: int | None, fp: int | None, unwinder: str, interrupted: bool
-) -> ShownFrame:
-    address = lookup_address(pc, interrupted)
-    name = _name(snapshot, address)
-    if unwinder == SFRAME:  # the walk's name
-        unwinder = stack.by_sframe(address, snapshot.process.modules)
-    return ShownFrame(level, pc, cfa, fp, name.function, name.place, name.module, unwinder, lookup=address)
+def _shown(snapshot: Snapshot, level: int, frame: NativeFrame) -> ShownFrame:
+    address = lookup_address(frame.pc, interrupted=level == 0)
+    return ShownFrame(level, frame.pc, frame.cfa, frame.fp, *name_of(snapshot, address), NAME, lookup=address)
 
 
-def _titled(snapshot: Snapshot, frames: list[ShownFrame], end: str) -> Stack:
+def _titled(snapshot: Snapshot, frames: tuple[ShownFrame, ...], end: str) -> Stack:
     number = str(snapshot.thread.GetIndexID())
-    return Stack(number, f'Thread {number} "{snapshot.thread.GetName() or ""}"', tuple(frames), end)
+    return Stack(number, f'Thread {number} "{snapshot.thread.GetName() or ""}"', frames, end)

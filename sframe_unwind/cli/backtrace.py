@@ -19,23 +19,27 @@ import shutil
 import sys
 from typing import Any
 
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.cli.status import CANNOT, DONE, complain
+from sframe_unwind.errors import ContextError
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.core_file import open_core
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
 from sframe_unwind.process.live import Live, Snapshot
 from sframe_unwind.process.loader import Loader
 from sframe_unwind.process.objects import LoadedObject, Objects
-from sframe_unwind.process.stacks import UnwoundThread, named, walk
+from sframe_unwind.process.stacks import UnwoundThread, named, of_context, walk
 from sframe_unwind.report.stack import Stack, to_text
 from sframe_unwind.report.terminal import printable
+from sframe_unwind.unwind.saved_context import assignments, from_registers
 
 EXAMPLES = """\
   sframe-unwind backtrace --core core
   sframe-unwind backtrace --core core --exe ./program --sysroot /srv/device
   sframe-unwind backtrace --pid 1234 --json
   sframe-unwind backtrace --pid 1234 --debuginfod
+  sframe-unwind backtrace --core core --regs pc=0x401234,sp=0x7f001000,fp=0
 """
 
 
@@ -44,6 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--core", metavar="CORE", help="a core file")
     target.add_argument("--pid", metavar="PID", type=int, help="a running process")
+    parser.add_argument(
+        "--regs",
+        metavar="REG=N,...",
+        help="the stack of a context that does not run, such as a fiber, in place of the threads:"
+        " pc=N,sp=N,fp=N[,lr=N], and other registers by their names",
+    )
     parser.add_argument("--exe", metavar="FILE", help="the executable, if it is no longer at its original path")
     parser.add_argument("--sysroot", metavar="FOLDER", help="look for files below this folder first")
     parser.add_argument(
@@ -88,6 +98,7 @@ def _module_json(found: LoadedObject) -> dict[str, Any]:
 
 def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack], Objects]:
     core = open_core(options.core)
+    registers = _registers(options, core.arch)
     roots = [options.sysroot, ""] if options.sysroot else [""]
     files = _files(options, roots, core.arch)
     given = files.given(options.exe) if options.exe else None
@@ -102,12 +113,16 @@ def _of_core(options: argparse.Namespace) -> tuple[int, list[Stack], Objects]:
         name = loader.executable.path if loader.executable else "unknown"
         complain(f"{core.path}: executable not found: {name} (--exe FILE names it)")
         status = CANNOT
-    stacks = [named(walk(thread, core.arch, objects, core.memory.read), objects) for thread in core.threads]
+    if registers:
+        stacks = [of_context(from_registers(core.arch, registers, core.memory.read), objects, core.memory.read)]
+    else:
+        stacks = [named(walk(thread, core.arch, objects, core.memory.read), objects) for thread in core.threads]
     return CANNOT if files.refused else status, stacks, objects
 
 
 def _of_process(options: argparse.Namespace) -> tuple[int, list[Stack], Objects]:
     live = Live(options.pid)
+    registers = _registers(options, live.arch)
     roots = [options.sysroot] if options.sysroot else [f"{live.folder}/root", ""]
     files = _files(options, roots, live.arch)
     given = files.given(options.exe or f"{live.folder}/exe")  # the file at the path may have been replaced
@@ -115,8 +130,27 @@ def _of_process(options: argparse.Namespace) -> tuple[int, list[Stack], Objects]
     loader = Loader(live.arch, live.auxv, live.memory, files, given)
     found, is_executable = loader.objects(snapshot.mappings.files()), snapshot.mappings.is_executable
     objects = Objects(live.arch, found, live.memory.read, complain, is_executable)
-    stacks = [named(_walk_copy(live, snapshot, thread, objects), objects) for thread in snapshot.threads]
+    if registers:
+        stacks = [of_context(from_registers(live.arch, registers, live.memory.read), objects, live.memory.read)]
+    else:
+        stacks = [named(_walk_copy(live, snapshot, thread, objects), objects) for thread in snapshot.threads]
     return CANNOT if files.refused else DONE, stacks, objects
+
+
+def _registers(options: argparse.Namespace, arch: Arch) -> dict[int, int]:
+    """Return the registers that the user gives, by DWARF number; empty: none.
+
+    :raises ContextError: they have another form.
+    """
+    if options.regs is None:
+        return {}
+    registers = {}
+    for number, text in assignments(arch, options.regs).items():
+        try:
+            registers[number] = int(text, 0) & ADDRESS_MASK
+        except ValueError:
+            raise ContextError(f"--regs: {text!r} is not a number") from None
+    return registers
 
 
 def _walk_copy(live: Live, snapshot: Snapshot, thread: Thread, objects: Objects) -> UnwoundThread:

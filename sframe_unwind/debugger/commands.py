@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from sframe_unwind.errors import SFrameError
 
 ALL = "-all"
 JSON = "--json"
+REGS, UCONTEXT, JMPBUF = CONTEXTS = ("-regs", "-ucontext", "-jmpbuf")
+"""The options that name a context that does not run.  Their argument is the rest of the line."""
+_CONTEXT = re.compile(rf"(?:^|\s)({'|'.join(CONTEXTS)})(?:\s+(.*)|$)", re.DOTALL)
+_CONTEXT_USAGE = f"[{REGS} pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | {UCONTEXT} EXPR | {JMPBUF} EXPR]"
+_CONTEXT_HELP = (
+    "With -regs, -ucontext or -jmpbuf: a context that does not run, such as a fiber, with these registers or saved in\n"
+    "this ucontext_t or jmp_buf (an expression for it, or for its address).  The option comes last.  Expressions are\n"
+    "{debugger}'s, in the selected frame, and cannot call functions of the program."
+)
+
 PREFIX_HELP = "Unwind stack frames from SFrame data, and show what it says."
 
 
 class UsageError(SFrameError):
     """The arguments of a command are not what it takes; the message says what it takes."""
+
+
+class ContextArgument(NamedTuple):
+    """A context that does not run, as an option of a command names it."""
+
+    option: str
+    """One of :data:`CONTEXTS`."""
+    text: str
+    """The argument of the option."""
 
 
 class Arguments(NamedTuple):
@@ -23,6 +43,8 @@ class Arguments(NamedTuple):
     limit: int | None
     """N: how many frames, of the innermost ones; ``None``: all."""
     rest: tuple[str, ...]
+    context: ContextArgument | None = None
+    """``None``: the command is about the threads."""
 
 
 class Command(NamedTuple):
@@ -39,6 +61,8 @@ class Command(NamedTuple):
     takes_limit: bool = False
     positional: int = 0
     """How many words may stand behind the options at the most."""
+    takes_context: bool = False
+    """Whether it takes :data:`CONTEXTS`."""
 
     def help(self, debugger: str) -> str:
         """Return the text of ``help sframe NAME``.
@@ -51,6 +75,28 @@ class Command(NamedTuple):
     def usage_line(self) -> str:
         """Return the line that says what the command takes."""
         return f"Usage: sframe {self.name} {self.usage}".rstrip()
+
+    @property
+    def all_options(self) -> tuple[str, ...]:
+        """The options, with those that name a context."""
+        return self.options + (CONTEXTS if self.takes_context else ())
+
+    def parse_line(self, line: str, split: Callable[[str], Sequence[str]]) -> Arguments:
+        """Return the arguments; see :meth:`parse`.
+
+        :param line: all that follows the name of the command.
+        :param split: splits a line into words as the debugger does.
+        """
+        found = _CONTEXT.search(line)
+        if found is None:
+            return self.parse(split(line))
+        context = ContextArgument(found[1], (found[2] or "").strip())
+        if self is COMPARE:
+            raise UsageError(f"not comparable: the debugger cannot unwind the context of {context.option}")
+        arguments = self.parse(split(line[: found.start()]))
+        if not self.takes_context or not context.text or ALL in arguments.options or arguments.rest:
+            raise UsageError(self.usage_line())
+        return arguments._replace(context=context)
 
     def parse(self, words: Sequence[str]) -> Arguments:
         """Return the arguments.
@@ -107,12 +153,13 @@ STATUS = Command(
 )
 BACKTRACE = Command(
     "backtrace",
-    f"[N] [{ALL}]",
+    f"[N] [{ALL}] {_CONTEXT_USAGE}",
     "Show the stack that SFrame gives, whatever the mode, and why it ends",
     "Each frame names the unwinder that found its caller: 'sframe', or the debugger's own where SFrame has no data.\n"
-    "Inlined functions are left out.  With N, the innermost N frames; with -all, every thread.",
+    "Inlined functions are left out.  With N, the innermost N frames; with -all, every thread.\n" + _CONTEXT_HELP,
     options=(ALL,),
     takes_limit=True,
+    takes_context=True,
 )
 COMPARE = Command(
     "compare",
@@ -125,9 +172,10 @@ COMPARE = Command(
 )
 EXPLAIN = Command(
     "explain",
-    "[ADDRESS]",
+    f"[ADDRESS] {_CONTEXT_USAGE}",
     "Explain what SFrame says of an address: function, row, the rule in words, and the values that it gives",
     "ADDRESS is an expression; without it, the selected frame is explained.  With the extra 'code' in {debugger}'s\n"
-    "Python, it also says whether the machine code proves the row.",
+    "Python, it also says whether the machine code proves the row.\n" + _CONTEXT_HELP,
     positional=1,
+    takes_context=True,
 )

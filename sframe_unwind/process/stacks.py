@@ -14,12 +14,10 @@ from sframe_unwind.process.base import Thread
 from sframe_unwind.process.objects import Objects
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.report.demangle import demangle
-from sframe_unwind.report.stack import INLINED, ShownFrame, Stack
+from sframe_unwind.report.stack import INLINED, SIGNAL_FRAME, ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
+from sframe_unwind.unwind.saved_context import SavedContext
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
-
-SIGNAL_FRAME = "<signal handler called>"
-"""The function name of a signal frame, as in GDB."""
 
 
 class UnwoundThread(NamedTuple):
@@ -31,12 +29,13 @@ class UnwoundThread(NamedTuple):
     """Why the stack ends."""
 
 
-def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory) -> UnwoundThread:
+def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory, interrupted: bool = True) -> UnwoundThread:
     """Unwind the stack of a thread.
 
     :param thread: a stopped thread, or one of a core file.
     :param objects: the loaded objects of the process.
     :param read: reads the memory of the process.
+    :param interrupted: the pc of the thread is the next instruction to execute; ``False``: it is a return address.
     """
 
     def read_register(number: int) -> int:
@@ -48,10 +47,21 @@ def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory) -> Unwo
     history = RegisterHistory(arch, read_register, read_word, objects.find_cfi)
     fallback = unwinder.Fallback(arch, objects, read, read_word, history)
     innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
-    steps = Walk(arch, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind))
+    steps = Walk(
+        *(arch, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)),
+        interrupted=interrupted,
+    )
     for frame in steps:
         history.add(frame)
     return UnwoundThread(thread, history.frames, _end(steps, history.frames[-1], objects))
+
+
+def of_context(context: SavedContext, objects: Objects, read: ReadMemory) -> Stack:
+    """Return the stack of a context that does not run; see :func:`walk`."""
+    thread = Thread(0, "", "", context.registers)
+    stack = named(walk(thread, context.arch, objects, read, context.interrupted), objects)
+    values = ", ".join(f"{name}={value:#x}" for name, value in context.innermost._asdict().items())
+    return stack._replace(thread="context", title=f"Context {values}")
 
 
 def _end(steps: Walk, last: Frame, objects: Objects) -> str:

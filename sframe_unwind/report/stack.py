@@ -32,6 +32,10 @@ INLINED = "inlined"
 """In the place of the unwinder of a frame: an inlined function, whose registers are those of the next frame."""
 
 
+SIGNAL_FRAME = "<signal handler called>"
+"""The function name of a signal frame, as in GDB."""
+
+
 class ShownFrame(NamedTuple):
     """One frame."""
 

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from sframe_unwind.debugger.commands import BACKTRACE, COMPARE, EXPLAIN, MODE, STATUS, STRICT, Command, UsageError
+from sframe_unwind.debugger.commands import (
+    BACKTRACE,
+    COMPARE,
+    EXPLAIN,
+    MODE,
+    STATUS,
+    STRICT,
+    Command,
+    ContextArgument,
+    UsageError,
+)
 
+CONTEXT = "[-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR]"
 ALL = (MODE, STRICT, STATUS, BACKTRACE, COMPARE, EXPLAIN)
 
 
 def test_options_and_the_number_of_frames() -> None:
-    assert COMPARE.parse([]) == (frozenset(), None, ())
-    assert COMPARE.parse(["--json", "12", "-all"]) == (frozenset({"-all", "--json"}), 12, ())
-    assert BACKTRACE.parse(["-all", "1"]) == (frozenset({"-all"}), 1, ())
-    assert EXPLAIN.parse(["main+4"]) == (frozenset(), None, ("main+4",))
+    assert COMPARE.parse([]) == (frozenset(), None, (), None)
+    assert COMPARE.parse(["--json", "12", "-all"]) == (frozenset({"-all", "--json"}), 12, (), None)
+    assert BACKTRACE.parse(["-all", "1"]) == (frozenset({"-all"}), 1, (), None)
+    assert EXPLAIN.parse(["main+4"]) == (frozenset(), None, ("main+4",), None)
 
 
 @pytest.mark.parametrize(
@@ -21,10 +32,18 @@ def test_options_and_the_number_of_frames() -> None:
     [
         (STATUS, ["now"], "Usage: sframe status"),
         (STATUS, ["-all"], "Usage: sframe status"),
-        (BACKTRACE, ["--json"], "Usage: sframe backtrace [N] [-all]"),
-        (BACKTRACE, ["3", "4"], "Usage: sframe backtrace [N] [-all]"),
-        (BACKTRACE, ["0"], "the number of frames is '0', expected 1 or more; Usage: sframe backtrace [N] [-all]"),
-        (BACKTRACE, ["\xb2"], "the number of frames is '\xb2', expected 1 or more; Usage: sframe backtrace [N] [-all]"),
+        (BACKTRACE, ["--json"], "Usage: sframe backtrace [N] [-all] " + CONTEXT),
+        (BACKTRACE, ["3", "4"], "Usage: sframe backtrace [N] [-all] " + CONTEXT),
+        (
+            BACKTRACE,
+            ["0"],
+            "the number of frames is '0', expected 1 or more; Usage: sframe backtrace [N] [-all] " + CONTEXT,
+        ),
+        (
+            BACKTRACE,
+            ["\xb2"],
+            "the number of frames is '\xb2', expected 1 or more; Usage: sframe backtrace [N] [-all] " + CONTEXT,
+        ),
         (MODE, ["always", "off"], "Usage: sframe mode [always | fallback | off]"),
     ],
 )
@@ -32,6 +51,18 @@ def test_what_a_command_does_not_take(command: Command, words: list[str], messag
     with pytest.raises(UsageError) as caught:
         command.parse(words)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("line", "limit", "option", "text"),
+    [
+        ("-ucontext fiber->context", None, "-ucontext", "fiber->context"),
+        ("  12 -jmpbuf  (a - b, 1) ", 12, "-jmpbuf", "(a - b, 1)"),
+        ("-regs pc=1, sp=-regs", None, "-regs", "pc=1, sp=-regs"),
+    ],
+)
+def test_a_context_is_the_rest_of_the_line(line: str, limit: int | None, option: str, text: str) -> None:
+    assert BACKTRACE.parse_line(line, str.split) == (frozenset(), limit, (), ContextArgument(option, text))
 
 
 @pytest.mark.parametrize("command", ALL, ids=[command.name for command in ALL])

@@ -15,6 +15,7 @@ from tests.gdb.programs import built, program
 
 ABI = "amd64"
 COMMANDS = ("status", "backtrace", "compare", "explain")
+BACKTRACE = "sframe backtrace [N] [-all] [-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR]"
 MODES = ("always", "fallback", "off")
 LEAF = next(stop for stop in STOPS if stop.sample == "leaf")
 THREADS = next(stop for stop in STOPS if stop.sample == "threads")
@@ -62,7 +63,8 @@ def test_the_prefix_alone_lists_the_commands(debugger: Debugger) -> None:
         ("set sframe m", ["set sframe mode"]),
         ("set sframe mode f", ["set sframe mode fallback"]),
         ("show sframe m", ["show sframe mode"]),
-        ("sframe backtrace -", ["sframe backtrace -all"]),
+        ("sframe backtrace -", [f"sframe backtrace {option}" for option in ("-all", "-jmpbuf", "-regs", "-ucontext")]),
+        ("sframe backtrace 3 -u", ["sframe backtrace 3 -ucontext"]),
         ("sframe compare -", ["sframe compare --json", "sframe compare -all"]),
         ("sframe compare -all -", ["sframe compare -all --json"]),
         ("sframe compare --j", ["sframe compare --json"]),
@@ -76,16 +78,18 @@ def test_completion(newest: Debugger, typed: str, offered: list[str]) -> None:
 def test_completion_of_expressions(debugger: Debugger) -> None:
     (text,) = outputs(session(debugger, "complete sframe explain leaf_with", stop=LEAF))
     assert set(text.splitlines()) == {"sframe explain leaf_with_stack", "sframe explain leaf_without_stack"}
+    (text,) = outputs(session(debugger, "complete sframe bt 3 -ucontext leaf_witho", stop=LEAF))
+    assert text.splitlines() == ["sframe bt 3 -ucontext leaf_without_stack"]
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
         ("sframe status now", "Usage: sframe status"),
-        ("sframe backtrace -al", "Usage: sframe backtrace [N] [-all]"),
-        ("sframe backtrace 1 2", "Usage: sframe backtrace [N] [-all]"),
-        ("sframe bt 0", "the number of frames is '0', expected 1 or more; Usage: sframe backtrace [N] [-all]"),
-        ("sframe bt x", "the number of frames is 'x', expected 1 or more; Usage: sframe backtrace [N] [-all]"),
+        ("sframe backtrace -al", f"Usage: {BACKTRACE}"),
+        ("sframe backtrace 1 2", f"Usage: {BACKTRACE}"),
+        ("sframe bt 0", f"the number of frames is '0', expected 1 or more; Usage: {BACKTRACE}"),
+        ("sframe bt x", f"the number of frames is 'x', expected 1 or more; Usage: {BACKTRACE}"),
         ("sframe compare --jsn", "Usage: sframe compare [N] [-all] [--json]"),
         ("sframe compare 3 4", "Usage: sframe compare [N] [-all] [--json]"),
         ("sframe explain no_such_symbol", 'sframe: No symbol "no_such_symbol" in current context.'),

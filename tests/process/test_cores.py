@@ -11,7 +11,7 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.elf.plt import stubs
-from sframe_unwind.process.stacks import SIGNAL_FRAME
+from sframe_unwind.report.stack import SIGNAL_FRAME
 from tests.abis.debuggers import described, newest, sysroot
 from tests.expectations import STOPS, WITHOUT_CFI, Stop, matches
 from tests.gdb.driver import call

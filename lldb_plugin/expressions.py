@@ -1,0 +1,47 @@
+"""Evaluates the expressions that users give to commands, without running code of the process."""
+
+from __future__ import annotations
+
+import re
+
+import lldb
+
+from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.errors import SFrameError
+
+
+def address_of(context: lldb.SBExecutionContext, text: str) -> int:
+    """Return an address: the value of an expression, or the address of the structure or array that it denotes.
+
+    :raises SFrameError: LLDB cannot evaluate it, or not without running code.
+    """
+    try:
+        return int(text, 0) & ADDRESS_MASK
+    except ValueError:
+        pass
+    value, complaint = _evaluate(context, f"(unsigned long)({text})")
+    if complaint:  # a structure is no number, and has an address
+        value, no_structure = _evaluate(context, f"(unsigned long)&({text})")
+        if no_structure:
+            raise SFrameError(f"{text!r} is no address: {complaint}")
+    # LLDB before 15 cannot take signatures off.
+    address = value.GetValueAsAddress() if hasattr(value, "GetValueAsAddress") else value.GetValueAsUnsigned()
+    return int(address) & ADDRESS_MASK
+
+
+def _evaluate(context: lldb.SBExecutionContext, text: str) -> tuple[lldb.SBValue, str]:
+    """Return the value of an expression, and LLDB's complaint; empty: there is a value."""
+    options = lldb.SBExpressionOptions()
+    options.SetAllowJIT(False)  # LLDB then interprets the expression, or fails
+    options.SetSuppressPersistentResult(True)
+    frame = context.GetFrame()
+    value = (frame if frame.IsValid() else context.GetTarget()).EvaluateExpression(text, options)
+    if value.IsValid() and value.GetError().Success():
+        return value, ""
+    return value, _reason(value.GetError().GetCString() or "") or "LLDB cannot evaluate it"
+
+
+def _reason(complaint: str) -> str:
+    """Return the one line of the compiler's complaint that says what is wrong."""
+    found = re.search(r"error: (?:<.*?>(?::\d+)*: )?(?!.*error: )(.*)", complaint)
+    return found[1] if found else " ".join(complaint.split())

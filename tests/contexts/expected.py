@@ -1,0 +1,142 @@
+"""The program with contexts that do not run, the commands about them, and what these must print."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from sframe_unwind.arch import BY_NAME
+from tests.missing import toolchain_needed
+from tests.samples.build import COMMON_FLAGS, SAMPLES_FOLDER, toolchain
+from tests.samples.catalogue import ABIS
+
+SOURCE = Path(__file__).resolve().parent / "contexts.c"
+STOPS = 6
+"""In sample_stop, but for the third one: before the instruction in trap that raises a signal."""
+SIGNAL = "<signal handler called>"
+
+SWITCHED = {
+    "amd64": "pc=switched[6],sp=switched+7,fp=switched[5]",
+    "aarch64": "pc=switched[1], sp=switched + 14, fp=switched[0], lr=switched[1]",
+    "s390x": "pc=switched[14],sp=switched,fp=switched[11]",
+}
+"""Where `switch_stack` of contexts.c saves the registers."""
+
+BY_HAND = {
+    "amd64": {"rip": "gregs[16]", "rsp": "gregs[15]", "rbp": "gregs[10]"},
+    "aarch64": {"pc": "pc", "sp": "sp", "x29": "regs[29]", "x30": "regs[30]"},
+    "s390x": {"pc": "gregs[14]", "r15": "gregs[15]", "r11": "gregs[11]", "r14": "gregs[14]"},
+}
+"""Which member of `mcontext_t` belongs in which register, by the C library's headers."""
+
+CONTEXTS = {
+    "-ucontext fiber": (0, "fiber_inner", "fiber_body"),
+    "-ucontext &jumping": (1, "jump_inner", "jump_body"),
+    "-jmpbuf jump": (1, "jump_inner", "jump_body"),
+    "-jmpbuf &signal_jump": (1, "jump_inner", "jump_body"),
+    "-ucontext handling": (2, "trap", "trap_body"),
+    "-ucontext &interrupted": (2, "trap", "trap_body"),
+    "-regs SWITCHED": (4, "switched_inner", "switched_start"),
+}
+"""Each context: the stop at which it runs, the function that it was left in, and the outermost one of the program."""
+
+FRESH = "-ucontext fresh"
+USAGE = "Usage: sframe backtrace [N] [-all] [-regs "
+WRONG = {
+    "sframe bt -ucontext": USAGE,
+    "sframe bt -all -ucontext fiber": USAGE,
+    "sframe bt x -jmpbuf jump": "'x'",
+    "sframe compare -ucontext fiber": "not comparable",
+    "sframe compare --json -regs pc=1,sp=1,fp=1": "not comparable",
+    "sframe status -ucontext fiber": "Usage: sframe status",
+    "sframe bt -ucontext nonsense": "nonsense",
+    "sframe bt -ucontext +": "",
+    "sframe bt -ucontext empty.context": "is 0, nothing is saved there",
+    "sframe bt -ucontext nothing->context": "cannot read 8 bytes of memory at 0x",
+    "sframe bt -ucontext 0xfffffffffffffff0": "ucontext_t at 0xfffffffffffffff0: cannot read",
+    "sframe bt -jmpbuf empty.jump": "jmp_buf at 0x",
+    "sframe bt -jmpbuf 8": "jmp_buf at 0x8: cannot read 8 bytes",
+    "sframe bt -regs": USAGE,
+    "sframe bt -regs pc=1,fp=2": "no value for sp",
+    "sframe bt -regs pc=1,sp=2,fp=3,rax0=4": "has no register 'rax0'",
+    "sframe bt -regs pc=1,sp=2,fp=3,pc=4": "register pc is given twice",
+    "sframe bt -regs pc=nonsense,sp=2,fp=3": "nonsense",
+    "sframe bt -regs main": "'main' is not of the form REGISTER=VALUE",
+    "sframe explain -jmpbuf empty.jump": "jmp_buf at 0x",
+}
+"""Commands that fail, and what their one line has."""
+
+
+def built(abi: str, folder: Path, *more: str) -> Path:
+    """The program, with more flags; skips the test where there is no toolchain for it."""
+    with toolchain_needed():
+        tools = toolchain(abi, 3)
+    executable = folder / f"contexts-{abi}"
+    flags = [*COMMON_FLAGS, *ABIS[abi].flags, "-O2", f"-B{tools}/", f"-I{SAMPLES_FOLDER}"]
+    subprocess.run([ABIS[abi].compiler, *flags, *more, str(SOURCE), "-o", str(executable)], check=True, timeout=60)
+    return executable
+
+
+def commands(abi: str) -> list[str]:
+    """The commands, in the order in which `check` wants what they print."""
+    right = [f"sframe bt {context}".replace("SWITCHED", SWITCHED[abi]) for context in (*CONTEXTS, FRESH)]
+    explained = [f"sframe explain {context}".replace("SWITCHED", SWITCHED[abi]) for context in CONTEXTS]
+    return [*right, *explained, "sframe bt 2 -ucontext fiber", *WRONG]
+
+
+def check(abi: str, stops: list[list[dict[str, Any]]], said: list[tuple[bool, str]]) -> None:
+    """Check what the commands print against the stacks that a debugger alone gave while each context ran."""
+    outputs = dict(zip(commands(abi), said))
+    assert len(outputs) == len(commands(abi)) <= len(said)
+    for context, (stop, innermost, outermost) in CONTEXTS.items():
+        named = context.replace("SWITCHED", SWITCHED[abi])
+        succeeded, text = outputs[f"sframe bt {named}"]
+        assert succeeded, f"{context}: {text}"
+        expected = left_in(stops[stop], innermost)
+        check_stack(abi, context, text, expected, outermost)
+        succeeded, explained = outputs[f"sframe explain {named}"]
+        assert succeeded, f"{context}: {explained}"
+        cfa = expected[1]["sp"] - BY_NAME[abi].sp_from_cfa
+        if context != "-ucontext handling":
+            assert f"CFA = {cfa:#x}" in explained, f"{context}: {explained}"
+    succeeded, text = outputs["sframe bt 2 -ucontext fiber"]
+    assert [succeeded, *text.splitlines()[2:]] == [True, "end: only the innermost 2 frames were asked for"]
+    for command, expected_text in WRONG.items():
+        succeeded, text = outputs[command]
+        assert not succeeded, f"{command}: {text}"
+        assert expected_text in text, f"{command}: {text}"
+        assert len(text.strip().splitlines()) == 1, f"{command}: {text}"
+
+
+def check_stack(abi: str, context: str, text: str, expected: list[dict[str, Any]], outermost: str) -> None:
+    """Check one stack against the frames that a debugger gave when the context ran."""
+    found = shown(text)
+    if context == "-ucontext handling":
+        assert [name for name, _ in found[:2]] == ["handler", SIGNAL], text
+        assert found[1][1] not in (found[0][1], found[2][1]), text
+        found = found[2:]
+    names = [frame["name"] for frame in expected]
+    count = names.index(outermost) + 1
+    assert [name for name, _ in found[:count]] == names[:count], f"{context}:\n{text}"
+    # A context stopped in a call and was left in the next one, but for the instruction that raises a signal, which
+    # s390x has done when the signal comes.
+    exact = 0 if names[0] == "trap" and abi != "s390x" else 1
+    pcs = [frame["pc"] for frame in expected]
+    assert [pc for _, pc in found[exact:count]] == pcs[exact:count], f"{context}:\n{text}"
+    if outermost == "switched_start":
+        assert [len(found), text.splitlines()[-1]] == [count, "end: outermost frame"], text
+    else:  # the C library's code to end a context, which has no unwind data everywhere
+        assert [pc for _, pc in found[count:]] in ([], pcs[count : count + 1]), f"{context}:\n{text}"
+
+
+def left_in(stop: list[dict[str, Any]], function: str) -> list[dict[str, Any]]:
+    """The frames of a stop from the innermost one of a function on."""
+    return stop[[frame["name"] for frame in stop].index(function) :]
+
+
+def shown(text: str) -> list[tuple[str, int]]:
+    """Function and pc of each frame that `sframe bt` prints."""
+    rows = re.findall(r"^#\d+ +(0x[0-9a-f]+)  (<signal handler called>|\S+)", text, re.MULTILINE)
+    return [(name, int(pc, 16)) for pc, name in rows]

@@ -1,0 +1,74 @@
+"""Inside GDB: the stack of each context while it runs, by GDB alone, and what the plugin's commands print later."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+from typing import Any
+
+import gdb
+
+from tests.gdb.inside.frames import KINDS, chain
+from tests.gdb.inside.program import execute, resume, run_to, stopped
+
+
+def collect(
+    program: dict[str, Any], sysroot: str, commands: list[str], by_hand: dict[str, str], folder: str
+) -> dict[str, Any]:
+    """The stacks at each stop; what the commands print at the last one, and in its core file; the core file.
+
+    :param by_hand: registers and expressions; the stack that GDB itself gives with these values comes last.
+    """
+    if sysroot:
+        execute(f"set sysroot {sysroot}")
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+    os.chdir(folder)  # the emulator writes its core files where it was started
+    execute("set sframe mode off")
+    execute("set backtrace limit 20")
+    with stopped(program):
+        execute("break *trap")
+        run_to(program["place"])
+        stops = [_frames()]
+        for _ in range(1, program["hits"]):
+            resume()
+            stops.append(_frames())
+        # A core file has no program to call a function in.
+        live = [attempt(command) for command in [*commands, "sframe bt -ucontext make(0,0,0)"]]
+        selected = gdb.selected_frame().name()
+        core = Path(folder) / "by-gdb"
+        if not program["emulator"]:
+            execute(f"generate-core-file {core}")
+        for name, value in by_hand.items():
+            execute(f"set ${name} = {value}")
+        stops.append(_frames())
+        execute("delete")
+        if program["emulator"]:
+            execute("signal SIGABRT")
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # it tells GDB first, and writes then
+            (core,) = Path(folder).glob("qemu_*.core")
+    execute(f"core-file {core}")
+    dead = [attempt(command) for command in commands]
+    execute("core-file")
+    return {"stops": stops, "live": live, "dead": dead, "core": str(core), "selected": selected}
+
+
+def attempt(command: str) -> list[Any]:
+    """Whether a command succeeds, and what it prints."""
+    try:
+        return [True, execute(command)]
+    except gdb.error as error:
+        return [False, str(error)]
+
+
+def _frames() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": "<signal handler called>" if frame.type() == gdb.SIGTRAMP_FRAME else frame.name() or "??",
+            "pc": frame.pc(),
+            "sp": int(frame.read_register("sp")) & (1 << 64) - 1,
+        }
+        for frame in chain()
+        if KINDS.get(frame.type()) not in ("tail call", "inline")
+    ]
