@@ -1,0 +1,93 @@
+"""Core files of every kind, most of which lack the pages that can be read in the program's file."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.expectations import STRIPPED_DEPTH
+from tests.gdb import driver
+from tests.lldb.debuggers import PROVIDING, find
+from tests.lldb.driver import IMPORT, batch
+from tests.missing import not_on_this_system
+from tests.samples.build import build
+
+STYLES = ("full", "stack", "modified-memory")
+FILTERS = (0x33, 0x23, 0x7F)
+"""The kernel's default; without the pages of ELF headers, in which the build ID is; everything."""
+
+_ALLOW = "python import glob, os, resource; resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)"
+_FILTER = "python open(f'/proc/{gdb.selected_inferior().pid}/coredump_filter', 'w').write('%#x')"
+_RENAME = "python [os.rename(path, 'with-%#x') for path in glob.glob('core*')]"
+
+
+@pytest.fixture(params=PROVIDING)
+def lldb(request: pytest.FixtureRequest) -> str:
+    """Each LLDB that takes frames."""
+    return find(request.param)
+
+
+def program(folder: Path, variant: str = "O2") -> Path:
+    """A stripped program that has SFrame alone; LLDB 23.1 crashes at core files of programs with longer names."""
+    folder.mkdir()
+    return Path(shutil.copy(build("sframe_only_stripped", variant=variant), folder / "only"))
+
+
+def stacks(said: str) -> list[list[str]]:
+    """The pcs of each backtrace."""
+    return [re.findall(r"frame #\d+: (0x[0-9a-f]+) ", part) for part in said.split("(lldb) bt\n")[1:]]
+
+
+def backtraces_of(lldb: str, executable: Path, *cores: Path) -> list[list[str]]:
+    """The stack in each core file."""
+    arguments = [part for core in cores for part in ("-o", f'target create "{executable}" --core "{core}"', "-o", "bt")]
+    return stacks(batch(lldb, "-o", IMPORT, *arguments))
+
+
+def cores_by_kernel(executable: Path, folder: Path) -> list[Path]:
+    """Core files of the program at its stop, one for each filter; GDB has it run at the same addresses each time."""
+    found = driver.find("pypi")
+    assert found is not None
+    commands = [f"cd {folder}", _ALLOW, "break sample_stop"]
+    for bits in FILTERS:
+        commands += ["run > /dev/null", _FILTER % bits, "signal SIGABRT", _RENAME % bits]
+    driver.batch(found, *commands, executable=executable)
+    cores = [folder / f"with-{bits:#x}" for bits in FILTERS]
+    if not all(core.exists() for core in cores):
+        not_on_this_system("this kernel writes core files elsewhere: see /proc/sys/kernel/core_pattern")
+    return cores
+
+
+def test_what_lldb_saves(lldb: str, tmp_path: Path) -> None:
+    executable = program(tmp_path / "right")
+    cores = [tmp_path / style for style in STYLES]
+    saved = [part for core in cores for part in ("-o", f'process save-core --style {core.name} "{core}"')]
+    start = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null", "-o", "bt")
+    (live,) = stacks(batch(lldb, "-O", IMPORT, *start, *saved, str(executable)).split("(lldb) process save-core")[0])
+    assert len(live) >= STRIPPED_DEPTH
+    assert backtraces_of(lldb, executable, *cores) == [live] * len(cores)
+
+
+def test_what_the_kernel_saves(lldb: str, tmp_path: Path) -> None:
+    executable = program(tmp_path / "right")
+    cores = cores_by_kernel(executable, tmp_path)
+    *filtered, whole = backtraces_of(lldb, executable, *cores)
+    assert len(whole) >= STRIPPED_DEPTH
+    assert filtered == [whole] * len(filtered)
+
+
+def test_file_of_another_build(lldb: str, tmp_path: Path) -> None:
+    """A file that is not the one that was loaded has another build ID than the memory, and is not read."""
+    executable = program(tmp_path / "right")
+    default, *_ = cores_by_kernel(executable, tmp_path)
+    other = program(tmp_path / "other", "O0")
+    arguments = ("-o", f'target create "{other}" --core "{default}"', "-o", "sframe status", "-o", "bt")
+    said = batch(lldb, "-o", IMPORT, *arguments)
+    if "not used" in said:
+        assert f"{other}: not used: cannot read" in said
+        assert len(stacks(said)[0]) < STRIPPED_DEPTH
+    else:  # LLDB 23 looks for the right file by itself, and finds it
+        assert stacks(said) == backtraces_of(lldb, executable, default)
