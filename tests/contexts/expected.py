@@ -68,6 +68,15 @@ WRONG = {
 }
 """Commands that fail, and what their one line has."""
 
+SHORT = {
+    "sframe bt -regs pc=1,sp=2,fp=3": "end: no unwind data: no module has code there",
+    "sframe bt -regs pc=0xffffffffffffffff,sp=0xfffffffffffffff8,fp=0xfffffffffffffff8": "end: no unwind data",
+    "sframe bt -regs pc=-1,sp=-8,fp=-8": "end: no unwind data",
+    "sframe bt -regs pc=(long)fiber_inner+200,sp=0x1230,fp=0": "end: ",
+    "sframe bt -regs pc=fiber_inner,sp=&empty,fp=0": "end: ",
+}
+"""Commands that show what there is, and how their last line begins."""
+
 
 def built(abi: str, folder: Path, *more: str) -> Path:
     """The program, with more flags; skips the test where there is no toolchain for it."""
@@ -83,7 +92,7 @@ def commands(abi: str) -> list[str]:
     """The commands, in the order in which `check` wants what they print."""
     right = [f"sframe bt {context}".replace("SWITCHED", SWITCHED[abi]) for context in (*CONTEXTS, FRESH)]
     explained = [f"sframe explain {context}".replace("SWITCHED", SWITCHED[abi]) for context in CONTEXTS]
-    return [*right, *explained, "sframe bt 2 -ucontext fiber", *WRONG]
+    return [*right, *explained, "sframe bt 2 -ucontext fiber", *WRONG, *SHORT]
 
 
 def check(abi: str, stops: list[list[dict[str, Any]]], said: list[tuple[bool, str]]) -> None:
@@ -103,6 +112,10 @@ def check(abi: str, stops: list[list[dict[str, Any]]], said: list[tuple[bool, st
             assert f"CFA = {cfa:#x}" in explained, f"{context}: {explained}"
     succeeded, text = outputs["sframe bt 2 -ucontext fiber"]
     assert [succeeded, *text.splitlines()[2:]] == [True, "end: only the innermost 2 frames were asked for"]
+    for command, expected_text in SHORT.items():
+        succeeded, text = outputs[command]
+        assert succeeded, f"{command}: {text}"
+        assert text.splitlines()[-1].startswith(expected_text), f"{command}: {text}"
     for command, expected_text in WRONG.items():
         succeeded, text = outputs[command]
         assert not succeeded, f"{command}: {text}"

@@ -88,7 +88,7 @@ def calling(address: int, size: int) -> bytes:
     return (b"\xff\xd0" * size)[address % 2 :][:size]
 
 
-def test_whether_pc_is_a_return_address() -> None:
+def test_item_32_whether_pc_is_a_return_address() -> None:
     """A call must end there, and SP be aligned as it is after a call, which it is not at the entry of a function."""
     registers = {ARCH.pc: CODE, ARCH.sp: 0x7000, ARCH.fp: 0}
     assert not from_registers(ARCH, registers, calling).interrupted
