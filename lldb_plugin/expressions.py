@@ -9,6 +9,9 @@ import lldb
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.errors import SFrameError
 
+_SUM = re.compile(r"(.*\S)\s*([-+])\s*(0[xX][0-9a-fA-F]+|[1-9][0-9]{0,18}|0)", re.DOTALL)
+"""An address and a number of bytes: C++ knows no sum of a function and a number, and GDB does."""
+
 
 def address_of(context: lldb.SBExecutionContext, text: str) -> int:
     """Return an address: the value of an expression, or the address of the structure or array that it denotes.
@@ -23,7 +26,10 @@ def address_of(context: lldb.SBExecutionContext, text: str) -> int:
     if complaint:  # a structure is no number, and has an address
         value, no_structure = _evaluate(context, f"(unsigned long)&({text})")
         if no_structure:
-            raise SFrameError(f"{text!r} is no address: {complaint}")
+            sum_of = _SUM.fullmatch(text)
+            if sum_of is None:
+                raise SFrameError(f"{text!r} is no address: {complaint}")
+            return address_of(context, sum_of[1]) + int(sum_of[2] + sum_of[3], 0) & ADDRESS_MASK
     # LLDB before 15 cannot take signatures off.
     address = value.GetValueAsAddress() if hasattr(value, "GetValueAsAddress") else value.GetValueAsUnsigned()
     return int(address) & ADDRESS_MASK

@@ -20,6 +20,9 @@ _CONTEXT_HELP = (
     "{debugger}'s, in the selected frame, and cannot call functions of the program."
 )
 
+_MOST = 10**9
+"""More frames than any stack has; Python's own functions fail with numbers of 20 digits."""
+
 PREFIX_HELP = "Unwind stack frames from SFrame data, and show what it says."
 
 
@@ -114,9 +117,10 @@ class Command(NamedTuple):
         return Arguments(options, limit, tuple(rest))
 
     def _limit(self, word: str) -> int:
-        if not (word.isascii() and word.isdigit() and int(word)):
+        digits = word.lstrip("0")
+        if not (digits.isascii() and digits.isdigit()):
             raise UsageError(f"the number of frames is {word!r}, expected 1 or more; {self.usage_line()}")
-        return int(word)
+        return int(digits) if len(digits) <= len(str(_MOST)) else _MOST
 
 
 MODE = Command(

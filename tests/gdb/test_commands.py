@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.debugger.lines import is_internal, lines
 from tests.expectations import STOPS, Stop
 from tests.gdb.driver import Debugger, batch, call
 from tests.gdb.programs import built, program
@@ -106,6 +107,13 @@ def test_mistakes_cost_one_line(newest: Debugger, command: str, message: str) ->
 def test_other_mistakes_are_errors_too(debugger: Debugger, command: str) -> None:
     (answer,) = session(debugger, command, stop=LEAF)
     assert len(answer["error"].splitlines()) == 1
+
+
+def test_arguments_by_chance(debugger: Debugger) -> None:
+    answers = session(debugger, *lines(0, 250), stop=LEAF)
+    failed = [answer for answer in answers if answer["error"]]
+    assert [answer for answer in failed if is_internal(answer["error"])] == []
+    assert 50 < len(failed) < 240, len(failed)
 
 
 def test_mode(debugger: Debugger) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.debugger.lines import is_internal, lines
 from tests.expectations import STOPS, Stop
 from tests.lldb.debuggers import PROVIDING, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, call
@@ -17,6 +18,7 @@ from tests.waiting import wait_until_idle
 
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
 THREADS = next(stop for stop in STOPS if stop.sample == "threads")
+SUMS = ("main", "main + 4", "main+0x4", "main + 4 - 4")
 COMMANDS = ("mode", "strict", "generate", "status", "backtrace", "bt", "compare", "explain")
 
 WRONG = {
@@ -97,6 +99,30 @@ def test_wrong_arguments(lldb: str, stop: Stop | None) -> None:
         if stop or "is no address" not in WRONG[command]:
             assert WRONG[command] in error, (command, error)
         assert len(error.strip().splitlines()) == 1, (command, error)
+
+
+def test_arguments_by_chance(lldb: str) -> None:
+    typed = lines(0, 250)
+    failed = 0
+    for command, (succeeded, output, error) in zip(typed, run(lldb, LEAF, *typed)):
+        assert succeeded == bool(output.strip()), command
+        assert succeeded or not is_internal(error), (command, error)
+        failed += not succeeded
+    assert 50 < failed < 240, failed
+
+
+def test_sums_of_a_function_and_a_number(lldb: str) -> None:
+    said = [output for _, output, _ in run(lldb, LEAF, *(f"sframe explain {text}" for text in SUMS))]
+    assert [text.split()[1] for text in said] == ["main"] * 4
+    start, *others = (int(text.split()[0], 16) for text in said)
+    assert others == [start + 4, start + 4, start]
+
+
+def test_more_frames_than_there_are(lldb: str) -> None:
+    numbers = ("", " 99999999999999999999", f" {'9' * 5000}", " 0000000000000000000003", " 3")
+    every, *many, padded, three = run(lldb, LEAF, *(f"sframe bt{number}" for number in numbers))
+    assert many == [every] * 2
+    assert padded == three
 
 
 def test_nothing_to_work_on(lldb: str) -> None:
