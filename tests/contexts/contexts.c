@@ -4,9 +4,11 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include "sample.h"
 
@@ -186,8 +188,10 @@ __asm__(".text\n"
         ".size fresh_entry, . - fresh_entry\n");
 #endif
 
-int main(void)
+/* "calm": without a signal; "wait": wait in the end, and say so. */
+int main(int argc, char **argv)
 {
+    const char *how = argc > 1 ? argv[1] : "";
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
     sigaction(SIGILL, &action, NULL);
     make(&scratch, 0, fiber_body);
@@ -195,11 +199,14 @@ int main(void)
     make(&scratch, 1, jump_body);
     swapcontext(&main_context, &scratch);
     make(&scratch, 2, trap_body);
-    swapcontext(&main_context, &scratch);
+    if (strcmp(how, "calm"))
+        swapcontext(&main_context, &scratch);
     uint64_t *top = (uint64_t *)(stacks[3] + SIZE) - 32 + SAVED % 2; /* aligned when SAVED words are popped */
     top[SAVED_PC] = (uint64_t)switched_start;
     switch_stack(&switched_main, top);
     make(&fresh, 4, fresh_entry);
+    if (!strcmp(how, "wait") && puts("ready") > 0 && !fflush(stdout))
+        pause();
     sample_stop(5);
     swapcontext(&main_context, &fresh);
     return SAVED + empty.number;

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from sframe_unwind.arch import BY_NAME
+from sframe_unwind.arch import BY_NAME, Arch
+from sframe_unwind.debugger.contexts import walk
 from sframe_unwind.errors import ContextError, MemoryReadError
+from sframe_unwind.memory import ReadMemory, WordReader
+from sframe_unwind.unwind.modules import Modules
 from sframe_unwind.unwind.saved_context import (
+    SavedContext,
     assignments,
     from_jump_buffer,
     from_registers,
@@ -159,3 +166,39 @@ def test_where_the_pointer_guard_is() -> None:
     assert [guards("amd64"), guards("aarch64"), guards("s390x")] == [[1, 5], [3, 3, 5], [2, 4]]
     names.clear()
     assert [guards("amd64"), guards("aarch64", 0x5001), guards("s390x")] == [[5], [5], [4]]
+
+
+def random_memory(random: Random) -> tuple[int, ReadMemory]:
+    """The start of a page of random bytes, and what reads it and nothing else."""
+    memory = random.randbytes(4096)
+    start = random.choice((0, 0x2000, (1 << 64) - 4096))
+
+    def read(address: int, size: int) -> bytes:
+        if not start <= address <= address + size <= start + len(memory):
+            raise MemoryReadError(address, size)
+        return memory[address - start :][:size]
+
+    return start, read
+
+
+def contexts_in_random_memory(arch: Arch, random: Random) -> Iterator[tuple[SavedContext, ReadMemory]]:
+    start, read = random_memory(random)
+    address = start + random.randrange(-64, 4096) & (1 << 64) - 1
+    with suppress(ContextError):
+        yield from_ucontext(arch, address, read), read
+    guards = pointer_guards(arch, WordReader(read, arch.byteorder), lambda _: 0x2000, lambda _: [], start)
+    with suppress(ContextError):
+        yield from_jump_buffer(arch, address, read, guards, lambda _: random.random() < 0.3), read
+
+
+@pytest.mark.parametrize("abi", list(BY_NAME))
+def test_any_bytes_are_a_context_or_an_error(abi: str) -> None:
+    """Random structures, in memory of which parts cannot be read; what is a context has a walk that ends."""
+    arch, contexts = BY_NAME[abi], 0
+    for seed in range(400):
+        for context, read in contexts_in_random_memory(arch, Random(seed)):
+            contexts += 1
+            steps = walk(context, Modules(arch, []), read, None)
+            assert len(list(steps)) == 1
+            assert steps.end is not None
+    assert contexts > 100
