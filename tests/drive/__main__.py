@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import sys
 import time
 from collections import Counter
@@ -12,12 +13,14 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
+from typing import Callable
 
-from tests.drive import session
+from tests.drive import corners, session
 from tests.drive.building import built
 from tests.drive.channel import Died, Hang
-from tests.drive.debuggers import DEBUGGERS, MODES, STRICT, WITHOUT
+from tests.drive.debuggers import DEBUGGERS, MODES, STRICT, WITHOUT, Debugger
 from tests.drive.programs import BUILDS, Build, named
+from tests.drive.scene import Scene
 from tests.drive.session import Kind, Outcome
 
 
@@ -34,33 +37,45 @@ def main() -> int:
     parser.add_argument("--log", type=Path, metavar="FILE", help="keep outcomes there; do not run again what it has")
     parser.add_argument("--seed", type=int, metavar="SEED", help="this session alone")
     parser.add_argument("--show", action="store_true", help="with --seed: show what was typed and what was printed")
+    parser.add_argument("--corners", action="store_true", help="where builds, clients, places and modes meet")
     options = parser.parse_args()
+    if options.corners:
+        if options.program or options.mode:
+            parser.error("--corners: the seed chooses program and mode")
+        if options.seed is not None and options.show:
+            return corners.show(options.seed, DEBUGGERS[(options.debugger or list(DEBUGGERS))[0]])
     build = named(options.program) if options.program else None
     debuggers = options.debugger or list(DEBUGGERS)
     modes = tuple(options.mode or MODES)
     if options.seed is not None and options.show:
         return _show(options.seed, debuggers[0], build, modes, options.length)
     seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.sessions)
-    return _campaign(debuggers, seeds, build, modes, options.length, options.jobs, options.log)
+
+    def one(seed: int, debugger: Debugger) -> Outcome:
+        if options.corners:
+            return corners.run(seed, debugger)
+        return session.run(seed, debugger, modes, build, options.length)
+
+    status, outcomes = _campaign(debuggers, seeds, one, options.jobs, options.log)
+    if options.corners:
+        for name in debuggers:
+            print(f"{name}:", *corners.met(outcomes, DEBUGGERS[name]), sep="\n")
+    return status
 
 
 def _campaign(
     debuggers: list[str],
     seeds: Iterable[int],
-    build: Build | None,
-    modes: tuple[str, ...],
-    length: int,
+    run: Callable[[int, Debugger], Outcome],
     jobs: int,
     log: Path | None,
-) -> int:
+) -> tuple[int, list[Outcome]]:
     started = time.monotonic()
     known = {(done.debugger, done.seed): done for done in _logged(log)}
     wanted = [(name, seed) for seed in seeds for name in debuggers]
 
     def one(job: tuple[str, int]) -> Outcome:
-        if job in known:
-            return known[job]
-        return session.run(job[1], DEBUGGERS[job[0]], modes, build, length)
+        return known[job] if job in known else run(job[1], DEBUGGERS[job[0]])
 
     outcomes = []
     with ThreadPoolExecutor(jobs) as pool:
@@ -74,8 +89,10 @@ def _campaign(
             if sys.stderr.isatty():
                 print(f"\r{len(outcomes)} of {len(wanted)}", end="", file=sys.stderr, flush=True)
     print("\n".join(table(outcomes)))
-    print(f"{len(outcomes)} sessions, {time.monotonic() - started:.0f} s")
-    return 1 if any(outcome.failures for outcome in outcomes) else 0
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = f"{used.ru_utime + used.ru_stime:.0f} s of processor time"
+    print(f"{len(outcomes)} sessions, {time.monotonic() - started:.0f} s, {processor}")
+    return (1 if any(outcome.failures for outcome in outcomes) else 0), outcomes
 
 
 def _logged(log: Path | None) -> Iterator[Outcome]:
@@ -87,11 +104,15 @@ def _logged(log: Path | None) -> Iterator[Outcome]:
 def _lines(outcome: Outcome) -> Iterator[str]:
     """What is printed of a session that is not right."""
     place = f"--seed {outcome.seed} --debugger {outcome.debugger} --program {outcome.build}"
+    if "/" in outcome.build:
+        place = f"--corners --seed {outcome.seed} --debugger {outcome.debugger} ({outcome.build})"
     for mode, failure in outcome.failures.items():
         print_mode = f"python -m tests.drive {place} --mode {mode} --show"
         yield f"{print_mode}: {failure}"
     for mode, failure in outcome.unsteady.items():
         yield f"unsteady: {place} --mode {mode}: {failure}"
+    for mode, failure in outcome.alone.items():
+        yield f"the debugger alone, too: {place} --mode {mode}: {failure}"
     if outcome.dropped:
         yield f"dropped: {place}: {outcome.dropped}"
 
@@ -130,22 +151,23 @@ def table(outcomes: list[Outcome]) -> Iterator[str]:
 def _show(seed: int, name: str, build: Build | None, modes: tuple[str, ...], length: int) -> int:
     debugger = DEBUGGERS[name]
     build = build or session.choose_build(seed, debugger)
-    executable = built(build)
+    terminal = debugger.at_terminal(seed)
+    scene = Scene(debugger, build, built(build), terminal)
     try:
-        moves = session.record(seed, debugger, build, executable, length)
+        moves = session.record(seed, scene, length)
     except (Hang, Died) as error:
         print(f"without the plugin: {error}")
         return 1
-    status, terminal = 0, debugger.at_terminal(seed)
+    status = 0
     for number, move in enumerate(moves):
         print(f"--- move {number} ({move.seconds:.2f} s): {'; '.join(move.lines)}\n{move.text}")
         for frame in move.state.get("frames", ())[:8]:
             print(f"    {frame}")
     for mode in modes:
-        failure, seconds = session.replay(moves, debugger, build, executable, mode, terminal)
+        failure, seconds = session.replay(moves, scene, mode)
         print(f"=== {mode}: {failure or 'equal'} ({seconds:.1f} s)")
         status |= bool(failure)
-    print("program:", executable)
+    print("program:", scene.executable)
     return status
 
 

@@ -67,7 +67,7 @@ def built(build: Build) -> Path:
 
 def _build_sources(sources: tuple[str, ...], command: list[str], executable: Path) -> None:
     standard = STANDARDS[Path(sources[0]).suffix]
-    _run([*command, standard, *(str(FOLDER / source) for source in sources), "-o", str(executable)], FOLDER)
+    run_tool([*command, standard, *(str(FOLDER / source) for source in sources), "-o", str(executable)], FOLDER)
 
 
 def _build_package(package: Package, command: list[str], executable: Path) -> None:
@@ -77,16 +77,20 @@ def _build_package(package: Package, command: list[str], executable: Path) -> No
     objects = [executable.with_name(f"{path.stem}.o") for path in kept]
 
     def compile_one(pair: tuple[Path, Path]) -> None:
-        _run([*command, *package.flags, "-c", str(pair[0]), "-o", str(pair[1])], source)
+        run_tool([*command, *package.flags, "-c", str(pair[0]), "-o", str(pair[1])], source)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(compile_one, zip(kept, objects)))
-    _run([*command, *map(str, objects), *package.libraries, "-o", str(executable)], source)
+    run_tool([*command, *map(str, objects), *package.libraries, "-o", str(executable)], source)
     for path in objects:
         path.unlink()
 
 
-def _run(command: list[str], folder: Path) -> None:
+def run_tool(command: list[str], folder: Path) -> None:
+    """Run a compiler or another tool in a folder.
+
+    :raises ProgramError: it fails.
+    """
     done = subprocess.run(
         command, cwd=folder, timeout=SECONDS, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )

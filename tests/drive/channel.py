@@ -34,10 +34,17 @@ class Died(Exception):  # noqa: N818 - an outcome
 class Channel:
     """A running debugger in a folder of its own.
 
-    :param terminal: it has one, and each line is typed when the program stands still again (LLDB).
+    :param terminal: it has one.
+    :param waiting: each line is typed when the program stands still again; LLDB waits for nobody at a terminal.
     """
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str], terminal: bool = False) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        terminal: bool = False,
+        waiting: bool | None = None,
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="drive-")
         self.folder = Path(self._folder.name)
         (self.folder / OUTPUT).touch()
@@ -48,6 +55,7 @@ class Channel:
         self._unread = b""
         self.transcript = ""
         self._terminal = terminal
+        self._waiting = terminal if waiting is None else waiting
         own, theirs = pty.openpty() if terminal else (-1, -1)
         self._process = subprocess.Popen(
             command,
@@ -72,18 +80,25 @@ class Channel:
         :raises Died: the debugger is gone.
         """
         self._number += 1
-        shown = ""
-        for line in lines if self._terminal else ():
-            self._waits += 1
-            self._write(f"{line}\ndrive-wait {self._waits}\n")
-            shown += self._read_until(f"@@ready {self._waits}@@".encode(), seconds)
-        asked = f"drive-state {self._number} {int(full)} {level}"
-        self._write("".join(f"{line}\n" for line in (*(() if self._terminal else lines), asked)))
-        shown += self._read_until(f"@@state {self._number}@@".encode(), seconds)
+        shown = self._give(lines, f"drive-state {self._number} {int(full)} {level}", seconds)
         told = json.loads(self._states.read_text(encoding="utf-8").splitlines()[-1])
         assert told.pop("number") == self._number
         told["output"] = (self.folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
         return shown, told
+
+    def _give(self, lines: Sequence[str], asked: str, seconds: float) -> str:
+        """Give the debugger lines and then the one that asks for the state; return what it printed."""
+        shown = ""
+        for line in lines if self._waiting else ():
+            self._waits += 1
+            self._write(f"{line}\ndrive-wait {self._waits}\n")
+            shown += self._read_until(f"@@ready {self._waits}@@".encode(), seconds)
+        self._write("".join(f"{line}\n" for line in (*(() if self._waiting else lines), asked)))
+        return shown + self._read_until(self._mark(), seconds)
+
+    def _mark(self) -> bytes:
+        """What is printed when the state is written down."""
+        return f"@@state {self._number}@@".encode()
 
     def quit(self, seconds: float) -> None:
         """End the session as a user does.
@@ -92,6 +107,14 @@ class Channel:
         :raises Died: it ends with a signal or an error.
         """
         self._write("kill\nquit\n")
+        self._await_end(seconds)
+
+    def _await_end(self, seconds: float) -> None:
+        """Wait until the debugger has ended.
+
+        :raises Hang: it does not end.
+        :raises Died: it ends with a signal or an error.
+        """
         with contextlib.suppress(Died):
             self._read_until(None, seconds)
         status = self._process.wait()
@@ -136,6 +159,19 @@ class Channel:
         text = before.decode(errors="replace")
         self.transcript += text
         return text
+
+    def _read_bytes(self, size: int, seconds: float) -> bytes:
+        """Read some number of bytes."""
+        while len(self._unread) < size:
+            if seconds <= 0 or not select.select([self._out], [], [], seconds)[0]:
+                raise Hang(f"half an answer: {self._unread[-300:]!r}")
+            read = os.read(self._out, 65536)
+            if not read:
+                raise Died(f"{_ending(self._process.wait())}: {self._unread[-300:]!r}")
+            self._unread += read
+        taken, self._unread = self._unread[:size], self._unread[size:]
+        self.transcript += taken.decode(errors="replace") + "\n"
+        return taken
 
     def _tail(self) -> str:
         lines = [line for line in self.transcript.splitlines() if line.strip() and not line.startswith("@@")]

@@ -30,14 +30,20 @@ class Debugger:
     """At a terminal, its event thread and its commands make the same frames at the same time.  On a busy machine,
     LLDB 22.1 crashed so in 2 of 120 sessions without the plugin, and in 4 of 180 with it."""
 
-    def command(self, executable: Path, mode: str, abi: str = "amd64") -> list[str]:
+    @property
+    def has_adapter(self) -> bool:
+        """Whether it speaks the Debug Adapter Protocol by itself: GDB from version 14 on."""
+        return self.name == "gdb18"
+
+    def command(self, executable: Path, mode: str, abi: str = "amd64", more: Sequence[str] = ()) -> list[str]:
         """The command that starts it on a program, with the plugin in a mode unless that is `WITHOUT`.
 
+        :param more: words of the command line besides.
         :raises FileNotFoundError: the debugger is not there.
         """
-        return self._gdb(executable, mode, abi) if self.is_gdb else self._lldb(executable, mode)
+        return self._gdb(executable, mode, abi, more) if self.is_gdb else self._lldb(executable, mode, more)
 
-    def _gdb(self, executable: Path, mode: str, abi: str) -> list[str]:
+    def _gdb(self, executable: Path, mode: str, abi: str, more: Sequence[str]) -> list[str]:
         found = gdb.find(self.key, abi)
         if found is None:
             raise FileNotFoundError(f"no {self.name} for {abi}")
@@ -45,12 +51,17 @@ class Debugger:
         plugin = [f"source {gdb.PLUGIN}", *_modes("set sframe mode {}", "set sframe strict on", mode)]
         started = [*settings, *(plugin if mode != WITHOUT else [])]
         command = [found.path, "-q", "-nx", *(part for line in started for part in ("-iex", line))]
-        return [*command, "-ex", f"source {INSIDE / 'gdb_state.py'}", str(executable)]
+        return [*command, "-ex", f"source {INSIDE / 'gdb_state.py'}", *more, str(executable)]
 
-    def _lldb(self, executable: Path, mode: str) -> list[str]:
+    def _lldb(self, executable: Path, mode: str, more: Sequence[str]) -> list[str]:
         path = lldb.path_of(self.key)
         if not path.exists():
             raise FileNotFoundError(f"no {self.name}: {path} is not there")
+        started = [part for line in self.lldb_startup(executable, mode) for part in ("-o", line)]
+        return [str(path), "--no-lldbinit", "--no-use-colors", *started, *more]
+
+    def lldb_startup(self, executable: Path, mode: str) -> list[str]:
+        """What an LLDB is told first of all."""
         settings = [
             "settings set interpreter.prompt-on-quit false",
             "settings set target.preload-symbols true",
@@ -58,8 +69,7 @@ class Debugger:
         ]
         plugin = [f'command script import "{lldb.PLUGIN}"', *_modes("sframe mode {}", "sframe strict on", mode)]
         state = f'command script import "{INSIDE / "lldb_state.py"}"'
-        started = [*settings, *(plugin if mode != WITHOUT else []), f'target create "{executable}"', state]
-        return [str(path), "--no-lldbinit", "--no-use-colors", *(part for line in started for part in ("-o", line))]
+        return [*settings, *(plugin if mode != WITHOUT else []), f'target create "{executable}"', state]
 
     def first_lines(self, terminal: bool) -> tuple[str, ...]:
         """What has to be typed before anything else."""

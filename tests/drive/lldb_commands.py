@@ -32,7 +32,12 @@ def start_at(build: Build, arguments: str, place: str) -> Lines:
     standard_input = redirections.partition(">")[0].strip() or "/dev/null"
     words = words.partition(">")[0].strip()
     launch = f"process launch -s -i {standard_input} -o output.txt -e /dev/null -- {words}"
-    return [f"breakpoint set -o true -n {place}", launch, "drive-fix", "continue"]
+    return [launch, "drive-fix", f"breakpoint set -o true {at(place)}", "continue"]
+
+
+def at(place: str) -> str:
+    """The option for a place: a function, or `*` and an address as in GDB."""
+    return f"-a {place[1:]}" if place.startswith("*") else f"-n {place}"
 
 
 def delete() -> Lines:
@@ -75,7 +80,7 @@ def _until(rng: random.Random, state: State, build: Build) -> Lines:
 
 def _continue(rng: random.Random, state: State, build: Build) -> Lines:
     once = rng.random() < 0.7
-    lines = [f"breakpoint set {'-o true ' if once else ''}-n {a_function(rng, build)}"]
+    lines = [f"breakpoint set {'-o true ' if once else ''}{at(a_function(rng, build))}"]
     return [*lines, "continue" if once or rng.random() < 0.6 else f"process continue -i {rng.randint(1, 3)}"]
 
 
@@ -95,7 +100,7 @@ def _script_condition(rng: random.Random, state: State, build: Build) -> Lines:
     caller = rng.choice([str(frame[0]) for frame in frames[1:5]] or ["main"])
     caller = caller if rng.random() < 0.6 else a_function(rng, build)
     return [
-        f"breakpoint set -o true -n {a_function(rng, build)}",
+        f"breakpoint set -o true {at(a_function(rng, build))}",
         f"breakpoint command add -F lldb_state.called_by -k caller -v {caller.partition('(')[0]}",
         "continue",
     ]
@@ -133,7 +138,7 @@ def _call_that_stops(rng: random.Random, state: State, build: Build) -> Lines:
     call = rng.choice(build.program.calls)
     place = call.partition("(")[0] if rng.random() < 0.5 else a_function(rng, build)
     ways = (["bt", "finish"], ["bt", "next", "finish"], ["thread step-inst", "bt"], ["bt"])
-    stop = f"breakpoint set -o true -n {place}"
+    stop = f"breakpoint set -o true {at(place)}"
     return [stop, f"expression -i false -u false -- {call}", *rng.choice(ways)]
 
 

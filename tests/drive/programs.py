@@ -149,6 +149,14 @@ PROGRAMS = {
             exceptions=True,
         ),
         Program(
+            "methods",
+            (
+                *("Counter::step", "Counter::twice", "Counter::through", "Counter::deep", "Counter::compare"),
+                *("Loud::deep", "plain", "called"),
+            ),
+            sources=("methods.cc",),
+        ),
+        Program(
             "workers",
             ("parse", "attempt", "apply", "task", "Turn::await", "Turn::grant"),
             sources=("workers.cc",),

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import os
 import random
 import re
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
-from tests.drive import gdb_commands, lldb_commands
-from tests.drive.building import FOLDER, built
-from tests.drive.channel import OUTPUT, Channel, Died, Hang, broken
+from tests.drive.building import built
+from tests.drive.channel import Died, Hang, broken
 from tests.drive.debuggers import MODES, STRICT, WITHOUT, Debugger
 from tests.drive.programs import BUILDS, Build
-from tests.samples.catalogue import ABIS
-from tests.waiting import listens, wait_until
+from tests.drive.scene import START_SECONDS, Scene
 
 LENGTH = 25
 """Commands, or groups of commands that belong together, in a session."""
@@ -33,8 +28,6 @@ PATIENCE = 6.0
 GRACE = 30.0
 """Seconds that a command may take with the plugin, besides eight times what it takes without."""
 _SLOWER = 8
-_START_SECONDS = 60.0
-_PROCESSORS = len(os.sched_getaffinity(0))
 
 
 @dataclass(frozen=True)
@@ -58,6 +51,7 @@ class Kind(enum.Enum):
     """The program is elsewhere, or its stack is another one."""
     CONTENTS = "contents"
     """Variables, registers or texts differ."""
+    SLOW = "slow"
     HANG = "hang"
     DIE = "die"
 
@@ -65,11 +59,13 @@ class Kind(enum.Enum):
     def of(cls, failure: str) -> Kind:
         """The kind of a failure, from the line that describes it."""
         what = failure.partition("): ")[2] or failure
+        if failure.startswith("slow: "):
+            return cls.SLOW
         if " dies: " in failure or "ended by" in failure or "ended with" in failure:
             return cls.DIE
         if " hangs: " in failure or "no answer within" in failure:
             return cls.HANG
-        return cls.CONTENTS if what.partition(":")[0] in _CONTENTS else cls.PLACE
+        return cls.CONTENTS if what.partition(":")[0] in CONTENTS else cls.PLACE
 
 
 @dataclass
@@ -87,6 +83,8 @@ class Outcome:
     """By mode: what is wrong, in a line."""
     unsteady: dict[str, str] = field(default_factory=dict)
     """By mode: what was wrong once, and not when the session was run again."""
+    alone: dict[str, str] = field(default_factory=dict)
+    """By mode: what is wrong where the debugger alone is wrong no later, as the program has no CFI there."""
     times: dict[str, float] = field(default_factory=dict)
     """By mode: seconds that all commands together took."""
 
@@ -121,18 +119,18 @@ def run(
     build = build or choose_build(seed, debugger)
     outcome = Outcome(build.name, debugger.name, seed)
     started = time.monotonic()
-    executable = built(build)
+    terminal = debugger.at_terminal(seed)
+    scene = Scene(debugger, build, built(build), terminal)
     try:
-        moves = record(seed, debugger, build, executable, length, script)
+        moves = record(seed, scene, length, script)
     except (Hang, Died) as error:
         outcome.dropped = f"without the plugin: {error}"
         moves = []
     outcome.commands = sum(len(move.lines) for move in moves)
     outcome.times[WITHOUT] = sum(move.seconds for move in moves)
-    terminal = debugger.at_terminal(seed)
 
     def replayed(mode: str) -> tuple[str, float]:
-        return replay(moves, debugger, build, executable, mode, terminal)
+        return replay(moves, scene, mode)
 
     for mode in modes if moves else ():
         failure, outcome.times[mode] = replayed(mode)
@@ -153,47 +151,38 @@ def run(
     return outcome
 
 
-def record(
-    seed: int,
-    debugger: Debugger,
-    build: Build,
-    executable: Path,
-    length: int = LENGTH,
-    script: Sequence[Sequence[str]] = (),
-) -> list[Move]:
+def record(seed: int, scene: Scene, length: int = LENGTH, script: Sequence[Sequence[str]] = ()) -> list[Move]:
     """Choose the commands of a session while the debugger runs without the plugin.
 
     :param script: what to type after the start, instead of what is chosen by chance.
     :raises Hang, Died: nothing came of it, not even the start; or the script was not done to its end.
     """
     rng = random.Random(f"moves {seed}")
-    language = gdb_commands if debugger.is_gdb else lldb_commands
     moves: list[Move] = []
-    terminal = debugger.at_terminal(seed)
-    with session(debugger, build, executable, WITHOUT, terminal) as channel:
-        lines = language.start(build, arguments(build), rng)
+    with scene.opened(WITHOUT) as channel:
+        lines = scene.start(rng)
         starts = 1
-        channel.perform(debugger.first_lines(terminal), False, 0, _START_SECONDS)
+        channel.perform(scene.first_lines(), False, 0, START_SECONDS)
         while True:
             full, level = rng.random() < 0.75 or not moves, rng.randint(1, 4)
             before = time.monotonic()
             try:
-                text, state = channel.perform(lines, full, level, PATIENCE if moves else _START_SECONDS)
+                text, state = channel.perform(lines, full, level, PATIENCE if moves else START_SECONDS)
             except (Hang, Died):
                 if script or not moves:
                     raise
                 return moves
             seconds = time.monotonic() - before
-            moves.append(Move(tuple(lines), full, level, seconds, clean(text, debugger), broken(text), state))
+            moves.append(Move(tuple(lines), full, level, seconds, clean(text, scene.debugger), broken(text), state))
             if len(moves) > (len(script) or length):
                 break
             if script:
                 lines = list(script[len(moves) - 1])
             elif state["live"]:
-                lines = language.choose(rng, {**state, "level": level}, build)
-            elif build.abi == "amd64" and starts < STARTS:
+                lines = scene.choose(rng, {**state, "level": level})
+            elif scene.can_start_again and starts < STARTS:
                 starts += 1
-                lines = language.start(build, arguments(build), rng)
+                lines = scene.start(rng)
             else:
                 break
         with contextlib.suppress(Hang, Died):
@@ -201,32 +190,42 @@ def record(
     return moves
 
 
-def replay(
-    moves: Sequence[Move], debugger: Debugger, build: Build, executable: Path, mode: str, terminal: bool
-) -> tuple[str, float]:
-    """Give the same commands in a mode; return what differs, in a line, and how many seconds the commands took."""
+Differences = Callable[[Move, str, dict[str, Any]], tuple[str, str]]
+"""Of a move, what is printed and the state now: the first difference in the place, and the first in the contents."""
+
+
+def replay(moves: Sequence[Move], scene: Scene, mode: str, differences: Differences | None = None) -> tuple[str, float]:
+    """Give the same commands in a mode; return what differs, in a line, and how many seconds the commands took.
+
+    :param differences: how answers are compared, if not in everything.
+    """
     total = 0.0
     less = ""
-    with session(debugger, build, executable, mode, terminal) as channel:
-        shown, _ = channel.perform(debugger.first_lines(terminal), False, 0, _START_SECONDS)
+
+    def everything(move: Move, text: str, state: dict[str, Any]) -> tuple[str, str]:
+        # At a terminal another thread prints, when it gets to it.
+        contents = () if mode == STRICT else CONTENTS[:-1] if scene.terminal else CONTENTS
+        return difference(move, text, state, PLACE), difference(move, text, state, contents)
+
+    differences = differences or everything
+    with scene.opened(mode) as channel:
+        shown, _ = channel.perform(scene.first_lines(), False, 0, START_SECONDS)
         if broken(shown):
             return f"loading: {broken(shown)}", total
         for number, move in enumerate(moves):
             where = f"move {number} ({'; '.join(move.lines)})"
             before = time.monotonic()
-            limit = (_START_SECONDS if number == 0 else GRACE) + _SLOWER * move.seconds
+            limit = (START_SECONDS if number == 0 else GRACE) + _SLOWER * move.seconds
             try:
                 text, state = channel.perform(move.lines, move.full, move.level, limit)
             except (Hang, Died) as error:
                 return f"{where}: {'hangs' if isinstance(error, Hang) else 'dies'}: {error}", total
             total += time.monotonic() - before
-            found = (broken(text) if not move.broken else "") or difference(move, clean(text, debugger), state, _PLACE)
+            place, contents = differences(move, clean(text, scene.debugger), state)
+            found = (broken(text) if not move.broken else "") or place
             if found:
                 return f"{where}: {found}", total
-            # At a terminal another thread prints, when it gets to it.
-            contents = _CONTENTS[:-1] if terminal else _CONTENTS
-            found = "" if less or mode == STRICT else difference(move, clean(text, debugger), state, contents)
-            less = less or (f"{where}: {found}" if found else "")
+            less = less or (f"{where}: {contents}" if contents else "")
         try:
             channel.quit(GRACE)
         except (Hang, Died) as error:
@@ -235,8 +234,8 @@ def replay(
     return f"somewhere: {found}" if found else less, total
 
 
-_PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output")
-_CONTENTS = ("locals", "outer", "registers", "text")
+PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output")
+CONTENTS = ("locals", "outer", "registers", "text")
 """What goes on differing once it does, and does not change where the program goes: the session is not over."""
 
 
@@ -275,7 +274,8 @@ _MASKED = (
     (re.compile(r"\(gdb\) "), ""),
     (re.compile(r"Thread 0x[0-9a-f]+"), "Thread ADDRESS"),
     (re.compile(r"\bLWP \d+"), "LWP N"),
-    (re.compile(r"\b([Pp]rocess|tid =|thread id|pid|PID:) \d+"), r"\1 N"),
+    (re.compile(r'\b(pid|core)="\d+"'), r'\1="N"'),
+    (re.compile(r"\b([Pp]rocess|tid =|thread id|pid =|pid|PID:) \d+"), r"\1 N"),
     (re.compile(r"tid = 0x[0-9a-f]+"), "tid = N"),
     (re.compile(r"/tmp/drive-\w+"), "FOLDER"),
 )
@@ -292,43 +292,3 @@ def clean(text: str, debugger: Debugger) -> str:
     text = _DROPPED.sub("", text)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     return "\n".join(lines if debugger.is_gdb else filter(_SPOKEN.match, lines))
-
-
-def arguments(build: Build) -> str:
-    """The program's command line as a shell takes it, without the program."""
-    words = [str(FOLDER / word[1:]) if word.startswith("@") else word for word in build.program.arguments]
-    standard_input = build.program.standard_input
-    words += ["<", str(FOLDER / standard_input) if standard_input else "/dev/null", ">", OUTPUT]
-    return " ".join(words)
-
-
-@contextlib.contextmanager
-def session(debugger: Debugger, build: Build, executable: Path, mode: str, terminal: bool = False) -> Iterator[Channel]:
-    """A debugger on a program that does not run yet; afterwards both are gone."""
-    # On one processor threads take turns, and by this policy none interrupts another.
-    processor = str(executable.stat().st_ino % _PROCESSORS)
-    pinned = ["taskset", "-c", processor, "chrt", "-b", "0"] if build.program.threads else []
-    command = [*pinned, *debugger.command(executable, mode, build.abi)]
-    channel = Channel(command, debugger.environment(), terminal)
-    emulator = None
-    try:
-        if build.abi != "amd64":
-            emulator = _emulator(build, executable, channel.folder)
-        yield channel
-    finally:
-        if emulator is not None:
-            emulator.kill()
-            emulator.wait()
-        channel.close()
-
-
-def _emulator(build: Build, executable: Path, folder: Path) -> subprocess.Popen[bytes]:
-    """An emulator that waits for GDB; its own addresses, on which the program's depend, are not randomised."""
-    words = ABIS[build.abi].emulator
-    command = ["setarch", "-R", words[0], "-seed", "1", "-g", "gdb-socket", *words[1:], str(executable)]
-    with (folder / OUTPUT).open("wb") as output:
-        process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
-        )
-    wait_until(lambda: process.poll() is not None or listens(process.pid), "the emulator", _START_SECONDS)
-    return process

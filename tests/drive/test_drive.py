@@ -12,6 +12,7 @@ from tests.drive import session, variables
 from tests.drive.building import built
 from tests.drive.debuggers import DEBUGGERS, WITHOUT
 from tests.drive.programs import named
+from tests.drive.scene import Scene
 
 TRIES = 4
 """Seeds that are tried for a session that goes the same way each time without the plugin."""
@@ -66,14 +67,14 @@ def _goes_as_without_the_plugin(
 @pytest.mark.parametrize("debugger", ["gdb18", "lldb23"])
 def test_what_differs_is_found(debugger: str) -> None:
     """A line of the stack, a variable, or the output that is not as it was: each is told."""
-    chosen, build = DEBUGGERS[debugger], named("calls-O0")
-    executable = built(build)
-    moves = session.record(0, chosen, build, executable, 4)
-    assert session.replay(moves, chosen, build, executable, WITHOUT, False)[0] == ""
+    build = named("calls-O0")
+    scene = Scene(DEBUGGERS[debugger], build, built(build))
+    moves = session.record(0, scene, 4)
+    assert session.replay(moves, scene, WITHOUT)[0] == ""
     last = moves[-1]
     for key, other in (("frames", [["elsewhere", 1]]), ("locals", [["x", "int", "1"]]), ("output", "more")):
         changed = [*moves[:-1], dataclasses.replace(last, full=True, state={**last.state, key: other})]
-        failure, _ = session.replay(changed, chosen, build, executable, WITHOUT, False)
+        failure, _ = session.replay(changed, scene, WITHOUT)
         assert f"): {key}: " in failure
 
 
@@ -94,7 +95,7 @@ def test_a_death_counts_unless_the_debugger_dies_by_itself_now_and_then(
     left = [death] * deaths
 
     def replay(*rest: Any) -> tuple[str, float]:
-        *_, mode, _ = rest
+        *_, mode = rest
         return left.pop() if left and mode != WITHOUT else "", 0.0
 
     monkeypatch.setattr(session, "record", lambda *_: [session.Move(("continue",), True, 0, 0.1, "", "", {})])

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.drive import gdb_commands, lldb_commands, session
+from tests.drive import gdb_commands, lldb_commands, scene
 from tests.drive.building import built
 from tests.drive.debuggers import DEBUGGERS, MODES, WITHOUT, Debugger
 from tests.drive.programs import Build, named
@@ -74,8 +74,8 @@ def count(debugger: Debugger, name: str, mode: str) -> Count:
 
 def stops(debugger: Debugger, build: Build, mode: str) -> Iterator[list[Any]]:
     """For each place: the frames, each with its function and its variables."""
-    arguments = session.arguments(build)
-    with session.session(debugger, build, built(build), mode) as channel:
+    arguments = scene.arguments(build)
+    with scene.session(debugger, build, built(build), mode) as channel:
         channel.perform(debugger.first_lines(False), False, 0, SECONDS)
         for place in PLACES[build.name]:
             language = gdb_commands if debugger.is_gdb else lldb_commands

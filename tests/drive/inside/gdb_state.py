@@ -149,6 +149,8 @@ class Fix(gdb.Command):  # type: ignore[misc]  # GDB has no types
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Overwrite what the kernel gave it."""
         process = gdb.selected_inferior()
+        if not process.pid:
+            raise gdb.GdbError("no process")
         process.write_memory(random_bytes(process.pid), bytes(range(1, 17)))
 
 
@@ -184,6 +186,35 @@ class BreakCallers(gdb.Command):  # type: ignore[misc]  # GDB has no types
         Callers(place, caller, int(hits))
 
 
+def _line() -> bytes:
+    """A line of standard input without its end; what follows it is left to GDB."""
+    line = b""
+    while (read := os.read(0, 1)) not in (b"\n", b""):
+        line += read
+    return line
+
+
+class Serve(gdb.Command):  # type: ignore[misc]  # GDB has no types
+    """Execute commands from standard input as a script does, until an empty line.  Each line is a list in JSON.
+    Usage: drive-serve
+    """
+
+    def __init__(self) -> None:
+        super().__init__("drive-serve", gdb.COMMAND_USER)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        """Print what each prints."""
+        while line := _line():
+            for command in json.loads(line):
+                try:
+                    shown = gdb.execute(command, False, True)
+                except gdb.error as error:
+                    shown = f"{error}\n"
+                gdb.write(shown or "")
+            gdb.flush()
+
+
 State()
 Fix()
 BreakCallers()
+Serve()

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import struct
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,8 @@ def drive_state(debugger: Any, command: str, result: Any, internal_dict: dict[st
     """Add a line to the file of states, and print a mark.  Words: number, full, level."""
     number, full, level = map(int, command.split())
     with Path(os.environ["DRIVE_STATES"]).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"number": number, **state(debugger, bool(full), level)}) + "\n")
+        others = {"others": internal_dict["others"]} if "others" in internal_dict else {}
+        file.write(json.dumps({"number": number, **state(debugger, bool(full), level), **others}) + "\n")
     os.write(1, f"\n@@state {number}@@\n".encode())
 
 
@@ -116,6 +118,12 @@ def drive_fix(debugger: Any, command: str, result: Any, internal_dict: dict[str,
 
 def drive_wait(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
     """Wait until the program does not run, and print a mark.  Word: number."""
+    _settle(debugger)
+    os.write(1, f"\n@@ready {int(command)}@@\n".encode())
+
+
+def _settle(debugger: Any) -> None:
+    """Wait until the program does not run."""
     deadline = time.monotonic() + _SECONDS
     since = None
     while time.monotonic() < deadline and (since is None or time.monotonic() - since < _SETTLED):
@@ -124,7 +132,6 @@ def drive_wait(debugger: Any, command: str, result: Any, internal_dict: dict[str
         elif since is None:
             since = time.monotonic()
         time.sleep(0.005)
-    os.write(1, f"\n@@ready {int(command)}@@\n".encode())
 
 
 def _stands(process: Any) -> bool:
@@ -147,6 +154,66 @@ def called_by(frame: Any, location: Any, arguments: Any, internal_dict: dict[str
     return (caller.GetFunctionName() or "").startswith(wanted)
 
 
+def drive_serve(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
+    """Execute commands from standard input as a script does, until an empty line.  Each line is a list in JSON.
+
+    Word: `script`, which waits for each command; `async-script`, with a thread of its own, and LLDB not waiting; `two`:
+    a second debugger does the same.
+    """
+    debuggers = [debugger]
+    if command == "two":
+        debuggers.append(lldb.SBDebugger.Create(False))
+        for line in json.loads(os.environ["DRIVE_STARTUP"]):
+            debuggers[1].HandleCommand(line)
+    for each in debuggers:
+        each.SetAsync(command == "async-script")
+    if command != "async-script":
+        _serve(debuggers)
+        return
+    thread = threading.Thread(target=_serve, args=(debuggers,))
+    thread.start()
+    thread.join()
+    debugger.SetAsync(False)
+
+
+def _line() -> bytes:
+    """A line of standard input without its end; what follows it is left to LLDB."""
+    line = b""
+    while (read := os.read(0, 1)) not in (b"\n", b""):
+        line += read
+    return line
+
+
+def _serve(debuggers: list[Any]) -> None:
+    while line := _line():
+        *commands, asked = json.loads(line)
+        for each in debuggers:
+            for command in commands:
+                _do(each, command)
+                _look_around(each)
+        others = [state(each, True, 1) for each in debuggers[1:]]
+        drive_state(debuggers[0], asked.partition(" ")[2], None, {"others": others})
+
+
+def _do(debugger: Any, command: str) -> None:
+    """Execute a command as a script does, in the frame that is selected, and print what it says."""
+    target = debugger.GetSelectedTarget()
+    frame = target.GetProcess().GetSelectedThread().GetSelectedFrame()
+    context = lldb.SBExecutionContext(frame) if frame.IsValid() else lldb.SBExecutionContext(target)
+    said = lldb.SBCommandReturnObject()
+    debugger.GetCommandInterpreter().HandleCommand(command, context, said)
+    if debugger.GetAsync():
+        _settle(debugger)
+    os.write(1, f"{said.GetOutput() or ''}{said.GetError() or ''}".encode())
+
+
+def _look_around(debugger: Any) -> None:
+    """Ask for all frames of all threads, in the middle of commands, as scripts do."""
+    for thread in debugger.GetSelectedTarget().GetProcess():
+        for frame in thread:
+            frame.GetFunctionName()
+
+
 def __lldb_init_module(debugger: Any, internal_dict: dict[str, Any]) -> None:
-    for name in ("drive_state", "drive_wait", "drive_fix"):
+    for name in ("drive_state", "drive_wait", "drive_fix", "drive_serve"):
         debugger.HandleCommand(f"command script add -o -f {__name__}.{name} {name.replace('_', '-')}")

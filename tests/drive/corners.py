@@ -1,0 +1,261 @@
+"""Sessions at the corners of the dimensions: one build, one client, one place and one mode in each.
+
+Where the program's CFI is whole, all has to be as in the same debugger without the plugin.  Where functions have SFrame
+alone, the moves are chosen on a copy of the program with its CFI, and place and stack have to be as there.
+A variable or register may be missing then, and never wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.drive import places
+from tests.drive.channel import Channel, Died, Hang
+from tests.drive.clients import Adapter, MachineInterface, Script
+from tests.drive.debuggers import STRICT, WITHOUT, Debugger
+from tests.drive.dimensions import LIVE, REMOTE, Corner, all_pairs, corner_of, coverage
+from tests.drive.makings import Making, made
+from tests.drive.menu import Lines, State
+from tests.drive.programs import Build
+from tests.drive.scene import Scene
+from tests.drive.session import CONTENTS, PLACE, WITNESSES, Kind, Move, Outcome, difference, record, replay
+from tools.real_programs import ProgramError
+
+LENGTH = 14
+"""Moves in a session."""
+_SLOW, _SLOWER = 3.0, 4.0
+"""A session that takes so many seconds more, and so many times as long, as without the plugin is too slow."""
+
+
+class CornerScene(Scene):
+    """What a corner's session takes place in."""
+
+    def __init__(self, debugger: Debugger, corner: Corner, making: Making, executable: Path, seed: int) -> None:
+        build = Build(making.program, corner["level"])
+        super().__init__(debugger, build, executable, corner["client"] == "terminal")
+        self.corner = corner
+        self.can_start_again = corner["place"] == LIVE and corner["client"] != "dap"
+        self._core = None
+        if places.is_core(corner["place"]):
+            self._core = places.core_of(debugger, build, executable, corner["place"], seed)
+
+    def first_lines(self) -> Sequence[str]:
+        return self.debugger.first_lines(self.terminal) if self.corner["client"] == "batch" else ()
+
+    def start(self, rng: random.Random) -> Lines:
+        if self._core is not None:
+            return places.core_start(self.debugger, self._core, self.executable)
+        if self.corner["place"] == REMOTE:
+            return places.remote_start(self.build, self.executable, rng)
+        if self.corner["client"] == "dap":
+            return ["launch " + json.dumps([str(self.executable), [rng.choice(self.build.program.functions)]])]
+        return super().start(rng)
+
+    def choose(self, rng: random.Random, state: State) -> Lines:
+        if self._core is not None:
+            return places.look(rng, state, self.build, self.debugger.is_gdb)
+        if self.corner["client"] == "dap":
+            return _request(rng, self.build)
+        while True:
+            lines = super().choose(rng, state)
+            # What the plugin refuses where registers are not known, and what starts another program.
+            if not any(line.split()[0] in _LEFT_OUT for line in lines):
+                return lines
+
+    def for_file(self, lines: Sequence[str], executable: Path) -> tuple[str, ...]:
+        """The lines that open another copy of the program."""
+        return tuple(line.replace(str(self.executable.parent), str(executable.parent)) for line in lines)
+
+    @contextlib.contextmanager
+    def opened(self, mode: str) -> Iterator[Channel]:
+        command, environment = self._command(mode), self.debugger.environment()
+        client = self.corner["client"]
+        if client in _SERVED:
+            startup = [] if self.debugger.is_gdb else self.debugger.lldb_startup(self.executable, mode)
+            channel: Channel = Script(command, {**environment, "DRIVE_STARTUP": json.dumps(startup)})
+        elif client == "mi":
+            channel = MachineInterface(command, environment)
+        elif client == "dap":
+            channel = Adapter(command, environment)
+        else:
+            channel = Channel(command, environment, self.terminal, self.terminal and not self.debugger.is_gdb)
+        try:
+            yield channel
+        finally:
+            channel.close()
+
+    def _command(self, mode: str) -> list[str]:
+        client = self.corner["client"]
+        word = "drive-serve" if self.debugger.is_gdb else f"drive-serve {client}"
+        more = {"mi": ["--interpreter=mi3"], "dap": ["-i", "dap"]}.get(client, [])
+        if client in _SERVED:
+            more = ["-ex" if self.debugger.is_gdb else "-o", word]
+        return self.debugger.command(self.executable, mode, more=more)
+
+
+_SERVED = ("script", "async-script", "two")
+_LEFT_OUT = ("return",)
+
+
+def _request(rng: random.Random, build: Build) -> Lines:
+    """What an editor asks for."""
+    kind = rng.choices(("next", "stepIn", "stepOut", "stepi", "break", "repl"), (5, 6, 4, 2, 4, 1))[0]
+    if kind == "break":
+        return [f"break {rng.choice(build.program.functions)}", "continue"]
+    return ["repl backtrace 3"] if kind == "repl" else [kind]
+
+
+def run(
+    seed: int,
+    debugger: Debugger,
+    corner: Corner | None = None,
+    length: int = LENGTH,
+    moves: list[Move] | None = None,
+) -> Outcome:
+    """Run the session of a seed.
+
+    :param corner: another corner than the seed's.
+    :param moves: is given what was done without the plugin.
+    """
+    corner = corner or corner_of(seed, debugger.is_gdb, debugger.has_adapter)
+    outcome = Outcome("/".join(corner.values()), debugger.name, seed)
+    started = time.monotonic()
+    try:
+        _compare(seed, debugger, corner, length, outcome, moves if moves is not None else [])
+    except (Hang, Died, ProgramError) as error:
+        outcome.dropped = f"without the plugin: {error}"
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def _compare(seed: int, debugger: Debugger, corner: Corner, length: int, outcome: Outcome, moves: list[Move]) -> None:
+    making, mode = made(corner, seed), corner["mode"]
+    own = CornerScene(debugger, corner, making, making.file, seed)
+    lacking = making.whole != making.file and mode != "off"
+    model = CornerScene(debugger, corner, making, making.whole, seed) if lacking else own
+    moves += record(seed, model, length)
+    moved = [_moved(move, model, own) for move in moves]
+    outcome.commands = sum(len(move.lines) for move in moves)
+    outcome.times[WITHOUT] = sum(move.seconds for move in moves)
+    judge = Judge(corner, mode, lacking, own.terminal, making.unknown)
+    failure, outcome.times[mode] = replay(moved, own, mode, judge)
+    if not failure and _too_slow(outcome.times[mode], outcome.times[WITHOUT]):
+        least = min(replay(moved, own, mode, judge)[1] for _ in range(WITNESSES))
+        if _too_slow(least, outcome.times[WITHOUT]):
+            failure = f"slow: {least:.1f} s, {outcome.times[WITHOUT]:.1f} s without the plugin"
+    if not failure:
+        return
+    for _ in range(WITNESSES):
+        again, _ = replay(moves, model, WITHOUT, judge)
+        if again:
+            outcome.dropped = f"not reproducible without the plugin: {again}; with it: {failure}"
+            return
+    if lacking:
+        alone, _ = replay(moved, own, WITHOUT, judge)
+        if alone and _number(alone) <= _number(failure):
+            outcome.alone[mode] = f"{failure}; alone: {alone}"
+            return
+    may_pass = not debugger.is_gdb and Kind.of(failure) in (Kind.PLACE, Kind.CONTENTS)
+    if may_pass and not all(replay(moved, own, mode, judge)[0] for _ in range(WITNESSES)):
+        outcome.unsteady[mode] = failure
+    else:
+        outcome.failures[mode] = failure
+
+
+def met(outcomes: Iterable[Outcome], debugger: Debugger) -> Iterator[str]:
+    """The table of the pairs of values that met in the sessions of a debugger that were compared."""
+    own = (outcome for outcome in outcomes if outcome.debugger == debugger.name and not outcome.dropped)
+    corners = [corner_of(outcome.seed, debugger.is_gdb, debugger.has_adapter) for outcome in own]
+    return coverage(corners, all_pairs(debugger.is_gdb, debugger.has_adapter))
+
+
+def show(seed: int, debugger: Debugger) -> int:
+    """Print what is typed and shown in the session of a seed; return 1 where something differs."""
+    corner = corner_of(seed, debugger.is_gdb, debugger.has_adapter)
+    print(f"{' '.join(f'{name}={value}' for name, value in corner.items())}\nprogram: {made(corner, seed).file}")
+    moves: list[Move] = []
+    outcome = run(seed, debugger, corner, moves=moves)
+    for number, move in enumerate(moves):
+        print(f"--- move {number} ({move.seconds:.2f} s): {'; '.join(move.lines)}\n{move.text}")
+        for frame in move.state.get("frames", ())[:8]:
+            print(f"    {frame}")
+    print(outcome)
+    return bool(outcome.failures)
+
+
+def _too_slow(seconds: float, without: float) -> bool:
+    return seconds > without + _SLOW and seconds > without * _SLOWER
+
+
+def _moved(move: Move, model: CornerScene, own: CornerScene) -> Move:
+    """The same move in the other copy of the program."""
+    return Move(model.for_file(move.lines, own.executable), *list(move.__dict__.values())[1:])
+
+
+def _number(failure: str) -> int:
+    """The number of the move in which something failed."""
+    match = re.match(r"move (\d+) ", failure)
+    return int(match[1]) if match else 1_000
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Compares an answer with the one that there was without the plugin."""
+
+    corner: Corner
+    mode: str
+    lacking: bool
+    """Whether the model is a copy of the program that has more CFI."""
+    terminal: bool
+    unknown: tuple[tuple[int, int], ...]
+
+    def __call__(self, move: Move, text: str, state: State) -> tuple[str, str]:
+        """The first difference in the place, and the first in the contents."""
+        if not self.lacking:
+            contents = () if self.mode == STRICT else CONTENTS[:-1] if self.terminal else CONTENTS
+            found = difference(move, text, state, (*PLACE, "others")), difference(move, text, state, contents)
+            return found if self.mode != STRICT else (found[0], _wrong_value(move.state, state))
+        model = Move(move.lines, move.full, move.level, move.seconds, move.text, move.broken, self._plain(move.state))
+        place = difference(model, text, self._plain(state), _PLACE_WITHOUT_CFI)
+        return place, "" if place else _wrong_value(move.state, state)
+
+    def _plain(self, state: State) -> State:
+        """A state without what the file cannot give: frames of tail calls, names, and what is outside unknown code.
+
+        LLDB calls a function that has no symbol after its FDE.
+        """
+        frames = [frame for frame in state.get("frames", []) if frame[2] not in ("tailcall", "artificial")]
+        named = self.corner["symbols"] == "all"
+        last = next((index for index, frame in enumerate(frames) if self._is_unknown(frame[1])), len(frames))
+        return {**state, "frames": [[*frame[:2], frame[3]] if named else frame[1:2] for frame in frames[: last + 1]]}
+
+    def _is_unknown(self, pc: int) -> bool:
+        return any(first <= pc < end for first, end in self.unknown)
+
+
+_PLACE_WITHOUT_CFI = ("live", "exit", "process", "thread", "frames", "stop", "selected", "output")
+_ABSENT = ("error", "optimized out", "not saved", "unavailable", "not available", "none", "None None")
+
+
+def _wrong_value(before: State, now: State) -> str:
+    """The first variable or register that is there in both, and differs."""
+    for key in ("locals", "outer", "registers"):
+        old, new = before.get(key, []), now.get(key, [])
+        if key != "locals" and len(before.get("frames", [])) != len(now.get("frames", [])):
+            continue
+        values: dict[Any, list[str]] = {}
+        for *name, value in old:
+            values.setdefault(tuple(name), []).append(value)
+        for *name, value in new:
+            known = values.get(tuple(name))
+            if known and value not in known and not any(word in text for text in (value, *known) for word in _ABSENT):
+                return f"{key}: {' '.join(name)} = {known[0]}, now {value}"
+    return ""

@@ -1,0 +1,166 @@
+"""Takes unwind data out of a finished program and moves nothing: both copies run the same code at the same addresses.
+
+So the debugger's own answers on the whole copy are what the plugin's answers on the other copy have to be.
+"""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.dwarf.callframe import FDE
+from elftools.elf.elffile import ELFFile
+
+_PT_NULL, _PT_GNU_EH_FRAME = 0, 0x6474E550
+_SHT_PROGBITS = 1
+_SECTION_HEADERS = (("=Q", 0x28), ("=H", 0x3C), ("=H", 0x3E))
+"""Format and offset in the ELF header of what leads to the section headers: `e_shoff`, `e_shnum`, `e_shstrndx`."""
+_SFRAME_HEADER = struct.Struct("<HBBBbbBIIIII")
+_PC_RELATIVE = 4
+"""The flag: a function's start is relative to the field (SFrame version 2, errata 1; always so in version 3)."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a program, at the address that the file gives it."""
+
+    name: str
+    start: int
+    size: int
+
+
+def functions(executable: Path) -> list[Function]:
+    """The functions with a symbol, under their names in the source: for C++ without the parameters."""
+    command = ["nm", "--print-size", "--demangle", "--defined-only", str(executable)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found = []
+    for line in done.stdout.splitlines():
+        words = line.split(maxsplit=3)
+        if len(words) == 4 and words[2] in "tTwW":
+            found.append(Function(words[3].partition("(")[0], int(words[0], 16), int(words[1], 16)))
+    return found
+
+
+def without_cfi(file: Path, starts: Container[int]) -> None:
+    """Remove the FDEs of the functions at some addresses from `.eh_frame`.
+
+    The bytes of an FDE become padding of the record before it, and the search table becomes shorter.
+    """
+    with file.open("rb") as stream:
+        elf = ELFFile(stream)
+        section, index = elf.get_section_by_name(".eh_frame"), elf.get_section_by_name(".eh_frame_hdr")
+        records = sorted(elf.get_dwarf_info().EH_CFI_entries(), key=lambda record: record.offset)
+        data = bytearray(section.data())
+        table = bytearray(index.data()) if index is not None else None  # a static program may have none
+    kept, removed = None, set()
+    for record in records:
+        if not hasattr(record, "header"):  # the terminator
+            continue
+        (length,) = struct.unpack_from("<I", data, record.offset)
+        if not isinstance(record, FDE) or record["initial_location"] not in starts:
+            kept = record.offset
+            continue
+        assert kept is not None
+        removed.add(section["sh_addr"] + record.offset)
+        data[record.offset : record.offset + 4 + length] = bytes(4 + length)
+        (before,) = struct.unpack_from("<I", data, kept)
+        struct.pack_into("<I", data, kept, before + 4 + length)
+    _write(file, (section["sh_offset"], data))
+    if table is None:
+        return
+    assert table[:4] == b"\x01\x1b\x03\x3b"  # pointers of four bytes; those of the table are relative to it
+    (count,) = struct.unpack_from("<I", table, 8)
+    entries = [struct.unpack_from("<ii", table, 12 + 8 * number) for number in range(count)]
+    left = [entry for entry in entries if index["sh_addr"] + entry[1] not in removed]
+    struct.pack_into("<I", table, 8, len(left))
+    content = b"".join(struct.pack("<ii", *entry) for entry in left)
+    table[12:] = content.ljust(len(table) - 12, b"\0")
+    _write(file, (index["sh_offset"], table))
+
+
+def without_any_cfi(file: Path) -> None:
+    """Make `.eh_frame` and its search table plain bytes that no header describes."""
+    changes = []
+    with file.open("rb") as stream:
+        elf = ELFFile(stream)
+        for number, section in enumerate(elf.iter_sections()):
+            if section.name in (".eh_frame", ".eh_frame_hdr"):
+                header = elf["e_shoff"] + number * elf["e_shentsize"]
+                changes.append((header, struct.pack("<II", 0, _SHT_PROGBITS)))  # the name at 0 is empty
+        for number, segment in enumerate(elf.iter_segments()):
+            if segment["p_type"] in (_PT_GNU_EH_FRAME, "PT_GNU_EH_FRAME"):
+                changes.append((elf["e_phoff"] + number * elf["e_phentsize"], struct.pack("<I", _PT_NULL)))
+    _write(file, *changes)
+
+
+def without_section_headers(file: Path) -> None:
+    """Make the ELF header tell of no section headers, as some packers and loaders do."""
+    _write(file, *((offset, bytes(struct.calcsize(kind))) for kind, offset in _SECTION_HEADERS))
+
+
+def extent(file: Path) -> tuple[int, int]:
+    """The first address that a file loads, and the end of the last."""
+    with file.open("rb") as stream:
+        segments = [segment for segment in ELFFile(stream).iter_segments() if segment["p_type"] == "PT_LOAD"]
+    ends = (segment["p_vaddr"] + segment["p_memsz"] for segment in segments)
+    return min(segment["p_vaddr"] for segment in segments), max(ends)
+
+
+def covered(file: Path) -> dict[int, int]:
+    """The functions that `.sframe` describes: start address and size in bytes."""
+    table = _SFrame(file)
+    return {start: table.size_of(entry) for start, entry in table.entries}
+
+
+def without_sframe(file: Path, starts: Container[int]) -> None:
+    """Remove the functions at some addresses from `.sframe`; their rows stay, and nothing leads to them."""
+    table = _SFrame(file)
+    table.keep([entry for entry in table.entries if entry[0] not in starts])
+    _write(file, (table.offset, table.data))
+
+
+class _SFrame:
+    """A `.sframe` section's list of functions: each entry with the address of its function."""
+
+    def __init__(self, file: Path) -> None:
+        with file.open("rb") as stream:
+            section = ELFFile(stream).get_section_by_name(".sframe")
+            self.offset, self._address, self.data = section["sh_offset"], section["sh_addr"], bytearray(section.data())
+        header = _SFRAME_HEADER.unpack_from(self.data)
+        assert header[0] == 0xDEE2
+        version, flags, extra, count = header[1], header[2], header[6], header[7]
+        self._start = "<q" if version == 3 else "<i"
+        self._size = {1: 17, 2: 20, 3: 16}[version]
+        self._relative = version == 3 or bool(flags & _PC_RELATIVE)
+        self._first = _SFRAME_HEADER.size + extra + header[10]
+        self.entries = []
+        for number in range(count):
+            place = self._first + number * self._size
+            (start,) = struct.unpack_from(self._start, self.data, place)
+            self.entries.append((self._base(place) + start, bytes(self.data[place : place + self._size])))
+
+    def _base(self, place: int) -> int:
+        return int(self._address) + (place if self._relative else 0)
+
+    def size_of(self, entry: bytes) -> int:
+        """The size of an entry's function in bytes."""
+        return int(struct.unpack_from("<I", entry, struct.calcsize(self._start))[0])
+
+    def keep(self, entries: Iterable[tuple[int, bytes]]) -> None:
+        """Make these the only entries."""
+        count, place = 0, self._first
+        for start, entry in entries:
+            self.data[place : place + self._size] = entry
+            struct.pack_into(self._start, self.data, place, start - self._base(place))
+            count, place = count + 1, place + self._size
+        struct.pack_into("<I", self.data, 8, count)
+
+
+def _write(file: Path, *changes: tuple[int, bytes | bytearray]) -> None:
+    with file.open("r+b") as stream:
+        for offset, content in changes:
+            stream.seek(offset)
+            stream.write(content)

@@ -1,0 +1,163 @@
+"""The dimensions of the sessions at the corners: what is built how, what is cut away, who drives it, and where.
+
+A corner has one value in each dimension.  Corners are drawn in rounds.  In each round all pairs of values that can meet
+do meet, in as few corners as a greedy search finds.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+
+from tests.drive.debuggers import MODES, STRICT
+
+Corner = dict[str, str]
+"""A value for each dimension."""
+Pair = tuple[tuple[str, str], tuple[str, str]]
+
+WHOLE, DEBUG_FRAME = "whole", "debug-frame"
+ONE_CFI, SOME_CFI, NO_CFI, GONE = "one-cfi", "some-cfi", "no-cfi", "gone"
+ONE_SFRAME, ONE_BOTH = "one-sframe", "one-both"
+LACKING = (ONE_CFI, SOME_CFI, NO_CFI, GONE)
+"""Where functions have SFrame alone."""
+CORES = {
+    True: ("gcore", "kernel"),
+    False: ("gcore", "kernel", "save-stack", "save-modified-memory", "save-full", "minidump"),
+}
+"""Kinds of core files, for GDB and for LLDB."""
+LIVE, REMOTE = "live", "remote"
+
+_BUILDS = {
+    "program": ("calls", "stubs", "jumps", "objects", "methods"),
+    "level": ("O0", "O1", "O2"),
+    "version": ("1", "2", "3"),
+    "linker": ("ld", "lld", "mold"),
+    "plt": ("lazy", "now", "ibt", "ibt-now", "no-plt"),
+    "position": ("pie", "fixed", "static", "static-pie"),
+    "tables": (WHOLE, DEBUG_FRAME, ONE_CFI, SOME_CFI, NO_CFI, GONE, ONE_SFRAME, ONE_BOTH),
+    "symbols": ("all", "stripped", "headless"),
+}
+CLIENTS = {
+    True: ("batch", "terminal", "script", "mi", "dap"),
+    False: ("batch", "terminal", "script", "async-script", "two", "dap"),
+}
+"""How a debugger is spoken to: GDB, and LLDB."""
+THROWING = ("objects",)
+"""Programs that need their CFI to run: exceptions find their handlers by it."""
+
+
+@functools.cache
+def dimensions(is_gdb: bool, has_adapter: bool) -> dict[str, tuple[str, ...]]:
+    """The values of each dimension.
+
+    :param has_adapter: whether there is a DAP adapter for the debugger.
+    """
+    clients = tuple(client for client in CLIENTS[is_gdb] if client != "dap" or has_adapter)
+    places = (LIVE, *([REMOTE] if is_gdb else []), *CORES[is_gdb])
+    return {**_BUILDS, "client": clients, "place": places, "mode": (*MODES, STRICT)}
+
+
+def possible(corner: Corner) -> bool:
+    """Whether values can meet; dimensions may be missing."""
+    tables, symbols, position = (corner.get(name, "") for name in ("tables", "symbols", "position"))
+    static = position in ("static", "static-pie")
+    impossible = (
+        # No search table for exceptions; and GCC gives C++ with exceptions `.eh_frame` in any case.
+        corner.get("program") in THROWING and tables in (*LACKING, DEBUG_FRAME, ONE_BOTH),
+        # Where it is loaded is known only from its symbols.
+        position == "static-pie" and symbols in ("stripped", "headless"),
+        # A static program has no PLT but for the functions that are chosen at run time.
+        static and corner.get("plt", "lazy") != "lazy",
+        # lld and mold have no such option: mold has nothing else, lld takes it from the object files.
+        corner.get("linker", "ld") != "ld" and corner.get("plt") == "ibt-now",
+        # They write no PT_GNU_SFRAME, so that nothing leads to the section.
+        corner.get("linker", "ld") != "ld" and symbols == "headless",
+        # Which of its functions still have unwind data is told by addresses.
+        position == "static-pie" and tables == GONE,
+        # An adapter takes a program that it starts itself.
+        corner.get("client") == "dap" and corner.get("place", LIVE) != LIVE,
+        corner.get("client") == "two" and corner.get("place", LIVE) != LIVE,
+        # Functions are found by name.
+        corner.get("client") == "dap" and symbols in ("stripped", "headless"),
+    )
+    return not any(impossible)
+
+
+def pairs_of(corner: Corner) -> set[Pair]:
+    """The pairs of values that meet in a corner."""
+    return set(combinations(corner.items(), 2))
+
+
+@functools.cache
+def all_pairs(is_gdb: bool, has_adapter: bool) -> frozenset[Pair]:
+    """All pairs of values that can meet."""
+    space = dimensions(is_gdb, has_adapter)
+    found = set()
+    for first, second in combinations(space, 2):
+        for left in space[first]:
+            for right in space[second]:
+                if _completed({first: left, second: right}, space, random.Random(0)) is not None:
+                    found.add(((first, left), (second, right)))
+    return frozenset(found)
+
+
+def _completed(begun: Corner, space: dict[str, tuple[str, ...]], rng: random.Random) -> Corner | None:
+    """A corner with the values that are given; ``None``: there is none."""
+    if not possible(begun):
+        return None
+    missing = next((name for name in space if name not in begun), None)
+    if missing is None:
+        return {name: begun[name] for name in space}
+    weights = {LIVE: 8.0, WHOLE: 2.0}
+    for value in sorted(space[missing], key=lambda value: -(rng.random() ** (1 / weights.get(value, 1.0)))):
+        found = _completed({**begun, missing: value}, space, rng)
+        if found is not None:
+            return found
+    return None
+
+
+@functools.cache
+def round_of_corners(number: int, is_gdb: bool, has_adapter: bool) -> tuple[Corner, ...]:
+    """Corners in which all pairs meet; another set for each number."""
+    space, rng = dimensions(is_gdb, has_adapter), random.Random(f"round {number} {is_gdb}")
+    left = set(all_pairs(is_gdb, has_adapter))
+    chosen = []
+    while left:
+        seeds = rng.sample(sorted(left), min(len(left), _CANDIDATES))
+        completed = (_completed(dict(pair), space, rng) for pair in seeds)
+        best = max((corner for corner in completed if corner), key=lambda corner: len(pairs_of(corner) & left))
+        chosen.append(best)
+        left -= pairs_of(best)
+    rng.shuffle(chosen)
+    return tuple(chosen)
+
+
+_CANDIDATES = 30
+
+
+def corner_of(seed: int, is_gdb: bool, has_adapter: bool) -> Corner:
+    """The corner of a session."""
+    number = 0
+    while seed >= len(corners := round_of_corners(number, is_gdb, has_adapter)):
+        seed -= len(corners)
+        number += 1
+    return corners[seed]
+
+
+def coverage(corners: Iterable[Corner], wanted: frozenset[Pair]) -> Iterator[str]:
+    """A table: for each two dimensions, how many of the pairs that can meet have met."""
+    met: set[Pair] = set()
+    for corner in corners:
+        met |= pairs_of(corner)
+    names = list(dict.fromkeys(name for pair in sorted(wanted) for name, _ in pair))
+    names = [name for name in (*_BUILDS, "client", "place", "mode") if name in names]
+    yield "| pairs met | " + " | ".join(names[1:]) + " |"
+    yield "|---|" + "--:|" * (len(names) - 1)
+    for row, first in enumerate(names[:-1]):
+        cells = []
+        for column, second in enumerate(names[1:], 1):
+            own = {pair for pair in wanted if (pair[0][0], pair[1][0]) == (first, second)}
+            cells.append(f"{len(own & met)}/{len(own)}" if column > row else "")
+        yield f"| {first} | " + " | ".join(cells) + " |"

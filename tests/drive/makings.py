@@ -1,0 +1,184 @@
+"""Builds the programs of the corners: a file with all its unwind data, and a copy with a part of it cut away."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import random
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.drive import cutting
+from tests.drive.building import CACHE, FOLDER, STANDARDS, run_tool
+from tests.drive.dimensions import (
+    DEBUG_FRAME,
+    GONE,
+    LACKING,
+    NO_CFI,
+    ONE_BOTH,
+    ONE_CFI,
+    ONE_SFRAME,
+    SOME_CFI,
+    Corner,
+)
+from tests.drive.programs import PROGRAMS, Program
+from tests.samples.build import toolchain
+from tools.producers import provide as other_linkers
+
+_COMMON = (
+    *("-g", "-w", "-Wa,--gsframe", "-fno-stack-protector", "-fno-use-linker-plugin", "-fno-builtin"),
+    *("-fcf-protection=full", "-Wl,--build-id"),
+)
+_UNWIND = {True: ("-fasynchronous-unwind-tables",), False: ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")}
+_PLT = {
+    "lazy": ("-Wl,-z,lazy",),
+    "now": ("-Wl,-z,now",),
+    "ibt": ("-Wl,-z,lazy,-z,ibtplt",),
+    "ibt-now": ("-Wl,-z,now,-z,ibtplt",),
+    "no-plt": ("-fno-plt",),
+}
+_POSITION = {
+    "pie": ("-fPIE", "-pie"),
+    "fixed": ("-fno-pie", "-no-pie"),
+    "static": ("-fno-pie", "-static"),
+    "static-pie": ("-fPIE", "-static-pie"),
+}
+_BASE = {"pie": 0x555555554000, "fixed": 0, "static": 0}
+"""Where Linux loads a program whose addresses are not randomised."""
+
+
+@dataclass(frozen=True)
+class Making:
+    """A program that was built for a corner."""
+
+    program: Program
+    """Where its functions have no names, with addresses instead of names for breakpoints, and without calls."""
+    file: Path
+    """What the debugger with the plugin is given."""
+    whole: Path
+    """The same code with all of its CFI, at the same addresses; the same file where nothing is missing."""
+    unknown: tuple[tuple[int, int], ...]
+    """Addresses in the process, each first and end, of code that has neither CFI nor SFrame in `file`."""
+
+
+def made(corner: Corner, seed: int) -> Making:
+    """Build what a corner wants.
+
+    :param seed: which functions lack something.
+    :raises ToolchainUnavailable: an assembler or a linker is not there.
+    :raises ProgramError: the compiler or the linker fails.
+    """
+    program = PROGRAMS[corner["program"]]
+    command = _command(corner, program)
+    digest = hashlib.sha256(repr(command).encode())
+    for source in program.sources:
+        digest.update((FOLDER / source).read_bytes())
+    digest.update(Path(cutting.__file__).read_bytes())
+    folder = CACHE / f"corner-{program.name}-{digest.hexdigest()[:16]}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"corner-{program.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            temporary = Path(tempfile.mkdtemp(dir=CACHE))
+            try:
+                built = temporary / "built"
+                run_tool([*command, *(str(FOLDER / name) for name in program.sources), "-o", str(built)], FOLDER)
+                temporary.chmod(0o755)
+                temporary.rename(folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+        return _cut(corner, seed, program, folder)
+
+
+def _command(corner: Corner, program: Program) -> list[str]:
+    cxx = program.sources[0].endswith(".cc")
+    tools = toolchain("amd64", int(corner["version"]))
+    linker: tuple[str, ...] = ()
+    if corner["linker"] != "ld":
+        linker = (f"-B{other_linkers()}/", f"-fuse-ld={corner['linker']}")
+    plt: tuple[str, ...] = _PLT[corner["plt"]]
+    if corner["linker"] != "ld":  # they make such stubs for objects that are marked, or always
+        plt = tuple(flag.replace(",-z,ibtplt", "") for flag in plt)
+    return [
+        *("g++" if cxx else "gcc", f"-{corner['level']}", *_COMMON, STANDARDS[Path(program.sources[0]).suffix]),
+        *(("-fno-exceptions", "-fno-rtti") if cxx and not program.exceptions else ()),
+        *_UNWIND[corner["tables"] != DEBUG_FRAME],
+        *_POSITION[corner["position"]],
+        *plt,
+        *linker,
+        f"-B{tools}/",
+    ]
+
+
+def _cut(corner: Corner, seed: int, program: Program, folder: Path) -> Making:
+    built = folder / "built"
+    known = {function.name: function for function in cutting.functions(built)}
+    present = [name for name in program.functions if name in known]
+    chosen = _chosen(corner["tables"], seed, present)
+    starts = {known[name].start for name in chosen}
+    # Names of the same length, as the path is on the stack of the program.
+    whole = _copy(built, folder / _digest("whole", corner["symbols"]) / program.name, corner)
+    file = folder / _digest(corner["tables"], corner["symbols"], *sorted(chosen)) / program.name
+    if not file.exists():
+        temporary = _copy(built, file.with_name("unfinished"), corner)
+        tables = corner["tables"]
+        if tables == GONE:
+            cutting.without_any_cfi(temporary)
+        elif tables in LACKING or tables == ONE_BOTH:
+            cutting.without_cfi(temporary, starts if tables != NO_CFI else cutting.covered(built))
+        if tables in (ONE_SFRAME, ONE_BOTH):
+            cutting.without_sframe(temporary, starts)
+        if corner["symbols"] == "headless":
+            cutting.without_section_headers(temporary)
+        temporary.rename(file)
+    if corner["symbols"] != "all":
+        base = _BASE[corner["position"]]
+        places = tuple(f"*{base + known[name].start:#x}" for name in (*present, "main"))
+        program = replace(program, functions=places, calls=())
+    elif len(present) != len(program.functions):  # the others were inlined
+        program = replace(program, functions=tuple(present))
+    return Making(program, file, whole if _lacks(corner) else file, _unknown(corner, file, cutting.covered(built)))
+
+
+def _unknown(corner: Corner, file: Path, covered: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+    """The code that is left without any unwind data where that of the whole file is gone."""
+    if corner["tables"] != GONE and corner["symbols"] != "headless":
+        return ()
+    first, end = cutting.extent(file)
+    base, found = _BASE[corner["position"]], []
+    for start, size in sorted(covered.items()):
+        found.append((base + first, base + start))
+        first = start + size
+    return (*found, (base + first, base + end))
+
+
+def _lacks(corner: Corner) -> bool:
+    """Whether the debugger alone lacks CFI that the whole program has."""
+    return corner["tables"] in LACKING or corner["symbols"] == "headless"
+
+
+def _chosen(tables: str, seed: int, names: list[str]) -> list[str]:
+    """The functions that lack something."""
+    rng = random.Random(f"cut {seed}")
+    if tables in (ONE_CFI, ONE_SFRAME, ONE_BOTH):
+        return rng.sample(names, 1)
+    return rng.sample(names, (len(names) + 1) // 2) if tables == SOME_CFI else []
+
+
+def _digest(*words: str) -> str:
+    return hashlib.sha256(repr(words).encode()).hexdigest()[:10]
+
+
+def _copy(built: Path, copy: Path, corner: Corner) -> Path:
+    """Copy a program if the copy is not there yet, without its symbols where the corner wants that."""
+    copy.parent.mkdir(exist_ok=True)
+    if copy.exists():
+        return copy
+    shutil.copy(built, copy)
+    if corner["symbols"] != "all":
+        # `.debug_frame` is CFI; strip takes it for debug information.
+        run_tool(["strip", "--strip-all", "--keep-section=.debug_frame", "--keep-section=.sframe", str(copy)], FOLDER)
+    return copy

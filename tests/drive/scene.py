@@ -1,0 +1,93 @@
+"""What a session takes place in: a debugger, a program that does not run yet, and the language that is spoken."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from tests.drive import gdb_commands, lldb_commands
+from tests.drive.building import FOLDER
+from tests.drive.channel import OUTPUT, Channel
+from tests.drive.debuggers import Debugger
+from tests.drive.menu import Lines, State
+from tests.drive.programs import Build
+from tests.samples.catalogue import ABIS
+from tests.waiting import listens, wait_until
+
+START_SECONDS = 60.0
+"""How long a program may take to its first stop."""
+_PROCESSORS = len(os.sched_getaffinity(0))
+
+
+class Scene:
+    """A debugger on a program of this machine or of an emulated one."""
+
+    def __init__(self, debugger: Debugger, build: Build, executable: Path, terminal: bool = False) -> None:
+        self.debugger = debugger
+        self.build = build
+        self.executable = executable
+        self.terminal = terminal
+        self.can_start_again = build.abi == "amd64"
+
+    def first_lines(self) -> Sequence[str]:
+        """What has to be typed before anything else."""
+        return self.debugger.first_lines(self.terminal)
+
+    def start(self, rng: random.Random) -> Lines:
+        """What brings the program to its first stop."""
+        start = gdb_commands.start if self.debugger.is_gdb else lldb_commands.start
+        return start(self.build, arguments(self.build), rng)
+
+    def choose(self, rng: random.Random, state: State) -> Lines:
+        """The next command, or the few that belong together."""
+        choose = gdb_commands.choose if self.debugger.is_gdb else lldb_commands.choose
+        return choose(rng, state, self.build)
+
+    def opened(self, mode: str) -> AbstractContextManager[Channel]:
+        """The debugger, with the plugin in a mode unless that is `WITHOUT`; afterwards it and the program are gone."""
+        return session(self.debugger, self.build, self.executable, mode, self.terminal)
+
+
+def arguments(build: Build) -> str:
+    """The program's command line as a shell takes it, without the program."""
+    words = [str(FOLDER / word[1:]) if word.startswith("@") else word for word in build.program.arguments]
+    standard_input = build.program.standard_input
+    words += ["<", str(FOLDER / standard_input) if standard_input else "/dev/null", ">", OUTPUT]
+    return " ".join(words)
+
+
+@contextlib.contextmanager
+def session(debugger: Debugger, build: Build, executable: Path, mode: str, terminal: bool = False) -> Iterator[Channel]:
+    """A debugger on a program that does not run yet; afterwards both are gone."""
+    # On one processor threads take turns, and by this policy none interrupts another.
+    processor = str(executable.stat().st_ino % _PROCESSORS)
+    pinned = ["taskset", "-c", processor, "chrt", "-b", "0"] if build.program.threads else []
+    command = [*pinned, *debugger.command(executable, mode, build.abi)]
+    channel = Channel(command, debugger.environment(), terminal)
+    emulator = None
+    try:
+        if build.abi != "amd64":
+            emulator = _emulator(build, executable, channel.folder)
+        yield channel
+    finally:
+        if emulator is not None:
+            emulator.kill()
+            emulator.wait()
+        channel.close()
+
+
+def _emulator(build: Build, executable: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """An emulator that waits for GDB; its own addresses, on which the program's depend, are not randomised."""
+    words = ABIS[build.abi].emulator
+    command = ["setarch", "-R", words[0], "-seed", "1", "-g", "gdb-socket", *words[1:], str(executable)]
+    with (folder / OUTPUT).open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
+        )
+    wait_until(lambda: process.poll() is not None or listens(process.pid), "the emulator", START_SECONDS)
+    return process
