@@ -6,4 +6,10 @@ the program is, its stack, variables, registers and output, and the text that th
 
     python -m tests.drive --sessions 500 --debugger gdb18
     python -m tests.drive --seed 17 --debugger gdb18 --mode always --show
+
+    python -m tests.drive --corners --sessions 500 --debugger lldb23
+
+Those are sessions at the corners where a build, a client, a place and a mode meet (`dimensions`).  The builds have all
+kinds of linkers, PLTs and unwind tables, some with a part cut away (`makings`, `cutting`); the clients are terminals,
+scripts and editors (`clients`); the places are processes, also behind a server, and core files (`places`).
 """

@@ -105,14 +105,14 @@ def _lines(outcome: Outcome) -> Iterator[str]:
     """What is printed of a session that is not right."""
     place = f"--seed {outcome.seed} --debugger {outcome.debugger} --program {outcome.build}"
     if "/" in outcome.build:
-        place = f"--corners --seed {outcome.seed} --debugger {outcome.debugger} ({outcome.build})"
+        place = f"--corners --seed {outcome.seed} --debugger {outcome.debugger} # {outcome.build}"
     for mode, failure in outcome.failures.items():
-        print_mode = f"python -m tests.drive {place} --mode {mode} --show"
-        yield f"{print_mode}: {failure}"
+        chosen = "" if "/" in outcome.build else f" --mode {mode}"
+        yield f"python -m tests.drive{chosen} --show {place}: {failure}"
     for mode, failure in outcome.unsteady.items():
         yield f"unsteady: {place} --mode {mode}: {failure}"
     for mode, failure in outcome.alone.items():
-        yield f"the debugger alone, too: {place} --mode {mode}: {failure}"
+        yield f"the debugger alone, too: {place}: {failure}"
     if outcome.dropped:
         yield f"dropped: {place}: {outcome.dropped}"
 
@@ -122,11 +122,11 @@ def table(outcomes: list[Outcome]) -> Iterator[str]:
     modes = list(dict.fromkeys(mode for outcome in outcomes for mode in outcome.times if mode != WITHOUT))
     shown = ", ".join(kind.value for kind in Kind)
     yield (
-        "| debugger | sessions | commands | dropped | fail | "
+        "| debugger | sessions | commands | dropped | alone too | unsteady | fail | "
         + " | ".join(f"{mode}: {shown} | {mode}: time" for mode in modes)
         + " |"
     )
-    yield "|---|" + "--:|" * (5 + 2 * len(modes))
+    yield "|---|" + "--:|" * (6 + 2 * len(modes))
     for name in dict.fromkeys(outcome.debugger for outcome in outcomes):
         own = [outcome for outcome in outcomes if outcome.debugger == name]
         whole = [outcome for outcome in own if not outcome.dropped]
@@ -135,6 +135,7 @@ def table(outcomes: list[Outcome]) -> Iterator[str]:
             str(len(own)),
             f"{sum(outcome.commands for outcome in whole):,}",
             str(len(own) - len(whole)),
+            str(sum(bool(outcome.alone) for outcome in whole)),
             str(sum(bool(outcome.unsteady) for outcome in whole)),
             str(sum(bool(outcome.failures) for outcome in whole)),
         ]

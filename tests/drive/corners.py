@@ -80,7 +80,8 @@ class CornerScene(Scene):
         client = self.corner["client"]
         if client in _SERVED:
             startup = [] if self.debugger.is_gdb else self.debugger.lldb_startup(self.executable, mode)
-            channel: Channel = Script(command, {**environment, "DRIVE_STARTUP": json.dumps(startup)})
+            channel: Channel = Script(command, environment)
+            (channel.folder / "startup.json").write_text(json.dumps(startup), encoding="utf-8")
         elif client == "mi":
             channel = MachineInterface(command, environment)
         elif client == "dap":
@@ -145,7 +146,7 @@ def _compare(seed: int, debugger: Debugger, corner: Corner, length: int, outcome
     moved = [_moved(move, model, own) for move in moves]
     outcome.commands = sum(len(move.lines) for move in moves)
     outcome.times[WITHOUT] = sum(move.seconds for move in moves)
-    judge = Judge(corner, mode, lacking, own.terminal, making.unknown)
+    judge = Judge(corner, mode, lacking, own.terminal, debugger.is_gdb, making.unknown)
     failure, outcome.times[mode] = replay(moved, own, mode, judge)
     if not failure and _too_slow(outcome.times[mode], outcome.times[WITHOUT]):
         least = min(replay(moved, own, mode, judge)[1] for _ in range(WITNESSES))
@@ -215,14 +216,15 @@ class Judge:
     lacking: bool
     """Whether the model is a copy of the program that has more CFI."""
     terminal: bool
+    knows_sp: bool
+    """Whether a frame of the plugin has a stack pointer: not in LLDB 22 and 23."""
     unknown: tuple[tuple[int, int], ...]
 
     def __call__(self, move: Move, text: str, state: State) -> tuple[str, str]:
         """The first difference in the place, and the first in the contents."""
-        if not self.lacking:
-            contents = () if self.mode == STRICT else CONTENTS[:-1] if self.terminal else CONTENTS
-            found = difference(move, text, state, (*PLACE, "others")), difference(move, text, state, contents)
-            return found if self.mode != STRICT else (found[0], _wrong_value(move.state, state))
+        if not self.lacking and self.mode != STRICT:
+            contents = CONTENTS[:-1] if self.terminal else CONTENTS
+            return difference(move, text, state, (*PLACE, "others")), difference(move, text, state, contents)
         model = Move(move.lines, move.full, move.level, move.seconds, move.text, move.broken, self._plain(move.state))
         place = difference(model, text, self._plain(state), _PLACE_WITHOUT_CFI)
         return place, "" if place else _wrong_value(move.state, state)
@@ -234,8 +236,11 @@ class Judge:
         """
         frames = [frame for frame in state.get("frames", []) if frame[2] not in ("tailcall", "artificial")]
         named = self.corner["symbols"] == "all"
+        if self.corner["client"] == "dap":  # an editor chooses a frame in each request
+            state = {**state, "selected": None}
         last = next((index for index, frame in enumerate(frames) if self._is_unknown(frame[1])), len(frames))
-        return {**state, "frames": [[*frame[:2], frame[3]] if named else frame[1:2] for frame in frames[: last + 1]]}
+        kept = [*([0] if named else []), 1, *([3] if named else []), *([4] if self.knows_sp else [])]
+        return {**state, "frames": [[frame[part] for part in kept] for frame in frames[: last + 1]]}
 
     def _is_unknown(self, pc: int) -> bool:
         return any(first <= pc < end for first, end in self.unknown)

@@ -127,7 +127,7 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path) -> Making:
         tables = corner["tables"]
         if tables == GONE:
             cutting.without_any_cfi(temporary)
-        elif tables in LACKING or tables == ONE_BOTH:
+        elif tables in LACKING:
             cutting.without_cfi(temporary, starts if tables != NO_CFI else cutting.covered(built))
         if tables in (ONE_SFRAME, ONE_BOTH):
             cutting.without_sframe(temporary, starts)

@@ -163,7 +163,7 @@ def drive_serve(debugger: Any, command: str, result: Any, internal_dict: dict[st
     debuggers = [debugger]
     if command == "two":
         debuggers.append(lldb.SBDebugger.Create(False))
-        for line in json.loads(os.environ["DRIVE_STARTUP"]):
+        for line in json.loads(Path("startup.json").read_text(encoding="utf-8")):
             debuggers[1].HandleCommand(line)
     for each in debuggers:
         each.SetAsync(command == "async-script")

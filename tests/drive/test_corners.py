@@ -1,0 +1,198 @@
+"""A few of the sessions that `python -m tests.drive --corners` runs, and what they rely on."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.drive import corners, cutting, session
+from tests.drive.debuggers import DEBUGGERS, WITHOUT
+from tests.drive.dimensions import (
+    DEBUG_FRAME,
+    GONE,
+    NO_CFI,
+    ONE_BOTH,
+    ONE_CFI,
+    ONE_SFRAME,
+    Corner,
+    all_pairs,
+    corner_of,
+    pairs_of,
+    possible,
+    round_of_corners,
+)
+from tests.drive.makings import made
+from tests.missing import toolchain_needed
+from tests.samples.build import toolchain
+
+PLAIN: Corner = {
+    "program": "calls",
+    "level": "O1",
+    "version": "3",
+    "linker": "ld",
+    "plt": "lazy",
+    "position": "pie",
+    "tables": "whole",
+    "symbols": "all",
+    "client": "batch",
+    "place": "live",
+    "mode": "always",
+}
+
+
+def corner(**others: str) -> Corner:
+    """The plain corner but for some values."""
+    assert possible({**PLAIN, **others})
+    return {**PLAIN, **others}
+
+
+@pytest.mark.parametrize("is_gdb", [True, False])
+def test_all_pairs_that_can_meet_do_meet_in_a_round(is_gdb: bool) -> None:
+    wanted = all_pairs(is_gdb, True)
+    for number in range(2):
+        chosen = round_of_corners(number, is_gdb, True)
+        assert all(map(possible, chosen))
+        assert set().union(*map(pairs_of, chosen)) == wanted
+        assert len(chosen) < 120
+    first = len(round_of_corners(0, is_gdb, True))
+    assert corner_of(first, is_gdb, True) == round_of_corners(1, is_gdb, True)[0]
+
+
+def described(file: Path, option: str) -> str:
+    """What the newest readelf prints of a file; the file must please it."""
+    readelf = toolchain("amd64", 3) / "readelf"
+    command = [str(readelf), "--wide", option, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert not done.stderr
+    return done.stdout
+
+
+def fdes(file: Path) -> set[str]:
+    """The ranges of the FDEs that readelf finds in `.eh_frame`, as it writes them."""
+    lines = described(file, "--debug-dump=frames").splitlines()
+    return {line.partition("pc=")[2] for line in lines if " FDE " in line}
+
+
+def rows(file: Path) -> set[str]:
+    """The functions that readelf finds in `.sframe`."""
+    return {line.partition("pc =")[2] for line in described(file, "--sframe").splitlines() if "func idx" in line}
+
+
+def loaded(file: Path) -> list[str]:
+    """The program headers that say what lies where."""
+    return [line for line in described(file, "--segments").splitlines() if line.split()[:1] == ["LOAD"]]
+
+
+def _starts(file: Path) -> list[str]:
+    """How readelf writes the start of each function that SFrame covers as that of an FDE."""
+    return [f"pc={start:016x}.." for start in cutting.covered(file)]
+
+
+@pytest.mark.parametrize("tables", [ONE_CFI, ONE_SFRAME, ONE_BOTH, NO_CFI, GONE])
+def test_what_is_cut_away_is_gone_and_nothing_else_moved(tables: str) -> None:
+    with toolchain_needed():
+        making = made(corner(tables=tables), 0)
+        whole = made(corner(), 0).file
+    assert loaded(making.file) == loaded(whole)
+    assert described(making.file, "--syms") == described(whole, "--syms")
+    without_cfi = fdes(whole) - fdes(making.file) if tables != GONE else set()
+    without_sframe = rows(whole) - rows(making.file)
+    wanted = {ONE_CFI: (1, 0), ONE_SFRAME: (0, 1), ONE_BOTH: (1, 1)}
+    if tables in wanted:
+        assert (len(without_cfi), len(without_sframe)) == wanted[tables]
+    else:
+        assert not without_sframe
+        assert len(rows(whole)) > 10
+    if tables == NO_CFI:
+        assert len(without_cfi) > 10  # of a PLT one FDE has what are two functions to SFrame
+        assert not any(start in described(making.file, "--debug-dump=frames") for start in _starts(whole))
+    if tables == GONE:
+        assert ".eh_frame" not in described(making.file, "--sections")
+    shown = [subprocess.run([str(file)], capture_output=True, timeout=60, check=True) for file in (making.file, whole)]
+    assert shown[0].stdout == shown[1].stdout
+
+
+SAMPLE = (
+    ("gdb18", corner(plt="ibt", version="1", program="stubs")),
+    ("gdb18", corner(plt="now", version="2", program="stubs", tables=NO_CFI, client="script")),
+    ("gdb18", corner(tables=DEBUG_FRAME, client="dap", level="O2")),
+    ("gdb18", corner(tables=ONE_CFI, program="methods", client="mi", linker="lld")),
+    ("gdb18", corner(tables=ONE_BOTH, place="remote", position="fixed")),
+    ("gdb13", corner(tables=NO_CFI, place="gcore", version="2", client="terminal")),
+    ("gdb13", corner(tables=DEBUG_FRAME, symbols="stripped", level="O2", mode="fallback")),
+    ("gdb13", corner(tables=ONE_SFRAME, program="objects", linker="mold", client="mi")),
+    ("lldb23", corner(client="async-script", tables=ONE_SFRAME, program="objects")),
+    ("lldb23", corner(client="two", position="fixed", version="1", plt="ibt")),
+    ("lldb23", corner(client="batch", place="kernel", symbols="stripped", linker="lld")),
+    ("lldb22", corner(client="script", tables=DEBUG_FRAME, program="methods")),
+    ("lldb22", corner(client="batch", place="minidump", position="fixed")),
+)
+SEEDS = range(3)
+"""Tried for a session that goes the same way each time without the plugin."""
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize(("debugger", "chosen"), SAMPLE)
+def test_a_session_at_a_corner(debugger: str, chosen: Corner) -> None:
+    for seed in SEEDS:
+        with toolchain_needed():
+            outcome = corners.run(seed, DEBUGGERS[debugger], chosen)
+        assert not outcome.failures, (seed, outcome)
+        assert not outcome.alone, (seed, outcome)
+        if not outcome.dropped:
+            assert outcome.commands > 3
+            return
+    raise AssertionError(f"no session is the same each time: {outcome.dropped}")
+
+
+@pytest.mark.parametrize(("debugger", "counts"), [("gdb18", True), ("lldb23", False)])
+def test_a_difference_counts_the_first_time_in_gdb(
+    debugger: str, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = ["move 3 (next): frames: [1] (main 1), now (main 2)"]
+
+    def replay(*rest: Any) -> tuple[str, float]:
+        return once.pop() if once and rest[2] != WITHOUT else "", 0.1
+
+    monkeypatch.setattr(corners, "replay", replay)
+    outcome = corners.run(0, DEBUGGERS[debugger], corner(), length=2)
+    assert bool(outcome.failures) == counts
+    assert bool(outcome.unsteady) != counts
+
+
+@pytest.mark.parametrize(
+    ("key", "other", "said"),
+    [
+        ("frames", lambda frames: frames[:-1], "frames: "),
+        ("frames", lambda frames: [[*frames[0][:4], "0x10"], *frames[1:]], "frames: "),
+        ("registers", lambda registers: [[name, "0x77"] for name, _ in registers], "registers: rbx = "),
+        ("registers", lambda registers: [[name, "<not saved>"] for name, _ in registers], ""),
+    ],
+)
+def test_where_cfi_is_missing_a_value_may_be_missing_and_not_wrong(key: str, other: Any, said: str) -> None:
+    chosen = corner(tables=ONE_CFI)
+    debugger, making = DEBUGGERS["gdb18"], made(chosen, 0)
+    scene = corners.CornerScene(debugger, chosen, making, making.whole, 0)
+    moves = session.record(0, scene, 2)
+    last = moves[0]
+    judge = corners.Judge(chosen, "always", True, False, True, making.unknown)
+    found = judge(last, "", {**last.state, key: other(last.state[key])})
+    assert "".join(found).startswith(said)
+    assert bool(said) == any(found)
+    assert judge(dataclasses.replace(last), "", last.state) == ("", "")
+
+
+def test_code_without_any_data_ends_what_is_compared() -> None:
+    chosen = corner(tables=GONE, position="fixed")
+    making = made(chosen, 0)
+    covered = cutting.covered(making.file)
+    assert all(not first <= start < end for start in covered for first, end in making.unknown)
+    main = next(function for function in cutting.functions(making.file) if function.name == "main")
+    start = next(function for function in cutting.functions(making.file) if function.name == "_start")
+    judge = corners.Judge(chosen, "always", True, False, True, making.unknown)
+    assert not judge._is_unknown(main.start + 1)
+    assert judge._is_unknown(start.start + 1)
