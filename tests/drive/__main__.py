@@ -111,7 +111,7 @@ def _lines(outcome: Outcome) -> Iterator[str]:
         yield f"python -m tests.drive{chosen} --show {place}: {failure}"
     for mode, failure in outcome.unsteady.items():
         yield f"unsteady: {place} --mode {mode}: {failure}"
-    for mode, failure in outcome.alone.items():
+    for failure in outcome.alone.values():
         yield f"the debugger alone, too: {place}: {failure}"
     if outcome.dropped:
         yield f"dropped: {place}: {outcome.dropped}"
