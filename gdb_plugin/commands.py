@@ -90,7 +90,7 @@ def _threads(every: bool) -> Iterator[gdb.InferiorThread | None]:
     if not every or selected is None:
         yield selected
         return
-    frame = gdb.selected_frame()
+    frame = None if selected.is_running() else gdb.selected_frame()
     try:
         for inferior in gdb.inferiors():
             for thread in sorted(inferior.threads(), key=lambda thread: int(thread.num)):
@@ -101,7 +101,7 @@ def _threads(every: bool) -> Iterator[gdb.InferiorThread | None]:
                 yield thread
     finally:
         selected.switch()
-        if frame.is_valid():
+        if frame is not None and frame.is_valid():
             frame.select()
 
 
@@ -157,7 +157,9 @@ class Backtrace(_Command):
             return output.backtrace_lines([self._stacks().of_context(arguments.context, arguments.limit)], False)
         every = commands.ALL in arguments.options
         shown = [(thread, self._stacks().by_sframe(arguments.limit)) for thread in _threads(every)]
-        return output.backtrace_lines([stack for _, stack in shown], every and shown[0][0] is not None)
+        return output.backtrace_lines(
+            [stack for _, stack in shown], every and any(thread is not None for thread, _ in shown)
+        )
 
 
 class Compare(_Command):
@@ -197,16 +199,18 @@ class Explain(_Command):
         from sframe_unwind.report.explain import explain
 
         arguments = self.command.parse_line(argument, lambda line: [line.strip()] if line.strip() else [])
-        process = self._stacks().process()
+        stacks = self._stacks()
         if arguments.context is not None:
-            pc, here = self._stacks().explained(arguments.context)
+            pc, here = stacks.explained(arguments.context)
         elif arguments.rest:
             pc, here = number(arguments.rest[0]), None
         else:
-            pc, here = self._stacks().selected()
+            pc, here = stacks.selected()
+        code = stacks.code()
         name = gdb.format_address(pc).partition(" ")[2] if hasattr(gdb, "format_address") else ""
-        name = name or process.run_time_name(pc)
-        _show([*explain(process.modules, pc, name, here), *code_lines(self._stacks().code(), pc)])
+        module = code.modules.find(pc)
+        name = name or (module.run_time_name(pc) if module is not None else "")
+        _show([*explain(code.modules, pc, name, here), *code_lines(code, pc)])
 
 
 class Mode(gdb.Parameter):
@@ -316,4 +320,8 @@ def register(unwinder: SFrameUnwinder, session: Session) -> None:
     Compare(stacks)
     Explain(stacks)
     CheckReturn(unwinder, session)
+    if not hasattr(gdb.PendingFrame, "pc"):  # GDB 13
+        from gdb_plugin.viewing import Rest
+
+        Rest(unwinder)
     gdb.execute("alias sframe bt = sframe backtrace")

@@ -15,7 +15,9 @@ from gdb_plugin.contexts import debugger
 from gdb_plugin.contexts import name_of as name_of_code
 from gdb_plugin.functions import name_of
 from gdb_plugin.memory import read
+from gdb_plugin.modules import list_modules
 from gdb_plugin.process import Process
+from gdb_plugin.registers import arch_of
 from gdb_plugin.session import Session
 from gdb_plugin.unwinder import Recorder, SFrameUnwinder
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
@@ -27,7 +29,7 @@ from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack, by_sframe
-from sframe_unwind.unwind.modules import Found, NoData
+from sframe_unwind.unwind.modules import Found, Modules, NoData
 from sframe_unwind.unwind.saved_context import SavedContext
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import UnwindRule
@@ -99,7 +101,12 @@ class Stacks:
         return process.registers(frame).pac_mask(frame)
 
     def code(self) -> ProcessCode:
-        """Return the code of the current process; see :meth:`process`."""
+        """Return the code of the current process, or of the program's files where there is none.
+
+        :raises gdb.error: there is neither, or SFrame has no ABI for it.
+        """
+        if gdb.selected_thread() is None:
+            return ProcessCode(_modules_of_files(), read, name_of)
         return ProcessCode(self.process().modules, read, name_of)
 
     def selected(self) -> tuple[int, FrameContext]:
@@ -155,6 +162,20 @@ class Stacks:
             except gdb.error as error:
                 end = str(error)
         return _titled(frames, end)
+
+
+def _modules_of_files() -> Modules:
+    """Return the modules of the program's files, at the addresses that the files have.
+
+    :raises gdb.error: there is no file, or SFrame has no ABI for it.
+    """
+    if not gdb.current_progspace().filename:
+        raise gdb.error("no process, and no program file")
+    architecture = gdb.selected_inferior().architecture()
+    arch = arch_of(architecture)
+    if arch is None:
+        raise gdb.error(f"SFrame has no ABI for architecture {architecture.name()}")
+    return Modules(arch, list_modules(arch, may_execute=True), read=read)
 
 
 class _Walked(NamedTuple):

@@ -66,13 +66,14 @@ class SFrameUnwinder(Unwinder):
         self._report = report
         self._recorder: Recorder | None = None
         self._failures: set[str] = set()
+        self._rests = False
 
     def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
         """Return the caller's registers, or ``None`` for GDB's own unwinders to go on.
 
         Nothing may be raised here: GDB would end the whole backtrace with it.  Ctrl-C is no Exception and passes.
         """
-        if self.settings.mode == OFF:
+        if self.settings.mode == OFF or self._rests:
             return None
         try:
             process = self._session.current(frame)
@@ -90,6 +91,18 @@ class SFrameUnwinder(Unwinder):
         if self._session.is_gone():
             raise process_gone()
         return None
+
+    def rest(self) -> bool:
+        """Leave all frames to GDB until the process runs; return whether that is new."""
+        if self.settings.mode == OFF or self._rests:
+            return False
+        self._rests = True
+        gdb.events.cont.connect(self._resume)
+        return True
+
+    def _resume(self, event: object) -> None:
+        self._rests = False
+        gdb.events.cont.disconnect(self._resume)
 
     def choose(self, settings: Settings) -> None:
         """Take the settings that the user wants from now on."""

@@ -35,19 +35,24 @@ class Pair(NamedTuple):
     sframe: ShownFrame | None
     differences: tuple[str, ...]
     """Which of pc, CFA and FP differ.  Values are compared only if both sides know them."""
+    unknown: tuple[str, ...] = ()
+    """Which of CFA and FP one side alone knows, so that they cannot be compared.  The CFA of a frame without a caller,
+    the last one of a stack, need not be known."""
     code: ByCode | None = None
     """What the code makes of SFrame's row where both agree; ``None``: it was not asked."""
 
     @property
     def agrees(self) -> bool:
-        """Whether both stacks have the frame, and no value differs."""
-        return not self.differences
+        """Whether both stacks have the frame, with values that are known and the same."""
+        return not self.differences and not self.unknown
 
     @property
     def mark(self) -> str:
         """What of the frame is worth a look; empty: nothing."""
         if self.differences:
             return ", ".join(self.differences)
+        if self.unknown:
+            return f"{', '.join(self.unknown)} not known"
         return "the code" if self.code is not None and self.code.verdict == WRONG else ""
 
     def judged(self, judge: JudgeRow) -> Pair:
@@ -67,16 +72,16 @@ class Comparison(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether all frames agree."""
-        return all(pair.agrees for pair in self.pairs)
+        """Whether both stacks have the same frames, and no value that both know differs."""
+        return not any(pair.differences for pair in self.pairs)
 
     def verdict(self) -> str:
         """Return one line: the number of frames that agree, or the first difference."""
         for level, pair in enumerate(self.pairs):
-            if not pair.agrees:
+            if pair.differences:
                 return f"first difference at frame {level}: {self._difference(pair)}{self._stopped(level)}"
         wrong = self.wrong_by_code()
-        return _agreement(len(self.pairs), self.by_sframe) + (f"; {wrong}" if wrong else "")
+        return _agreement([self]) + (f"; {wrong}" if wrong else "")
 
     def judged(self, judge: JudgeRow) -> Comparison:
         """Return the comparison with what the code makes of the rows that both stacks agree by."""
@@ -91,8 +96,9 @@ class Comparison(NamedTuple):
 
     @property
     def by_sframe(self) -> int:
-        """The number of frames that SFrame unwound.  In both stacks, the debugger's own unwinder unwound the others."""
-        return sum(pair.sframe is not None and pair.sframe.unwinder in (SFRAME, GENERATED) for pair in self.pairs)
+        """The number of frames that agree and that SFrame unwound; the debugger's own unwinder unwound the others."""
+        names = (SFRAME, GENERATED)
+        return sum(pair.agrees and pair.sframe is not None and pair.sframe.unwinder in names for pair in self.pairs)
 
     def _difference(self, pair: Pair) -> str:
         if pair.native is None and pair.sframe is not None:
@@ -135,9 +141,8 @@ def summary(comparisons: Sequence[Comparison]) -> str:
         first = different[0]
         count = f"{len(different)} of {len(comparisons)} threads differ"
         return f"{count}; thread {first.native.thread}: {first.verdict()}"
-    frames = sum(len(comparison.pairs) for comparison in comparisons)
     threads = f"{len(comparisons)} thread{'' if len(comparisons) == 1 else 's'}: "
-    agreement = _agreement(frames, sum(comparison.by_sframe for comparison in comparisons))
+    agreement = _agreement(comparisons)
     for comparison in comparisons:
         wrong = comparison.wrong_by_code()
         if wrong:
@@ -145,9 +150,18 @@ def summary(comparisons: Sequence[Comparison]) -> str:
     return threads + agreement
 
 
-def _agreement(frames: int, by_sframe: int) -> str:
+def _agreement(comparisons: Sequence[Comparison]) -> str:
+    """Return how many frames agree, and how many cannot be compared, where none differs."""
+    pairs = [pair for comparison in comparisons for pair in comparison.pairs]
+    frames, by_sframe = sum(pair.agrees for pair in pairs), sum(comparison.by_sframe for comparison in comparisons)
     text = f"{frames} frame{'' if frames == 1 else 's'} agree{'s' if frames == 1 else ''}"
-    return text if by_sframe == frames else f"{text}, {by_sframe} of them by SFrame"
+    if by_sframe != frames:
+        text += f", {by_sframe} of them by SFrame"
+    unknown = [pair for pair in pairs if pair.unknown]
+    if unknown:
+        names = " and ".join(dict.fromkeys(name for pair in unknown for name in pair.unknown))
+        text += f"; {len(unknown)} not comparable, as one side does not know {names}"
+    return text
 
 
 _FIELDS = {"pc": "pc", "CFA": "cfa", "FP": "fp"}
@@ -155,7 +169,10 @@ _FIELDS = {"pc": "pc", "CFA": "cfa", "FP": "fp"}
 
 def compare(native: Stack, sframe: Stack) -> Comparison:
     """Compare two stacks of the same thread, level by level."""
-    pairs = [Pair(left, right, _differences(left, right)) for left, right in zip_longest(native.frames, sframe.frames)]
+    pairs = []
+    for level, (left, right) in enumerate(zip_longest(native.frames, sframe.frames)):
+        is_last = level + 1 == len(sframe.frames)
+        pairs.append(Pair(left, right, _differences(left, right), _unknown(left, right, is_last)))
     return Comparison(native, sframe, tuple(pairs))
 
 
@@ -167,6 +184,17 @@ def _differences(native: ShownFrame | None, sframe: ShownFrame | None) -> tuple[
         for what in _FIELDS
         if None not in (_field(native, what), _field(sframe, what)) and _field(native, what) != _field(sframe, what)
     )
+
+
+def _unknown(native: ShownFrame | None, sframe: ShownFrame | None, is_last: bool) -> tuple[str, ...]:
+    """Return the values that one side alone knows.
+
+    :param is_last: SFrame's stack ends with the frame: its CFA is not known where the frame has no caller.
+    """
+    if native is None or sframe is None:
+        return ()
+    known = [(what, _field(native, what) is not None, _field(sframe, what) is not None) for what in _FIELDS]
+    return tuple(what for what, left, right in known if left != right and (right or not is_last))
 
 
 def _field(frame: ShownFrame | None, what: str) -> int | None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from sframe_unwind import elf
+from sframe_unwind.sframe.table import Match
 from tests.debugger.lines import is_internal, lines
 from tests.expectations import STOPS, Stop
 from tests.gdb.driver import Debugger, batch, call
@@ -219,7 +221,7 @@ def test_explanation_of_an_address(debugger: Debugger) -> None:
     assert "<sample_stop+" in of_register or "<sample_stop>" in of_register
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "bt", "compare --json", "backtrace -all", "explain main"])
+@pytest.mark.parametrize("command", [*COMMANDS, "bt", "compare --json", "backtrace -all"])
 def test_without_a_process(debugger: Debugger, command: str) -> None:
     (plain,) = session(debugger, f"sframe {command}")
     program = built("leaf", ABI, 3)
@@ -232,3 +234,47 @@ def test_without_a_process(debugger: Debugger, command: str) -> None:
     else:
         assert plain["error"] == "sframe: no process"
         assert with_file.splitlines()[-1] == "sframe: no process"
+
+
+def test_explain_needs_no_process(debugger: Debugger) -> None:
+    """The addresses are those of the file: `lookup` gives the same row."""
+    path = built("recursion", ABI, 3)
+    asked = ("main", "main+4", "main + 4", "nosuch", "99999999999999999999", "")
+    shown = [batch(debugger, f"sframe explain {address}", executable=path).strip() for address in asked]
+    answers = [re.sub(r"(?m)^code: .*$", "", text) for text in shown]
+    address = int(answers[0].split()[0], 16)
+    assert answers[1] == answers[2]
+    assert answers[1].startswith(f"{address + 4:#x}")
+    section, found = elf.load(path)[0], answers[1]
+    match = section.lookup(address + 4)
+    assert isinstance(match, Match)
+    assert f"FDE:   {match.function.start:#x} to {match.function.end:#x}" in found
+    assert f"row:   from +{match.row_start:#x}" in found
+    assert [text.splitlines() for text in shown[3:]] == [
+        ['sframe: No symbol "nosuch" in current context.'],
+        ["sframe: Numeric constant too large."],
+        ["sframe: no process"],
+    ]
+    assert batch(debugger, "sframe explain 0x1000").strip() == "sframe: no process, and no program file"
+
+
+def test_all_threads_in_non_stop_mode_while_the_selected_one_runs(debugger: Debugger) -> None:
+    commands = ("set non-stop on", "run &", "sframe bt -all", "sframe compare -all")
+    shown = batch(debugger, *commands, executable=built("recursion", ABI, 3))
+    assert "No frame is currently selected" not in shown
+    assert shown.count("Thread 1 is running\n") == 2
+
+
+def test_frame_view_is_as_without_the_plugin(debugger: Debugger) -> None:
+    """GDB 13 fails where an unwinder in Python reads registers of such a frame, and whenever it makes it anew."""
+    place = ("break sample_stop", "run", "set $stack = $rsp", "set $code = $pc")
+    views = ("frame view $stack $code", "select-frame view $stack $code", "info frame view $stack $code")
+    for view in views:
+        commands = (*place, view, "maint flush register-cache", "bt", "info frame", "up", "bt", "finish", "bt")
+        alone, shown = (
+            batch(debugger, f"set sframe mode {mode}", *commands, executable=built("recursion", ABI, 3))
+            for mode in ("off", "always")
+        )
+        assert [line for line in shown.splitlines() if not line.startswith("sframe: ")] == alone.splitlines()
+        assert ("sframe: all frames are GDB's own until the process runs" in shown) == (debugger.version[0] < 14)
+        assert "sample_stop" in shown

@@ -32,6 +32,21 @@ def test_frames_that_sframe_did_not_unwind_are_told() -> None:
     assert compare(native, mixed).verdict() == "2 frames agree, 1 of them by SFrame"
 
 
+def test_value_that_one_side_does_not_know_is_no_agreement() -> None:
+    known, unknown = stack((1, 16, 5), (2, 32, 5)), stack((1, 16, 5), (2, None, 5), unwinder="gdb")
+    comparison = compare(unknown, known)
+    assert comparison.agrees
+    assert comparison.verdict() == "1 frame agrees; 1 not comparable, as one side does not know CFA"
+    assert [frame["agrees"] for frame in comparison.to_json()["frames"]] == [True, False]
+    assert to_text(comparison)[2].endswith("  <-- CFA not known")
+    assert compare(stack((1, 16, None)), stack((1, 16, 5))).verdict() == (
+        "0 frames agree; 1 not comparable, as one side does not know FP"
+    )
+    assert summary([comparison, compare(known, known)]) == (
+        "2 threads: 3 frames agree; 1 not comparable, as one side does not know CFA"
+    )
+
+
 def test_the_summary_speaks_of_all_threads() -> None:
     same = compare(stack((1, 16, 5), (2, 32, 5), unwinder="gdb"), stack((1, 16, 5), (2, 32, 5)))
     assert summary([same]) == "1 thread: 2 frames agree"
