@@ -194,7 +194,7 @@ class Explain(_Command):
     @_guarded
     def invoke(self, argument: str, from_tty: bool) -> None:
         """Run the command."""
-        from gdb_plugin.contexts import number
+        from gdb_plugin.contexts import address_in
         from sframe_unwind.debugger.code_judge import code_lines
         from sframe_unwind.report.explain import explain
 
@@ -203,7 +203,7 @@ class Explain(_Command):
         if arguments.context is not None:
             pc, here = stacks.explained(arguments.context)
         elif arguments.rest:
-            pc, here = number(arguments.rest[0]), None
+            pc, here = address_in(arguments.rest[0]), None
         else:
             pc, here = stacks.selected()
         code = stacks.code()

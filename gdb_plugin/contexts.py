@@ -28,15 +28,14 @@ _OBJECTS = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY, gdb.
 def debugger(process: Process) -> Debugger:
     """Return what commands about contexts need of GDB."""
     return Debugger(
-        number,
-        number,
+        address_in,
         _register,
         address_of,
         lambda: auxiliary_vector(process.arch, may_execute=True).get(_AT_RANDOM),
     )
 
 
-def number(expression: str) -> int:
+def address_in(expression: str) -> int:
     """Return an address: the value of an expression, or the address of the structure, array or function it denotes.
 
     :raises gdb.error: GDB cannot evaluate it, or not without calling a function of the program.

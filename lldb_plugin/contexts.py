@@ -45,10 +45,8 @@ class Contexts:
         return contexts.explained(self._saved(argument), self._process.read, self._process.pac_mask)
 
     def _saved(self, argument: ContextArgument) -> SavedContext:
-        evaluate = partial(address_of, self._context)
         debugger = Debugger(
-            evaluate,
-            evaluate,
+            partial(address_of, self._context),
             self._register,
             self._symbols,
             lambda: None,  # LLDB does not show the auxiliary vector

@@ -27,10 +27,9 @@ from sframe_unwind.unwind.walk import SFRAME, End, FallbackUnwinder, Frame, Regi
 class Debugger(NamedTuple):
     """What a plugin does for a context that a command names.  An expression must not run code of the process."""
 
-    number: Callable[[str], int]
-    """Returns the value of an expression; raises an exception with one line."""
     address: Callable[[str], int]
-    """Returns the address of the object that an expression denotes, or the pointer that it gives; raises likewise."""
+    """Returns the value of an expression, or the address of the object that it denotes; raises an exception with one
+    line."""
     register: Callable[[str], int | None]
     """Returns a register of the selected thread by name; ``None``: it is not known."""
     symbol: Callable[[str], Iterable[int]]
@@ -59,7 +58,7 @@ def saved_context(argument: ContextArgument, modules: Modules, read: ReadMemory,
     """
     arch = modules.arch
     if argument.option == REGS:
-        registers = {number: debugger.number(text) for number, text in assignments(arch, argument.text).items()}
+        registers = {number: debugger.address(text) for number, text in assignments(arch, argument.text).items()}
         return from_registers(arch, registers, read)
     address = debugger.address(argument.text) & ADDRESS_MASK
     if argument.option == UCONTEXT:
