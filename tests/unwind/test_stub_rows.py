@@ -114,7 +114,7 @@ def loaded(abi: str, version: int, name: str, variant: str) -> tuple[Code, Secti
 
 
 @pytest.mark.parametrize(("abi", "version", "name", "variant"), BUILDS)
-def test_used_rule_is_what_the_instructions_do(abi: str, version: int, name: str, variant: str) -> None:
+def test_item_31_used_rule_is_what_the_instructions_do(abi: str, version: int, name: str, variant: str) -> None:
     code, section, arch = loaded(abi, version, name, variant)
     modules = Modules(arch, [Module(name, code.spans(), lambda: section)], read=code.read)
     refuted, judged = set(), 0
