@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import gdb
 
@@ -70,6 +71,15 @@ def save_others(
             info.add_saved_register(register, value)
         except (gdb.error, ValueError):
             pass  # not known in this frame, or of another size
+
+
+def save_all(info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers) -> None:
+    """Add all registers as they are in the frame: at a function's first instruction they are the caller's."""
+    for register in registers.kept:
+        with suppress(gdb.error, ValueError):  # not known in this frame
+            value = frame.read_register(register)
+            if not value.is_optimized_out:
+                info.add_saved_register(register, value)
 
 
 def outermost_info(frame: gdb.PendingFrame, registers: Registers, sp: int, entry: int) -> gdb.UnwindInfo:

@@ -196,6 +196,7 @@ class Explain(_Command):
         """Run the command."""
         from gdb_plugin.contexts import address_in
         from sframe_unwind.debugger.code_judge import code_lines
+        from sframe_unwind.debugger.code_registers import register_lines
         from sframe_unwind.report.explain import explain
 
         arguments = self.command.parse_line(argument, lambda line: [line.strip()] if line.strip() else [])
@@ -210,7 +211,7 @@ class Explain(_Command):
         name = gdb.format_address(pc).partition(" ")[2] if hasattr(gdb, "format_address") else ""
         module = code.modules.find(pc)
         name = name or (module.run_time_name(pc) if module is not None else "")
-        _show([*explain(code.modules, pc, name, here), *code_lines(code, pc)])
+        _show([*explain(code.modules, pc, name, here), *code_lines(code, pc), *register_lines(code, pc)])
 
 
 class Mode(gdb.Parameter):

@@ -56,6 +56,27 @@ def name_around(address: int) -> str:
     return found[1] if found else ""
 
 
+def symbol_at(address: int) -> str:
+    """Return the name of the symbol that begins at an address; empty: none does, or GDB must not be asked now.
+
+    This can be called in the middle of unwinding.  Before GDB 14 only a command tells the name, and GDB 13 crashes when
+    symbols are looked up during unwinding with two inferiors.
+    """
+    return name_of(address) if hasattr(gdb, "format_address") else ""
+
+
+def is_entry(address: int) -> bool:
+    """Return whether a function is entered at an address, as debug information or a symbol show it.
+
+    What compilers put elsewhere (``.cold``) is a part of a function.
+    """
+    entry = entry_of(address)
+    if entry is not None:
+        return entry == address
+    name = symbol_at(address)
+    return bool(name) and ".cold" not in name
+
+
 def _is_inlined(block: gdb.Block) -> bool:
     outer = block.superblock
     return outer is not None and not outer.is_static and not outer.is_global

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Callable, NamedTuple
 
-from gdb_plugin.functions import entry_of
-from sframe_unwind.address import lookup_address
+from gdb_plugin.functions import entry_of, is_entry
+from sframe_unwind.address import WORD_SIZE, lookup_address
+from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.sframe.constants import PcType
+from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Found, Module, Modules
-from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 
 class Claim(NamedTuple):
@@ -23,6 +26,8 @@ class Claim(NamedTuple):
     """GDB's own unwinder can unwind the frame too."""
     spares_innermost: bool = False
     """GDB's own unwinder does the same, and fails in outer frames alone: it is left the innermost frame."""
+    at_entry: bool = False
+    """Nothing of the function has run if pc is the next instruction: all registers are the caller's."""
 
 
 class Plan(NamedTuple):
@@ -42,23 +47,35 @@ LEFT = Plan(None, None, False, None)
 """Leave all frames to GDB."""
 
 
+FindRegisters = Callable[[Found, int], "tuple[tuple[int, RegisterRule], ...] | None"]
+"""``(row, lookup address)``: returns where the caller's other registers are; ``None``: that is not known."""
+
+
 def make_plan(
-    modules: Modules, gdb_has: Callable[[Module, Settings], bool], settings: Settings, pc: int, able: bool, strips: bool
+    modules: Modules,
+    gdb_has: Callable[[Module, Settings], bool],
+    find_registers: FindRegisters,
+    settings: Settings,
+    pc: int,
+    able: bool,
+    strips: bool,
 ) -> Plan:
     """Return what to do with the frames of a pc.
 
     :param gdb_has: whether GDB has a module's file, and with it the CFI.
+    :param find_registers: is asked where there is no CFI.
     :param able: GDB's own unwinder can read a return address or frame pointer that was moved to another register, and
         the return address in its register where a signal interrupted the function.
     :param strips: GDB can strip signed return addresses.
     """
-    interrupted = _claim(modules, gdb_has, settings, lookup_address(pc, True), able, strips)
-    calling = _claim(modules, gdb_has, settings, lookup_address(pc, False), able, strips)
+    interrupted = _claim(modules, gdb_has, find_registers, settings, lookup_address(pc, True), able, strips)
+    calling = _claim(modules, gdb_has, find_registers, settings, lookup_address(pc, False), able, strips)
     if interrupted is None and calling is None:
         leaf = _leaf(modules, pc)
         return LEFT if leaf is None else Plan(None, None, False, leaf)
     if interrupted is not None and calling is not None:
         same = interrupted.found.rule == calling.found.rule and interrupted.entry == calling.entry
+        same &= interrupted.others == calling.others and not interrupted.at_entry
         if same and not interrupted.found.needs_registers:
             return Plan(calling, calling, False, None)
     return Plan(interrupted, calling, True, None)
@@ -67,6 +84,7 @@ def make_plan(
 def _claim(
     modules: Modules,
     gdb_has: Callable[[Module, Settings], bool],
+    find_registers: FindRegisters,
     settings: Settings,
     address: int,
     able: bool,
@@ -80,7 +98,7 @@ def _claim(
     if has_cfi and settings.mode == FALLBACK:
         return None
     others = rule.others
-    spares_innermost = False
+    spares_innermost = at_entry = False
     if not settings.strict:
         can = (able or not _moves(rule)) and (strips or not rule.ra_signed)
         agrees = can and has_cfi and modules.cfi_agrees(address, rule)
@@ -90,7 +108,27 @@ def _claim(
         cfi = modules.cfi_rule(address)
         if others is None and cfi is not None and cfi.cfa == rule.cfa:
             others = cfi.others
-    return Claim(found, entry_of(address) or found.match.function.start, others, has_cfi, spares_innermost)
+        if others is None and not has_cfi:
+            at_entry = _is_at_entry(found, address, modules.arch)
+            others = () if at_entry else find_registers(found, address)
+    entry = entry_of(address) or found.match.function.start
+    return Claim(found, entry, others, has_cfi, spares_innermost, at_entry)
+
+
+def _is_at_entry(found: Found, address: int, arch: Arch) -> bool:
+    """Return whether an address is that of a function's first instruction."""
+    match = found.match
+    if not isinstance(match, Match) or match.function.start != address or found.signal:
+        return False
+    return is_call_rule(found.rule, arch) and match.function.fde.pc_type is not PcType.MASK and is_entry(address)
+
+
+def is_call_rule(rule: UnwindRule, arch: Arch) -> bool:
+    """Return whether a rule is that of a frame in which a call has just arrived."""
+    pushed = WORD_SIZE if arch.ra is None else 0
+    return_address = saved_at_cfa(-WORD_SIZE) if arch.ra is None else None
+    cfa = RegisterRule(arch.sp, pushed - arch.sp_from_cfa, False)
+    return rule.cfa == cfa and rule.ra == return_address and rule.fp is None
 
 
 def _moves(rule: UnwindRule) -> bool:

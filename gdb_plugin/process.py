@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Callable
 import gdb
 
 from gdb_plugin.frame_history import FrameHistory
+from gdb_plugin.functions import symbol_at
 from gdb_plugin.memory import read
 from gdb_plugin.modules import discover_modules, find_module, list_modules
 from gdb_plugin.plans import Plan, make_plan
@@ -21,9 +22,10 @@ from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.unwind.modules import Found, Generate, Module, Modules
-from sframe_unwind.unwind_rule import CFA
+from sframe_unwind.unwind_rule import CFA, RegisterRule
 
 if TYPE_CHECKING:
+    from sframe_unwind.debugger.code_registers import RegisterProver
     from sframe_unwind.runtime_code.source import RunTimeCode
 
 _NATIVE_FAILS = () if hasattr(gdb.PendingFrame, "pc") else ("s390x",)
@@ -77,6 +79,7 @@ class Process:
         """Of the first frame that was seen; it has the same number in all frames of a process."""
         self._plans: dict[int, Plan] = {}
         self._settings = Settings()
+        self._prover: RegisterProver | None = None
         self._run_time_changed = run_time_changed
         self._look_for_run_time()
 
@@ -177,7 +180,9 @@ class Process:
             self._cover(pc)
             able = self.arch.name not in _NATIVE_FAILS
             strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
-            plan = self._plans[pc] = make_plan(self.modules, self._gdb_has, settings, pc, able, strips)
+            plan = make_plan(self.modules, self._gdb_has, self._find_registers, settings, pc, able, strips)
+            if self._prover is None or not self._prover.is_exhausted:
+                self._plans[pc] = plan
         return plan
 
     def _gdb_has(self, module: Module, settings: Settings) -> bool:
@@ -189,8 +194,19 @@ class Process:
             return module in self._gdb_modules or module not in self.modules.modules
         return module in self._gdb_modules
 
+    def _find_registers(self, found: Found, address: int) -> tuple[tuple[int, RegisterRule], ...] | None:
+        # Loaded for the first frame without CFI, not at each start of GDB.
+        from sframe_unwind.debugger.code_judge import ProcessCode
+        from sframe_unwind.debugger.code_registers import RegisterProver
+
+        if self._prover is None:
+            self._prover = RegisterProver()
+        return self._prover.others(ProcessCode(self.modules, read, symbol_at), found, address)
+
     def look_again(self) -> None:
         """Look once more for code that came or went: the process has run."""
+        if self._prover is not None:
+            self._prover.renew()
         self.modules.look_again()
         if not self.modules.results:
             self._plans.clear()

@@ -48,6 +48,9 @@ class Registers:
         pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
         self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
         self.ra = self.by_number[arch.ra] if arch.ra is not None else None
+        computed = (*self.caller_pc, self.sp, self.fp, self.ra)
+        self.kept = [register for register in architecture.registers("save") if register not in computed]
+        """Those that a call does not change, which is all but those that a step computes."""
         self._arch = arch
         self._pac_mask = registers.find("pauth_cmask") if arch.pac_mask else None
 

@@ -8,7 +8,7 @@ from typing import Callable, NamedTuple
 import gdb
 from gdb.unwinder import Unwinder
 
-from gdb_plugin.answer import caller_info, outermost_info, save_others
+from gdb_plugin.answer import caller_info, outermost_info, save_all, save_others
 from gdb_plugin.frame_history import LastFrame
 from gdb_plugin.frame_names import FrameNames
 from gdb_plugin.memory import process_gone
@@ -171,6 +171,8 @@ class SFrameUnwinder(Unwinder):
         info = caller_info(frame, registers, caller, claim.entry)
         if claim.others is not None:
             save_others(info, frame, registers, process.arch, _other_values(asked, claim, caller))
+        if claim.at_entry:
+            save_all(info, frame, registers)
         return info
 
     def _report_once(self, line: str) -> None:

@@ -108,3 +108,5 @@ class Instruction(NamedTuple):
     """Of an unconditional jump or call; of an instruction that executes another: where that is."""
     link: int | None = None
     """The register that a call leaves its return address in."""
+    is_whole: bool = True
+    """Whether all effects on registers and memory are known."""

@@ -71,6 +71,8 @@ class Run(NamedTuple):
     """With which it is left for its caller, or for a function that it jumps to instead of returning."""
     complete: bool
     """``False``: it was given up."""
+    certain: bool
+    """All targets of its jumps are known for certain."""
 
 
 class _Restart(Exception):  # noqa: N818  # no error: a call was found not to return, or a table to end earlier
@@ -88,6 +90,7 @@ class Interpreter:
     :param landing_pads: where an exception that passes through a call may be caught, by the address
         before its return address.
     :param max_steps: how many instructions are carried out at most before a function is given up.
+    :param tracked: registers that are followed to the slots that they are saved in, besides the frame pointer.
     """
 
     def __init__(
@@ -98,10 +101,11 @@ class Interpreter:
         ranges: CodeRanges,
         landing_pads: LandingPads,
         max_steps: int = _MAX_STEPS,
+        tracked: Iterable[int] = (),
     ) -> None:
         self.image = image
         self.machine = machine
-        self.frame = Frame(machine)
+        self.frame = Frame(machine, tracked)
         self.ranges = ranges
         self.landing_pads = landing_pads
         self.evaluator = Evaluator(machine, self.frame, image.read_constant)
@@ -204,6 +208,7 @@ class _Flow:
             self._is_local and not self._foreign,
             frozenset(self._stack_pointers_at_end),
             complete,
+            complete and not self._unresolved and all(jump.targets.certain for jump in self._table_jumps.values()),
         )
 
     def _drain(self) -> None:

@@ -169,7 +169,7 @@ class Lifter:
         if found is None:
             return Instruction(0, Kind.STOP, (), (), (), None)
         size, registers = found
-        return unknown_results(size, registers)
+        return unknown_results(size, registers)._replace(is_whole=False)
 
 
 def _register_numbers(arch: Any, machine: Machine) -> dict[int, int]:
@@ -201,6 +201,7 @@ class _Translation:
         self._puts: list[tuple[int, Expression]] = []
         self._stores: list[tuple[Expression, int, Expression]] = []
         self._exits: list[Exit] = []
+        self._is_whole, self._repeats = True, False
         self._types = block.tyenv
 
     def instruction(self) -> Instruction:
@@ -219,7 +220,9 @@ class _Translation:
         link = None
         if kind is Kind.CALL:
             link = next((number for number, value in self._puts if value == (PC_RELATIVE, block.size)), None)
-        return Instruction(block.size, kind, tuple(self._puts), tuple(self._stores), tuple(self._exits), target, link)
+        effects = tuple(self._puts), tuple(self._stores), tuple(self._exits)
+        is_whole = self._is_whole and not (self._repeats and self._stores)
+        return Instruction(block.size, kind, *effects, target, link, is_whole)
 
     # Statements.
 
@@ -302,6 +305,7 @@ class _Translation:
             self._temporaries[statement.result] = RESULT
 
     def _dirty(self, statement: Any) -> None:
+        self._is_whole = False  # the helper may write registers and memory
         if statement.tmp != 0xFFFFFFFF:
             self._temporaries[statement.tmp] = RESULT
 
@@ -311,7 +315,9 @@ class _Translation:
         guard = statement.guard
         condition = self._conditions.get(guard.tmp) if guard.tag == "Iex_RdTmp" else None
         target = self._constant(statement.dst.value)
-        if target != (PC_RELATIVE, 0):  # an instruction that repeats itself
+        if target == (PC_RELATIVE, 0):  # an instruction that repeats itself, or faults
+            self._repeats |= statement.jumpkind == "Ijk_Boring"
+        else:
             self._exits.append(Exit(target, len(self._puts), condition))
 
     # Expressions.

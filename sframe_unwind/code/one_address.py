@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.code.caller_registers import CallerRegisters
 from sframe_unwind.code.entries import interpreted
 from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.image import CodeImage, CodeSection, Plt
@@ -19,7 +21,7 @@ from sframe_unwind.code.state import State
 from sframe_unwind.code.walk import walk
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import ReadMemory
-from sframe_unwind.unwind_rule import UnwindRule
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 NameOf = Callable[[int], str]
 """Returns the name of the symbol that begins at an address, as the linker knows it; empty: none does."""
@@ -63,6 +65,7 @@ class FunctionCode:
     :param read: reads jump tables and constants that lie elsewhere; ``None``: they are not known.
     :param name_of: tells functions that do not return; ``None``: their names are not known.
     :param stub_size: size of one stub in bytes, where the code is a procedure linkage table; each is an entry.
+    :param tracked: the registers that :meth:`caller_registers` is asked for.
     :raises MissingExtraError: what decodes the code is not installed.
     """
 
@@ -75,12 +78,14 @@ class FunctionCode:
         read: ReadMemory | None = None,
         name_of: NameOf | None = None,
         stub_size: int = 0,
+        tracked: Sequence[int] = (),
     ) -> None:
+        self.name = name
         lifter = _lifter(arch.name)
         self._function = CodeRange(start, start + len(code))
         image = _Image(arch, CodeSection(start, code, True, False), read, stub_size)
         self._interpreter = Interpreter(
-            image, lifter.machine, lifter, CodeRanges([self._function]), lambda _: (), _MAX_STEPS
+            image, lifter.machine, lifter, CodeRanges([self._function]), lambda _: (), _MAX_STEPS, tracked
         )
         if name_of is not None:
             called = {target for _, target in self._interpreter.sweep_at(start).calls()}
@@ -92,6 +97,7 @@ class FunctionCode:
         self._run = interpreted(self._interpreter, self._function, {} if is_part else {at: entry() for at in entries})
         self._judge = Judge(self._interpreter.frame)
         self._explainer = Explainer(self._interpreter)
+        self._callers = CallerRegisters(self._interpreter, self._run, self._function, tracked)
 
     @property
     def is_complete(self) -> bool:
@@ -116,6 +122,18 @@ class FunctionCode:
                 since = f" since `{said.origin.text}` at {said.origin.address:#x}" if said.origin is not None else ""
                 wrong.append(WrongValue(what, said.rule, said.code + since))
         return AddressVerdict(judged, tuple(wrong))
+
+    def caller_registers(self, pc: int, rule: UnwindRule) -> dict[int, RegisterRule | None]:
+        """Return where the caller's registers are at an address, as far as the code proves it; ``None``: unchanged.
+
+        :param rule: the rule for the address; slots count from its CFA.
+        """
+        found = self._find(pc)
+        if found is None:
+            return {}
+        block, _, state = found
+        cfa = self._judge.judge_in(self._run, block, rule, state).cfa
+        return {} if cfa is Judgement.WRONG else self._callers.at(state, cfa is Judgement.PROVED)
 
     def _find(self, pc: int) -> tuple[int, int, State] | None:
         """Return the block and the start of the instruction that contains an address, and the state before it."""

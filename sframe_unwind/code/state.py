@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.values import (
     CFA,
@@ -44,9 +46,12 @@ class State:
 
 
 class Frame:
-    """What the states of one machine have in common: the entry's, and which values are of interest."""
+    """What the states of one machine have in common: the entry's, and which values are of interest.
 
-    def __init__(self, machine: Machine) -> None:
+    :param also: registers whose values at the entry are of interest too.
+    """
+
+    def __init__(self, machine: Machine, also: Iterable[int] = ()) -> None:
         arch = machine.arch
         self.sp = arch.sp
         self.fp = arch.fp
@@ -56,7 +61,10 @@ class Frame:
         self.return_address = RETURN_ADDRESS if arch.ra is None else (ENTRY + arch.ra, 0)
         self._machine = machine
         self._tracked = frozenset(
-            (CFA, UNKNOWN_BASE, STACK_BASE, RETURN_BASE, SIGNED_BASE, self.entry_fp[0], self.return_address[0])
+            (
+                *(CFA, UNKNOWN_BASE, STACK_BASE, RETURN_BASE, SIGNED_BASE, self.entry_fp[0], self.return_address[0]),
+                *(ENTRY + number for number in also),
+            )
         )
 
     def is_tracked(self, base: int) -> bool:

@@ -96,28 +96,44 @@ def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
     found = process.modules.results[pc]
     if not isinstance(found, Found):
         return None
-    from sframe_unwind.code.lifting import check_installed
-
-    check_installed()
-    if found.rule.cfa is None:
-        return ByCode(UNKNOWN, "the code does not show that a stack ends")
-    if found.signal:
-        return ByCode(UNKNOWN, "the kernel enters the code, with a frame of its own")
-    place = _range(found.match, pc)
-    if place.size > _MAX_SIZE:
-        return ByCode(UNKNOWN, f"the function has {place.size:,} bytes, which takes too long")
-    try:
-        code = process.read(place.start, place.size)
-    except MemoryReadError as error:
-        return ByCode(UNKNOWN, str(error))
-    name = process.name_of(place.start)
-    function = _interpreted(process, place, code, name)
-    if not name and not place.stub_size and not _is_entered(process, function, place.start):
-        return ByCode(UNKNOWN, "where it begins, the row is not that of a function: it may be a part of another one")
+    function = function_at(process, found, pc)
+    if isinstance(function, str):
+        return ByCode(UNKNOWN, function)
     verdict = function.verdict(pc, found.match.rule if of_row else found.rule)
     if verdict.wrong:
         return ByCode(WRONG, _sentence(process, function, pc, verdict, isinstance(found.match, Match)))
     return ByCode(str(verdict), "" if function.is_complete else "it takes too long to follow all of the function")
+
+
+def function_at(
+    process: ProcessCode, found: Found, pc: int, tracked: tuple[int, ...] = (), max_size: int = _MAX_SIZE
+) -> FunctionCode | str:
+    """Return the function that a row belongs to, interpreted; a text: why it is not.
+
+    :param found: the row for the address ``pc``.
+    :param tracked: the callee-saved registers to follow too.
+    :param max_size: of the function, in bytes.
+    :raises MissingExtraError: what decodes the code is not installed.
+    """
+    from sframe_unwind.code.lifting import check_installed
+
+    check_installed()
+    if found.rule.cfa is None:
+        return "the code does not show that a stack ends"
+    if found.signal:
+        return "the kernel enters the code, with a frame of its own"
+    place = _range(found.match, pc)
+    if place.size > max_size:
+        return f"the function has {place.size:,} bytes, which takes too long"
+    try:
+        code = process.read(place.start, place.size)
+    except MemoryReadError as error:
+        return str(error)
+    name = process.name_of(place.start)
+    function = _interpreted(process, place, code, name, tracked)
+    if not name and not place.stub_size and not _is_entered(process, function, place.start):
+        return "where it begins, the row is not that of a function: it may be a part of another one"
+    return function
 
 
 def _range(match: Match | RunTimeMatch, pc: int) -> _Range:
@@ -140,17 +156,17 @@ def _is_entered(process: ProcessCode, function: FunctionCode, start: int) -> boo
     return isinstance(found, Found) and function.is_entered_with(found.rule)
 
 
-_known: dict[tuple[str, _Range, bytes, str], FunctionCode] = {}
+_known: dict[tuple[str, _Range, bytes, str, tuple[int, ...]], FunctionCode] = {}
 
 
-def _interpreted(process: ProcessCode, place: _Range, code: bytes, name: str) -> FunctionCode:
+def _interpreted(process: ProcessCode, place: _Range, code: bytes, name: str, tracked: tuple[int, ...]) -> FunctionCode:
     from sframe_unwind.code.one_address import FunctionCode
 
     arch = process.modules.arch
-    key = arch.name, place, code, name
+    key = arch.name, place, code, name, tracked
     found = _known.pop(key, None)
     if found is None:
-        found = FunctionCode(arch, place.start, code, name, process.read, process.name_of, place.stub_size)
+        found = FunctionCode(arch, place.start, code, name, process.read, process.name_of, place.stub_size, tracked)
     _known[key] = found  # last, so that the one that was not wanted for the longest time is first
     if len(_known) > _MAX_FUNCTIONS:
         del _known[next(iter(_known))]

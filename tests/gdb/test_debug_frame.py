@@ -85,7 +85,7 @@ def described(executable: Path, place: str = "leaf") -> dict[str, Any]:
     return {"executable": str(executable), "arguments": [], "emulator": [], "place": place, "signals": []}
 
 
-def test_all_is_as_without_sframe(debugger: Debugger, tmp_path: Path) -> None:
+def test_item_33_all_is_as_without_sframe(debugger: Debugger, tmp_path: Path) -> None:
     programs = []
     for name, make in BUILDS.items():
         (tmp_path / name).mkdir()
@@ -115,7 +115,7 @@ def test_debug_file_that_is_added_later(debugger: Debugger, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced", "damaged"])
-def test_file_that_has_changed(debugger: Debugger, how: str, tmp_path: Path) -> None:
+def test_item_33_file_that_has_changed(debugger: Debugger, how: str, tmp_path: Path) -> None:
     executable = program(tmp_path)
     aside = tmp_path / "aside"
     if how == "removed":

@@ -72,7 +72,7 @@ def test_headers_are_those_that_pyelftools_reads(abi: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("abi", MACHINES)
 @pytest.mark.parametrize("combined", [False, True], ids=["object", "ld -r"])
-def test_object_file_is_relocated_as_the_linker_does(abi: str, combined: bool, tmp_path: Path) -> None:
+def test_item_33_object_file_is_relocated_as_the_linker_does(abi: str, combined: bool, tmp_path: Path) -> None:
     path, final = compiled(tmp_path, abi), linked(tmp_path, abi, "--unique=.text.*")
     if combined:
         run(tools_for(3, abi) / "ld", "-r", path, "-o", tmp_path / "combined.o")

@@ -1,0 +1,99 @@
+"""The caller's registers in frames that SFrame alone describes, against the CFI of the same program."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sframe_unwind.arch import BY_NAME
+from tests.gdb.compiling import FOLDER, SECONDS, tools_for
+from tests.gdb.driver import Debugger, batch, call
+from tests.missing import package_needed
+from tests.samples.catalogue import ABIS
+
+FLAGS = ("-g", "-O2", "-static", "-fno-ipa-ra", "-fno-stack-protector", "-fasynchronous-unwind-tables")
+KNOWN = {"amd64": 1.0, "aarch64": 1.0, "s390x": 0.95}
+"""Which part of the registers that the CFI gives has to be known; the rest must not be there."""
+
+
+def both(folder: Path, abi: str = "amd64") -> tuple[Path, Path]:
+    """A program with CFI, and the same one, at the same addresses, whose own functions have SFrame alone."""
+    tools = tools_for(3, abi)
+    with_cfi, without = folder / "1" / "program", folder / "2" / "program"
+    for path in (with_cfi, without):
+        path.parent.mkdir()
+    command = [ABIS[abi].compiler, f"-B{tools}/", *FLAGS, "-Wa,--gsframe", str(FOLDER / "preserved.c")]
+    subprocess.run([*command, "-o", str(with_cfi)], check=True, timeout=SECONDS)
+    removed = ("--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr", "--remove-section=.debug_frame")
+    subprocess.run([str(tools / "objcopy"), *removed, str(with_cfi), str(without)], check=True, timeout=SECONDS)
+    return with_cfi, without
+
+
+def described(executable: Path, place: str, mode: str, abi: str = "amd64") -> dict[str, Any]:
+    """What `tests.gdb.inside.callers` steps."""
+    program = {"executable": str(executable), "arguments": [], "emulator": ABIS[abi].emulator, "signals": []}
+    return {**program, "place": place, "mode": mode}
+
+
+@pytest.mark.parametrize("abi", KNOWN)
+def test_at_every_instruction(newest: Debugger, abi: str, tmp_path: Path) -> None:
+    package_needed("pyvex")
+    arch = BY_NAME[abi]
+    names = [arch.register_name(number) for number in (*arch.preserved, arch.fp)]
+    programs = [described(path, "*callee", mode, abi) for path, mode in zip(both(tmp_path, abi), ("off", "always"))]
+    expected, found = call(newest, "callers.step", programs=programs, registers=names, functions=["callee", "leaf"])
+    assert len(expected) == len(found) > 40
+    known = total = 0
+    for before, now in zip(expected, found):
+        assert len(before) >= len(now) >= 2
+        for own, other in zip(before, now):
+            if own["pc"] != other["pc"]:
+                break  # beyond `main`
+            values = [(mine, value) for mine, value in zip(own["registers"], other["registers"]) if mine is not None]
+            assert all(value in (None, mine) for mine, value in values), f"pc {own['pc']:#x}: {values}"
+            known += sum(value is not None for _, value in values)
+            total += len(values)
+    assert known >= KNOWN[abi] * total > 0
+
+
+def test_all_registers_at_the_first_instruction(debugger: Debugger, tmp_path: Path) -> None:
+    _, without = both(tmp_path)
+    output = batch(debugger, "break *leaf", "run", "info registers", "up", "info registers", executable=without)
+    values = re.findall(r"^(\w+) +(0x[0-9a-f]+|<not saved>)", output, re.MULTILINE)
+    half = len(values) // 2
+    assert half > 20
+    changed = {name for (name, value), (_, other) in zip(values[:half], values[half:]) if value != other}
+    assert [name for name, _ in values[:half]] == [name for name, _ in values[half:]]
+    assert changed == {"rsp", "rip"}
+    assert "<not saved>" not in output
+
+
+@pytest.mark.parametrize("place", ["*leaf", "*callee"])
+def test_return_from_the_first_instruction(debugger: Debugger, place: str, tmp_path: Path) -> None:
+    commands = (f"break {place}", "run", "return 42", "delete", "continue")
+    outputs = [batch(debugger, *commands, executable=path) for path in both(tmp_path)]
+    results = [re.findall(r"^i=.*$", output, re.MULTILINE) for output in outputs]
+    assert len(results[0]) == 3
+    assert results[1] == results[0]
+
+
+def test_explain_names_the_registers(newest: Debugger, tmp_path: Path) -> None:
+    package_needed("pyvex")
+    _, without = both(tmp_path)
+    output = batch(newest, "break leaf", "run", "up", "sframe explain", executable=without)
+    lines = output.partition("regs:  the caller's others, by the machine code\n")[2].splitlines()
+    saved = [re.fullmatch(r"       (\w+) in memory at CFA - \d+", line) for line in lines]
+    assert [match[1] for match in saved if match is not None][:2] == ["rbx", "r12"]
+    assert any("unchanged" in line for line in lines)
+
+
+def test_strict_knows_nothing_but_sframe(newest: Debugger, tmp_path: Path) -> None:
+    _, without = both(tmp_path)
+    shown = "python print(gdb.selected_frame().read_register('rbx').is_optimized_out)"
+    commands = ("break leaf", "run", "up", shown, "set sframe strict on", "up", shown)
+    output = batch(newest, *commands, executable=without)
+    assert output.splitlines()[-1] == "True"
