@@ -16,6 +16,7 @@ from tests.clients.process import Process
 from tests.drive.building import built
 from tests.drive.programs import named
 from tests.gdb import driver
+from tests.lldb.beside_programs import program as beside
 from tests.missing import absent
 from tools.debian import FetchError
 from tools.lldb_dap import provide
@@ -113,3 +114,43 @@ def test_lldbs_adapter_shows_what_it_shows_without_the_plugin(build: str, functi
             assert process.errors() == ""
     assert len(shown[0]) > 100
     assert shown[1] == shown[0]
+
+
+WATCHES = ("1 + 2", "start", "this->start", "local", "no_such_thing", "this", "*this")
+"""What an editor evaluates in a method: the object's members, a local, and what is not there."""
+
+
+@pytest.mark.timeout(600)  # the first time it is fetched
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_lldbs_adapter_evaluates_in_frames_of_methods_that_only_sframe_has(level: str, tmp_path: Path) -> None:
+    try:
+        adapter = provide()
+    except FetchError as error:
+        absent(f"{error}: lldb-dap stays untested")
+    environment = {**lldb_environment(tmp_path / "home", True), **adapter.environment}
+    executable = Path(beside(level)["executable"])
+    with Process(adapter.command, environment, tmp_path) as process:
+        client = Client(process)
+        client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, columnsStartAt1=True)
+        client.send("launch", program=str(executable), args=[], initCommands=["sframe strict on"])
+        client.ask("setFunctionBreakpoints", breakpoints=[{"name": "leaf"}])
+        client.ask("configurationDone")
+        thread = client.event("stopped")["body"]["threadId"]
+        frames = client.ask("stackTrace", threadId=thread)["stackFrames"]
+        assert "method" in frames[2]["name"]
+        values = {}
+        for frame in frames[1:4]:
+            for scope in client.ask("scopes", frameId=frame["id"])["scopes"]:
+                reference = scope["variablesReference"]
+                client.respond("variables", variablesReference=reference)
+                client.respond("setVariable", variablesReference=reference, name="local", value="5")
+            for context in ("watch", "hover", "repl", "variables"):
+                for text in WATCHES:
+                    response = client.respond("evaluate", expression=text, frameId=frame["id"], context=context)
+                    values[frame["id"], context, text] = response.get("body", {}).get("result")
+        assert values[frames[2]["id"], "watch", "1 + 2"] == "3"
+        if level == "-O0":
+            assert values[frames[2]["id"], "watch", "start"] == "7"
+            assert values[frames[2]["id"], "watch", "this->start"] == "7"
+        assert process.errors() == ""
+        client.send("disconnect", terminateDebuggee=True)
