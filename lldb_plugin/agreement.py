@@ -45,6 +45,11 @@ class SharedRules(dict[int, "SharedRule | None"]):
         self._modules = modules
         self._prefers_cfi = prefers_cfi
 
+    def forget_unknown(self) -> None:
+        """Forget the addresses without a rule: a module may have come there."""
+        for address in [address for address, shared in self.items() if shared is None]:
+            del self[address]
+
     def __missing__(self, address: int) -> SharedRule | None:
         if len(self) >= _CACHE_LIMIT:
             self.clear()

@@ -6,7 +6,7 @@ import time
 
 import lldb
 
-_NAP = 0.001
+_NAP = 0.0002
 
 
 def acquire(mutex: lldb.SBMutex, seconds: float) -> bool:

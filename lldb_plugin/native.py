@@ -21,6 +21,10 @@ from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
 NAME = "lldb"
 
 
+class NoFramesError(SFrameError):
+    """The thread has no frames, as while its process runs."""
+
+
 class NativeFrame(NamedTuple):
     """One frame with registers of its own, and what LLDB shows just inside it."""
 
@@ -48,7 +52,7 @@ class NativeStack:
         self._thread: lldb.SBThread | None = thread
         self.frames = tuple(itertools.islice(_physical(_iterate(thread)), limit))
         if not self.frames:
-            raise SFrameError("the thread has no frames")
+            raise NoFramesError("the thread has no frames")
         self.by_registers: dict[tuple[int, int | None], int] = {
             (frame.pc, frame.sp): number for number, frame in enumerate(self.frames)
         }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import Any
 
 import lldb
 
+from lldb_plugin import renewal
 from lldb_plugin.lock import acquire
 from lldb_plugin.targets import fetch, plug_in
 
@@ -27,6 +29,7 @@ class SFrameStopHook:
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
         """Plug in, and stay stopped."""
         plug_in(exe_ctx.GetTarget(), has_frames=True)
+        renewal.now(exe_ctx.GetTarget())
         fetch(exe_ctx.GetThread())
         return True
 
@@ -36,10 +39,16 @@ def watch(debugger: lldb.SBDebugger) -> None:
 
     Then nothing is shown twice; see :mod:`lldb_plugin.event_thread`.
     """
-    listener = lldb.SBListener("sframe-unwind")
     kind, bit = lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded
-    if listener.StartListeningForEventClass(debugger, kind, bit):
-        threading.Thread(target=_listen, args=(listener,), name="sframe-unwind", daemon=True).start()
+    _listener().StartListeningForEventClass(debugger, kind, bit)
+
+
+@functools.cache
+def _listener() -> lldb.SBListener:
+    """Return the one listener for all debuggers, which a thread waits for."""
+    listener = lldb.SBListener("sframe-unwind")
+    threading.Thread(target=_listen, args=(listener,), name="sframe-unwind", daemon=True).start()
+    return listener
 
 
 def _listen(listener: lldb.SBListener) -> None:
@@ -47,6 +56,7 @@ def _listen(listener: lldb.SBListener) -> None:
     while True:
         if listener.WaitForEvent(_FOREVER, event):
             _plug_in_early(lldb.SBTarget.GetTargetFromEvent(event))
+            event.Clear()  # it would keep the target
 
 
 def _plug_in_early(target: lldb.SBTarget) -> None:

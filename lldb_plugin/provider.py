@@ -17,10 +17,11 @@ from typing import ClassVar, Union
 import lldb
 from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
+from lldb_plugin import invalidate, renewal
 from lldb_plugin.agreement import lldb_agrees
 from lldb_plugin.frame_plan import plan
 from lldb_plugin.lock import acquire
-from lldb_plugin.native import NativeStack
+from lldb_plugin.native import NativeStack, NoFramesError
 from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger.settings import OFF
@@ -28,8 +29,8 @@ from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.walk import Registers
 
-_PATIENCE = 1.0
-"""Seconds to wait for LLDB's lock on the target."""
+_PATIENCE = 0.001
+"""Seconds to wait for LLDB's lock on the target: for a call of another thread that does not wait for these frames."""
 
 
 Answer = Union[int, SFrameFrame]
@@ -63,24 +64,26 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         # To look at the innermost frame makes LLDB 22 ask again, which then makes the list of LLDB's own frames.
         if SESSION.settings.mode == OFF or asker in SESSION.deciding:
             return False
+        if SESSION.leaves_frames_alone(cls.target.GetProcess()):
+            return False
         mutex = cls.target.GetAPIMutex()
         # Whoever holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
-            SESSION.report("LLDB was busy, frames of a stop were left to it; 'sframe mode always' asks anew")
+            renewal.later(cls.target, thread, cls._renew)
             return False
-        SESSION.deciding.add(asker)
         try:
-            answers = _decide(thread)
+            answers = _answers(thread)
             if answers is not None:
                 _decided[asker] = answers
-        except SFrameError as error:
-            SESSION.report(str(error))
-        except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user the backtrace
-            SESSION.report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
         finally:
-            SESSION.deciding.discard(asker)
             mutex.unlock()
         return asker in _decided
+
+    @classmethod
+    def _renew(cls, threads: list[lldb.SBThread]) -> None:
+        """Make LLDB ask again for the frames of the target if those of some threads are SFrame's."""
+        if any(_answers(thread) is not None for thread in threads) and not invalidate.forget_frames(cls.target):
+            SESSION.report("this LLDB keeps the frames that it has shown; SFrame's are shown at the next stop")
 
     @staticmethod
     def get_description() -> str:
@@ -101,6 +104,23 @@ def for_target(target: lldb.SBTarget, number: int) -> type[SFrameFrameProvider]:
     return type(f"{SFrameFrameProvider.__name__}{number}", (SFrameFrameProvider,), {"target": target, **own})
 
 
+def _answers(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
+    """Return the frames of a thread, ``None`` where they are LLDB's own or none can be had; the lock is held."""
+    asker = threading.get_ident()
+    SESSION.deciding.add(asker)
+    try:
+        return _decide(thread)
+    except NoFramesError:
+        pass  # the process has gone on meanwhile
+    except SFrameError as error:
+        SESSION.report(str(error))
+    except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user the backtrace
+        SESSION.report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
+    finally:
+        SESSION.deciding.discard(asker)
+    return None
+
+
 def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
     """Return the frames of a thread, ``None`` where they are just LLDB's own.
 
@@ -109,8 +129,12 @@ def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
     inner = thread.GetFrameAtIndex(0)
     if not inner.IsValid():
         return None
-    process = SESSION.process(thread.GetProcess())
+    modules = SESSION.modules(thread.GetProcess())
     SESSION.set_native(thread, None)
+    modules.judge()
+    if not modules.can_change_stacks(SESSION.settings):
+        return None
+    process = SESSION.process(thread.GetProcess())
     registers = Registers(inner.GetPC(), inner.GetSP(), inner.GetFP())
     settings = SESSION.settings
     if not settings.strict and lldb_agrees(

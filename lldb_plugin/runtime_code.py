@@ -8,7 +8,7 @@ import lldb
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.memory import ReadMemory
-from sframe_unwind.runtime_code.opening import open_run_time_code
+from sframe_unwind.runtime_code.opening import has_list, open_run_time_code
 
 if TYPE_CHECKING:
     from sframe_unwind.runtime_code.source import RunTimeCode
@@ -28,3 +28,8 @@ def run_time_code(
         return [address for address in addresses if address != lldb.LLDB_INVALID_ADDRESS]
 
     return open_run_time_code(arch, read, find, report)
+
+
+def registers_code(module: lldb.SBModule) -> bool:
+    """Return whether a module has a list of run-time code."""
+    return has_list(lambda name: [0] * module.FindSymbols(name).GetSize())

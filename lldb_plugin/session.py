@@ -6,29 +6,14 @@ import sys
 
 import lldb
 
-from lldb_plugin.agreement import SharedRules
-from lldb_plugin.memory import reader
-from lldb_plugin.modules import LoadedModules, list_modules
+from lldb_plugin.loaded_modules import LoadedModules
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process, arch_of
-from sframe_unwind.arch import Arch
-from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, OFF, Settings
+from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.report.terminal import printable
-from sframe_unwind.unwind.modules import Modules
 
 _PROCESSES = 8
 """So many processes' modules are kept; with more at once the first backtrace of each takes a little longer."""
-
-
-class _Known:
-    """What is known of one process for as long as its modules stay the same."""
-
-    def __init__(self, target: lldb.SBTarget, process: lldb.SBProcess, arch: Arch) -> None:
-        self.loaded = LoadedModules(target)
-        self.arch = arch
-        self.read = reader(process)
-        self.modules: Modules = list_modules(target, self.read, arch, SESSION.report, SESSION.settings.generate)
-        self.shared = {mode: SharedRules(self.modules, prefers_cfi=mode == FALLBACK) for mode in (ALWAYS, FALLBACK)}
 
 
 class Session:
@@ -38,7 +23,7 @@ class Session:
         self.settings = Settings()
         self.deciding: set[int] = set()
         """Threads of LLDB's that ask at this moment whose frames to show."""
-        self._known: dict[int, _Known] = {}
+        self._known: dict[int, LoadedModules] = {}
         self._native: dict[int, dict[int, NativeStack]] = {}
         self._reported: set[str] = set()
 
@@ -47,19 +32,35 @@ class Session:
 
         :raises SFrameError: see :func:`lldb_plugin.process.arch_of`.
         """
-        target = process.GetTarget()
+        known = self.modules(process)
+        return Process(process, known.arch, known.modules, known.shared)
+
+    def modules(self, process: lldb.SBProcess) -> LoadedModules:
+        """Return the modules of a stopped process, up to date.
+
+        :raises SFrameError: see :func:`lldb_plugin.process.arch_of`.
+        """
         number = process.GetUniqueID()
         known = self._known.pop(number, None)
-        if known is None or not known.loaded.are_still(target):
-            known = _Known(target, process, arch_of(target))
+        if known is None:
+            target = process.GetTarget()
+            known = LoadedModules(target, process, arch_of(target), self.report, self.settings.generate)
+        else:
+            known.refresh()
         self._known[number] = known
         for oldest in list(self._known)[:-_PROCESSES]:
             del self._known[oldest]
             self._native.pop(oldest, None)
-        if known.modules.look_again():
-            for rules in known.shared.values():
-                rules.clear()
-        return Process(process, known.arch, known.modules, known.shared)
+        return known
+
+    def leaves_frames_alone(self, process: lldb.SBProcess) -> bool:
+        """Return whether it is known that SFrame changes no stack of a process; this waits for no lock."""
+        number = process.GetUniqueID()
+        known = self._known.get(number)
+        if known is None or not known.is_up_to_date() or known.can_change_stacks(self.settings):
+            return False
+        self._native.pop(number, None)
+        return True
 
     def forget_modules(self) -> None:
         """Open the modules of all processes anew at the next use."""

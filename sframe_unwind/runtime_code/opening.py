@@ -22,8 +22,16 @@ def open_run_time_code(
 
     The parameters are those of :class:`sframe_unwind.runtime_code.source.RunTimeCode`.
     """
-    if not any(list(find(name)) for name in (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL)):
+    if not has_list(find):
         return None
     from sframe_unwind.runtime_code.source import RunTimeCode
 
     return RunTimeCode(arch, read, find, report)
+
+
+def has_list(find: FindSymbol) -> bool:
+    """Return whether there is a symbol of a registration list.
+
+    :param find: finds symbols.
+    """
+    return any(list(find(name)) for name in (LIST_SYMBOL, LIST_FUNCTION, JIT_SYMBOL))

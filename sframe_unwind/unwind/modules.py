@@ -296,6 +296,17 @@ class Modules:
             module.generate = self._generate
         self._ranges = RangeMap((start, end, module) for module in modules for start, end in module.ranges)
 
+    def add(self, modules: Iterable[Module]) -> None:
+        """Add modules that the process has loaded where no module was; what is known of other addresses is kept."""
+        self._given = (*self._given, *modules)
+        self._take((*self._given, *self._found.values()))
+        for pc in [pc for pc, result in self.results.items() if isinstance(result, NoData) and result.module is None]:
+            del self.results[pc]
+        for pc in [pc for pc, rule in self.cfi_rules.items() if rule is None]:
+            del self.cfi_rules[pc]
+        for pc in [pc for pc, (_, same) in self._agreements.items() if not same]:
+            del self._agreements[pc]
+
     def find(self, pc: int) -> Module | None:
         """Return the module that contains the code at an address, or ``None``."""
         module = self.run_time.find(pc) if self.run_time is not None else None

@@ -55,6 +55,11 @@ def proven_rule(match: Match, pc: int, arch: Arch, read: ReadMemory) -> UnwindRu
     return None if stub is None else stub.rule(pc - start)
 
 
+def is_plt(function: Function, arch: Arch) -> bool:
+    """Return whether a function has the rows of a PLT, which are checked against its code."""
+    return bool(_stub_size(function, arch))
+
+
 def wrong_rows(section: Section, arch: Arch, read: ReadMemory) -> list[WrongRow]:
     """Return the rows of a section that the code of their stubs refutes.
 

@@ -1,0 +1,186 @@
+"""The modules of one process, followed while they come and go, and whether SFrame can change any stack.
+
+LLDB broadcasts an event for each set of modules that is loaded or unloaded, before it asks for frames again.  Modules
+that have stayed where they were keep all that is known of them.
+
+Nothing here waits for LLDB's lock on the target, but for reading memory: :meth:`LoadedModules.judge`, and the sections
+of modules when their addresses are looked up.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Callable, NamedTuple
+
+import lldb
+
+from lldb_plugin.agreement import SharedRules
+from lldb_plugin.memory import reader
+from lldb_plugin.modules import describe
+from lldb_plugin.runtime_code import registers_code, run_time_code
+from sframe_unwind.arch import Arch
+from sframe_unwind.debugger.module_agreement import Difference, ModuleAgreement
+from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
+from sframe_unwind.unwind.modules import Generate, Module, Modules
+
+_SECONDS = 0.02
+"""How long modules are compared for one question."""
+
+_EVENTS = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
+
+_TOLERATED = {ALWAYS: Difference.NONE, FALLBACK: Difference.RULES}
+"""By mode: the largest difference with which SFrame's stack is LLDB's in any case."""
+
+
+class _Loaded(NamedTuple):
+    """A module of LLDB's, and the same in the core's terms."""
+
+    module: lldb.SBModule
+    address: int
+    module_or_none: Module | None
+    """``None``: it has no code in memory."""
+    agreement: ModuleAgreement | None
+
+
+class LoadedModules:
+    """The modules of a process.
+
+    :param report: called with one line for the user about unusable data.
+    :param generates: modules without SFrame get what can be made of their CFI.
+    """
+
+    def __init__(
+        self,
+        target: lldb.SBTarget,
+        process: lldb.SBProcess,
+        arch: Arch,
+        report: Callable[[str], None],
+        generates: bool,
+    ) -> None:
+        self.arch = arch
+        self._target = target
+        self._read = reader(process)
+        self._report = report
+        self._generate: Generate | None = None
+        if generates:
+            from sframe_unwind.debugger.generating import generator
+
+            self._generate = generator(arch)
+        self._listener = lldb.SBListener("sframe-unwind modules")
+        self._listener.StartListeningForEvents(target.GetBroadcaster(), _EVENTS)
+        self._loaded: list[_Loaded] = []
+        self._pending: list[ModuleAgreement] = []
+        self._difference: Difference | None = None
+        self._list_anew()
+
+    def refresh(self, fully: bool = False) -> None:
+        """Bring :attr:`modules` up to date.
+
+        :param fully: look at all modules even if no event tells of a change.
+        """
+        event = lldb.SBEvent()
+        added, others = 0, fully
+        while self._listener.GetNextEvent(event):
+            added += lldb.SBTarget.GetNumModulesFromEvent(event)
+            others = others or event.GetType() != lldb.SBTarget.eBroadcastBitModulesLoaded
+        changed = added or others or self._target.GetNumModules() != len(self._loaded)
+        if changed and (others or not self._append(added)):
+            self._list_anew()
+        if self.modules.look_again():
+            self._forget_rules()
+
+    def is_up_to_date(self) -> bool:
+        """Return whether no module has come or gone since the last :meth:`refresh`; this waits for no lock."""
+        event = lldb.SBEvent()
+        return self._target.GetNumModules() == len(self._loaded) and not self._listener.PeekAtNextEvent(event)
+
+    def can_change_stacks(self, settings: Settings) -> bool:
+        """Return whether SFrame can give other frames than LLDB for any stack; this waits for no lock.
+
+        ``False`` is certain.  It needs CFI in all modules, which have the same rules wherever they have SFrame.  Where
+        return addresses are in registers, they can be signed and signal trampolines are often in no module; such
+        stacks are followed one by one.
+        """
+        return (
+            settings.strict
+            or self._generate is not None
+            or self.arch.ra is not None
+            or self.modules.run_time is not None
+            or self._difference is None
+            or self._difference > _TOLERATED[settings.mode]
+        )
+
+    def judge(self) -> None:
+        """Compare SFrame and CFI of the modules for which that has not been done, for a limited time."""
+        until = time.perf_counter() + _SECONDS
+        while self._pending and self._pending[-1].advance(until) is not None:
+            self._pending.pop()
+        if not self._pending and self._difference is None:
+            found = (loaded.agreement.difference for loaded in self._loaded if loaded.agreement is not None)
+            self._difference = max((one for one in found if one is not None), default=Difference.NONE)
+
+    def _list_anew(self) -> None:
+        """Make the list of all modules; those that are where they were are kept."""
+        known = {loaded.address: loaded for loaded in self._loaded}
+        listed = []
+        for module in self._target.module_iter():
+            address = _address(module, self._target)
+            same = known.get(address)
+            listed.append(same if same is not None and same.module == module else self._describe(module, address))
+        if self._loaded and listed == self._loaded:
+            return
+        self._loaded = listed
+        self.modules = Modules(
+            self.arch,
+            _modules(listed),
+            self._report,
+            run_time=run_time_code(self._target, self._read, self.arch, self._report),
+            generate=self._generate,
+            read=self._read,
+        )
+        self._forget_rules()
+        self._pending = [one.agreement for one in listed if one.agreement and one.agreement.difference is None]
+        self._difference = None
+
+    def _append(self, count: int) -> bool:
+        """Add the modules at the end of LLDB's list, which is where LLDB adds them; return whether that is all.
+
+        :param count: how many LLDB has told of.
+        """
+        known = len(self._loaded)
+        if not known or self._target.GetNumModules() - known != count:
+            return False
+        last = self._target.GetModuleAtIndex(known - 1)
+        if last != self._loaded[-1].module or _address(last, self._target) != self._loaded[-1].address:
+            return False
+        added = [self._target.GetModuleAtIndex(index) for index in range(known, known + count)]
+        if any(map(registers_code, added)):
+            return False
+        described = [self._describe(module, _address(module, self._target)) for module in added]
+        self._loaded += described
+        self.modules.add(_modules(described))
+        for rules in self.shared.values():
+            rules.forget_unknown()
+        self._pending += [one.agreement for one in described if one.agreement]
+        self._difference = None
+        return True
+
+    def _describe(self, module: lldb.SBModule, address: int) -> _Loaded:
+        described = describe(self._target, module, self._read, self.arch)
+        agreement = ModuleAgreement(described, self.arch, self._read) if described else None
+        return _Loaded(module, address, described, agreement)
+
+    def _forget_rules(self) -> None:
+        self.shared = {mode: SharedRules(self.modules, prefers_cfi=mode == FALLBACK) for mode in (ALWAYS, FALLBACK)}
+
+
+def _address(module: lldb.SBModule, target: lldb.SBTarget) -> int:
+    """Return where the first section of a module is loaded.
+
+    The address of the header would do, but asking for it waits for LLDB's lock on the target.
+    """
+    return int(module.GetSectionAtIndex(0).GetLoadAddress(target))
+
+
+def _modules(listed: list[_Loaded]) -> list[Module]:
+    return [loaded.module_or_none for loaded in listed if loaded.module_or_none is not None]

@@ -1,0 +1,80 @@
+"""Frames that LLDB was left to show because its lock on the target was not free, replaced as soon as it is.
+
+A thread that has the lock may be waiting for LLDB's list of frames, which the asking thread is making.  So the asking
+thread does not wait for the lock: the list has LLDB's own frames.  They are replaced by the stop-hook, or by a thread
+that waits for the lock and holds nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Callable, NamedTuple
+
+import lldb
+
+from lldb_plugin.lock import acquire
+
+_SECONDS = 1.0
+"""After this time the user is told that the frames are still LLDB's."""
+
+Renew = Callable[[list[lldb.SBThread]], None]
+
+
+class _Left(NamedTuple):
+    """The threads of a process whose frames were left to LLDB, and what replaces their frames."""
+
+    renew: Renew
+    threads: list[lldb.SBThread]
+
+
+_lock = threading.Lock()
+_left: dict[int, _Left] = {}
+"""By the process's number."""
+
+
+def later(target: lldb.SBTarget, thread: lldb.SBThread, renew: Renew) -> None:
+    """Have the frames of a thread replaced where needed; this waits for none of LLDB's locks.
+
+    :param renew: called with all threads that were left, by a thread that has the lock on the target.
+    """
+    number = target.GetProcess().GetUniqueID()
+    with _lock:
+        is_first = number not in _left
+        left = _left.setdefault(number, _Left(renew, []))
+        if thread not in left.threads:
+            left.threads.append(thread)
+    if is_first:
+        threading.Thread(target=_wait, args=(target, number), name="sframe-unwind-renew", daemon=True).start()
+
+
+def now(target: lldb.SBTarget) -> None:
+    """Replace the frames that were left to LLDB in a stopped process, if the lock on the target is free."""
+    if target.GetProcess().GetUniqueID() not in _left:
+        return
+    mutex = target.GetAPIMutex()
+    if mutex.try_lock():
+        try:
+            _renew(target, target.GetProcess().GetUniqueID())
+        finally:
+            mutex.unlock()
+
+
+def _wait(target: lldb.SBTarget, number: int) -> None:
+    mutex = target.GetAPIMutex()
+    if not acquire(mutex, _SECONDS):
+        if number in _left:
+            print("sframe: LLDB is busy; the frames that it shows at this stop are its own for now", file=sys.stderr)
+        mutex.lock()
+    try:
+        if target.GetProcess().GetUniqueID() == number:
+            _renew(target, number)
+    finally:
+        mutex.unlock()
+
+
+def _renew(target: lldb.SBTarget, number: int) -> None:
+    with _lock:
+        left = _left.pop(number, None)
+    if left is not None and target.GetProcess().GetState() == lldb.eStateStopped:
+        left.renew([thread for thread in left.threads if thread.IsValid()])

@@ -1,0 +1,143 @@
+"""Whether the SFrame data and the CFI of a module give the same caller at every address of the module.
+
+A debugger that unwinds by CFI then has the frames that SFrame gives, whatever the stack is.  The answer depends on the
+file alone, so it is found once for each module; it takes some 20 microseconds for each function.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections.abc import Iterator
+from enum import IntEnum
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.agreement import agrees
+from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.memory import ReadMemory
+from sframe_unwind.sframe.rules import RuleTable
+from sframe_unwind.sframe.table import Match
+from sframe_unwind.unwind.modules import Module
+from sframe_unwind.unwind.stub_rows import is_plt, proven_rule
+from sframe_unwind.unwind_rule import CFA, UnwindRule
+
+_BATCH = 8
+"""Functions between two looks at the clock."""
+
+
+class Difference(IntEnum):
+    """How the SFrame data of a module differs from its CFI, the largest difference last."""
+
+    NONE = 0
+    RULES = 1
+    """At some address both have a rule, and the rules differ."""
+    NO_CFI = 2
+    """SFrame covers an address that CFI does not cover, or the module has no CFI at all."""
+
+
+class ModuleAgreement:
+    """The comparison of all SFrame rows of a module with its CFI, done in parts.
+
+    A rule that is based on registers other than CFA, SP and FP counts as a difference, as does unreadable CFI: it is
+    not certain that the debugger follows it.
+
+    :param arch: architecture of the process.
+    :param read: reads the memory of the process.
+    """
+
+    def __init__(self, module: Module, arch: Arch, read: ReadMemory) -> None:
+        self.difference: Difference | None = None
+        """The largest difference; ``None``: the comparison has not ended."""
+        self._module = module
+        self._arch = arch
+        self._read = read
+        self._rules = CfiRules(arch)
+        self._plain = {CFA, arch.sp, arch.fp}
+        self._known: dict[tuple[int, int], Difference] = {}
+        self._kept: list[tuple[UnwindRule, Said]] = []
+        self._work = self._differences()
+        self._largest = Difference.NONE
+
+    def advance(self, until: float) -> Difference | None:
+        """Compare until the end or until a time of :func:`time.perf_counter`; return :attr:`difference`."""
+        while self.difference is None:
+            for number, found in enumerate(self._work, 1):
+                self._largest = max(self._largest, found)
+                if found is Difference.NO_CFI:
+                    break
+                if not number % _BATCH and time.perf_counter() > until:
+                    return None
+            self.difference = self._largest
+            # The comparison is not needed any more.
+            self._work = iter(())
+            self._known.clear()
+            self._kept.clear()
+        return self.difference
+
+    def _differences(self) -> Iterator[Difference]:
+        """Yield the largest difference in each function, and at each address of a PLT."""
+        try:
+            if self._module.cfi is None:
+                yield Difference.NO_CFI
+                return
+            section = self._module.section
+            if section is None or section.arch not in (None, self._arch):
+                return  # SFrame that is not used gives no frames
+            for table in section.tables:
+                interpreters: dict[int, RuleTable] = {}
+                for function in table.functions():
+                    if is_plt(function, self._arch):
+                        yield from map(self._at, range(function.start, function.end))
+                        continue
+                    kind = function.fde.fde_type
+                    if kind not in interpreters:
+                        interpreters[kind] = RuleTable(table.header, kind, table.offset)
+                    offsets, rules = table.interpreted_rows(function, interpreters[kind])
+                    starts = [function.start + offset for offset in offsets]
+                    pieces = zip(starts, [*starts[1:], function.end], rules)
+                    yield max((self._compare(*piece) for piece in pieces), default=Difference.NONE)
+        except SFrameError:
+            yield Difference.NO_CFI  # each stack decides about it
+
+    def _at(self, pc: int) -> Difference:
+        """Return the difference at one address, with the rule that the code of a stub proves."""
+        match = self._module.section.lookup(pc) if self._module.section is not None else None
+        if not isinstance(match, Match):
+            return Difference.NONE
+        cfi = self._module.cfi_match(pc)
+        if cfi is None:
+            return Difference.NO_CFI
+        rule = proven_rule(match, pc, self._arch, self._read) or match.rule
+        return Difference.NONE if self._is_same(rule, cfi.rule) else Difference.RULES
+
+    def _compare(self, start: int, end: int, rule: UnwindRule) -> Difference:
+        """Return the largest difference between a rule of SFrame and the CFI's rules from ``start`` up to ``end``."""
+        cfi = self._module.cfi
+        largest = Difference.NONE
+        pc = start
+        while pc < end:
+            described = None if cfi is None else cfi.function_at(pc)
+            if described is None:
+                return Difference.NO_CFI
+            offsets, rules = self._rules.rows(described, pc, end)
+            first = max(bisect_right(offsets, pc - described.start) - 1, 0)
+            last = bisect_right(offsets, end - 1 - described.start)
+            largest = max([largest, *(self._judge(rule, said) for said in rules[first:last])])
+            pc = described.end
+        return largest
+
+    def _judge(self, rule: UnwindRule, said: Said) -> Difference:
+        """Return the difference between two rules; the rules of a file are few, and each pair is compared once."""
+        key = id(rule), id(said)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Difference.NONE if self._is_same(rule, said) else Difference.RULES
+            self._kept.append((rule, said))  # an id is one object's for as long as the object exists
+        return known
+
+    def _is_same(self, rule: UnwindRule, said: Said) -> bool:
+        if isinstance(said, NoRule):
+            return False
+        bases = {part.base for part in said[:3] if part is not None}
+        return bases <= self._plain and agrees(rule, said, self._arch)

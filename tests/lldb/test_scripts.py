@@ -1,0 +1,30 @@
+"""Python scripts in LLDB: none waits for the plugin, whichever thread looks at the frames first."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.expectations import SFRAME_ONLY, STOPS, Stop
+from tests.lldb.debuggers import PLUGIN, PROVIDING, find
+from tests.lldb.driver import call
+from tests.lldb.programs import program
+
+BY_NAME = {stop.name: stop for stop in STOPS}
+STOPPED = 30
+AT_ONCE = 0.7
+"""Seconds that a stop may take on a busy machine; the wait for a lock was 1 s."""
+
+
+@pytest.mark.parametrize("function", ["stepping", "watched"])
+@pytest.mark.parametrize("stop", [BY_NAME["leaf"], SFRAME_ONLY], ids=["leaf", "sframe_only"])
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_no_stop_waits_for_a_lock(lldb: str, stop: Stop, function: str) -> None:
+    said = call(find(lldb), "scripts", function, program=program(stop), stops=STOPPED)
+    assert len(said["counts"]) == STOPPED
+    assert said["slowest"] < AT_ONCE
+    assert min(said["counts"]) >= 3
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_a_debugger_leaves_no_thread_behind(lldb: str) -> None:
+    assert call(find(lldb), "scripts", "several_debuggers", plugin_file=str(PLUGIN), count=5) == 0
