@@ -63,7 +63,7 @@ def batch(
 
 def check(said: str) -> None:
     """Nothing of Python's insides, no crash."""
-    for word in ("Traceback", "internal error", "submit a bug report", "LLDB was busy"):
+    for word in ("Traceback", "internal error", "submit a bug report", "LLDB is busy"):
         assert word not in said, said[-4000:]
 
 
