@@ -27,7 +27,8 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None, follow: boo
 
     A file that fails to be written, for want of space for example, leaves the file at ``path`` as it was.
 
-    :param mode: permissions; ``None``: those of the file at ``path``, or the default for new files.
+    :param mode: permissions; ``None``: the file keeps owner, group, permissions and extended attributes (capabilities
+        among them) of the one at ``path``, or has the default permissions of new files.
     :param follow: a symbolic link stays one, and the file that it leads to is replaced; else anything that has the name
         is replaced, as a cache wants it.
     :raises OSError: the file cannot be written.
@@ -41,17 +42,27 @@ def replacing(path: str | os.PathLike[str], mode: int | None = None, follow: boo
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(_usual_mode(target) if mode is None else mode)
+        if mode is not None:
+            temporary.chmod(mode)
+        elif target.exists():
+            _copy_attributes(target, temporary)
+        else:
+            temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
     finally:
         with suppress(OSError):
             temporary.unlink()  # not there any more after success
 
 
-def _usual_mode(target: Path) -> int:
-    try:
-        return stat.S_IMODE(target.stat().st_mode)
-    except FileNotFoundError:
-        umask = os.umask(0o077)
-        os.umask(umask)
-        return 0o666 & ~umask
+def _copy_attributes(source: Path, target: Path) -> None:
+    status = source.stat()
+    os.chown(target, status.st_uid, status.st_gid)
+    target.chmod(stat.S_IMODE(status.st_mode))  # after chown, which clears setuid and setgid
+    for name in os.listxattr(source) if hasattr(os, "listxattr") else ():
+        os.setxattr(target, name, os.getxattr(source, name))
+
+
+def _umask() -> int:
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return umask

@@ -72,6 +72,7 @@ TEST_PACKAGES = (
     Package("zsh", "zsh", "completion in zsh"),
     Package("fish", "fish", "completion in fish"),
     Package("man-db", "man", "the manual page"),
+    Package("llvm", "llvm-strip", "the copies that convert makes are stripped"),
     Package("elfutils", "eu-stack", "the stacks that backtrace is compared with"),
 )
 

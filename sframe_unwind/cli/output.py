@@ -33,13 +33,16 @@ def check_writable(option: str, path: str) -> None:
 def write(path: str, text: str) -> None:
     """Write a file.  If that fails, an older file of this name stays as it was.
 
-    A device or a FIFO is written to, and so is a file in a folder that takes no new files.
+    A device or a FIFO is written to, and so is a file with several names (hard links), or in a folder that takes no new
+    files.
 
     :raises FileError: it cannot be written.
     """
     target = Path(path)
     with writing(path):
-        if target.exists() and not (target.is_file() and os.access(target.resolve().parent, os.W_OK)):
+        if target.exists() and not (
+            target.is_file() and target.stat().st_nlink == 1 and os.access(target.resolve().parent, os.W_OK)
+        ):
             _write(target, text)
         else:
             with replacing(path) as temporary:

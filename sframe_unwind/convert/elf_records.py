@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from elftools.elf.elffile import ELFFile
@@ -10,11 +11,14 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
-PT_LOAD, PT_PHDR = 1, 6
+PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 1, 2, 3, 4, 6
+PT_GNU_PROPERTY = 0x6474E553
 PF_R = 4
-SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_NOTE, SHT_NOBITS = 1, 2, 3, 7, 8
+SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_HASH, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 1, 2, 3, 5, 7, 8, 11
+SHT_GNU_HASH = 0x6FFFFFF6
 SHF_ALLOC = 2
-ET_REL = 1
+ET_REL, ET_EXEC = 1, 2
+DT_HASH, DT_SYMTAB, DT_GNU_HASH = 4, 6, 0x6FFFFEF5
 PN_XNUM = 0xFFFF
 """In the place of the number of program headers: it does not fit (gABI, "ELF Header")."""
 
@@ -66,13 +70,33 @@ class SectionHeader(NamedTuple):
     entsize: int
 
 
+class Symbol(NamedTuple):
+    """``Elf64_Sym``."""
+
+    name: int
+    info: int
+    other: int
+    shndx: int
+    value: int
+    size: int
+
+
+class DynamicEntry(NamedTuple):
+    """``Elf64_Dyn``."""
+
+    tag: int
+    value: int
+
+
 _LAYOUTS: dict[type, str] = {
     FileHeader: "16sHHIQQQIHHHHHH",
     ProgramHeader: "IIQQQQQQ",
     SectionHeader: "IIQQQQIIQQ",
+    Symbol: "IBBHQQ",
+    DynamicEntry: "qQ",
 }
 
-Record = TypeVar("Record", FileHeader, ProgramHeader, SectionHeader)
+Record = TypeVar("Record", FileHeader, ProgramHeader, SectionHeader, Symbol, DynamicEntry)
 
 
 def layout(kind: type[Any], byteorder: str) -> struct.Struct:
@@ -92,7 +116,7 @@ def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteo
     return [kind(*record.unpack_from(data, offset + number * record.size)) for number in range(count)]
 
 
-def write_records(records: list[Record], byteorder: str) -> bytes:
+def write_records(records: Sequence[Record], byteorder: str) -> bytes:
     """Return the bytes of records."""
     return b"".join(layout(type(record), byteorder).pack(*record) for record in records)
 

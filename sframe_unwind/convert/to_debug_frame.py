@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
 from sframe_unwind.convert.elf_records import SHT_PROGBITS, whole
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import SFRAME, Source, named_losses, read_source, section_size
-from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, write_chunks
+from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
 from sframe_unwind.elf.cfi import DEBUG_FRAME, FileCfi
 from sframe_unwind.elf.file import SECTION_NAME, PathLike
 from sframe_unwind.elf.relocation import SYMBOL, records
@@ -68,11 +67,13 @@ def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wa
         if len(made.losses) == len(descriptions):
             raise EncodeError(f"{path}: no function is described by SFrame alone")
         data = existing + made.data
-        with writing(output), replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
+        with (
+            writing(output),
+            replacing(output, mode_of_copy(path, output) if wanted.form == COPY else PLAIN_MODE) as temporary,
+        ):
             if wanted.form == COPY:
-                shutil.copyfile(path, temporary)
-                copy = ElfCopy(whole(file), source.arch.byteorder, None)
-                write_chunks(temporary, copy.chunks(NewSection(DEBUG_FRAME, SHT_PROGBITS, data, None)))
+                copy = ElfCopy(whole(file), source.arch.byteorder, DEBUG_FRAME, None)
+                copy.write(temporary, NewSection(DEBUG_FRAME, SHT_PROGBITS, data, None))
             else:
                 symbols = _symbols(file, descriptions)
                 temporary.write_bytes(debug_file(whole(file), DEBUG_FRAME, data, symbols, source.arch.byteorder))

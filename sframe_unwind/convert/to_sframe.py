@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from sframe_unwind.convert.elf_records import FileHeader, read_records, whole
 from sframe_unwind.convert.object_file import object_file
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import DWARF, Source, named_losses, read_source, section_size
-from sframe_unwind.convert.writing import PLAIN_MODE, mode_of, write_chunks
+from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.elf.file import PT_GNU_SFRAME, SECTION_NAME, SHT_GNU_SFRAME, PathLike
 from sframe_unwind.errors import EncodeError
@@ -28,6 +27,7 @@ from sframe_unwind.translation.description import Loss, of_sframe
 from sframe_unwind.translation.proof import prove
 from sframe_unwind.translation.to_sframe import Made, make_table
 
+_FRAGILE = "strip and objcopy would make this copy unloadable: there is no room for its program headers at the front"
 SECTION, OBJECT, COPY = "section", "object", "copy"
 FORMS = (COPY, SECTION, OBJECT)
 """A copy of the file with the section; the bytes of the section; an object file with it."""
@@ -57,11 +57,13 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
     """
     with elf.opened(path) as file:
         made = conversion(file, str(path), wanted)
-        with writing(output), replacing(output, mode_of(path) if wanted.form == COPY else PLAIN_MODE) as temporary:
+        with (
+            writing(output),
+            replacing(output, mode_of_copy(path, output) if wanted.form == COPY else PLAIN_MODE) as temporary,
+        ):
             if wanted.form == COPY:
-                shutil.copyfile(path, temporary)
                 new = NewSection(SECTION_NAME, SHT_GNU_SFRAME[0], made.section, PT_GNU_SFRAME[0])
-                write_chunks(temporary, made.copy.chunks(new))
+                made.copy.write(temporary, new)
             elif wanted.form == OBJECT:
                 order = made.source.arch.byteorder
                 header = read_records(whole(file), 0, 1, FileHeader, order)[0]
@@ -71,7 +73,7 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
                 temporary.write_bytes(made.section)
             compared = made.proved(_written(temporary, wanted.form, made.address))
             # Before the file gets its name: reading symbols can fail, too.
-            return _report(path, output, file, made, compared)
+            return _report(path, output, file, made, compared, wanted)
 
 
 class Conversion(NamedTuple):
@@ -113,7 +115,7 @@ def conversion(file: ELFFile, name: str, wanted: Wanted = Wanted()) -> Conversio
     made = make_table(source.descriptions, source.arch, target)
     if not any(function.rows for function in made.table.functions):
         raise EncodeError(f"{name}: no function that version {target.version} can express")
-    copy = ElfCopy(whole(file), source.arch.byteorder, PT_GNU_SFRAME[0])
+    copy = ElfCopy(whole(file), source.arch.byteorder, SECTION_NAME, PT_GNU_SFRAME[0])
     address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
     return Conversion(source, made, copy, encode.encode(encode.SectionSpec(address, (made.table,))), address)
 
@@ -123,7 +125,9 @@ def _written(path: Path, form: str, address: int) -> list[Section]:
     return [Section(path.read_bytes(), address)] if form == SECTION else elf.load(path)
 
 
-def _report(path: PathLike, output: PathLike, file: ELFFile, conversion: Conversion, compared: int) -> Report:
+def _report(
+    path: PathLike, output: PathLike, file: ELFFile, conversion: Conversion, compared: int, wanted: Wanted
+) -> Report:
     source, section = conversion.source, Section(conversion.section, conversion.address)
     names = (EH_FRAME, DEBUG_FRAME) if source.kind == DWARF else (SECTION_NAME,)
     origin = "DWARF CFI" if source.kind == DWARF else f"version {source.version}"
@@ -139,4 +143,5 @@ def _report(path: PathLike, output: PathLike, file: ELFFile, conversion: Convers
         compared,
         named_losses(file, conversion.losses),
         tuple(source.problems),
+        "" if wanted.form != COPY or conversion.copy.survives_strip else _FRAGILE,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sframe_unwind.elf.file import PathLike
+from sframe_unwind.errors import FileError
 
 PLAIN_MODE = 0o644
 """Permissions of a file that is no copy of a program."""
@@ -19,9 +20,23 @@ class Chunk(NamedTuple):
     data: bytes
 
 
-def mode_of(path: PathLike) -> int:
-    """Return the permissions of a file."""
-    return Path(path).stat().st_mode & 0o777
+def mode_of_copy(path: PathLike, output: PathLike) -> int | None:
+    """Return the permissions of a copy; ``None``: it replaces the file itself, and keeps all that the file has.
+
+    Another file gets no setuid or setgid bit, like a copy that ``cp`` makes.
+
+    :raises FileError: the copy would replace the file under one of its names only.
+    """
+    source, target = Path(path), Path(output)
+    status = source.stat()
+    if not target.exists() or not target.samefile(source):
+        return status.st_mode & 0o777
+    if status.st_nlink > 1:
+        raise FileError(
+            f"{output}: the file has {status.st_nlink} names (hard links), and only one would lead to the result:"
+            " write it to another file"
+        )
+    return None
 
 
 def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:

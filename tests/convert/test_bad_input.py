@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from pathlib import Path
 from random import Random
@@ -14,7 +13,6 @@ from sframe_unwind.arch.amd64 import ARCH, FP, SP
 from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.cli import main
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
-from sframe_unwind.convert.writing import write_chunks
 from sframe_unwind.elf import load
 from sframe_unwind.elf.file import PT_GNU_SFRAME, SHT_GNU_SFRAME
 from sframe_unwind.errors import FormatError, TranslationError
@@ -172,14 +170,13 @@ def test_an_entry_that_is_larger_than_the_file(tmp_path: Path, capsys: pytest.Ca
 def test_functions_above_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each would be compared over all of its length."""
     program, file = build("free_walk", "amd64", 3), tmp_path / "file"
-    copy = ElfCopy(program.read_bytes(), "little", PT_GNU_SFRAME[0])
+    copy = ElfCopy(program.read_bytes(), "little", ".sframe", PT_GNU_SFRAME[0])
     (section,) = load(program)
     table = without_layout(describe(section).tables[0])
     code = table.functions[0]._replace(size=0x200)
     functions = [code._replace(start=code.start + number, size=code.size - number) for number in range(64)]
     data = encode(SectionSpec(copy.address, (table._replace(functions=tuple(functions)),)))
-    shutil.copyfile(program, file)
-    write_chunks(file, copy.chunks(NewSection(".sframe", SHT_GNU_SFRAME[0], data, PT_GNU_SFRAME[0])))
+    copy.write(file, NewSection(".sframe", SHT_GNU_SFRAME[0], data, PT_GNU_SFRAME[0]))
     assert "SFrame describes functions of" in refused(capsys, file, "-o", tmp_path / "out")
 
 

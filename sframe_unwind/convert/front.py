@@ -1,0 +1,280 @@
+"""Makes room for more program headers where they are, behind the file header.
+
+Tools that rewrite a file (GNU strip and objcopy, eu-strip, llvm-strip) put the program headers behind the file header,
+or keep only bytes that belong to a section.  A file whose program headers lie elsewhere does not survive them: the
+result cannot be loaded, and the exit status is 0.
+
+The sections that follow the program headers are small ones which nothing refers to but a program header or an entry of
+the dynamic section: the interpreter's name, notes, hash tables.  As many of them as necessary move to the new segment.
+Their order and their distances stay.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sframe_unwind.convert.elf_records import (
+    DT_GNU_HASH,
+    DT_HASH,
+    DT_SYMTAB,
+    PT_DYNAMIC,
+    PT_GNU_PROPERTY,
+    PT_INTERP,
+    PT_LOAD,
+    PT_NOTE,
+    PT_PHDR,
+    SHF_ALLOC,
+    SHT_DYNSYM,
+    SHT_GNU_HASH,
+    SHT_HASH,
+    SHT_NOBITS,
+    SHT_NOTE,
+    SHT_PROGBITS,
+    SHT_SYMTAB,
+    DynamicEntry,
+    FileHeader,
+    ProgramHeader,
+    SectionHeader,
+    Symbol,
+    layout,
+    read_records,
+    write_records,
+)
+from sframe_unwind.convert.writing import Chunk
+from sframe_unwind.image.build_id import find_build_id
+
+_TAGS = {SHT_GNU_HASH: DT_GNU_HASH, SHT_HASH: DT_HASH, SHT_DYNSYM: DT_SYMTAB}
+"""Sections that the dynamic section refers to, by one entry each."""
+MOVED_ALIGNMENT = 64
+"""Sections move by a multiple of this, so that they stay aligned."""
+
+
+class Records(NamedTuple):
+    """A linked file and its headers."""
+
+    data: bytes
+    byteorder: str
+    header: FileHeader
+    program: list[ProgramHeader]
+    sections: list[SectionHeader]
+
+
+class Move(NamedTuple):
+    """Sections, by their numbers, and by how many bytes they move, in memory and in the file."""
+
+    numbers: frozenset[int]
+    delta: int
+    offset_delta: int
+
+
+class Front:
+    """The sections at the front of a file that make room for program headers.
+
+    :ivar start: offset of the first one.
+    :ivar data: the bytes of those that move to the new segment.
+    """
+
+    def __init__(
+        self, records: Records, numbers: list[int], staying: list[int], limit: int, dropped: int | None
+    ) -> None:
+        """Take a choice that :func:`choose` made.
+
+        :param numbers: the sections that move, in the order of their addresses.
+        :param staying: those of them that move behind the program headers, and not to the new segment.
+        :param limit: offset where the program headers will end.
+        :param dropped: number of a program header that says nothing new.
+        """
+        self._records = records
+        self._staying = staying
+        self._dropped = dropped
+        self._limit = limit
+        sections = records.sections
+        self._leaving = [number for number in numbers if number not in staying]
+        first, last = sections[numbers[0]], sections[numbers[-1]]
+        self.start = first.offset
+        self.address = first.addr
+        self.data = records.data[first.offset : last.offset + last.size] if self._leaving else b""
+
+    def moves(self, address: int, offset: int) -> list[Move]:
+        """Return what moves if the sections of :attr:`data` begin at an address and an offset."""
+        moves = [Move(frozenset(self._leaving), address - self.address, offset - self.start)]
+        if self._staying:
+            first = self._records.sections[self._staying[0]]
+            delta = _aligned(self._limit, 8) - first.offset
+            moves.append(Move(frozenset(self._staying), delta, delta))
+        return moves
+
+    def program(self, moves: list[Move]) -> list[ProgramHeader]:
+        """Return the program headers with the new places."""
+        sections, kept = self._records.sections, []
+        for number, header in enumerate(self._records.program):
+            if number == self._dropped:
+                continue
+            if header.type not in (PT_LOAD, PT_PHDR):
+                for move in moves:
+                    if any(_covers(header, sections[index]) for index in move.numbers):
+                        header = header._replace(
+                            offset=header.offset + move.offset_delta,
+                            vaddr=header.vaddr + move.delta,
+                            paddr=header.paddr + move.delta,
+                        )
+                        break
+            kept.append(header)
+        return kept
+
+    def sections(self, moves: list[Move]) -> list[SectionHeader]:
+        """Return the section headers with the new places."""
+        moved = list(self._records.sections)
+        for move in moves:
+            for number in move.numbers:
+                section = moved[number]
+                moved[number] = section._replace(
+                    addr=section.addr + move.delta, offset=section.offset + move.offset_delta
+                )
+        return moved
+
+    def chunks(self, moves: list[Move]) -> list[Chunk]:
+        """Return what changes in the file besides headers: the sections that stay in front, addresses of sections."""
+        data, order = self._records.data, self._records.byteorder
+        before = self._records.sections
+        changed = []
+        for move in moves:
+            if self._staying and move.numbers == frozenset(self._staying):
+                for number in self._staying:
+                    section = before[number]
+                    contents = data[section.offset : section.offset + section.size]
+                    changed.append(Chunk(section.offset + move.offset_delta, contents))
+        deltas = {number: move.delta for move in moves for number in move.numbers}
+        by_tag = {_TAGS[before[number].type]: number for number in deltas if before[number].type in _TAGS}
+        for offset, entry in _dynamic(self._records):
+            if entry.tag in by_tag:
+                value = entry.value + deltas[by_tag[entry.tag]]
+                changed.append(Chunk(offset, write_records([entry._replace(value=value)], order)))
+        for offset, symbol in _symbols(self._records, SHT_SYMTAB):
+            if symbol.shndx in deltas:
+                value = symbol.value + deltas[symbol.shndx]
+                changed.append(Chunk(offset, write_records([symbol._replace(value=value)], order)))
+        return changed
+
+    @property
+    def freed(self) -> int:
+        """How many program headers fewer there are."""
+        return int(self._dropped is not None)
+
+
+def choose(records: Records, added: int) -> Front | None:
+    """Choose the sections that make room, ``None``: those at the front may be referred to by something unknown.
+
+    :param added: how many program headers there will be more.
+    """
+    header, program = records.header, records.program
+    size = layout(ProgramHeader, records.byteorder).size
+    loads = [one for one in program if one.type == PT_LOAD]
+    end = header.phoff + len(program) * size
+    if header.phoff != layout(FileHeader, records.byteorder).size or loads[0].offset or loads[0].filesz < end:
+        return None
+    dropped = _duplicate_note(program)
+    limit = end + (added - (dropped is not None)) * size
+    numbers = _prefix(records, end, limit)
+    if not numbers or not all(_may_move(records, number) for number in numbers):
+        return None
+    if any(symbol.shndx in numbers for _, symbol in _symbols(records, SHT_DYNSYM)):
+        return None
+    behind = records.sections[numbers[-1]]
+    following = min(
+        (one.offset for one in records.sections if one.flags & SHF_ALLOC and one.offset > behind.offset),
+        default=loads[0].filesz,
+    )
+    return Front(records, numbers, _with_build_id(records, numbers, following - _aligned(limit, 8)), limit, dropped)
+
+
+def leading(records: Records) -> Front | None:
+    """Return the sections behind the program headers that may move, ``None``: the first one may not."""
+    size = layout(ProgramHeader, records.byteorder).size
+    numbers = _prefix(records, records.header.phoff + len(records.program) * size, len(records.data))
+    count = next((at for at, number in enumerate(numbers) if not _may_move(records, number)), len(numbers))
+    return Front(records, numbers[:count], [], 0, None) if count else None
+
+
+def _prefix(records: Records, end: int, limit: int) -> list[int]:
+    """Return the numbers of the sections that begin between two offsets."""
+    sections = records.sections
+    found = [
+        number
+        for number, section in enumerate(sections)
+        if section.flags & SHF_ALLOC and section.type != SHT_NOBITS and section.size and end <= section.offset < limit
+    ]
+    return sorted(found, key=lambda number: sections[number].offset)
+
+
+def _may_move(records: Records, number: int) -> bool:
+    """Return whether a section is referred to by headers and dynamic entries alone."""
+    section = records.sections[number]
+    if section.addralign > MOVED_ALIGNMENT:
+        return False
+    if section.type in _TAGS:
+        wanted = DynamicEntry(_TAGS[section.type], section.addr)
+        return [entry for _, entry in _dynamic(records) if entry.tag == wanted.tag] == [wanted]
+    if section.type == SHT_NOTE:
+        kinds = {PT_NOTE, PT_GNU_PROPERTY}
+    elif section.type == SHT_PROGBITS:
+        kinds = {PT_INTERP}
+    else:
+        return False
+    return any(header.type in kinds and _covers(header, section) for header in records.program)
+
+
+def _with_build_id(records: Records, numbers: list[int], room: int) -> list[int]:
+    """Return the notes with the build ID, if there is room for them behind the program headers.
+
+    Kernels put the first page of a loaded file into core files, because of the build ID.
+    """
+    for header in records.program:
+        if header.type != PT_NOTE or not find_build_id(_bytes(records, header), records.byteorder):
+            continue
+        notes = [number for number in numbers if _covers(header, records.sections[number])]
+        others = [one for one in records.program if one.type == PT_GNU_PROPERTY and one.vaddr == header.vaddr]
+        if notes and header.filesz <= room and not others:
+            return notes
+    return []
+
+
+def _duplicate_note(program: list[ProgramHeader]) -> int | None:
+    """Return the number of the note segment that has just what PT_GNU_PROPERTY has, which is read instead."""
+    places = {(one.vaddr, one.filesz) for one in program if one.type == PT_GNU_PROPERTY}
+    found = (number for number, one in enumerate(program) if one.type == PT_NOTE and (one.vaddr, one.filesz) in places)
+    return next(found, None)
+
+
+def _covers(header: ProgramHeader, section: SectionHeader) -> bool:
+    return header.vaddr <= section.addr and section.addr + section.size <= header.vaddr + header.memsz
+
+
+def _dynamic(records: Records) -> list[tuple[int, DynamicEntry]]:
+    """Return offset and contents of the entries of the dynamic section."""
+    size = layout(DynamicEntry, records.byteorder).size
+    for header in records.program:
+        if header.type == PT_DYNAMIC:
+            count = header.filesz // size
+            entries = read_records(records.data, header.offset, count, DynamicEntry, records.byteorder)
+            return [(header.offset + number * size, entry) for number, entry in enumerate(entries)]
+    return []
+
+
+def _symbols(records: Records, kind: int) -> list[tuple[int, Symbol]]:
+    """Return offset and contents of the symbols in a table of a kind."""
+    size = layout(Symbol, records.byteorder).size
+    for section in records.sections:
+        if section.type == kind:
+            count = section.size // size
+            symbols = read_records(records.data, section.offset, count, Symbol, records.byteorder)
+            return [(section.offset + number * size, symbol) for number, symbol in enumerate(symbols)]
+    return []
+
+
+def _bytes(records: Records, header: ProgramHeader) -> bytes:
+    return records.data[header.offset : header.offset + header.filesz]
+
+
+def _aligned(offset: int, alignment: int) -> int:
+    return offset + -offset % alignment

@@ -1,0 +1,254 @@
+"""Where a loaded section goes in a copy of a linked file, and the program headers that load it.
+
+There are four places, in the order of preference:
+
+- the segment that an earlier conversion made;
+- a new segment at the end, its program headers behind the file header (:mod:`sframe_unwind.convert.front`);
+- the same, with the file header and the program headers in a page of their own before the first segment, where an
+  executable with fixed addresses has no room in the first one;
+- a new segment at the end with all program headers in it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sframe_unwind.convert.elf_records import (
+    ET_EXEC,
+    PF_R,
+    PN_XNUM,
+    PT_LOAD,
+    PT_PHDR,
+    SHF_ALLOC,
+    SHT_NOBITS,
+    SHT_PROGBITS,
+    ProgramHeader,
+    SectionHeader,
+    layout,
+)
+from sframe_unwind.convert.front import MOVED_ALIGNMENT, Records, choose, leading
+from sframe_unwind.convert.writing import Chunk
+from sframe_unwind.errors import FileError
+
+ALIGNMENT = 8
+"""Of sections, in bytes."""
+_MAX_HOLE = 1 << 32
+"""Bytes that the copy may be longer than the file, for variables that are in memory only; they take no disk space."""
+_MAX_ALIGNMENT = 1 << 24
+_LOWEST = 1 << 16
+"""The lowest address that Linux lets programs map, by default (vm.mmap_min_addr)."""
+
+
+class Room(NamedTuple):
+    """A place for a loaded section."""
+
+    shift: int
+    """The file begins that many bytes further back, behind a new page."""
+    kept: int
+    """So many bytes of the file stay, apart from what :attr:`chunks` change."""
+    offset: int
+    """Of the segment, in the file."""
+    address: int
+    """Of the segment."""
+    section_offset: int
+    section_address: int
+    alignment: int
+    """Of the segment."""
+    phoff: int
+    """Offset of the program headers."""
+    program: list[ProgramHeader]
+    """The other program headers: without those of the segment and of the section."""
+    sections: list[SectionHeader]
+    """All section headers of the file, with their new places."""
+    headers_section: SectionHeader | None
+    """Covers the old file header and program headers that stay in memory; its name is to be set."""
+    chunks: list[Chunk]
+    """What changes besides headers and the section."""
+    survives_strip: bool
+    """Tools that rewrite the file keep it loadable."""
+
+    def program_headers(self, segment: int, size: int, byteorder: str) -> list[ProgramHeader]:
+        """Return all program headers.
+
+        :param segment: type of the segment for the section.
+        :param size: of the section in bytes.
+        """
+        length = self.section_offset + size - self.offset
+        load = ProgramHeader(PT_LOAD, PF_R, self.offset, self.address, self.address, length, length, self.alignment)
+        place = self.section_address
+        own = ProgramHeader(segment, PF_R, self.section_offset, place, place, size, size, ALIGNMENT)
+        headers = list(self.program)
+        last = max(number for number, header in enumerate(headers) if header.type == PT_LOAD)
+        headers.insert(last + 1, load)  # segments are in the order of their addresses
+        headers.append(own)
+        table = len(headers) * layout(ProgramHeader, byteorder).size
+        at = self.phoff - self.offset + self.address if self.phoff >= self.offset else None
+        return [_placed(header, self.phoff, at, table) if header.type == PT_PHDR else header for header in headers]
+
+
+def _placed(header: ProgramHeader, offset: int, address: int | None, size: int) -> ProgramHeader:
+    """Return PT_PHDR for a table; ``None``: its address stays."""
+    address = header.vaddr if address is None else address
+    return header._replace(offset=offset, vaddr=address, paddr=address, filesz=size, memsz=size)
+
+
+def room_for(records: Records, segment: int, name: int | None) -> Room:
+    """Return the place for a loaded section.
+
+    :param segment: type of the segment for the section.
+    :param name: number of the section of the same name, which it replaces; ``None``: there is none.
+    :raises FileError: there is no place.
+    """
+    loads = [header for header in records.program if header.type == PT_LOAD]
+    if not loads:
+        raise FileError("no loaded segment")
+    count = len(records.program) + 2
+    if records.header.phnum == PN_XNUM or count >= PN_XNUM:
+        raise FileError(f"{count} program headers, more than a copy can have")
+    alignment = max(header.align for header in loads)
+    if not 0 < alignment <= _MAX_ALIGNMENT or alignment & alignment - 1:
+        raise FileError(f"segments with the alignment {alignment:#x}")
+    others = [header for header in records.program if header.type != segment]
+    found = _again(records, others, name, alignment)
+    if found is None:
+        records = records._replace(program=others)
+        found = _behind_the_header(records, alignment) or _before_the_first_segment(records, alignment)
+    return found or _at_the_end(records, alignment)
+
+
+def _again(records: Records, others: list[ProgramHeader], number: int | None, alignment: int) -> Room | None:
+    """Return the place of the section in a segment that an earlier conversion added; ``None``: there is none."""
+    if number is None:
+        return None
+    section = records.sections[number]
+    last = max((one for one in others if one.type == PT_LOAD), key=lambda one: one.vaddr)
+    if (
+        last.flags != PF_R
+        or section.type == SHT_NOBITS
+        or section.addr - last.vaddr != section.offset - last.offset
+        or section.addr + section.size != last.vaddr + last.memsz
+        or (last.vaddr >= section.addr + ALIGNMENT and section.addr < last.vaddr)
+    ):
+        return None
+    if any(one.flags & SHF_ALLOC and one.addr > section.addr for one in records.sections):
+        return None
+    program = [one for one in others if one is not last]
+    if not any(one.type == PT_LOAD for one in program):
+        return None
+    head = section.offset - last.offset
+    phoff, offset, kept = records.header.phoff, last.offset, section.offset
+    chunks: list[Chunk] = []
+    contents = [one for one in records.sections if one.type != SHT_NOBITS and one.size]
+    names = records.sections[records.header.shstrndx]
+    behind = [one for one in contents if one.offset > section.offset and one is not names]
+    if behind or phoff > section.offset:
+        if last.offset <= phoff < section.offset:
+            return None
+        kept = len(records.data)
+        offset = kept + (last.vaddr - kept) % alignment
+        chunks.append(Chunk(offset, records.data[last.offset : section.offset]))
+    moved = [
+        one._replace(offset=one.offset - last.offset + offset)
+        if one.flags & SHF_ALLOC and last.vaddr <= one.addr < last.vaddr + last.memsz
+        else one
+        for one in records.sections
+    ]
+    inside = [
+        one._replace(offset=one.offset - last.offset + offset)
+        if one.type != PT_LOAD and one.filesz and last.vaddr <= one.vaddr < last.vaddr + last.memsz
+        else one
+        for one in program
+    ]
+    survives = not last.offset <= phoff < last.offset + last.filesz
+    return Room(
+        *(0, kept, offset, last.vaddr, offset + head, section.addr, last.align),
+        *(phoff, inside, moved, None, chunks, survives),
+    )
+
+
+def _behind_the_header(records: Records, alignment: int) -> Room | None:
+    """Return a place in a new segment at the end of the file; ``None``: its program headers have no room."""
+    front = choose(records, 2)
+    if front is None:
+        return None
+    offset, address = _end(records, 0, alignment)
+    # llvm-objcopy lays a segment out with the alignment of the first one that begins at the same offset, which would be
+    # that of the interpreter's name or of a note: the moved sections do not begin where the segment does.
+    block = (front.address - address - 1) % MOVED_ALIGNMENT + 1 if front.data else 0
+    moves = front.moves(address + block, offset + block)
+    start = block + len(front.data)
+    start += -(offset + start) % ALIGNMENT
+    chunks = [*front.chunks(moves), Chunk(offset + block, front.data)]
+    return Room(
+        *(0, len(records.data), offset, address, offset + start, address + start, alignment),
+        *(records.header.phoff, front.program(moves), front.sections(moves), None, chunks, True),
+    )
+
+
+def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
+    """Return a place in a new segment at the end of a file that gets a new first page; ``None``: it cannot have one.
+
+    Sections move there, too: GNU strip makes a segment without a section unusable.
+    """
+    first = next(header for header in records.program if header.type == PT_LOAD)
+    front, address = leading(records), first.vaddr - alignment
+    if records.header.type != ET_EXEC or first.offset or front is None or address < _LOWEST:
+        return None
+    phoff = records.header.phoff
+    table = phoff + (len(records.program) + 3) * layout(ProgramHeader, records.byteorder).size
+    block = table + (front.address - address - table) % MOVED_ALIGNMENT
+    size = block + len(front.data)
+    if size > alignment:
+        return None
+    moves = front.moves(address + block, block)
+    before, after = records.program, front.program(moves)
+    program = [
+        new if new is not old or not old.filesz else old._replace(offset=old.offset + alignment)
+        for old, new in zip(before, after)
+    ]
+    program.insert(program.index(next(header for header in program if header.type == PT_LOAD)), first)
+    program[program.index(first)] = ProgramHeader(PT_LOAD, PF_R, 0, address, address, size, size, alignment)
+    sections = [
+        new if new is not old or not number else old._replace(offset=old.offset + alignment)
+        for number, (old, new) in enumerate(zip(records.sections, front.sections(moves)))
+    ]
+    chunks = [Chunk(chunk.offset + alignment, chunk.data) for chunk in front.chunks(moves)]
+    offset, place = _end(records, alignment, alignment)
+    # Static programs of glibc read the file header in memory (__ehdr_start): no tool may drop these bytes.
+    old = SectionHeader(0, SHT_PROGBITS, SHF_ALLOC, first.vaddr, alignment, front.start, 0, 0, ALIGNMENT, 0)
+    return Room(
+        *(alignment, len(records.data), offset, place, offset, place, alignment),
+        *(phoff, program, sections, old, [*chunks, Chunk(block, front.data)], True),
+    )
+
+
+def _end(records: Records, shift: int, alignment: int) -> tuple[int, int]:
+    """Return offset and address of a segment behind all others."""
+    offset = shift + len(records.data)
+    offset += -offset % ALIGNMENT
+    end = max(header.vaddr + header.memsz for header in records.program if header.type == PT_LOAD)
+    return offset, end + -end % alignment + offset % alignment  # no page of it is a page of another segment
+
+
+def _at_the_end(records: Records, alignment: int) -> Room:
+    """Return a place in a new segment at the end of the file, which the program headers are in, too.
+
+    :raises FileError: there is none.
+    """
+    # Kernels before 5.18 take the address of the program headers to be that of the first segment plus their offset in
+    # the file, so the new segment lies as far from the first in memory as in the file.
+    loads = [header for header in records.program if header.type == PT_LOAD]
+    kept = len(records.data)
+    bias = loads[0].vaddr - loads[0].offset
+    end = max(max(header.vaddr + header.memsz for header in loads) - bias, kept)
+    offset = end + -end % alignment
+    if offset + bias < 0 or (offset + bias) % alignment:
+        raise FileError("a first segment that is not aligned")
+    if offset - kept > _MAX_HOLE:
+        raise FileError(f"segments up to {end + bias:#x}, too far from each other for a copy")
+    start = offset + (len(records.program) + 2) * layout(ProgramHeader, records.byteorder).size
+    start += -start % ALIGNMENT
+    return Room(
+        *(0, kept, offset, offset + bias, start, start + bias, alignment),
+        *(offset, records.program, list(records.sections), None, [], False),
+    )

@@ -1,0 +1,178 @@
+"""Copies with SFrame survive the tools that rewrite files, and conversions in place keep what a file has.
+
+Every kind of linked file is converted, once and twice, rewritten by each tool and by two one after the other, and run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from sframe_unwind.cli import main
+from sframe_unwind.verify import verify
+from tests.elf.objects import run
+from tests.missing import absent
+from tests.samples.catalogue import ABIS
+
+SOURCE = """\
+#include <stdio.h>
+static char large[1 << 20];
+int main(int count, char **names) {
+    large[count] = 1;
+    printf("ok %d\\n", large[1]);
+    return 0;
+}
+"""
+LIBRARY = "int twice(int value) { return 2 * value; }\n"
+USER = "extern int twice(int); int main(void) { return twice(21) != 42; }\n"
+
+
+class Kind(NamedTuple):
+    """A way to link a program."""
+
+    name: str
+    flags: tuple[str, ...]
+
+
+KINDS = (
+    Kind("pie", ("-pie", "-fPIE")),
+    Kind("no-pie", ("-no-pie",)),
+    Kind("static", ("-static",)),
+    Kind("64K-pages", ("-pie", "-fPIE", "-Wl,-z,max-page-size=65536")),
+    Kind("no-build-id", ("-pie", "-fPIE", "-Wl,--build-id=none")),
+)
+PREFIX = {"amd64": "", "aarch64": "aarch64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
+SEQUENCES = (("strip",), ("objcopy",), ("eu-strip",), ("llvm-strip",), ("strip", "llvm-strip"), ("eu-strip", "strip"))
+REFUSED_BY_LLVM = "is not a symbol table"
+"""llvm-strip refuses static programs of GNU ld, with SFrame or without, and leaves them as they are."""
+
+
+def needed(program: str) -> str:
+    return shutil.which(program) or absent(f"{program} is not installed: copies that it rewrites stay untested")
+
+
+def rewrite(abi: str, tool: str, file: Path) -> None:
+    command = tool if tool.startswith(("eu-", "llvm-")) else PREFIX[abi] + tool
+    done = subprocess.run([needed(command), str(file)], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0 or REFUSED_BY_LLVM in done.stderr, done.stderr
+
+
+def output(abi: str, file: Path) -> tuple[int, str]:
+    command = [*ABIS[abi].emulator, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def convert(source: Path, target: Path) -> str:
+    assert main(["convert", str(source), "-o", str(target)]) == 0
+    return str(target)
+
+
+def compiled(abi: str, folder: Path, name: str, source: str, *flags: object) -> Path:
+    (folder / f"{name}.c").write_text(source, encoding="utf-8")
+    compiler = needed(f"{PREFIX[abi]}gcc")
+    run(compiler, "-O2", "-fasynchronous-unwind-tables", folder / f"{name}.c", *flags, "-o", folder / name)
+    return folder / name
+
+
+@pytest.mark.parametrize("abi", PREFIX)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_programs_run_after_each_tool(abi: str, kind: Kind, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = compiled(abi, tmp_path, "program", SOURCE, *kind.flags)
+    once, twice, changed = tmp_path / "once", tmp_path / "twice", tmp_path / "changed"
+    convert(program, once)
+    convert(once, twice)
+    assert "unloadable" not in capsys.readouterr().out
+    assert twice.stat().st_size == once.stat().st_size  # the second conversion takes the place of the first
+    expected = verify(once)
+    assert expected.both > 1
+    for converted in (once, twice):
+        assert output(abi, converted) == (0, "ok 1\n")
+        for sequence in SEQUENCES:
+            shutil.copy(converted, changed)
+            for tool in sequence:
+                rewrite(abi, tool, changed)
+            assert output(abi, changed) == (0, "ok 1\n"), sequence
+            verdict = verify(changed)
+            assert (verdict.both, verdict.disagreements) == (expected.both, ()), sequence
+
+
+@pytest.mark.parametrize("abi", PREFIX)
+def test_libraries_can_be_loaded_after_each_tool(abi: str, tmp_path: Path) -> None:
+    library = compiled(abi, tmp_path, "libtwice.so", LIBRARY, "-shared", "-fPIC")
+    user = compiled(abi, tmp_path, "user", USER, library)  # which has the path of the library
+    original = tmp_path / "original"
+    shutil.copy(library, original)
+    for sequence in ((), *SEQUENCES):
+        convert(original, library)
+        for tool in sequence:
+            rewrite(abi, tool, library)
+        assert output(abi, user) == (0, ""), sequence
+        assert verify(library).both >= 1
+
+
+def test_a_stripped_copy_can_be_converted_again(tmp_path: Path) -> None:
+    program, copy = compiled("amd64", tmp_path, "program", SOURCE), tmp_path / "copy"
+    convert(program, copy)
+    headers = program_headers(copy)
+    rewrite("amd64", "strip", copy)
+    convert(copy, copy)
+    assert output("amd64", copy) == (0, "ok 1\n")
+    assert program_headers(copy) == headers
+
+
+def program_headers(file: Path) -> int:
+    shown = subprocess.run(["readelf", "-hW", str(file)], capture_output=True, text=True, check=True, timeout=60).stdout
+    return int(shown.partition("Number of program headers:")[2].split()[0])
+
+
+def test_the_build_id_stays_in_the_first_page(tmp_path: Path) -> None:
+    """Kernels save that page in core files, and in a library the note is the first to be in the way."""
+    source = "".join(LIBRARY.replace("twice", f"twice{number}") for number in range(20))
+    library = compiled("amd64", tmp_path, "lib.so", source, "-shared", "-fPIC", "-fcf-protection=none", "-nostdlib")
+    before = notes(library)
+    copy = tmp_path / "copy"
+    convert(library, copy)
+    assert notes(copy) == before != ""
+    table = subprocess.run(["readelf", "-SW", str(copy)], capture_output=True, text=True, check=True, timeout=60).stdout
+    (line,) = (line for line in table.splitlines() if ".note.gnu.build-id" in line)
+    assert int(line.partition("NOTE")[2].split()[0], 16) < 0x1000
+
+
+def notes(file: Path) -> str:
+    shown = subprocess.run(["readelf", "-nW", str(file)], capture_output=True, text=True, check=True, timeout=60).stdout
+    return next((line.strip() for line in shown.splitlines() if "Build ID" in line), "")
+
+
+def test_in_place_a_file_keeps_owner_permissions_and_attributes(tmp_path: Path) -> None:
+    program = compiled("amd64", tmp_path, "program", SOURCE)
+    if os.getuid() == 0:
+        os.chown(program, 65534, 65534)
+    program.chmod(0o6751)
+    os.setxattr(program, "user.origin", b"test")
+    before = program.stat()
+    other = tmp_path / "other"
+    convert(program, other)
+    assert stat.S_IMODE(other.stat().st_mode) == 0o751
+    convert(program, program)
+    after = program.stat()
+    assert after.st_size != before.st_size
+    kept = (before.st_uid, before.st_gid, before.st_mode)
+    assert (after.st_uid, after.st_gid, after.st_mode) == kept
+    assert os.getxattr(program, "user.origin") == b"test"
+
+
+def test_a_file_with_several_names_is_refused_in_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program, name = compiled("amd64", tmp_path, "program", SOURCE), tmp_path / "name"
+    os.link(program, name)
+    before = program.read_bytes()
+    assert main(["convert", str(program), "-o", str(name)]) == 2
+    assert "the file has 2 names (hard links)" in capsys.readouterr().err
+    assert program.read_bytes() == before
+    convert(program, tmp_path / "other")
