@@ -1,7 +1,7 @@
 """Whether the SFrame data and the CFI of a module give the same caller at every address of the module.
 
 A debugger that unwinds by CFI then has the frames that SFrame gives, whatever the stack is.  The answer depends on the
-file alone, so it is found once for each module; it takes some 20 microseconds for each function.
+file alone, so it is found once for each module; it takes some 25 microseconds for each function.
 """
 
 from __future__ import annotations
