@@ -31,7 +31,7 @@ def lldb(request: pytest.FixtureRequest) -> str:
 
 
 def program(folder: Path, variant: str = "O2") -> Path:
-    """A stripped program that has SFrame alone; LLDB 23.1 crashes at core files of programs with longer names."""
+    """A stripped program that has SFrame alone, with a short name, which LLDB compares with that in the core file."""
     folder.mkdir()
     return Path(shutil.copy(build("sframe_only_stripped", variant=variant), folder / "only"))
 
