@@ -24,6 +24,7 @@ from lldb_plugin.lock import acquire
 from lldb_plugin.native import NativeStack, NoFramesError
 from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
 from lldb_plugin.session import SESSION
+from lldb_plugin.version import MAJOR
 from sframe_unwind.debugger.settings import OFF
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
@@ -32,6 +33,9 @@ from sframe_unwind.unwind.walk import Registers
 _PATIENCE = 0.001
 """Seconds to wait for LLDB's lock on the target: for a call of another thread that does not wait for these frames."""
 
+
+_CAN_RENEW = MAJOR >= 23
+"""LLDB 22 crashes where its frames are forgotten while its event thread prints one of them."""
 
 Answer = Union[int, SFrameFrame]
 """What LLDB takes for a frame: its own, by its index, or one of a script."""
@@ -69,7 +73,10 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         mutex = cls.target.GetAPIMutex()
         # Whoever holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
-            renewal.later(cls.target, thread, cls._renew)
+            if _CAN_RENEW:
+                renewal.later(cls.target, thread, cls._renew)
+            else:
+                SESSION.report("another thread of LLDB 22 has its lock; frames are LLDB's own at such stops")
             return False
         try:
             answers = _answers(thread)

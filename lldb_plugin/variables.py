@@ -13,6 +13,7 @@ from typing import NamedTuple
 import lldb
 
 from lldb_plugin import option_parser
+from lldb_plugin.version import MAJOR
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.walk import Frame
@@ -20,8 +21,7 @@ from sframe_unwind.unwind.walk import Frame
 _VARIABLE = re.compile(r'^ *Variable: id = \S+, name = "(.*?)", .*, location = (?:\[.*?\) -> )?(.*?), decl = ', re.M)
 _BY_FRAME_BASE = re.compile(r"DW_OP_fbreg ([-+]?\d+)$")
 _BY_REGISTER = re.compile(r"DW_OP_breg(\d+) \w+([-+]\d+)$")
-_MAJOR = int((re.search(r"version (\d+)", lldb.SBDebugger.GetVersionString()) or [0, 0])[1])
-_WANTS_DECLARED = _MAJOR < 23
+_WANTS_DECLARED = MAJOR < 23
 """LLDB 22 shows a value only where it finds the variable of the same name among the values too."""
 
 _OBJECT = "this"
