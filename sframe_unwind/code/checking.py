@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sframe_unwind.code.entries import entries, interpreted
 from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted
+from sframe_unwind.code.instruction import Instruction
 from sframe_unwind.code.interpretation import Interpreter, Run
 from sframe_unwind.code.judgement import NOT_KNOWN, PROVED, Judge, Judgement, Judgements, RowRule
 from sframe_unwind.code.ranges import CodeRange
@@ -123,7 +124,17 @@ class Checker:
         not_returning = tuple(
             call - start for call, target in sweep.calls() if target in self.interpreter.not_returning
         )
-        return _Key(sweep.bytes_at(start, function.end - start), rows, not_returning, sweep.external_names())
+        is_signal = any(table.is_signal(function) for table in self.tables.values())
+        is_first = start == self.interpreter.image.entry_point
+        executed = tuple((pc - start, sweep.instruction(pc)) for pc in sweep.executing)
+        return _Key(
+            sweep.bytes_at(start, function.end - start),
+            rows,
+            not_returning,
+            sweep.external_names(),
+            executed,
+            is_signal or is_first,
+        )
 
 
 class _Key(NamedTuple):
@@ -131,6 +142,10 @@ class _Key(NamedTuple):
     rows: tuple[tuple[str, tuple[int, ...], tuple[RowRule | None, ...]], ...]
     not_returning: tuple[int, ...]
     external: tuple[tuple[int, str], ...]
+    executed: tuple[tuple[int, Instruction], ...]
+    """The instructions that execute others, which may lie elsewhere."""
+    is_special: bool
+    """Whether it is entered in another way than functions are."""
 
 
 class _Check:

@@ -1,10 +1,15 @@
-"""Instructions as text, in objdump's notation, and the size of those that VEX does not know, by capstone."""
+"""Instructions as text, in objdump's notation, and the operands of those that VEX does not know, by capstone."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from sframe_unwind.code.instruction import ADD, CONSTANT, HIGH, REGISTER, SHIFT_LEFT, Expression
 from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.machines.base import Disassembled
+
+_REGISTER_OPERAND, _MEMORY_OPERAND = 1, 3
+"""Capstone's numbers, the same for all its machines."""
 
 
 class Disassembler:
@@ -15,37 +20,55 @@ class Disassembler:
 
         architecture, mode = machine.disassembler
         self._machine = machine
-        self._capstone = capstone
         self._decoder: Any = capstone.Cs(getattr(capstone, architecture), getattr(capstone, mode))
         self._decoder.detail = True
+        self._jumping = (capstone.CS_GRP_JUMP, capstone.CS_GRP_CALL, capstone.CS_GRP_RET, capstone.CS_GRP_INT)
         self._text_decoder: Any = capstone.Cs(getattr(capstone, architecture), getattr(capstone, mode))
         if machine.att_syntax:
             self._text_decoder.syntax = capstone.CS_OPT_SYNTAX_ATT
-        self._plain = (capstone.CS_GRP_JUMP, capstone.CS_GRP_CALL, capstone.CS_GRP_RET, capstone.CS_GRP_INT)
 
-    def size_and_writes(self, raw: bytes) -> tuple[int, list[int]] | None:
-        """Return the size of an instruction that goes on to the next, and the general registers that it writes.
-
-        ``None``: it is not known here either.
-        """
+    def decode(self, raw: bytes) -> Disassembled | None:
+        """Return the instruction at the start of some bytes; ``None``: it is not known here either."""
         found = next(self._decoder.disasm(raw, 0, 1), None)
-        if found is None or any(found.group(group) for group in self._plain):
+        if found is None:
             return None
-        try:
-            _, written = found.regs_access()
-        except self._capstone.CsError:
-            # For s390x it does not say: any register that is an operand may be written, and the other of a pair.
-            numbers = [
-                number for operand in found.operands if operand.type == 1 for number in self._numbers(operand.reg)
-            ]
-            return found.size, numbers
-        names = {str(found.reg_name(number)) for number in written}
-        known = self._machine.capstone_registers
-        return found.size, sorted({known[name] for name in names if name in known})
+        registers, memory = [], []
+        for operand in found.operands:
+            if operand.type == _REGISTER_OPERAND:
+                registers.append(self._numbers(operand.reg))
+            elif operand.type == _MEMORY_OPERAND:
+                memory.append(self._place(operand))
+        return Disassembled(
+            raw[: found.size],
+            str(found.mnemonic),
+            str(found.op_str),
+            tuple(registers),
+            any(found.group(group) for group in self._jumping),
+            tuple(memory),
+        )
 
-    def _numbers(self, register: int) -> list[int]:
-        number = self._machine.capstone_registers.get(str(self._decoder.reg_name(register)))
-        return [] if number is None else [number, number ^ 1]
+    def _place(self, operand: Any) -> tuple[Expression | None, int, tuple[int, ...]]:
+        place = operand.mem
+        numbers = (*self._numbers(place.base), *self._numbers(place.index))
+        address: Expression | None = None
+        if len(self._numbers(place.base)) == 1:
+            address = (REGISTER, *self._numbers(place.base), place.disp)
+        elif not place.base:
+            address = (CONSTANT, place.disp)
+        if place.index and address is not None:
+            index, scale = self._numbers(place.index), getattr(place, "scale", 1)
+            if len(index) == 1:
+                address = (ADD, address, (SHIFT_LEFT, (REGISTER, *index, 0), scale.bit_length() - 1))
+            else:
+                address = None
+        return address, getattr(operand, "size", 0), numbers
+
+    def _numbers(self, register: int) -> tuple[int, ...]:
+        """Return the numbers of a register: two for the halves of a vector register."""
+        number = self._machine.capstone_registers.get(str(self._decoder.reg_name(register))) if register else None
+        if number is None:
+            return ()
+        return (number,) if number in self._machine.general else (number, number + HIGH)
 
     def text(self, raw: bytes, address: int) -> str:
         """Return the instruction at the start of some bytes, as ``push %rbx``."""

@@ -7,6 +7,7 @@ from typing import Callable, Union
 from sframe_unwind.code.instruction import (
     ADD,
     AND,
+    ANYTHING,
     CHOICE,
     COMPUTED,
     CONSTANT,
@@ -58,9 +59,12 @@ BOUND = 3000
 """A register of the interpretation's own: the greatest value of what was last compared."""
 
 _PAGE_MASK = ~0xFFF
+_MASK = (1 << 64) - 1
 _WORD = 8
 _MIN_ADDRESS = 0x1000
 """Smaller constants are not taken for the address of a table."""
+_MIN_KERNEL_ADDRESS = 1 << 30
+"""Addresses of kernels are negative as numbers with a sign; they are at least so far from 0."""
 _MAX_SLOTS = 256
 
 
@@ -75,6 +79,8 @@ class Evaluator:
         self._frame = frame
         self._read = read_constant
         self.entries = Entries()
+        self.has_read = False
+        """Whether a constant was looked for in memory since this was last cleared."""
 
     def value(self, expression: Expression, state: State, pc: int) -> Value:
         """Return what an expression of the instruction at ``pc`` amounts to in a state."""
@@ -136,7 +142,8 @@ class Evaluator:
             # The index was read from another table.
             return JUMP_ENTRY, self.entries.number(Entry(self.entries[offset].base or 0, size, signed))
         if base == NUMBER:
-            found = self._read(offset, size)
+            found = self._read(offset & _MASK, size)
+            self.has_read = True
             if found is not None:
                 return number(found - (1 << 8 * size) if signed and found >> (8 * size - 1) else found)
         if base in (UNKNOWN_BASE, STACK_BASE) and size == _WORD:
@@ -148,7 +155,7 @@ class Evaluator:
             left, right = right, left
         base = left[0]
         if right[0] == NUMBER:
-            if right[1] >= _MIN_ADDRESS and self._is_index(base):
+            if not -_MIN_KERNEL_ADDRESS < right[1] < _MIN_ADDRESS and self._is_index(base):
                 return TABLE_BASE, right[1]
             if base == OTHER_BASE:
                 return OTHER
@@ -220,6 +227,9 @@ class Evaluator:
         value = self.value
         puts = [(number, value(expression, state, pc)) for number, expression in instruction.puts]
         for address, size, expression in instruction.stores:
+            if not isinstance(size, int):
+                self._fill(address, value(address, state, pc), value(size, state, pc), state)
+                continue
             known = self._saved_at(address, value(address, state, pc), size, state)
             self._store(value(address, state, pc), size, value(expression, state, pc), state)
             for slot in known:
@@ -266,6 +276,23 @@ class Evaluator:
         base, offset = place
         return [slot for slot in state.slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]
 
+    def _fill(self, expression: Expression, address: Value, size: Value, state: State) -> None:
+        """Overwrite as many bytes as a register has it.
+
+        A number of bytes that is not known is taken to end within what begins at the address, as other stores with
+        something that is not known in their addresses are.
+        """
+        base, offset = address
+        if expression == ANYTHING:
+            state.leaked = True
+        elif not on_stack(base):
+            return
+        is_unbounded = size == UNKNOWN
+        end = offset + (size[1] if size[0] == NUMBER and size[1] >= 0 else _WORD)
+        for slot in state.slots:
+            if expression == ANYTHING or (slot[0] == base and (is_unbounded or offset - _WORD < slot[1] < end)):
+                state.slots[slot] = UNKNOWN
+
     def _is_by_frame(self, address: Expression) -> bool:
         return address[0] == REGISTER and address[1] in (self._frame.sp, self._frame.fp)
 
@@ -285,6 +312,11 @@ class Evaluator:
             slots[address] = value
         else:
             state.leaked = True
+
+    def system_call(self, state: State) -> None:
+        """Change a state to what it is behind a system call."""
+        for register in self._machine.system_call_results:
+            state.registers[register] = UNKNOWN
 
     def call(self, state: State) -> None:
         """Change a state to what it is behind a call.

@@ -89,6 +89,7 @@ class CodeImage:
 
     def read(self, address: int, size: int) -> int | None:
         """Return the number at an address, without sign, as it is when the program starts."""
+        address &= _BEYOND - 1
         if address in self._pointers and size == 8:
             return self._pointers[address]
         section = self.section(address)

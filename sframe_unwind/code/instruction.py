@@ -7,7 +7,7 @@ the state before it.  Registers are numbered as DWARF numbers them; :data:`HIGH`
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Union
 
 Expression = tuple[Any, ...]
 
@@ -84,6 +84,18 @@ INVERSE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 """The relation that holds where another does not."""
 
 
+Store = tuple[Expression, Union[int, Expression], Expression]
+"""Address, size and value of what an instruction writes to memory.
+
+The size in bytes is a number, or an expression where registers or memory decide it: :data:`ANYTHING` for a size that
+is not known at all, in either direction from the address.  With :data:`ANYTHING` for the address, too, any memory may
+change.
+"""
+EVERYWHERE: Store = (ANYTHING, ANYTHING, ANYTHING)
+ELSEWHERE: Store = (RESULT, ANYTHING, ANYTHING)
+"""A store to memory that no general register leads to."""
+
+
 class Exit(NamedTuple):
     """A conditional jump."""
 
@@ -101,12 +113,16 @@ class Instruction(NamedTuple):
     kind: Kind
     puts: tuple[tuple[int, Expression], ...]
     """Registers written, and their new values, in order."""
-    stores: tuple[tuple[Expression, int, Expression], ...]
-    """Address, size in bytes and value of each store, in order."""
+    stores: tuple[Store, ...]
+    """In order."""
     exits: tuple[Exit, ...]
     target: Expression | None
-    """Of an unconditional jump or call; of an instruction that executes another: where that is."""
+    """Of an unconditional jump or call; of an instruction that executes another (``STOP`` as long as it is not known
+    what that does): where it is."""
     link: int | None = None
     """The register that a call leaves its return address in."""
-    is_whole: bool = True
-    """Whether all effects on registers and memory are known."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is known which registers and what memory it may write."""
+        return EVERYWHERE not in self.stores

@@ -22,6 +22,7 @@ from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER, Value, plu
 
 LandingPads = Callable[[int], Iterable[LandingPad]]
 
+_MASK = (1 << 64) - 1
 _MAX_RESTARTS = 16
 _STEPS_PER_INSTRUCTION, _MIN_STEPS, _MAX_STEPS = 40, 4000, 4_000_000
 """How often instructions are carried out at most before a function is given up."""
@@ -127,6 +128,7 @@ class Interpreter:
         dead: set[int] = set()
         tables: set[int] = set()
         self.evaluator.entries.tables.clear()
+        self.evaluator.has_read = False
         count = len(self.sweeps.sweep(function).instructions)
         steps = max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * count, self._max_steps))
         for _ in range(_MAX_RESTARTS):
@@ -205,7 +207,7 @@ class _Flow:
             self._continued,
             self._called,
             self._returns or not complete,
-            self._is_local and not self._foreign,
+            self._is_local and not self._evaluator.has_read,
             frozenset(self._stack_pointers_at_end),
             complete,
             complete and not self._unresolved and all(jump.targets.certain for jump in self._table_jumps.values()),
@@ -264,7 +266,7 @@ class _Flow:
             target = self._evaluator.value(leaving.target, state, pc)
             elsewhere = target[0] != NUMBER or self._image.external_call(pc, instruction.size) is not None
             if self._evaluator.holds(leaving.condition, state, after, pc) and not elsewhere:
-                self._flow(target[1], after)
+                self._flow(target[1] & _MASK, after)
         kind = instruction.kind
         if kind is Kind.NEXT:
             return self._evaluator.pass_on(instruction, state, pc)
@@ -272,6 +274,7 @@ class _Flow:
             base, number = state.registers.get(self._all.machine.system_call, OTHER)
             if base == NUMBER and number in self._all.machine.ending_calls:
                 return False
+            self._evaluator.system_call(state)
             return self._evaluator.pass_on(instruction, state, pc)
         if kind is Kind.CALL and (instruction.link is not None or self._all.machine.arch.ra is None):
             return self._call(pc, instruction, state)
@@ -298,15 +301,17 @@ class _Flow:
         target = self._evaluator.value(instruction.target or (), state, pc) if instruction.target else OTHER
         following = pc + instruction.size
         name = self._image.external_call(pc, instruction.size)
-        if name is None and target == (NUMBER, following):  # how position-independent code finds out where it is
+        address = target[1] & _MASK if target[0] == NUMBER else None
+        if name is None and address == following:  # how position-independent code finds out where it is
             self._evaluator.apply(instruction, state, pc)
             return True
         self._evaluator.call(state)
         for pad in self._all.landing_pads(following - 1):
+            self._is_local = False
             self._flow(pad.address, self._popped(state, pad.popped))
-        if name is None and target[0] == NUMBER:
-            self._called.add(target[1])
-        if is_not_returning(name) if name is not None else target[1] in self._all.not_returning and target[0] == NUMBER:
+        if name is None and address is not None:
+            self._called.add(address)
+        if is_not_returning(name) if name is not None else address in self._all.not_returning:
             return False
         # Behind a call that does not return there may be padding, and then what other paths lead to.
         sweep, padding = self._all.sweep_at(pc), self._all.machine.is_padding
@@ -330,7 +335,7 @@ class _Flow:
         if self._image.external_call(pc, instruction.size) is not None or target == self._frame.return_address:
             self._returns = True
         elif target[0] == NUMBER:
-            self._flow(target[1], state)
+            self._flow(target[1] & _MASK, state)
         elif target[0] == JUMP_ENTRY:
             self._is_local = False
             self._jump_by_table(pc, self._evaluator.entries[target[1]], state)
@@ -430,7 +435,7 @@ class _Flow:
             self._join(target, state, after_call)
             return
         other = self._all.ranges.find(target)
-        self._returns = True
+        self._returns, self._is_local = True, False
         if other is None or self._is_tail_call(target, other, state):
             self._end(state)
             return

@@ -37,9 +37,10 @@ from sframe_unwind.code.instruction import (
     Expression,
     Instruction,
     Kind,
+    Store,
 )
 from sframe_unwind.code.machines import Machine
-from sframe_unwind.code.machines.base import unknown_results
+from sframe_unwind.code.machines.base import STOP, writing
 from sframe_unwind.errors import MissingExtraError
 
 _PACKAGES = ("pyvex", "capstone")
@@ -55,14 +56,18 @@ _PC = -1
 """The number of VEX's program counter, which instructions set at their ends."""
 
 _ENDS = {
+    "Ijk_Boring": Kind.JUMP,
+    "Ijk_Yield": Kind.JUMP,
+    "Ijk_InvalICache": Kind.JUMP,
+    "Ijk_FlushDCache": Kind.JUMP,
+    "Ijk_EmWarn": Kind.JUMP,
     "Ijk_Call": Kind.CALL,
     "Ijk_Ret": Kind.RETURN,
     "Ijk_Sys_syscall": Kind.SYSTEM,
     "Ijk_SigTRAP": Kind.TRAP,
     "Ijk_SigILL": Kind.TRAP,
-    "Ijk_MapFail": Kind.STOP,
 }
-"""Jump kinds; those that are missing go on at the target."""
+"""Jump kinds; what follows others is not known."""
 
 _UNDECODED = ("Ijk_NoDecode", "Ijk_EmFail")
 """VEX cannot decode the instruction, or thinks that the processor does not have it."""
@@ -72,7 +77,7 @@ _WIDENING.update({"Iop_16Sto64": (16, True), "Iop_8Uto64": (8, False), "Iop_8Sto
 _WIDENING.update({"Iop_8Uto32": (8, False), "Iop_8Sto32": (8, True)})
 _WIDENING.update({"Iop_16Uto32": (16, False), "Iop_16Sto32": (16, True)})
 _COPIES = ("Iop_ReinterpI64asF64", "Iop_ReinterpF64asI64")
-_NARROWING = ("Iop_64to32", "Iop_64to16", "Iop_64to8", "Iop_32to16", "Iop_32to8")
+_NARROWING = {"Iop_64to32": 32, "Iop_64to16": 16, "Iop_64to8": 8, "Iop_32to16": 16, "Iop_32to8": 8}
 _CONDITIONS = ("amd64g_calculate_condition", "arm64g_calculate_condition", "s390_calculate_cond")
 """What VEX calls to find out whether a condition holds."""
 _COMPARISONS = {
@@ -165,11 +170,10 @@ class Lifter:
 
     def _undecoded(self, raw: bytes) -> Instruction:
         """Return what can be said of an instruction that VEX does not know."""
-        found = self._disassembler.size_and_writes(raw)
-        if found is None:
-            return Instruction(0, Kind.STOP, (), (), (), None)
-        size, registers = found
-        return unknown_results(size, registers)._replace(is_whole=False)
+        found = self._disassembler.decode(raw)
+        if found is None or found.may_jump:
+            return STOP
+        return self.machine.describe(found) or self.machine.anything(found.size)
 
 
 def _register_numbers(arch: Any, machine: Machine) -> dict[int, int]:
@@ -199,30 +203,43 @@ class _Translation:
         self._helpers: dict[int, Condition] = {}
         self._now: dict[int, Expression] = {}
         self._puts: list[tuple[int, Expression]] = []
-        self._stores: list[tuple[Expression, int, Expression]] = []
+        self._stores: list[Store] = []
         self._exits: list[Exit] = []
-        self._is_whole, self._repeats = True, False
         self._types = block.tyenv
+        self._repeats = self._swaps = False
+        self._may_do_anything = False
 
     def instruction(self) -> Instruction:
         block = self._block
         for statement in block.statements:
-            handler = _STATEMENTS.get(statement.tag)
-            if handler is not None:
+            if statement.tag not in _WITHOUT_EFFECT:
+                handler = _STATEMENTS.get(statement.tag)
+                if handler is None:
+                    return self._machine.anything(block.size)
                 handler(self, statement)
-        kind = _ENDS.get(block.jumpkind, Kind.JUMP)
+        if self._may_do_anything:
+            return self._machine.anything(block.size)
+        kind = _ENDS.get(block.jumpkind, Kind.STOP)
         target: Expression | None = self._value(block.next)
+        if self._repeats or (kind is Kind.JUMP and target == (PC_RELATIVE, 0)):
+            return self._repeated()
         if kind is Kind.RETURN and self._machine.returns_through is not None:
             # VEX takes each jump to what a register holds for a return.
             kind = Kind.RETURN if target == (REGISTER, self._machine.returns_through, 0) else Kind.JUMP
         if kind is Kind.JUMP and target == (PC_RELATIVE, block.size):
             kind, target = Kind.NEXT, None
+        if kind in (Kind.STOP, Kind.TRAP):
+            target = None
         link = None
         if kind is Kind.CALL:
             link = next((number for number, value in self._puts if value == (PC_RELATIVE, block.size)), None)
-        effects = tuple(self._puts), tuple(self._stores), tuple(self._exits)
-        is_whole = self._is_whole and not (self._repeats and self._stores)
-        return Instruction(block.size, kind, *effects, target, link, is_whole)
+        return Instruction(block.size, kind, tuple(self._puts), tuple(self._stores), tuple(self._exits), target, link)
+
+    def _repeated(self) -> Instruction:
+        """Return an instruction that VEX has as one round of a loop."""
+        written = dict(self._puts)
+        stores = tuple((address, RESULT, ANYTHING) for address, _, _ in self._stores)
+        return writing(self._block.size, written, stores)
 
     # Statements.
 
@@ -253,9 +270,11 @@ class _Translation:
             for place in range(offset & ~7, offset + _SIZES.get(kind, 8), 8):
                 self._write(place, RESULT)
 
-    def _put_any(self, _statement: Any) -> None:
+    def _put_any(self, statement: Any) -> None:
         # An indexed write: the x87 stack, which holds nothing of interest.
-        return
+        array = statement.descr
+        end = array.base + array.nElems * _SIZES.get(str(array.elemTy), 32)
+        self._may_do_anything |= any(array.base - 8 < offset < end for offset in self._registers)
 
     def _write(self, offset: int, value: Expression) -> None:
         number = self._registers.get(offset)
@@ -288,6 +307,7 @@ class _Translation:
         self._temporaries[statement.dst] = ANYTHING
 
     def _compare_and_swap(self, statement: Any) -> None:
+        self._swaps = True
         size, address = _SIZES.get(self._type(statement.dataLo), 8), self._value(statement.addr)
         if self._value(statement.dataLo) != (LOAD, address, size, False) or statement.dataHi is not None:
             self._stores.append((address, size, ANYTHING))
@@ -301,22 +321,38 @@ class _Translation:
                 self._value(statement.addr), self._types.lookup(statement.result)
             )
         else:
-            self._stored(self._value(statement.addr), statement.storedata)
+            # It may fail: then nothing is stored.
+            size = _SIZES.get(self._type(statement.storedata), 8)
+            self._stores.append((self._value(statement.addr), size, ANYTHING))
             self._temporaries[statement.result] = RESULT
 
     def _dirty(self, statement: Any) -> None:
-        self._is_whole = False  # the helper may write registers and memory
         if statement.tmp != 0xFFFFFFFF:
             self._temporaries[statement.tmp] = RESULT
+        if statement.mFx in ("Ifx_Write", "Ifx_Modify"):
+            is_sized = not str(statement.cee.name).startswith(self._machine.unsized_helpers)
+            size = statement.mSize if is_sized else ANYTHING
+            self._stores.append((self._value(statement.mAddr), size, ANYTHING))
+        if statement.nFxState:
+            # VEX declares which parts of its state a helper writes; pyvex has only their number.
+            name, known = str(statement.cee.name), self._machine.helpers
+            written = next((registers for start, registers in known.items() if name.startswith(start)), None)
+            self._may_do_anything |= written is None
+            vectors = self._machine.vex_vectors.values()
+            for number in (*(written or ()), *vectors, *(number + HIGH for number in vectors)):
+                self._now[number] = ANYTHING
+                self._puts.append((number, ANYTHING))
 
     def _exit(self, statement: Any) -> None:
-        if _ENDS.get(statement.jumpkind, Kind.JUMP) is not Kind.JUMP:
-            return
+        if statement.jumpkind in _SIGNALS:
+            return  # it ends there
+        self._may_do_anything |= _ENDS.get(statement.jumpkind) is not Kind.JUMP
         guard = statement.guard
         condition = self._conditions.get(guard.tmp) if guard.tag == "Iex_RdTmp" else None
         target = self._constant(statement.dst.value)
-        if target == (PC_RELATIVE, 0):  # an instruction that repeats itself, or faults
-            self._repeats |= statement.jumpkind == "Ijk_Boring"
+        if target == (PC_RELATIVE, 0):
+            # After a compare-and-swap that failed, nothing has happened yet; nor has it where the instruction faults.
+            self._repeats |= statement.jumpkind == "Ijk_Boring" and not self._swaps
         else:
             self._exits.append(Exit(target, len(self._puts), condition))
 
@@ -388,7 +424,7 @@ class _Translation:
             bits, signed = _WIDENING[operation]
             return _extend(self._value(operand), bits, signed)
         if operation in _NARROWING:
-            return self._value(operand)
+            return _extend(self._value(operand), _NARROWING[operation], False)
         return _mixed(self._value(operand)) if self._type(data) == "Ity_I64" else RESULT
 
     def _binary(self, data: Any) -> Expression:
@@ -560,6 +596,17 @@ _FOLDED = {
     "Iop_Mul64": lambda left, right: left * right,
 }
 _NEUTRAL_ZERO = ("Iop_Or32", "Iop_Add32", "Iop_Sub32", "Iop_Xor32")
+_WITHOUT_EFFECT = ("Ist_NoOp", "Ist_IMark", "Ist_AbiHint", "Ist_MBE")
+_SIGNALS = (
+    "Ijk_SigTRAP",
+    "Ijk_SigILL",
+    "Ijk_SigSEGV",
+    "Ijk_SigBUS",
+    "Ijk_SigFPE",
+    "Ijk_SigFPE_IntDiv",
+    "Ijk_SigFPE_IntOvf",
+)
+"""Jump kinds of exits that end the program, or come back in a signal handler's frame."""
 _STATEMENTS = {
     "Ist_WrTmp": _Translation._assign,
     "Ist_Put": _Translation._put,

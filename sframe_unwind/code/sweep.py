@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from sframe_unwind.code.image import CodeImage
 from sframe_unwind.code.instruction import PC_RELATIVE, Instruction, Kind
 from sframe_unwind.code.lifting import Lifter
+from sframe_unwind.code.machines.base import STOP
 from sframe_unwind.code.ranges import CodeRange
 
 _MAX_KEPT = 32
 """Sweeps: a function and what is followed from it."""
-_NOTHING = Instruction(0, Kind.STOP, (), (), (), None)
 
 
 class Sweep:
@@ -32,7 +32,19 @@ class Sweep:
         """Addresses that direct jumps lead to."""
         self.executed: set[int] = set()
         """Addresses of instructions that others execute."""
+        self.executing: list[int] = []
+        """Addresses of those others."""
         self._decode()
+
+    def _executed(self, found: Instruction, at: int) -> Instruction:
+        """Return an instruction that executes another with what that does, where it is in the same section."""
+        execute, offset = self._lifter.machine.execute, found.target
+        if execute is None or offset is None or found.kind is not Kind.STOP:
+            return found
+        place = at + offset[1]
+        target = self._code[place : place + 6] if place >= 0 else b""
+        known = execute(self._code[at : at + found.size], target)
+        return found if known is None else known._replace(target=offset)
 
     def _decode(self) -> None:
         pc, decode = self.function.start, self._lifter.instruction
@@ -44,6 +56,8 @@ class Sweep:
             if not found.size or at + found.size > end:
                 at, pc = at + min(skip, 2), pc + min(skip, 2)
                 continue
+            if found.target is not None and found.kind is Kind.STOP:
+                found = self._executed(found, at)
             instructions[pc] = found
             for leaving in found.exits:
                 if leaving.target[0] == PC_RELATIVE:
@@ -51,8 +65,9 @@ class Sweep:
             if found.target is not None and found.target[0] == PC_RELATIVE:
                 if found.kind is Kind.JUMP:
                     self.starts.add(pc + found.target[1])
-                elif found.kind is Kind.NEXT:
+                elif found.kind in (Kind.NEXT, Kind.STOP):
                     self.executed.add(pc + found.target[1])
+                    self.executing.append(pc)
             at += found.size
             pc += found.size
 
@@ -60,9 +75,9 @@ class Sweep:
         """Return the instruction at an address of the function, also within another instruction."""
         at = pc - self._origin
         if not self.function.start <= pc < self.function.end or not 0 <= at < self._end:
-            return _NOTHING
-        found = self._lifter.instruction(self._code, at)
-        return found if at + found.size <= self._end else _NOTHING
+            return STOP
+        found = self._executed(self._lifter.instruction(self._code, at), at)
+        return found if at + found.size <= self._end else STOP
 
     def bytes_at(self, pc: int, size: int) -> bytes:
         """Return bytes of the code."""

@@ -20,6 +20,8 @@ def walk(interpreter: Interpreter, run: Run, start: int) -> Iterator[tuple[int, 
         yield pc, state
         if instruction.kind not in (Kind.NEXT, Kind.SYSTEM):
             return
+        if instruction.kind is Kind.SYSTEM:
+            interpreter.evaluator.system_call(state)
         if not interpreter.evaluator.pass_on(instruction, state, pc):
             return
         pc += instruction.size

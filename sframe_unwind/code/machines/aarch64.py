@@ -7,16 +7,29 @@ from collections.abc import Sequence
 
 from sframe_unwind.arch import Arch, aarch64
 from sframe_unwind.code.instruction import (
+    ADD,
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
+    ELSEWHERE,
     REGISTER,
+    RESULT,
     SIGN,
     STRIP,
     Instruction,
     Kind,
+    Store,
 )
-from sframe_unwind.code.machines.base import Machine, call, conditional_jump, jump, trap
+from sframe_unwind.code.machines.base import (
+    Disassembled,
+    Machine,
+    anywhere_from,
+    call,
+    conditional_jump,
+    jump,
+    trap,
+    writing,
+)
 
 _SIZE = (4,)
 _V0 = 64
@@ -48,6 +61,53 @@ _RELATIONS = {0: "==", 1: "!=", 2: ">=", 3: "<", 8: ">", 9: "<="}
 _ALWAYS = (14, 15)
 _SUBTRACTIONS = frozenset((3, 4))
 """``ARM64G_CC_OP_SUB32`` and ``SUB64``."""
+
+
+_NAMED_ONLY = re.compile(
+    r"swp|cas|ld(add|clr|eor|set|[su]m(ax|in))|st(add|clr|eor|set|[su]m(ax|in))|ldapu?r|stlu?r|[ls]dtr|ldtr|sttr|[ls]dnp|stnp"
+    r"|ldnp|irg|gmi|addg|subg|subps?|stz?2?g|ldz?g|st2g|stgp|cpy|set[pmeg]|mrs|msr|sys|tlbi|at$|dc$|ic$|sb$|ssbb|pssbb|csdb|esb"
+    r"|wf[ei]|sevl?|pac|aut|xpac|cfinv|[ax]aflag|rmif|setf|crc32|prf|rprfm|ldar|stllr|ldlar|stgm|stzgm|ldgm|dgh|bti|nop|yield"
+)
+"""Mnemonics of instructions that write nothing but the registers that they name, and memory where these point to."""
+_FIRST_ONLY = ("irg", "gmi", "addg", "subg", "subp", "mrs", "ldg")
+"""Those that write the first one."""
+_SAME_MEMORY = ("prf", "ld1", "ldr", "ldff", "ldnf", "ldnt", "ldapr", "ldapur", "ldtr", "ldnp", "ldg", "ldar", "ldlar")
+_SCALES_VECTOR = ("addvl", "addpl", "addsvl", "addspl")
+_SECURE = ("hvc", "smc")
+_CALL_CLOBBERED = tuple(range(18))
+
+
+def _describe(found: Disassembled) -> Instruction | None:
+    """Return what an instruction does that VEX does not know.
+
+    No instruction writes a general register that it does not name, but for calls of firmware and hypervisors.
+    """
+    mnemonic, word = found.mnemonic, int.from_bytes(found.raw, "little")
+    group = word >> 25 & 0xF
+    is_scalable = group == 0b0010 or (group == 0 and word >> 31)
+    is_vector = group & 0b0111 == 0b0111 or (group & 0b0101 == 0b0100 and word >> 26 & 1)
+    if mnemonic in _SCALES_VECTOR and len(found.registers) == 2:
+        (result,), (moved,) = found.registers
+        return Instruction(4, Kind.NEXT, ((result, (ADD, (REGISTER, moved, 0), RESULT)),), (), (), None)
+    if mnemonic in _SECURE:
+        return writing(4, _CALL_CLOBBERED)
+    if not (is_scalable or is_vector or _NAMED_ONLY.match(mnemonic)):
+        return None
+    written = list(found.all_registers)
+    if (mnemonic in _FIRST_ONLY or is_scalable) and found.registers:
+        vectors = [number for number in written if number >= _V0]
+        written = [*found.registers[0], *vectors]
+    bases = {number for _, _, registers in found.memory for number in registers if number < _V0}
+    if "]!" in found.operands or "], " in found.operands:
+        written += bases
+    if mnemonic in ("dc", "sys"):
+        bases.update(written)
+    stores: tuple[Store, ...] = tuple(map(anywhere_from, sorted(bases)))
+    if mnemonic.startswith(_SAME_MEMORY):
+        stores = ()
+    elif not bases and (found.memory or mnemonic.startswith("st")):
+        stores = (ELSEWHERE,)  # a vector of addresses
+    return writing(4, written, stores)
 
 
 def _sizes(_code: bytes, _at: int) -> Sequence[int]:
@@ -122,13 +182,19 @@ def _machine(arch: Arch) -> Machine:
         sizes=_sizes,
         special=_special,
         system_call=8,
+        system_call_results=(0,),
         ending_calls=frozenset((93, 94, 139)),  # exit, exit_group, rt_sigreturn
         is_page_relative=_is_page_relative,
         is_padding=_is_padding,
         condition=_condition,
         comparisons=_SUBTRACTIONS,
         unsigned_comparisons=_SUBTRACTIONS,
+        describe=_describe,
+        execute=None,
+        unsized_helpers=(),
+        helpers={"arm64g_dirtyhelper_": ()},
         capstone_registers={
+            **{f"{size}{n}": _V0 + n for n in range(32) for size in "vqdshbz"},
             **{f"{size}{n}": n for n in range(31) for size in "xw"},
             "fp": aarch64.FP,
             "lr": aarch64.LR,

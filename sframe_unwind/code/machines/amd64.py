@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sframe_unwind.arch import amd64
-from sframe_unwind.code.instruction import CC_LEFT, CC_OPERATION, CC_RIGHT, PC_RELATIVE, REGISTER, Instruction, Kind
-from sframe_unwind.code.machines.base import Machine, conditional_jump, jump, trap
+from sframe_unwind.code.instruction import (
+    ANYTHING,
+    CC_LEFT,
+    CC_OPERATION,
+    CC_RIGHT,
+    ELSEWHERE,
+    HIGH,
+    PC_RELATIVE,
+    REGISTER,
+    SHIFT_LEFT,
+    Instruction,
+    Kind,
+    Store,
+)
+from sframe_unwind.code.machines.base import STOP, Disassembled, Machine, conditional_jump, jump, trap, writing
 
 _NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)))
 _PARTS = {
@@ -29,11 +43,116 @@ _SIZED_WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", 
 _PADDING = (b"\xcc", b"\x90", b"\x66\x90", b"\x66\x66\x90", b"\xf3\x90")
 
 
+_RAX, _RDX, _RCX, _RBX, _RSI, _RDI = range(6)
+_V0 = 17
+_LEGACY_PREFIXES = frozenset(b"\x66\x67\x2e\x36\x3e\x26\x64\x65\xf0\xf2\xf3")
+_RELATIVE_JUMPS = frozenset((0xE8, 0xE9, 0xEB, *range(0x70, 0x80), *range(0xE0, 0xE4)))
+_COPYING, _STRING_STORES = (0xA4, 0xA5), (0xA4, 0xA5, 0xAA, 0xAB)
+"""Opcodes of ``movs``, and with ``stos``; the first of two is for bytes."""
+_BIT_TESTS = (0xA3, 0xAB, 0xB3, 0xBB)
+"""``bt``, ``bts``, ``btr``, ``btc``"""
+_APX_MAP = 4
+"""The map of EVEX in which legacy instructions have other registers."""
+_NAMED_ONLY = re.compile(
+    r"clwb|clflush|cldemote|prefetch|rdpid|rdrand|rdseed|rd[fg]sbase|wr[fg]sbase|[lsm]fence|clac|stac|cli$|sti$|swapgs"
+    r"|wrmsr|wb(no)?invd|invd|invlpg|invpcid|hlt|xrstor|lgdt|lidt|lldt|ltr|wrpkru|verr|verw|incssp|rdssp|set\w+|str[wlq]?$"
+    r"|sldt|smsw|sgdt|sidt|xsave|fxsave|adcx|adox|crc32|popcnt|lzcnt|tzcnt|movbe|movdir|sha(1|256)|gf2p8|mov[lq]?$|ptwrite"
+)
+"""Mnemonics of instructions that write nothing but their operands, and what only systems see."""
+_ALSO = {"rdmsr": (_RAX, _RDX), "xgetbv": (_RAX, _RDX), "rdpkru": (_RAX, _RDX), "rdpmc": (_RAX, _RDX)}
+"""Those that write registers besides."""
+_IMPLICIT = re.compile(r"vp?cmp[ei]str|vmaskmov(dqu|ps|pd)|vzero|v?pscatter|tile")
+_UNSIZED = re.compile(r"scatter|compress|xsave|fxsave|enqcmd|movdir64b|s[gi]dt")
+
+
+def _describe(found: Disassembled) -> Instruction | None:
+    """Return what an instruction does that VEX does not know: AVX-512 and what few programs use."""
+    mnemonic, raw = found.mnemonic, found.raw
+    if mnemonic.startswith(("loop", "j")):
+        return STOP
+    rest = raw.lstrip(bytes(_LEGACY_PREFIXES))
+    if rest[:1] in (b"\xc4", b"\xc5", b"\x62"):
+        if rest[:1] == b"\x62" and rest[1] & 7 == _APX_MAP:
+            return None
+        if mnemonic[0] not in "vkabprmst" or _IMPLICIT.match(mnemonic):
+            return None
+    elif mnemonic not in _ALSO and not _NAMED_ONLY.match(mnemonic):
+        return None
+    stores: list[Store] = []
+    for address, size, registers in found.memory:
+        if address is not None and size and not _UNSIZED.search(mnemonic):
+            stores.append((address, size, ANYTHING))
+        elif not registers:
+            stores.append(ELSEWHERE)
+        else:
+            stores += [((REGISTER, number, 0), ANYTHING, ANYTHING) for number in registers if number < _V0]
+    return writing(found.size, (*found.all_registers, *_ALSO.get(mnemonic, ())), tuple(stores))
+
+
 def _sizes(_code: bytes, _at: int) -> Sequence[int]:
     return _SIZES
 
 
 def _special(raw: bytes) -> Instruction | None:
+    found = _jump(raw)
+    if found is not None:
+        return found
+    at, size, is_wide = _prefixes(raw)
+    if at < 0:
+        return STOP
+    opcode, second, third = (*raw[at : at + 3], 0, 0, 0)[:3]
+    if opcode == 0x0F:
+        if 0x80 <= second < 0x90:
+            # Intel's processors ignore a size for a jump, AMD's cut the target off to 16 bits.
+            return STOP if size == 2 and not is_wide else None
+        return _of_two_bytes(raw, at, second, third)
+    if opcode in _RELATIVE_JUMPS and size == 2 and not is_wide:
+        return STOP
+    if opcode in (0xC4, 0xC5) and not at:
+        return _moved_scalar(raw)
+    if opcode in _STRING_STORES and 0x67 not in raw[:at] and (0xF2 in raw[:at] or 0xF3 in raw[:at]):
+        each = 1 if not opcode & 1 else 8 if is_wide else size
+        length = (SHIFT_LEFT, (REGISTER, _RCX, 0), each.bit_length() - 1)
+        moved = (_RCX, _RDI, _RSI) if opcode in _COPYING else (_RCX, _RDI)
+        # By the ABI the direction flag is clear.
+        return writing(at + 1, moved, (((REGISTER, _RDI, 0), length, ANYTHING),))
+    return None
+
+
+def _prefixes(raw: bytes) -> tuple[int, int, bool]:
+    """Return how many bytes of prefixes there are, the size of operands by them, and whether it is 64 bits.
+
+    The number is negative where a prefix is without effect, for another follows it that must come first.
+    """
+    at, size = 0, 4
+    while at < len(raw) and raw[at] in _LEGACY_PREFIXES:
+        size = 2 if raw[at] == 0x66 else size
+        at += 1
+    if raw[at : at + 1] and raw[at] & 0xF0 == 0x40:
+        is_wide = bool(raw[at] & 8)
+        at += 1
+        if at < len(raw) and (raw[at] in _LEGACY_PREFIXES or raw[at] & 0xF0 == 0x40):
+            return -1, size, is_wide
+        return at, size, is_wide
+    return at, size, False
+
+
+def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instruction | None:
+    if operands < 0xC0 or at + 3 > len(raw):
+        return None
+    register = _register(operands & 7 | (8 if at and raw[at - 1] & 0xF1 == 0x41 else 0))
+    if opcode == 1 and operands == 0xD5:  # xend
+        return writing(at + 3)
+    if opcode == 0x1E and operands & 0xF8 == 0xC8 and 0xF3 in raw[:at]:
+        # rdssp: VEX takes it for a nop, as processors without shadow stacks do.
+        return writing(at + 3, (register,))
+    if opcode in _BIT_TESTS:
+        # VEX puts the operand on the stack, below the stack pointer, even where it is the stack pointer.
+        return writing(at + 3, (register, CC_OPERATION) if opcode != 0xA3 else (CC_OPERATION,))
+    return None
+
+
+def _jump(raw: bytes) -> Instruction | None:
     first = raw[0]
     if first == 0xE8 and len(raw) >= 5:
         return _call(raw)
@@ -48,6 +167,24 @@ def _special(raw: bytes) -> Instruction | None:
         offset = 6 + int.from_bytes(raw[2:6], "little", signed=True)
         return conditional_jump(6, offset, _RELATIONS.get(raw[1] & 0xF))
     return trap(2) if raw[:2] == b"\x0f\x0b" else None  # ud2
+
+
+def _moved_scalar(raw: bytes) -> Instruction | None:
+    """Return ``vmovss`` or ``vmovsd`` between registers with the opcode for stores.
+
+    VEX takes their operands for others.
+    """
+    at = 1 if raw[0] == 0xC5 else 2
+    is_moved = len(raw) > at + 2 and raw[at] & 2 and raw[at + 1] == 0x11 and raw[at + 2] >= 0xC0
+    if not is_moved or (at == 2 and raw[1] & 0x1F != 1):
+        return None
+    number = raw[at + 2] & 7 | (8 if at == 2 and not raw[1] & 0x20 else 0)
+    return writing(at + 3, (_V0 + number, _V0 + number + HIGH))
+
+
+def _register(number: int) -> int:
+    """Return DWARF's number of a register that instructions know by another."""
+    return (_RAX, _RCX, _RDX, _RBX, amd64.SP, amd64.FP, _RSI, _RDI)[number] if number < 8 else number
 
 
 def _call(raw: bytes) -> Instruction:
@@ -99,13 +236,26 @@ MACHINE = Machine(
     sizes=_sizes,
     special=_special,
     system_call=0,
+    system_call_results=(_RAX, _RCX, 11),
     ending_calls=frozenset((60, 231, 15)),  # exit, exit_group, rt_sigreturn
     is_page_relative=_is_page_relative,
     is_padding=_is_padding,
     condition=_condition,
     comparisons=_SUBTRACTIONS,
     unsigned_comparisons=_SUBTRACTIONS,
-    capstone_registers=_PARTS,
+    describe=_describe,
+    execute=None,
+    unsized_helpers=("amd64g_dirtyhelper_XSAVE", "amd64g_dirtyhelper_SxDT"),
+    helpers={
+        "amd64g_dirtyhelper_S": (),
+        "amd64g_dirtyhelper_CPUID": (_RAX, _RBX, _RCX, _RDX),
+        "amd64g_dirtyhelper_RDTSCP": (_RAX, _RCX, _RDX),
+        "amd64g_dirtyhelper_X": (),
+        "amd64g_dirtyhelper_F": (),
+        "amd64g_dirtyhelper_AES": (),
+        "amd64g_dirtyhelper_PCMPxSTRx": (_RCX,),
+    },
+    capstone_registers={**_PARTS, **{f"{size}mm{n}": _V0 + n for n in range(16) for size in "xyz"}},
     returns_through=None,
     att_syntax=True,
     objdump_text=_objdump_text,

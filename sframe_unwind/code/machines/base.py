@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
@@ -11,16 +11,46 @@ from sframe_unwind.code.instruction import (
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
+    EVERYWHERE,
+    HIGH,
     PC_RELATIVE,
     REGISTER,
     Condition,
     Exit,
+    Expression,
     Instruction,
     Kind,
+    Store,
 )
 
 Special = Callable[[bytes], "Instruction | None"]
+Describe = Callable[["Disassembled"], "Instruction | None"]
+Execute = Callable[[bytes, bytes], "Instruction | None"]
 FindCondition = Callable[[str, "Sequence[int]"], "tuple[str, int] | None"]
+
+
+class Disassembled(NamedTuple):
+    """An instruction that VEX does not know, as capstone writes it."""
+
+    raw: bytes
+    mnemonic: str
+    operands: str
+    registers: tuple[tuple[int, ...], ...]
+    """For each operand the registers that it names, as far as they are followed; those of an address are left out."""
+    may_jump: bool
+    memory: tuple[tuple[Expression | None, int, tuple[int, ...]], ...]
+    """For each operand in memory its address (``None``: not one of a base, an index and a distance), its size in bytes
+    (0: not known), and the registers in the address."""
+
+    @property
+    def size(self) -> int:
+        """Of the instruction, in bytes."""
+        return len(self.raw)
+
+    @property
+    def all_registers(self) -> tuple[int, ...]:
+        """The registers of all operands."""
+        return tuple(number for operand in self.registers for number in operand)
 
 
 class Machine(NamedTuple):
@@ -52,8 +82,22 @@ class Machine(NamedTuple):
 
     Direct jumps and calls as well: each has other bytes, and it takes VEX long to say what they do.
     """
+    describe: Describe
+    """What an instruction does that VEX does not know; ``None``: it may do anything.
+
+    Capstone's word for which operands are written is not taken: it is wrong for many instructions.
+    """
+    execute: Execute | None
+    """``(instruction, target)``: what an instruction does that executes another with some bits changed; ``None``: it
+    may do anything but jump.  The machine has none where this is ``None`` itself."""
+    helpers: Mapping[str, tuple[int, ...]]
+    """How the names of VEX's helpers with side effects begin, and the general registers that those write."""
+    unsized_helpers: tuple[str, ...]
+    """How the names of those begin that write more memory than they declare."""
     system_call: int
     """The register with the number of a system call."""
+    system_call_results: tuple[int, ...]
+    """The registers that a system call changes."""
     ending_calls: frozenset[int]
     """Numbers of the system calls that do not return."""
     is_page_relative: Callable[[bytes], bool]
@@ -67,7 +111,7 @@ class Machine(NamedTuple):
     unsigned_comparisons: frozenset[int]
     """Those of them that compare values without sign."""
     capstone_registers: Mapping[str, int]
-    """Capstone's names of the general registers and their parts."""
+    """Capstone's names of the general and vector registers, and of their parts."""
     returns_through: int | None
     """The register of the return address, where VEX does not tell returns from other indirect jumps."""
     att_syntax: bool
@@ -83,6 +127,16 @@ class Machine(NamedTuple):
     def big_endian(self) -> bool:
         """Whether the halves of a vector register lie the other way round in VEX's guest state."""
         return self.vex_name == "ARCH_S390X"
+
+    @property
+    def followed(self) -> tuple[int, ...]:
+        """All registers that can hold something of interest."""
+        vectors = self.vex_vectors.values()
+        return (*self.general, *vectors, *(number + HIGH for number in vectors))
+
+    def anything(self, size: int) -> Instruction:
+        """Return an instruction that may do anything but jump."""
+        return writing(size, (*self.followed, CC_OPERATION, CC_LEFT, CC_RIGHT), (EVERYWHERE,))
 
 
 def jump(size: int, offset: int) -> Instruction:
@@ -110,11 +164,20 @@ def call(size: int, offset: int, link: int) -> Instruction:
     return Instruction(size, Kind.CALL, ((link, (PC_RELATIVE, size)),), (), (), (PC_RELATIVE, offset), link)
 
 
+STOP = Instruction(0, Kind.STOP, (), (), (), None)
+"""An instruction of which nothing is known, not even its size."""
+
+
 def trap(size: int) -> Instruction:
     """Return an instruction that ends the program, or is handled by who comes back behind it."""
     return Instruction(size, Kind.TRAP, (), (), (), None)
 
 
-def unknown_results(size: int, registers: Sequence[int]) -> Instruction:
-    """Return an instruction that writes something unknown to registers."""
-    return Instruction(size, Kind.NEXT, tuple((number, ANYTHING) for number in registers), (), (), None)
+def writing(size: int, registers: Iterable[int] = (), stores: tuple[Store, ...] = ()) -> Instruction:
+    """Return an instruction that writes something unknown to registers, and that stores."""
+    return Instruction(size, Kind.NEXT, tuple((number, ANYTHING) for number in registers), stores, (), None)
+
+
+def anywhere_from(register: int) -> Store:
+    """Return a store of an unknown number of bytes around an address in a register."""
+    return (REGISTER, register, 0), ANYTHING, ANYTHING

@@ -7,15 +7,28 @@ from collections.abc import Sequence
 
 from sframe_unwind.arch import s390x
 from sframe_unwind.code.instruction import (
+    ANYTHING,
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
+    HIGH,
     PC_RELATIVE,
-    RESULT,
+    Exit,
     Instruction,
     Kind,
 )
-from sframe_unwind.code.machines.base import Machine, call, conditional_jump, jump, trap
+from sframe_unwind.code.machines.base import (
+    STOP,
+    Disassembled,
+    Machine,
+    anywhere_from,
+    call,
+    conditional_jump,
+    jump,
+    trap,
+    writing,
+)
+from sframe_unwind.code.machines.s390x_storage import execute, storage_to_storage
 
 _SIZES = ((2,), (4,), (4,), (6,))
 """By the two highest bits of the first byte."""
@@ -26,8 +39,37 @@ _SIGNED_COMPARISON, _UNSIGNED_COMPARISON = 1, 2
 """``S390_CC_OP_SIGNED_COMPARE`` and ``UNSIGNED_COMPARE``."""
 _RELATIONS = {8: "==", 6: "!=", 4: "<", 2: ">", 12: "<=", 10: ">="}
 """By the mask of a conditional jump: 8 equal, 4 low, 2 high."""
+_V0 = 16
+_JUMPING = {0x44: 4, 0x45: 4, 0x05: 2, 0x0B: 2, 0x0C: 2}
+"""First bytes and sizes of ``ex``, ``bal``, ``balr``, ``bsm`` and ``bassm``, which may go on anywhere."""
 _CANNOT_BE, _ALWAYS = 1, 15
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
+
+
+_FLOATING = (0xB3, 0xED, 0xE7)
+"""First bytes of instructions on floating-point and vector registers: of general ones they write the first operand."""
+_COMPARING = ("kdb", "keb", "cdb", "ceb", "tceb", "tcdb", "tcxb")
+_HARMLESS = ("tend", "tabort", "ppa", "etnd", "ecag", "pfd", "pfdrl", "niai", "bpp", "bprp")
+
+
+def _describe(found: Disassembled) -> Instruction | None:
+    """Return what an instruction does that VEX does not know: on floating-point numbers, mostly."""
+    raw = found.raw
+    if raw[0] not in _FLOATING and found.mnemonic not in (*_HARMLESS, "stfle"):
+        return None
+    first = found.registers[0] if found.registers else ()
+    written = [*first]
+    for number in first:
+        if number < _V0:
+            written.append(number | 1)
+        elif number < HIGH:  # the other half of 128 bits
+            other = _V0 + _FPRS.index(_FPRS[number - _V0] ^ 2)
+            written += [other, other + HIGH]
+    bases = {number for _, _, registers in found.memory for number in registers if number < _V0}
+    if found.mnemonic == "stfle":
+        written.append(0)
+    is_read = found.mnemonic in (*_COMPARING, *_HARMLESS)
+    return writing(found.size, written, () if is_read else tuple(map(anywhere_from, sorted(bases))))
 
 
 def _sizes(code: bytes, at: int) -> Sequence[int]:
@@ -35,17 +77,20 @@ def _sizes(code: bytes, at: int) -> Sequence[int]:
 
 
 def _special(raw: bytes) -> Instruction | None:
-    # VEX reads the target of execute instructions from its own process's memory.  What compilers execute are
-    # storage-to-storage instructions (mvc, clc, xc) with a length in a register: they write memory only.  The others
-    # may write any register but the stack pointer.
-    if (raw[:1] == b"\xc6" and len(raw) > 1 and not raw[1] & 0xF) or raw[:1] == b"\x44":
-        size = 6 if raw[:1] == b"\xc6" else 4
-        if len(raw) < size:
-            return Instruction(0, Kind.STOP, (), (), (), None)
+    # VEX reads the target of execute instructions from its own process's memory.
+    if raw[:1] == b"\xc6" and len(raw) > 1 and not raw[1] & 0xF:
+        if len(raw) < 6:
+            return STOP
         offset = 2 * int.from_bytes(raw[2:6], "big", signed=True)
-        executed = (PC_RELATIVE, offset) if size == 6 else None
-        return Instruction(size, Kind.NEXT, ((1, RESULT), (2, RESULT)), (), (), executed)
-    found = _branch(raw)
+        return Instruction(6, Kind.STOP, (), (), (), (PC_RELATIVE, offset))
+    if raw[0] in _JUMPING:
+        return Instruction(_JUMPING[raw[0]], Kind.STOP, (), (), (), None) if len(raw) >= _JUMPING[raw[0]] else STOP
+    if raw[:1] == b"\xcc" and len(raw) >= 6 and raw[1] & 0xF == 6:  # brcth, whose distance VEX cuts off to 16 bits
+        target = (PC_RELATIVE, 2 * int.from_bytes(raw[2:6], "big", signed=True))
+        return Instruction(6, Kind.NEXT, ((raw[1] >> 4, ANYTHING),), (), (Exit(target, 1, None),), None)
+    if raw[:2] == b"\xb9\x11" and len(raw) >= 4:  # lngfr, for which VEX takes the operand from the result's register
+        return writing(4, (raw[3] >> 4,))
+    found = storage_to_storage(raw) or _branch(raw)
     if found is not None:
         return found
     return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # what compilers' traps jump to
@@ -105,13 +150,21 @@ MACHINE = Machine(
     sizes=_sizes,
     special=_special,
     system_call=1,
+    system_call_results=(2,),
     ending_calls=frozenset((1, 248, 173, 119)),  # exit, exit_group, rt_sigreturn, sigreturn
     is_page_relative=_is_page_relative,
     is_padding=_is_padding,
     condition=_condition,
     comparisons=frozenset((_SIGNED_COMPARISON, _UNSIGNED_COMPARISON)),
     unsigned_comparisons=frozenset((_UNSIGNED_COMPARISON,)),
-    capstone_registers={f"r{n}": n for n in range(16)},
+    describe=_describe,
+    unsized_helpers=(),
+    helpers={"s390x_dirtyhelper_STFLE": (0,), "s390x_dirtyhelper_vec": ()},
+    execute=execute,
+    capstone_registers={
+        **{name: n for n in range(16) for name in (f"r{n}", str(n))},
+        **{f"{size}{n}": _V0 + _FPRS.index(n) for n in range(16) for size in "fv"},
+    },
     returns_through=s390x.RA,
     att_syntax=False,
     objdump_text=_objdump_text,

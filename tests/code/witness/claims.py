@@ -1,0 +1,191 @@
+"""Compares what the lifter claims of an instruction with what the instruction did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sframe_unwind.code.instruction import (
+    ADD,
+    AND,
+    CHOICE,
+    CONSTANT,
+    EXTEND,
+    HIGH,
+    LOAD,
+    PAGE_RELATIVE,
+    PC_RELATIVE,
+    REGISTER,
+    SHIFT_LEFT,
+    SUBTRACT,
+    Expression,
+    Instruction,
+    Kind,
+)
+from sframe_unwind.code.machines import Machine
+from tests.code.witness.driver import AREA, AT, DATA, STACK, Step, word_at
+
+_MASK = (1 << 64) - 1
+_TAGLESS = (1 << 56) - 1
+
+
+class Broken(NamedTuple):
+    """A claim that does not hold."""
+
+    what: str
+    """The kind of claim."""
+    detail: str
+
+
+class Claims:
+    """Checks the claims of one machine's lifter."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._big = machine.arch.byteorder == "big"
+        self._vectors = sorted(machine.vex_vectors.values())
+        # In the driver's order.
+        self._halves = {number: 2 * at for at, number in enumerate(machine.vex_vectors.values())}
+        if not machine.big_endian:
+            self._halves.update({number + HIGH: at + 1 for number, at in list(self._halves.items())})
+
+    def broken(self, instruction: Instruction, steps: Sequence[Step]) -> Iterator[Broken]:
+        """Yield the claims about an instruction that do not hold in some steps, all executed to their ends."""
+        if instruction.kind is Kind.STOP:
+            return
+        for step in steps:
+            yield from self._target(instruction, step)
+            ways = [list(self._registers(puts, step)) for puts in self._puts(instruction, step)]
+            yield from min(ways, key=len)
+            yield from self._memory(instruction, step)
+
+    def _puts(self, instruction: Instruction, step: Step) -> Iterator[dict[int, Expression]]:
+        """Yield what may have been written on the ways that lead to where the step went on."""
+        for leaving in instruction.exits:
+            if self._value(leaving.target, step) == step.pc:
+                yield dict(instruction.puts[: leaving.puts])
+        yield dict(instruction.puts)
+
+    def _target(self, instruction: Instruction, step: Step) -> Iterator[Broken]:
+        targets = [self._value(leaving.target, step) for leaving in instruction.exits]
+        if instruction.kind in (Kind.NEXT, Kind.SYSTEM):
+            targets.append(AT + instruction.size)
+        elif instruction.kind in (Kind.JUMP, Kind.CALL) and instruction.target is not None:
+            targets.append(self._value(instruction.target, step))
+        elif instruction.kind is Kind.TRAP:
+            targets.append(AT if step.signal == 5 else None)
+        else:
+            return
+        if self._machine.max_size == 4:  # AArch64 ignores the highest byte of an address, or extends it
+            targets = [None if target is None else target & _TAGLESS for target in targets]
+        if None not in targets and step.pc not in targets and step.pc & _TAGLESS not in targets:
+            yield Broken("where execution goes on", f"{step.pc - AT:+#x}, not {targets}")
+
+    def _registers(self, puts: dict[int, Expression], step: Step) -> Iterator[Broken]:
+        for number in self._machine.general:
+            yield from self._register(number, puts, step, step.before[number], step.after[number])
+        for number, at in self._halves.items():
+            yield from self._register(number, puts, step, step.vectors_before[at], step.vectors_after[at])
+
+    def _register(
+        self, number: int, puts: dict[int, Expression], step: Step, before: int, after: int
+    ) -> Iterator[Broken]:
+        expression = puts.get(number)
+        if expression is None:
+            if before != after:
+                kind = "vector register" if number not in self._machine.general else "register"
+                yield Broken(f"a {kind} is kept", f"register {number}: {before:#x}, {after:#x}")
+            return
+        for value in self._values(expression, step):
+            if value is None or value == after:
+                return
+        yield Broken("a register's value", f"register {number}: {after:#x}, not {expression}")
+
+    def _memory(self, instruction: Instruction, step: Step) -> Iterator[Broken]:
+        allowed: set[int] = set()
+        exact: dict[int, tuple[int, int]] = {}
+        for address, length, expression in instruction.stores:
+            place = self._value(address, step)
+            size = length if isinstance(length, int) else self._value(length, step)
+            if place is None or size is None:
+                return  # anywhere
+            size = min(size, 1 << 20)
+            allowed.update((place + i) & _MASK for i in range(size))
+            for known in [known for known in exact if place - 8 < known < place + size]:
+                del exact[known]
+            value = self._value(expression, step)
+            if value is not None and size == 8:
+                exact[place] = place, value
+        outside = step.changed.keys() - allowed
+        if outside:
+            yield Broken("memory is kept", f"{min(outside):#x} and {len(outside) - 1} others; {instruction.stores}")
+        for place, value in exact.values():
+            if self._readable(place, 8) and self._after(place, step) != value:
+                yield Broken("a stored value", f"{self._after(place, step):#x}, not {value:#x} at {place:#x}")
+
+    def _after(self, place: int, step: Step) -> int:
+        raw = bytes(step.changed.get(place + i, self._byte(place + i)) for i in range(8))
+        return int.from_bytes(raw, "big" if self._big else "little")
+
+    def _byte(self, address: int) -> int:
+        word = word_at(address & ~7).to_bytes(8, "big" if self._big else "little")
+        return word[address & 7]
+
+    def _readable(self, address: int, size: int) -> bool:
+        # What is mapped at all is filled with the same pattern; the driver's own memory is below.
+        return any(start <= address <= start + AREA - size for start in (STACK, DATA))
+
+    def _values(self, expression: Expression, step: Step) -> Iterator[int | None]:
+        if expression[0] == CHOICE:
+            yield from self._values(expression[1], step)
+            yield from self._values(expression[2], step)
+        else:
+            yield self._value(expression, step)
+
+    def _value(self, expression: Expression, step: Step) -> int | None:
+        """Return what an expression amounts to in the state before a step; ``None``: nothing is claimed of it."""
+        found = self._number(expression, step)
+        return None if found is None else found & _MASK
+
+    def _number(self, expression: Expression, step: Step) -> int | None:
+        kind = expression[0]
+        if kind == REGISTER:
+            number = expression[1]
+            if number in self._machine.general:
+                return step.before[number] + int(expression[2])
+            at = self._halves.get(number)
+            return None if at is None else step.vectors_before[at] + int(expression[2])
+        if kind == CONSTANT:
+            return int(expression[1])
+        if kind == PC_RELATIVE:
+            return AT + int(expression[1])
+        if kind == PAGE_RELATIVE:
+            return (AT & ~0xFFF) + int(expression[1])
+        if kind == LOAD:
+            return self._load(expression, step)
+        operands = [self._value(operand, step) for operand in expression[1:] if isinstance(operand, tuple)]
+        if kind not in (ADD, SUBTRACT, AND, SHIFT_LEFT, EXTEND) or None in operands:
+            return None
+        first = operands[0]
+        assert first is not None
+        if kind in (ADD, SUBTRACT):
+            second = operands[1]
+            assert second is not None
+            return first + second if kind == ADD else first - second
+        if kind == AND:
+            return first & int(expression[2])
+        if kind == SHIFT_LEFT:
+            return first << int(expression[2])
+        return _extended(first, int(expression[2]), bool(expression[3]))
+
+    def _load(self, expression: Expression, step: Step) -> int | None:
+        address, size = self._value(expression[1], step), int(expression[2])
+        if address is None or not self._readable(address, size):
+            return None
+        raw = bytes(self._byte(address + i) for i in range(size))
+        return _extended(int.from_bytes(raw, "big" if self._big else "little"), 8 * size, bool(expression[3]))
+
+
+def _extended(value: int, bits: int, signed: bool) -> int:
+    low = value & (1 << bits) - 1
+    return low - (1 << bits) if signed and low >> (bits - 1) else low

@@ -1,0 +1,80 @@
+"""The instructions to execute: those of real libraries, and random encodings of every kind that capstone knows."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sframe_unwind import elf
+from sframe_unwind.code.lifting import Lifter
+from sframe_unwind.code.machines import Machine
+from sframe_unwind.elf.cfi import FileCfi
+from sframe_unwind.elf.section_addresses import Layout
+
+LIBRARIES = {
+    "amd64": (Path("/usr/lib/x86_64-linux-gnu"), Path("/lib/x86_64-linux-gnu")),
+    "aarch64": (Path("/usr/aarch64-linux-gnu/lib"),),
+    "s390x": (Path("/usr/s390x-linux-gnu/lib"),),
+}
+_MOST_BYTES = 1 << 22
+_PREFIXES = (b"", b"\x48", b"\x66", b"\xf3", b"\xf2", b"\x49", b"\x4c", b"\x41", b"\xf3\x48", b"\xf2\x48", b"\x66\x48")
+_VEX = (b"\xc5", b"\xc4", b"\x62")
+
+
+def libraries(machine: str) -> list[Path]:
+    """Return the libraries of a machine that there are here, the smallest first."""
+    found = {path.resolve() for folder in LIBRARIES[machine] for path in folder.glob("*.so*") if path.is_file()}
+    return sorted((path for path in found if path.read_bytes()[:4] == b"\x7fELF"), key=lambda path: path.stat().st_size)
+
+
+def of_file(path: Path, lifter: Lifter) -> Iterator[bytes]:
+    """Yield the distinct instructions of the functions of a file that CFI describes."""
+    seen: set[bytes] = set()
+    with elf.opened(path) as file:
+        layout = Layout(file)
+        cfi = FileCfi(file, elf.arch_of(file), layout)
+        sections = [
+            (section["sh_addr"], section.data())
+            for section in file.iter_sections()
+            if section["sh_flags"] & 4 and section["sh_type"] == "SHT_PROGBITS"
+        ]
+        for start, end in cfi.ranges():
+            for address, data in sections:
+                if address <= start and end <= address + len(data):
+                    at, stop = start - address, end - address
+                    while at < stop:
+                        size = lifter.instruction(data, at).size
+                        raw = data[at : at + size]
+                        if size and raw not in seen:
+                            seen.add(raw)
+                            yield raw
+                        at += size or lifter.machine.sizes(data, at)[0]
+
+
+def generated(machine: Machine, random_: random.Random) -> Iterator[bytes]:
+    """Yield encodings, without end: bytes that capstone disassembles, no mnemonic much more often than others."""
+    import capstone
+
+    decoder: Any = capstone.Cs(*(getattr(capstone, name) for name in machine.disassembler))
+    seen: Counter[str] = Counter()
+    rounds = 0
+    while True:
+        rounds += 1
+        raw = _random_bytes(machine, random_)
+        found = next(decoder.disasm(raw, 0, 1), None)
+        # A mnemonic comes again when the others had their turn.
+        if found is not None and seen[found.mnemonic] <= rounds // 4000:
+            seen[found.mnemonic] += 1
+            yield bytes(found.bytes)
+
+
+def _random_bytes(machine: Machine, random_: random.Random) -> bytes:
+    if machine.max_size != 15:
+        return random_.randbytes(machine.max_size)
+    if random_.random() < 0.4:
+        return random_.choice(_VEX) + random_.randbytes(14)
+    escape = random_.choice((b"", b"\x0f", b"\x0f", b"\x0f\x38", b"\x0f\x3a"))
+    return (random_.choice(_PREFIXES) + escape + random_.randbytes(14))[:15]
