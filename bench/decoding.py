@@ -8,6 +8,7 @@ from pathlib import Path
 
 from elftools.common.exceptions import DWARFError
 from elftools.dwarf.callframe import FDE
+from elftools.elf.elffile import ELFFile
 
 from bench import program
 from bench.report import BenchError, Row, Target, Unavailable, medians, ratios
@@ -59,9 +60,10 @@ def _cfi_faster(path: Path, what: str) -> Row:
 
 def decode_cfi(path: Path) -> tuple[int, int]:
     """Make the rows of each FDE in ``.eh_frame`` with our own decoder; return the numbers of FDEs and of rows."""
-    with elf.opened(path) as file:
-        section = file.get_section_by_name(".eh_frame")
-        records = Records(section.data(), section["sh_addr"], elf.arch_of(file))
+    with elf.opened(path) as binary:
+        section = binary.named(".eh_frame")
+        assert section is not None
+        records = Records(binary.contents(section), section.address, binary.arch)
         decoded = [fde.decode() for _, fde in records.fdes(True, [])]
     return len(decoded), sum(len(function.rows) for function in decoded)
 
@@ -98,8 +100,8 @@ def decode_dwarf(path: Path) -> None:
 def decode_all_dwarf(path: Path) -> int:
     """Make the table of each FDE in ``.eh_frame`` with pyelftools; return how many there are."""
     functions = 0
-    with elf.opened(path) as file:
-        for entry in file.get_dwarf_info().EH_CFI_entries():
+    with path.open("rb") as stream:
+        for entry in ELFFile(stream).get_dwarf_info().EH_CFI_entries():
             if isinstance(entry, FDE):
                 functions += 1
                 # It has no case for DW_CFA_GNU_args_size, which libc.so.6 has once, and fails to format its message.

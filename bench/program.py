@@ -54,8 +54,8 @@ def build(sframe_version: int, copies: int = 1) -> Path:
 
 def section_bytes(path: Path) -> bytes:
     """Return the contents of the SFrame section of a program."""
-    with elf.opened(path) as file:
-        return bytes(elf.sframe_sections(file)[0].data())
+    with elf.opened(path) as binary:
+        return binary.contents(binary.sframe_sections[0])
 
 
 def _run(command: list[str], text: str = "") -> None:

@@ -1,4 +1,4 @@
-"""Addresses: their size, the lookup address of a frame, and :class:`RangeMap`, which finds items by address."""
+"""Addresses: size and byte order, the lookup address of a frame, ranges; :class:`RangeMap` finds items by address."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from operator import itemgetter
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 WORD_SIZE = 8
 """Size of an address and of a general register, in bytes.  It is 8 in every ABI that the format supports."""
+
+ByteOrder = Literal["little", "big"]
 
 ADDRESS_MASK = (1 << 8 * WORD_SIZE) - 1
 """The bits of an address.  Address arithmetic wraps around at 64 bits."""
@@ -35,6 +37,53 @@ def lookup_address(pc: int, interrupted: bool) -> int:
     :param interrupted: the frame is the innermost one, or a signal interrupted it; pc is not a return address.
     """
     return pc if interrupted else pc - 1
+
+
+Range = tuple[int, int]
+"""Start and end address (exclusive)."""
+
+
+def merged(ranges: Iterable[Range]) -> list[Range]:
+    """Return what ranges cover, in order and without overlaps."""
+    result: list[Range] = []
+    for start, end in sorted(ranges):
+        if result and start <= result[-1][1]:
+            result[-1] = result[-1][0], max(end, result[-1][1])
+        else:
+            result.append((start, end))
+    return result
+
+
+def overlap(ranges: Iterable[Range], covered: list[Range]) -> int:
+    """Return how many bytes of ranges, none of which overlaps another, are covered.
+
+    :param covered: in order and without overlaps.
+    """
+    total = 0
+    for start, end in ranges:
+        for low, high in _reaching_into(start, end, covered):
+            total += max(min(end, high) - max(start, low), 0)
+    return total
+
+
+def gaps(whole: Range, covered: list[Range]) -> list[Range]:
+    """Return the parts of a range that are not covered, in order.
+
+    :param covered: in order and without overlaps.
+    """
+    start, end = whole
+    found = []
+    for low, high in _reaching_into(start, end, covered):
+        if high <= start:
+            continue
+        if start < low:
+            found.append((start, low))
+        start = high
+    return [*found, (start, end)] if start < end else found
+
+
+def _reaching_into(start: int, end: int, covered: list[Range]) -> list[Range]:
+    return covered[max(bisect_right(covered, (start,)) - 1, 0) : bisect_left(covered, (end,))]
 
 
 Item = TypeVar("Item")

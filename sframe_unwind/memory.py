@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Mapping
 from typing import Callable, Protocol, overload
 
 from sframe_unwind.address import WORD_SIZE
@@ -23,7 +24,7 @@ ReadWord = Callable[[int], int]
 ReadRegister = Callable[[int], int]
 """``(DWARF register number)``: returns the value in the frame, or raises :class:`StepError` if it is unknown."""
 
-STRUCT_MARKS = {"little": "<", "big": ">"}
+STRUCT_MARKS: Mapping[str, str] = {"little": "<", "big": ">"}
 """Maps a byte order, as :meth:`int.from_bytes` spells it, to the prefix of a :mod:`struct` format."""
 
 _CHUNK_BITS = 10

@@ -45,21 +45,21 @@ LAYERS = (
 )
 """Each imports only those before it."""
 
-WITH_PYELFTOOLS = (
-    "elf",
-    "source",
-    "process",
-    "code.elf_image",
-    "code.code_relocations",
-    "verify",
-    "lint",
-    "convert",
-    "survey",
-    "runtime_code.jit",
-    "runtime_code.file_symbols",
-    "cli",
+WITH_PYELFTOOLS = ("elf._reader", "source._dwarf")
+"""Each translates the exceptions of pyelftools at each call into it."""
+
+READING_FILES = (
+    *("elf", "source", "process", "code.elf_image", "code.code_relocations", "verify", "lint", "convert", "survey"),
+    *("runtime_code.jit", "runtime_code.file_symbols", "cli", "__init__"),
 )
-"""A debugger's Python may lack pyelftools, and must load all that a stack needs without it."""
+"""Packages that import ``elf``, and with it pyelftools.  A debugger's Python may lack pyelftools, and must load without
+it all that a stack needs."""
+
+NAMES_OF_MACHINES = ("arch", "elf", "code.elf_image", "code.code_relocations")
+"""May contain pyelftools' names of machines."""
+
+MAX_PARAMETERS = 6
+"""Of a function in the packages that check and write files."""
 
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")
 """Machines know nothing of SFrame; unwind rules are common to all unwind data."""
@@ -163,13 +163,35 @@ def test_a_plugin_knows_only_its_debugger(plugin: str, other: str) -> None:
     assert not broken, show(broken)
 
 
-def test_pyelftools_is_imported_only_for_files() -> None:
+def test_two_modules_import_pyelftools() -> None:
+    found = {one.importer for one in all_imports(CORE) if one.imported.startswith("elftools")}
+    assert found == {f"{CORE}.{module}" for module in WITH_PYELFTOOLS}
+
+
+def test_only_packages_that_read_files_import_elf() -> None:
     broken = [
         one
         for one in all_imports(CORE)
-        if one.imported.startswith("elftools") and not is_within(one.importer, WITH_PYELFTOOLS)
+        if one.imported.startswith(f"{CORE}.elf") and not is_within(one.importer, READING_FILES)
+        if one.importer != CORE
     ]
     assert not broken, show(broken)
+
+
+def test_arch_and_elf_have_the_names_of_machines() -> None:
+    for module, path in modules(CORE).items():
+        if not is_within(module, NAMES_OF_MACHINES):
+            assert '"EM_' not in path.read_text(encoding="utf-8"), path
+
+
+@pytest.mark.parametrize("package", ["verify", "lint", "convert", "survey"])
+def test_functions_have_few_parameters(package: str) -> None:
+    for module, path in modules(f"{CORE}/{package}").items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                named = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+                taken = [name for name in named if name not in ("self", "cls")]
+                assert len(taken) <= MAX_PARAMETERS, f"{module}.{node.name} has {len(taken)} parameters"
 
 
 def test_arch_knows_nothing_of_sframe() -> None:

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Mapping
 from typing import Callable
 
-from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, ByteOrder
 from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
@@ -104,7 +104,7 @@ def plt_stub(code: bytes) -> PltStub | None:
     return None
 
 
-def _arch(name: str, byteorder: str) -> Arch:
+def _arch(name: str, byteorder: ByteOrder) -> Arch:
     return Arch(
         name=name,
         elf_machine="EM_AARCH64",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.unwind_rule import UnwindRule
 
 
@@ -101,8 +102,7 @@ class Arch(NamedTuple):
     """pyelftools' name of ``e_machine`` in its ELF files."""
     uname: str
     """The machine name that ``uname -m`` prints."""
-    byteorder: str
-    """``"little"`` or ``"big"``."""
+    byteorder: ByteOrder
 
     pc: int
     sp: int

@@ -96,4 +96,4 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _linted(item: Item, profiles: list[Profile]) -> FileReport | Failure:
-    return guarded(item, lambda item: examined(item, lambda file, name: lint_elf(file, name, profiles)))
+    return guarded(item, lambda item: examined(item, lambda binary: lint_elf(binary, profiles)))

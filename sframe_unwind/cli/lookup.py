@@ -19,9 +19,7 @@ from sframe_unwind.cli.addresses import Addresses
 from sframe_unwind.cli.lookup_lines import Lines, look_up
 from sframe_unwind.cli.standard_input import arriving_lines
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
-from sframe_unwind.elf.plt import stubs
-from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.elf.symbols import Symbols, symbols_of
+from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.notation import attributes, cells_of, describe_rule
 from sframe_unwind.report.terminal import printable
@@ -48,11 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the lookup result for each address; return the exit status."""
     try:
-        with elf.opened(options.file) as file:
-            layout = Layout(file)
+        with elf.opened(options.file) as binary:
             few = options.addresses != [STDIN]  # for many lookups, the whole section is read at once
-            sections = elf.load_from(file, options.file if few else None, layout if layout.relocatable else None)
-            symbols = Symbols([*symbols_of(file, layout), *stubs(file)])
+            sections = binary.read_sframe(binary.relocations, options.file if few else None)
+            layout, symbols = binary.layout, Symbols([*binary.symbols, *binary.stubs])
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from sframe_unwind.address import ByteOrder
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.constants import ENTRY, SHT_RELA, SYMBOL
+from sframe_unwind.elf.relocation import symbol_values
 
-from elftools.elf.elffile import ELFFile
-
-from sframe_unwind.elf.relocation import SYMBOL, records, symbol_values
-from sframe_unwind.elf.section_addresses import Layout
-
-_RELA = "QQq"
 _UNDEFINED = 0
 _FAR = 0x4000_0000
 
@@ -37,7 +34,7 @@ _PAGES, _LOW = 275, 277
 _ADR = 274
 
 
-def relocate(file: ELFFile, number: int, contents: bytes, layout: Layout) -> tuple[bytes, dict[int, str]]:
+def relocate(binary: ElfBinary, number: int, contents: bytes) -> tuple[bytes, dict[int, str]]:
     """Return a section's contents with its relocations applied, and the names of what is in other files.
 
     The names are by the address of the field.  A relocation that is not known leaves the field as it is.
@@ -46,12 +43,12 @@ def relocate(file: ELFFile, number: int, contents: bytes, layout: Layout) -> tup
     """
     result = bytearray(contents)
     external: dict[int, str] = {}
-    start = layout.addresses[number]
-    for table in file.iter_sections("SHT_RELA"):
-        if table["sh_info"] != number:
+    start = binary.layout.addresses[number]
+    for table in binary.sections:
+        if table.type != SHT_RELA or table.info != number:
             continue
-        symbols = _symbols(file, table["sh_link"], layout)
-        for offset, info, addend in records(file, _RELA, table.data()):
+        symbols = _symbols(binary, table.link)
+        for offset, info, addend in binary.records(ENTRY, binary.contents(table)):
             symbol = info >> 32
             if symbol >= len(symbols) or offset >= len(result):
                 continue
@@ -59,26 +56,25 @@ def relocate(file: ELFFile, number: int, contents: bytes, layout: Layout) -> tup
             if symbol and not defined:
                 external[start + offset] = name
                 # Not to be taken for a jump to the next instruction.
-                _apply(result, file, info & 0xFFFFFFFF, offset, start + offset, start + offset - _FAR)
+                _apply(result, binary, info & 0xFFFFFFFF, offset, start + offset, start + offset - _FAR)
             else:
-                _apply(result, file, info & 0xFFFFFFFF, offset, start + offset, value + addend)
+                _apply(result, binary, info & 0xFFFFFFFF, offset, start + offset, value + addend)
     return bytes(result), external
 
 
-def _symbols(file: ELFFile, number: int, layout: Layout) -> list[tuple[bool, int, str]]:
-    table = file.get_section(number)
-    values = symbol_values(file, number, layout.addresses)
-    strings = file.get_section(table["sh_link"]).data()
+def _symbols(binary: ElfBinary, number: int) -> list[tuple[bool, int, str]]:
+    table = binary.section(number)
+    values = symbol_values(binary, number, binary.layout.addresses)
+    strings = binary.strings(table)
     found = []
-    for entry, value in zip(records(file, SYMBOL, table.data()), values):
+    for entry, value in zip(binary.records(SYMBOL, binary.contents(table)), values):
         name = strings[entry[0] : strings.find(b"\0", entry[0])].decode("utf-8", "backslashreplace")
         found.append((entry[3] != _UNDEFINED, value, name))
     return found
 
 
-def _apply(contents: bytearray, file: ELFFile, kind: int, offset: int, place: int, value: int) -> None:
-    order: Literal["little", "big"] = "little" if file.little_endian else "big"
-    machine = file["e_machine"]
+def _apply(contents: bytearray, binary: ElfBinary, kind: int, offset: int, place: int, value: int) -> None:
+    order, machine = binary.byteorder, binary.machine
     plain = _PLAIN.get(machine, {}).get(kind)
     if plain is not None:
         size, relative = plain
@@ -90,7 +86,7 @@ def _apply(contents: bytearray, file: ELFFile, kind: int, offset: int, place: in
         contents[offset : offset + 4] = _aarch64(word, kind, place, value).to_bytes(4, "little")
 
 
-def _fill(contents: bytearray, offset: int, size: int, value: int, order: Literal["little", "big"]) -> None:
+def _fill(contents: bytearray, offset: int, size: int, value: int, order: ByteOrder) -> None:
     if offset + size <= len(contents):
         contents[offset : offset + size] = (value & (1 << 8 * size) - 1).to_bytes(size, order)
 

@@ -5,10 +5,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
-
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.code.code_relocations import relocate
 from sframe_unwind.code.exception_tables import ExceptionTables
@@ -16,50 +12,58 @@ from sframe_unwind.code.image import CodeImage, CodeSection, Plt
 from sframe_unwind.code.interpretation import LandingPads
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
+from sframe_unwind.elf import ElfBinary, ElfSection
 from sframe_unwind.elf.cfi import EH_FRAME
-from sframe_unwind.elf.relocation import SYMBOL, Relocations, records, symbol_values
-from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.elf.symbols import Symbols
+from sframe_unwind.elf.constants import (
+    ENTRY,
+    SHF_ALLOC,
+    SHF_EXECINSTR,
+    SHF_TLS,
+    SHF_WRITE,
+    SHT_DYNSYM,
+    SHT_RELA,
+    SHT_SYMTAB,
+    SYMBOL,
+)
+from sframe_unwind.elf.relocation import symbol_values
 
 _RELATIVE = {"EM_X86_64": 8, "EM_AARCH64": 1027, "EM_S390": 12}
 """The type of a relocation that adds where the file is loaded."""
 _PLT_HEADERS = {"EM_X86_64": 16, "EM_AARCH64": 32, "EM_S390": 32}
 """Sizes in bytes."""
-_RELA = "QQq"
 _FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
 """``STT_FUNC`` and ``STT_GNU_IFUNC``; ``STB_GLOBAL`` and ``STB_WEAK``."""
 
 
-def image_of(file: ELFFile, machine: Machine, layout: Layout, symbols: Symbols) -> CodeImage:
+def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
     """Read what an ELF file has of code, constants and relocations."""
     external: dict[int, str] = {}
     sections = []
-    for number, section in enumerate(file.iter_sections()):
-        flags = section["sh_flags"]
-        if not flags & SH_FLAGS.SHF_ALLOC or flags & SH_FLAGS.SHF_TLS or section["sh_type"] == "SHT_NOBITS":
+    for section in binary.sections:
+        if not section.flags & SHF_ALLOC or section.flags & SHF_TLS or not section.has_contents:
             continue
-        data, start = section.data(), layout.addresses[number]
-        if layout.relocatable:
-            data, found = relocate(file, number, data, layout)
+        data, start = binary.contents(section), binary.layout.addresses[section.number]
+        if binary.is_object:
+            data, found = relocate(binary, section.number, data)
             external.update(found)
-        executable, writable = bool(flags & SH_FLAGS.SHF_EXECINSTR), bool(flags & SH_FLAGS.SHF_WRITE)
+        executable, writable = bool(section.flags & SHF_EXECINSTR), bool(section.flags & SHF_WRITE)
         sections.append(CodeSection(start, data, executable, writable))
-    plts = tuple(_plts(file, machine))
-    order: Literal["little", "big"] = "little" if file.little_endian else "big"
-    not_returning = {symbol.address for symbol in symbols if is_not_returning(symbol.name)}
-    not_returning.update(address for address, name in _plt_names(file, plts) if is_not_returning(name))
-    entry_point, pointers = file["e_entry"] or None, _Pointers(file)
-    image = CodeImage(sections, order, frozenset(not_returning), external, pointers, plts, entry_point)
-    image.reachable = frozenset(filter(image.is_code, {*pointers.values(), *_global_functions(file, layout)}))
+    plts = tuple(_plts(binary, machine))
+    not_returning = {symbol.address for symbol in binary.symbols if is_not_returning(symbol.name)}
+    not_returning.update(address for address, name in _plt_names(binary, plts) if is_not_returning(name))
+    entry_point, pointers = binary.entry_point or None, _Pointers(binary)
+    image = CodeImage(sections, binary.byteorder, frozenset(not_returning), external, pointers, plts, entry_point)
+    image.reachable = frozenset(filter(image.is_code, {*pointers.values(), *_global_functions(binary)}))
     return image
 
 
-def _global_functions(file: ELFFile, layout: Layout) -> Iterator[int]:
+def _global_functions(binary: ElfBinary) -> Iterator[int]:
     """Yield the addresses of functions that other files can call."""
-    for number, table in enumerate(file.iter_sections()):
-        if table["sh_type"] in ("SHT_DYNSYM", "SHT_SYMTAB"):
-            addresses = symbol_values(file, number, layout.addresses)
-            for (_, info, _, section, _, _), address in zip(records(file, SYMBOL, table.data()), addresses):
+    for table in binary.sections:
+        if table.type in (SHT_DYNSYM, SHT_SYMTAB):
+            addresses = symbol_values(binary, table.number, binary.layout.addresses)
+            entries = binary.records(SYMBOL, binary.contents(table))
+            for (_, info, _, section, _, _), address in zip(entries, addresses):
                 if info & 0xF in _FUNCTIONS and info >> 4 in _GLOBAL and section:
                     yield address
 
@@ -67,15 +71,16 @@ def _global_functions(file: ELFFile, layout: Layout) -> Iterator[int]:
 class _Pointers(Mapping[int, int]):
     """What the relative relocations of a linked file fill in, read when first asked for."""
 
-    def __init__(self, file: ELFFile) -> None:
-        kind = _RELATIVE.get(file["e_machine"])
+    def __init__(self, binary: ElfBinary) -> None:
+        kind = _RELATIVE.get(binary.machine)
         self._offsets, self._values = array("Q"), array("Q")
-        if file["e_type"] == "ET_REL":
+        if binary.is_object:
             return
         pairs = [
             (offset, addend & (1 << 64) - 1)
-            for section in file.iter_sections("SHT_RELA")
-            for offset, info, addend in records(file, _RELA, section.data())
+            for section in binary.sections
+            if section.type == SHT_RELA
+            for offset, info, addend in binary.records(ENTRY, binary.contents(section))
             if info & 0xFFFFFFFF == kind
         ]
         pairs.sort()
@@ -95,44 +100,40 @@ class _Pointers(Mapping[int, int]):
         return len(self._offsets)
 
 
-def _plts(file: ELFFile, machine: Machine) -> Iterator[Plt]:
-    for section in file.iter_sections():
-        if not section.name.startswith((".plt", ".iplt")) or not section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR:
+def _plts(binary: ElfBinary, machine: Machine) -> Iterator[Plt]:
+    for section in binary.sections:
+        if not section.name.startswith((".plt", ".iplt")) or not section.flags & SHF_EXECINSTR:
             continue
-        start, size = section["sh_addr"], section["sh_size"]
-        header = _PLT_HEADERS.get(file["e_machine"], 0) if section.name == ".plt" else 0
-        entry_size = section["sh_entsize"]
+        header = _PLT_HEADERS.get(binary.machine, 0) if section.name == ".plt" else 0
+        entry_size = section.entry_size
         if entry_size not in machine.plt_entry_sizes or section.name != ".plt":
-            count = _count(file)
-            fitting = [size for size in machine.plt_entry_sizes if header + size * count == section["sh_size"]]
+            relocations = _plt_relocations(binary)
+            count = relocations.size // 24 if relocations is not None else 0
+            fitting = [size for size in machine.plt_entry_sizes if header + size * count == section.size]
             entry_size = fitting[0] if fitting else entry_size or machine.plt_entry_sizes[0]
-        if size and entry_size >= 8:
-            yield Plt(start, start + size, start + header, entry_size)
+        if section.size and entry_size >= 8:
+            yield Plt(section.address, section.end, section.address + header, entry_size)
 
 
-def _plt_relocations(file: ELFFile) -> Any:
-    return next((section for section in file.iter_sections("SHT_RELA") if section.name == ".rela.plt"), None)
+def _plt_relocations(binary: ElfBinary) -> ElfSection | None:
+    named = (section for section in binary.sections if section.name == ".rela.plt")
+    return next((section for section in named if section.type == SHT_RELA), None)
 
 
-def _count(file: ELFFile) -> int:
-    section = _plt_relocations(file)
-    return section["sh_size"] // 24 if section is not None else 0
-
-
-def _plt_names(file: ELFFile, plts: tuple[Plt, ...]) -> Iterator[tuple[int, str]]:
+def _plt_names(binary: ElfBinary, plts: tuple[Plt, ...]) -> Iterator[tuple[int, str]]:
     """Yield address and name of each entry: they are in the order of their relocations."""
-    section = _plt_relocations(file)
+    section = _plt_relocations(binary)
     if section is None or not plts:
         return
-    table = file.get_section(section["sh_link"])
-    if table is None or table["sh_type"] not in ("SHT_DYNSYM", "SHT_SYMTAB"):
+    table = binary.section(section.link)
+    if table.type not in (SHT_DYNSYM, SHT_SYMTAB):
         return
-    strings = file.get_section(table["sh_link"]).data()
+    strings = binary.strings(table)
     names = []
-    for entry in records(file, SYMBOL, table.data()):
+    for entry in binary.records(SYMBOL, binary.contents(table)):
         end = strings.find(b"\0", entry[0])
         names.append(strings[entry[0] : end].decode("utf-8", "backslashreplace"))
-    for number, (_, info, _) in enumerate(records(file, _RELA, section.data())):
+    for number, (_, info, _) in enumerate(binary.records(ENTRY, binary.contents(section))):
         symbol = info >> 32
         if symbol < len(names):
             for plt in plts:
@@ -141,10 +142,10 @@ def _plt_names(file: ELFFile, plts: tuple[Plt, ...]) -> Iterator[tuple[int, str]
                     yield address, names[symbol]
 
 
-def exception_tables(file: ELFFile, machine: Machine, layout: Layout, image: CodeImage) -> LandingPads:
+def exception_tables(binary: ElfBinary, image: CodeImage) -> LandingPads:
     """Return where exceptions are caught, by the address before the return address of a call."""
-    for number, section in enumerate(file.iter_sections()):
-        if section.name == EH_FRAME and section["sh_type"] != "SHT_NOBITS":
-            data = Relocations(file, layout.addresses).relocated(number, section) or section.data()
-            return ExceptionTables(data, layout.addresses[number], machine.arch.byteorder, image).landing_pads
+    for section in binary.sections:
+        if section.name == EH_FRAME and section.has_contents:
+            address = binary.layout.addresses[section.number]
+            return ExceptionTables(binary.relocated(section), address, binary.byteorder, image).landing_pads
     return lambda _pc: ()

@@ -6,8 +6,6 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from elftools.elf.elffile import ELFFile
-
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
@@ -119,9 +117,3 @@ def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteo
 def write_records(records: Sequence[Record], byteorder: str) -> bytes:
     """Return the bytes of records."""
     return b"".join(layout(type(record), byteorder).pack(*record) for record in records)
-
-
-def whole(file: ELFFile) -> bytes:
-    """Return the bytes of a file that pyelftools has open."""
-    file.stream.seek(0)
-    return bytes(file.stream.read())

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from elftools.elf.elffile import ELFFile
-
-from sframe_unwind import elf
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import CfiRules
 from sframe_unwind.convert.report import Named
-from sframe_unwind.elf.cfi import CfiProblem, FileCfi
-from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.elf.symbols import symbols_of
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.sframe.listing import listed_functions
-from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.description import Description, Loss, of_cfi, of_sframe
-from sframe_unwind.verify.comparison import check_extent
-from sframe_unwind.verify.names import function_name
 
 DWARF, SFRAME = "dwarf", "sframe"
 
@@ -39,27 +32,26 @@ class Source(NamedTuple):
     """What is wrong with records of which not even the function can be told."""
 
 
-def read_source(file: ELFFile, kind: str | None) -> Source:
+def read_source(binary: ElfBinary, kind: str | None) -> Source:
     """Return what a file's unwind data says.
 
     :param kind: which of its unwind data; ``None``: SFrame where it has any, else DWARF CFI.
     :raises FileError: the file is relocatable, or has no such data.
     :raises FormatError: the data is malformed as a whole.
     """
-    if file["e_type"] == "ET_REL":
+    if binary.is_object:
         raise FileError("a relocatable object file; convert what it is linked to")
-    arch = elf.arch_of(file)
-    layout = Layout(file)
     if kind != DWARF:
         try:
-            return _sframe(elf.load_from(file, layout=layout), arch, layout)
+            return _sframe(binary)
         except NoSFrameError:
             if kind == SFRAME:
                 raise
-    return _dwarf(FileCfi(file, arch, layout), arch)
+    return _dwarf(binary)
 
 
-def _dwarf(cfi: FileCfi, arch: Arch) -> Source:
+def _dwarf(binary: ElfBinary) -> Source:
+    arch, cfi = binary.arch, binary.cfi
     source = Source(DWARF, 0, arch, [], [], [])
     rules = CfiRules(arch)
     for function in cfi.all_functions():
@@ -76,15 +68,16 @@ def _dwarf(cfi: FileCfi, arch: Arch) -> Source:
     return source
 
 
-def _sframe(sections: list[Section], arch: Arch, layout: Layout) -> Source:
+def _sframe(binary: ElfBinary) -> Source:
+    arch, sections = binary.arch, binary.sframe
     version = max((table.header.version for section in sections for table in section.tables), default=0)
     source = Source(SFRAME, version, arch, [], [], [])
     known: set[tuple[int, int]] = set()
     listed = list(listed_functions(sections))
-    check_extent("SFrame", sum(one.fde.size for one in listed), sum(end - start for start, end in layout.code))
+    binary.check_extent("SFrame", sum(one.fde.size for one in listed))
     for function in listed:
         extent = function.start, function.end
-        limit = layout.code_end(function.start)
+        limit = binary.layout.code_end(function.start)
         try:
             if extent in known:
                 raise FormatError("a second entry for the same code")
@@ -98,14 +91,6 @@ def _sframe(sections: list[Section], arch: Arch, layout: Layout) -> Source:
     return source
 
 
-def named_losses(file: ELFFile, losses: list[Loss]) -> tuple[Named, ...]:
-    """Return what was left out in the order of the addresses, with the names of the functions."""
-    layout = Layout(file)
-    symbols = symbols_of(file, layout)
-    return tuple(Named(loss, function_name(loss.start, layout, symbols)) for loss in sorted(losses))
-
-
-def section_size(file: ELFFile, name: str) -> int:
-    """Return how many bytes the sections with a name have."""
-    found = (section for section in file.iter_sections() if section.name == name)
-    return sum(section["sh_size"] for section in found if section["sh_type"] != "SHT_NOBITS")
+def named_losses(binary: ElfBinary, losses: list[Loss]) -> tuple[Named, ...]:
+    """Return the functions that were left out, in the order of their addresses, with their names."""
+    return tuple(Named(loss, binary.function_name(loss.start)) for loss in sorted(losses))

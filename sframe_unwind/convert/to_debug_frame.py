@@ -7,25 +7,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from elftools.elf.elffile import ELFFile
-
 from sframe_unwind import elf
 from sframe_unwind.address import RangeMap
-from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import Records
 from sframe_unwind.cfi.rules import CfiRules
 from sframe_unwind.convert.debug_file import DebugSymbol, debug_file
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
-from sframe_unwind.convert.elf_records import SHT_PROGBITS, whole
 from sframe_unwind.convert.report import Report
-from sframe_unwind.convert.source import SFRAME, Source, named_losses, read_source, section_size
+from sframe_unwind.convert.source import SFRAME, Source, named_losses, read_source
 from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
-from sframe_unwind.elf.cfi import DEBUG_FRAME, FileCfi
-from sframe_unwind.elf.file import SECTION_NAME, PathLike
-from sframe_unwind.elf.relocation import SYMBOL, records
-from sframe_unwind.elf.symbols import symbols_of
+from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
+from sframe_unwind.elf.cfi import DEBUG_FRAME
+from sframe_unwind.elf.constants import SHT_PROGBITS, SYMBOL
 from sframe_unwind.errors import EncodeError, FileError
-from sframe_unwind.image.build_id import find_build_id
 from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.translation.description import Description, Loss, of_cfi
 from sframe_unwind.translation.proof import prove
@@ -44,6 +38,15 @@ class Wanted(NamedTuple):
     """Also those that DWARF CFI of the file describes, which tells more registers."""
 
 
+class _Written(NamedTuple):
+    """The section that was written."""
+
+    size: int
+    """In bytes."""
+    compared: int
+    """At how many addresses it was compared with its source."""
+
+
 def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wanted()) -> Report:  # noqa: B008  # it cannot change
     """Write DWARF CFI made from the SFrame of a linked file, if it says the same.
 
@@ -53,16 +56,15 @@ def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wa
     :raises EncodeError: no function is left to describe.
     :raises TranslationError: the result does not say the same; nothing is written.
     """
-    with elf.opened(path) as file:
-        source = read_source(file, SFRAME)
+    with elf.opened(path) as binary:
+        source = read_source(binary, SFRAME)
         if not wanted.all_functions:
-            described = FileCfi(file, source.arch).ranges()
-            source = source._replace(descriptions=list(_not_in(source.descriptions, described)))
+            source = source._replace(descriptions=list(_not_in(source.descriptions, binary.cfi.ranges())))
         descriptions = list(without_gaps(source.descriptions))
         empty = [
             Loss(one.start, one.end, "an entry without rows") for one in source.descriptions if not any(one.rules[1])
         ]
-        existing = _existing(file) if wanted.form == COPY else b""
+        existing = _existing(binary) if wanted.form == COPY else b""
         made = make_debug_frame(descriptions, source.arch, len(existing))
         if len(made.losses) == len(descriptions):
             raise EncodeError(f"{path}: no function is described by SFrame alone")
@@ -72,14 +74,14 @@ def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wa
             replacing(output, mode_of_copy(path, output) if wanted.form == COPY else PLAIN_MODE) as temporary,
         ):
             if wanted.form == COPY:
-                copy = ElfCopy(whole(file), source.arch.byteorder, DEBUG_FRAME, None)
+                copy = ElfCopy(binary.whole(), source.arch.byteorder, DEBUG_FRAME, None)
                 copy.write(temporary, NewSection(DEBUG_FRAME, SHT_PROGBITS, data, None))
             else:
-                symbols = _symbols(file, descriptions)
-                temporary.write_bytes(debug_file(whole(file), DEBUG_FRAME, data, symbols, source.arch.byteorder))
-            compared = _prove(descriptions, made, temporary, source.arch, len(existing))
+                symbols = _symbols(binary, descriptions)
+                temporary.write_bytes(debug_file(binary.whole(), DEBUG_FRAME, data, symbols, source.arch.byteorder))
+            compared = _prove(descriptions, made, temporary, len(existing))
             losses = [*source.losses, *empty, *made.losses]
-            return _report(path, output, file, source, losses, len(made.data), compared, wanted.form)
+            return _report(output, binary, wanted, source, losses, _Written(len(made.data), compared))
 
 
 def _not_in(descriptions: Iterable[Description], ranges: list[tuple[int, int]]) -> Iterable[Description]:
@@ -88,77 +90,67 @@ def _not_in(descriptions: Iterable[Description], ranges: list[tuple[int, int]]) 
     return (one for one in descriptions if not known.overlapping(one.start, one.end))
 
 
-def _symbols(file: ELFFile, descriptions: Iterable[Description]) -> list[DebugSymbol]:
+def _symbols(binary: ElfBinary, descriptions: Iterable[Description]) -> list[DebugSymbol]:
     """Return the symbols of the debug file of a stripped program: the dynamic ones, and one for each other function.
 
     LLDB looks for CFI other than ``.eh_frame`` only where it knows a symbol, and knows no dynamic one where the debug
     file has a symbol table.  For that reason, a program with a symbol table keeps that.
     """
-    dynamic = file.get_section_by_name(".dynsym")
-    if file.get_section_by_name(".symtab") is not None:
+    dynamic = binary.named(".dynsym")
+    if binary.named(".symtab") is not None:
         return []
     found = []
     if dynamic is not None:
-        names = file.get_section(dynamic["sh_link"]).data()
-        for at, info, _, section, address, size in records(file, SYMBOL, dynamic.data()):
+        names = binary.strings(dynamic)
+        for at, info, _, section, address, size in binary.records(SYMBOL, binary.contents(dynamic)):
             if section:
                 name = names[at : names.find(b"\0", at)].decode("utf-8", "surrogateescape")
                 found.append(DebugSymbol(name, address, size, info))
-    named = symbols_of(file)
-    others = (one for one in descriptions if named.find(one.start) is None)
+    others = (one for one in descriptions if binary.symbols.find(one.start) is None)
     return found + [DebugSymbol(f"unnamed_{one.start:x}", one.start, one.end - one.start) for one in others]
 
 
-def _existing(file: ELFFile) -> bytes:
-    section = file.get_section_by_name(DEBUG_FRAME)
-    return b"" if section is None or section["sh_type"] == "SHT_NOBITS" else bytes(section.data())
+def _existing(binary: ElfBinary) -> bytes:
+    section = binary.named(DEBUG_FRAME)
+    return b"" if section is None else binary.contents(section)
 
 
-def _prove(descriptions: list[Description], made: Made, written: Path, arch: Arch, start: int) -> int:
+def _prove(descriptions: list[Description], made: Made, written: Path, start: int) -> int:
     """Compare what was written, from a section offset on, with what it was made from."""
-    with elf.opened(written) as file:
-        section = file.get_section_by_name(DEBUG_FRAME)
+    with elf.opened(written) as binary:
+        section = binary.named(DEBUG_FRAME)
         if section is None:
             raise FileError(f"{written}: the section that was written is not there")
-        records = Records(section.data(), 0, arch, debug_frame=True)
-        rules = CfiRules(arch)
+        records = Records(binary.contents(section), 0, binary.arch, debug_frame=True)
+        rules = CfiRules(binary.arch)
         fdes = [fde for offset, fde in records.fdes(True, []) if offset >= start]
-    return prove(descriptions, (of_cfi(fde.decode(), rules) for fde in fdes), made.losses, arch)
+    return prove(descriptions, (of_cfi(fde.decode(), rules) for fde in fdes), made.losses, binary.arch)
 
 
 def _report(
-    path: PathLike,
-    output: PathLike,
-    file: ELFFile,
-    source: Source,
-    losses: list[Loss],
-    size: int,
-    compared: int,
-    form: str,
+    output: PathLike, binary: ElfBinary, wanted: Wanted, source: Source, losses: list[Loss], made: _Written
 ) -> Report:
     lost = {(loss.start, loss.end) for loss in losses}
     kept = [one for one in source.descriptions if (one.start, one.end) not in lost]
     return Report(
-        os.fspath(path),
+        binary.name,
         os.fspath(output),
         f".debug_frame from SFrame version {source.version}",
         len(kept),
         sum(one.end - one.start for one in kept),
-        size,
-        section_size(file, SECTION_NAME),
+        made.size,
+        binary.size_of(SECTION_NAME),
         0,
-        compared,
-        named_losses(file, losses),
+        made.compared,
+        named_losses(binary, losses),
         tuple(source.problems),
-        _hint(file) if form == DEBUG_FILE else "",
+        _hint(binary) if wanted.form == DEBUG_FILE else "",
     )
 
 
-def _hint(file: ELFFile) -> str:
+def _hint(binary: ElfBinary) -> str:
     """Return where debuggers look for the separate debug file of a program."""
-    notes = (segment.data() for segment in file.iter_segments() if segment["p_type"] == "PT_NOTE")
-    order = elf.arch_of(file).byteorder
-    found = next(filter(None, (find_build_id(data, order) for data in notes)), "")
+    found = binary.build_id
     if found:
         return f"debuggers look for it in their folder of debug files, as .build-id/{found[:2]}/{found[2:]}.debug"
     return "the program has no build ID: debuggers find it only by the name in .gnu_debuglink"

@@ -6,18 +6,17 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from elftools.elf.elffile import ELFFile
-
 from sframe_unwind import elf
 from sframe_unwind.convert.consumers import target_for
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
-from sframe_unwind.convert.elf_records import FileHeader, read_records, whole
+from sframe_unwind.convert.elf_records import FileHeader, read_records
 from sframe_unwind.convert.object_file import object_file
 from sframe_unwind.convert.report import Report
-from sframe_unwind.convert.source import DWARF, Source, named_losses, read_source, section_size
+from sframe_unwind.convert.source import DWARF, Source, named_losses, read_source
 from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
+from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
-from sframe_unwind.elf.file import PT_GNU_SFRAME, SECTION_NAME, SHT_GNU_SFRAME, PathLike
+from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
 from sframe_unwind.errors import EncodeError
 from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.sframe import encode
@@ -55,25 +54,25 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
     :raises EncodeError: a reader does not take the version, or no function can be expressed.
     :raises TranslationError: the result does not say the same; nothing is written.
     """
-    with elf.opened(path) as file:
-        made = conversion(file, str(path), wanted)
+    with elf.opened(path) as binary:
+        made = conversion(binary, wanted)
         with (
             writing(output),
             replacing(output, mode_of_copy(path, output) if wanted.form == COPY else PLAIN_MODE) as temporary,
         ):
             if wanted.form == COPY:
-                new = NewSection(SECTION_NAME, SHT_GNU_SFRAME[0], made.section, PT_GNU_SFRAME[0])
+                new = NewSection(SECTION_NAME, SHT_GNU_SFRAME, made.section, PT_GNU_SFRAME)
                 made.copy.write(temporary, new)
             elif wanted.form == OBJECT:
                 order = made.source.arch.byteorder
-                header = read_records(whole(file), 0, 1, FileHeader, order)[0]
-                new_file = object_file(SECTION_NAME, SHT_GNU_SFRAME[0], made.section, made.address, header, order)
+                header = read_records(binary.whole(), 0, 1, FileHeader, order)[0]
+                new_file = object_file(SECTION_NAME, SHT_GNU_SFRAME, made.section, made.address, header, order)
                 temporary.write_bytes(new_file)
             else:
                 temporary.write_bytes(made.section)
             compared = made.proved(_written(temporary, wanted.form, made.address))
             # Before the file gets its name: reading symbols can fail, too.
-            return _report(path, output, file, made, compared, wanted)
+            return _report(output, binary, made, compared, wanted)
 
 
 class Conversion(NamedTuple):
@@ -102,20 +101,19 @@ class Conversion(NamedTuple):
         return [*self.source.losses, *self.made.losses]
 
 
-def conversion(file: ELFFile, name: str, wanted: Wanted = Wanted()) -> Conversion:  # noqa: B008  # it cannot change
+def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # noqa: B008  # it cannot change
     """Return what converting an open file gives.
 
-    :param name: what the file is called.
     :raises FileError: there is nothing to convert, or no room for the section.
     :raises FormatError: the unwind data is malformed as a whole.
     :raises EncodeError: a reader does not take the version, or no function can be expressed.
     """
     target = target_for(wanted.consumers, wanted.version)
-    source = read_source(file, wanted.source)
+    source = read_source(binary, wanted.source)
     made = make_table(source.descriptions, source.arch, target)
     if not any(function.rows for function in made.table.functions):
-        raise EncodeError(f"{name}: no function that version {target.version} can express")
-    copy = ElfCopy(whole(file), source.arch.byteorder, SECTION_NAME, PT_GNU_SFRAME[0])
+        raise EncodeError(f"{binary.name}: no function that version {target.version} can express")
+    copy = ElfCopy(binary.whole(), source.arch.byteorder, SECTION_NAME, PT_GNU_SFRAME)
     address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
     return Conversion(source, made, copy, encode.encode(encode.SectionSpec(address, (made.table,))), address)
 
@@ -125,23 +123,21 @@ def _written(path: Path, form: str, address: int) -> list[Section]:
     return [Section(path.read_bytes(), address)] if form == SECTION else elf.load(path)
 
 
-def _report(
-    path: PathLike, output: PathLike, file: ELFFile, conversion: Conversion, compared: int, wanted: Wanted
-) -> Report:
+def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compared: int, wanted: Wanted) -> Report:
     source, section = conversion.source, Section(conversion.section, conversion.address)
     names = (EH_FRAME, DEBUG_FRAME) if source.kind == DWARF else (SECTION_NAME,)
     origin = "DWARF CFI" if source.kind == DWARF else f"version {source.version}"
     return Report(
-        os.fspath(path),
+        binary.name,
         os.fspath(output),
         f"SFrame version {conversion.made.table.version} from {origin}",
         len(source.descriptions) - len(conversion.made.losses),
         section.covered(),
         section.size,
-        sum(section_size(file, name) for name in names),
+        sum(map(binary.size_of, names)),
         section.address,
         compared,
-        named_losses(file, conversion.losses),
+        named_losses(binary, conversion.losses),
         tuple(source.problems),
         "" if wanted.form != COPY or conversion.copy.survives_strip else _FRAGILE,
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from sframe_unwind.elf.file import PathLike
+from sframe_unwind.elf import PathLike
 from sframe_unwind.errors import FileError
 
 PLAIN_MODE = 0o644

@@ -1,27 +1,21 @@
-"""ELF files on disk, read with pyelftools: SFrame sections, relocations, symbols, CFI and archives."""
+"""ELF files on disk: SFrame sections, relocations, symbols, CFI and archives.
 
-from sframe_unwind.elf.file import (
-    PT_GNU_SFRAME,
-    SECTION_NAME,
-    SHT_GNU_SFRAME,
-    PathLike,
-    arch_of,
-    load,
-    load_from,
-    opened,
-    parsed,
-    sframe_sections,
-)
+:class:`ElfBinary` is one file; pyelftools, which decodes its headers, is imported by :mod:`_reader` alone.
+"""
+
+from sframe_unwind.elf._reader import ElfSection, ElfSegment, machine_number, translated
+from sframe_unwind.elf.binary import SECTION_NAME, ElfBinary, load, opened, parsed
+from sframe_unwind.elf.reader import PathLike
 
 __all__ = [
-    "PT_GNU_SFRAME",
     "SECTION_NAME",
-    "SHT_GNU_SFRAME",
+    "ElfBinary",
+    "ElfSection",
+    "ElfSegment",
     "PathLike",
-    "arch_of",
     "load",
-    "load_from",
+    "machine_number",
     "opened",
     "parsed",
-    "sframe_sections",
+    "translated",
 ]

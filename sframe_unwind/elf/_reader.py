@@ -1,4 +1,4 @@
-"""pyelftools' reader of ELF files with limits, with the headers of sections and segments read at once.
+"""Reads the headers and the contents of ELF files with pyelftools, within limits.
 
 pyelftools reads a header each time that it is asked for, follows numbers of headers that the file cannot hold, and
 decodes sections of many kinds when they are listed.  Here the headers are checked, decoded once, and a section is
@@ -12,29 +12,23 @@ from __future__ import annotations
 
 import os
 import struct
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from elftools.elf.elffile import ELFFile
-from elftools.elf.enums import ENUM_P_TYPE_BASE, ENUM_SH_TYPE_BASE
-from elftools.elf.sections import Section
-from elftools.elf.segments import Segment
+from elftools.elf.enums import ENUM_E_MACHINE
+from elftools.elf.sections import Section as CompressedSection
 
+from sframe_unwind.address import ByteOrder
+from sframe_unwind.elf.constants import PN_XNUM, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS
 from sframe_unwind.errors import FileError, SFrameError
+from sframe_unwind.memory import STRUCT_MARKS
 
-_SECTION = (
-    "IIQQQQIIQQ",
-    *("sh_name", "sh_type", "sh_flags", "sh_addr", "sh_offset"),
-    *("sh_size", "sh_link", "sh_info", "sh_addralign", "sh_entsize"),
-)
-_SEGMENT = ("IIQQQQQQ", "p_type", "p_flags", "p_offset", "p_vaddr", "p_paddr", "p_filesz", "p_memsz", "p_align")
-"""``Elf64_Shdr`` and ``Elf64_Phdr``: layout for :mod:`struct`, and pyelftools' names of the fields."""
-_SECTION_TYPES, _SEGMENT_TYPES = (
-    {number: name for name, number in names.items() if name != "_default_"}
-    for names in (ENUM_SH_TYPE_BASE, ENUM_P_TYPE_BASE)
-)
+_SECTION, _SEGMENT = "IIQQQQIIQQ", "IIQQQQQQ"
+"""The fields of ``Elf64_Shdr`` and ``Elf64_Phdr`` as :mod:`struct` formats."""
 _MAX_NAME = 1024
 """Bytes of a section's name."""
 _OVERLAP = 2
@@ -43,6 +37,8 @@ without a limit, 60,000 headers of one section make 60,000 times the work."""
 _MAX_GROWTH, _ALWAYS = 100, 1 << 20
 """Maximum ratio of the size of a section to its compressed size, and the size in bytes that is always allowed.  The
 ratio of real ``.debug_frame`` sections is 3 to 10; zlib can reach 1,000."""
+_OLD_MAGIC = b"ZLIB"
+"""The bytes that a section begins with which GNU tools compressed before 2014; its size follows."""
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -69,48 +65,52 @@ def translated(what: str = "not a readable ELF file") -> Iterator[None]:
         raise FileError(f"{what}: {str(error) or type(error).__name__}") from error
 
 
-class CheckedSection(Section):  # type: ignore[misc]  # pyelftools has no types
-    """A section."""
+class ElfSection(NamedTuple):
+    """The header of a section.  Sizes and offsets are in bytes."""
 
-    def data(self) -> bytes:
-        """Return the contents, decompressed; empty for a section without contents in the file.
+    number: int
+    name: str
+    type: int
+    flags: int
+    address: int
+    offset: int
+    """Of the contents in the file."""
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
 
-        Where the file ends before the section, the contents end there.
+    @property
+    def has_contents(self) -> bool:
+        """Whether the file has contents for it; a separate debug file keeps only the headers of loaded sections."""
+        return self.type != SHT_NOBITS
 
-        :raises FileError: it is compressed, and cannot be decompressed or has an implausibly large size.
-        """
-        if self["sh_type"] == "SHT_NOBITS":
-            return b""
-        size, stored = self.data_size, self["sh_size"]
-        if not self.compressed:
-            return bytes(self.elffile.contents(self["sh_offset"], stored))
-        if size > max(_MAX_GROWTH * stored, _ALWAYS):
-            raise FileError(
-                f"{self.name} claims to be {size:,} bytes compressed to {stored:,}, more than {_MAX_GROWTH} to 1"
-            )
-        with translated(f"{self.name} cannot be decompressed"):
-            return bytes(super().data())
-
-
-class CheckedSegment(Segment):  # type: ignore[misc]  # pyelftools has no types
-    """A segment.
-
-    :param elf: the file that it is in.
-    """
-
-    def __init__(self, header: dict[str, Any], elf: CheckedElf) -> None:
-        super().__init__(header, elf.stream)
-        self._elf = elf
-
-    def data(self) -> bytes:
-        """Return the contents.  Where the file ends before the segment, they end there."""
-        return self._elf.contents(self["p_offset"], self["p_filesz"])
+    @property
+    def end(self) -> int:
+        """End address (exclusive)."""
+        return self.address + self.size
 
 
-class CheckedElf(ELFFile):  # type: ignore[misc]  # pyelftools has no types
+class ElfSegment(NamedTuple):
+    """The header of a segment.  Sizes and offsets are in bytes."""
+
+    type: int
+    flags: int
+    offset: int
+    """Of the contents in the file."""
+    address: int
+    physical: int
+    file_size: int
+    memory_size: int
+    alignment: int
+
+
+class Reader:
     """A 64-bit ELF file.
 
-    :raises FileError: it is compressed or 32-bit, or its headers lie outside the file.
+    :param stream: the file, which stays open as long as this object is used.
+    :raises FileError: it is not a 64-bit ELF file; a compressed one is not.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -120,104 +120,158 @@ class CheckedElf(ELFFile):  # type: ignore[misc]  # pyelftools has no types
             if start.startswith(magic):
                 raise FileError(f"compressed; {program} -d decompresses it")
         with translated():
-            super().__init__(stream)
-        if self.elfclass != 64:
+            self._elf = ELFFile(stream)
+        if self._elf.elfclass != 64:
             raise FileError("a 32-bit ELF file; SFrame exists for 64-bit ABIs only")
-        self._size = stream.seek(0, os.SEEK_END)
+        self._stream = stream
+        self._header = self._elf.header
+        self.size: int = stream.seek(0, os.SEEK_END)
+        """Of the file, in bytes."""
+        self.byteorder: ByteOrder = "little" if self._elf.little_endian else "big"
+        self.machine = str(self._header["e_machine"])
+        """``e_machine`` as pyelftools names it: ``EM_X86_64``; a number that it does not know, in digits."""
+        self.type_name = str(self._header["e_type"])
+        """``e_type``, likewise: ``ET_REL``."""
+        self.is_object = self.type_name == "ET_REL"
+        """It is not linked: its sections have no addresses."""
+        self.entry_point: int = self._header["e_entry"]
+        """Address; 0: there is none."""
+        self._mark = STRUCT_MARKS[self.byteorder]
 
-    def contents(self, offset: int, size: int) -> bytes:
+    def read(self, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes of the file at ``offset``; fewer at its end."""
-        if offset >= self._size:
+        if offset >= self.size:
             return b""
-        self.stream.seek(offset)
-        return bytes(self.stream.read(min(size, self._size - offset)))
+        self._stream.seek(offset)
+        return self._stream.read(min(size, self.size - offset))
 
-    def iter_sections(self, type: str | None = None) -> Iterator[Any]:  # noqa: A002  # the name is pyelftools'
-        """Yield the sections, those of one type if it is given.
+    def whole(self) -> bytes:
+        """Return the bytes of the file."""
+        return self.read(0, self.size)
+
+    def contents(self, section: ElfSection) -> bytes:
+        """Return the contents of a section, decompressed; empty for a section without contents in the file.
+
+        Where the file ends before the section, the contents end there.
+
+        :raises FileError: it is compressed, and cannot be decompressed or has an implausibly large size.
+        """
+        if not section.has_contents:
+            return b""
+        if not section.flags & SHF_COMPRESSED:
+            return self.read(section.offset, section.size)
+        fields = dict(zip(("sh_type", "sh_flags", "sh_addr", "sh_offset", "sh_size"), section[2:7]))
+        with translated(f"{section.name} cannot be decompressed"):
+            compressed = CompressedSection({**fields, "sh_addralign": section.alignment}, section.name, self._elf)
+            size: int = compressed.data_size
+        self._check_growth(section, size)
+        with translated(f"{section.name} cannot be decompressed"):
+            return bytes(compressed.data())
+
+    def decompressed(self, section: ElfSection) -> bytes:
+        """Return the contents of a section, decompressed also where GNU tools compressed it before 2014.
+
+        :raises FileError: as :meth:`contents`.
+        """
+        data = self.contents(section)
+        if not section.name.startswith(".z"):
+            return data
+        if data[:4] != _OLD_MAGIC:
+            raise FileError(f"{section.name} is not compressed as its name says")
+        size = int.from_bytes(data[4:12], "big")
+        self._check_growth(section, size)
+        try:
+            return zlib.decompressobj().decompress(data[12:], size)
+        except zlib.error as error:
+            raise FileError(f"{section.name} cannot be decompressed: {error}") from error
+
+    def _check_growth(self, section: ElfSection, size: int) -> None:
+        if size > max(_MAX_GROWTH * section.size, _ALWAYS):
+            claim = f"{size:,} bytes compressed to {section.size:,}"
+            raise FileError(f"{section.name} claims to be {claim}, more than {_MAX_GROWTH} to 1")
+
+    def section(self, number: int) -> ElfSection:
+        """Return a section by its number.
+
+        :raises FileError: there is none of this number, or as for :attr:`sections`.
+        """
+        if number >= len(self.sections):
+            raise FileError(f"no section {number}, of {len(self.sections)}")
+        return self.sections[number]
+
+    def strings(self, symbols: ElfSection) -> bytes:
+        """Return the string table of a symbol table.
+
+        :raises FileError: the file does not have it.
+        """
+        return self.contents(self.section(symbols.link))
+
+    def records(self, layout: str, data: bytes) -> Iterator[tuple[int, ...]]:
+        """Yield the records of a table in the byte order of the file.
+
+        :param layout: :mod:`struct` format of a record, without byte order.
+        """
+        # pyelftools creates an object for each record, which takes more than ten times as long.
+        record = struct.Struct(self._mark + layout)
+        return record.iter_unpack(data[: len(data) // record.size * record.size])
+
+    @cached_property
+    def sections(self) -> tuple[ElfSection, ...]:
+        """All sections.
 
         :raises FileError: the headers lie outside the file, or the sections overlap.
         """
-        return (section for section in self._sections if type is None or section["sh_type"] == type)
+        with translated():
+            count = self._elf.num_sections()
+        headers = self._headers("section", self._header["e_shoff"], count, self._header["e_shentsize"], _SECTION)
+        kept = [header for header in headers if header[1] != SHT_NOBITS]
+        self._check_overlap("sections", [(header[4], header[5]) for header in kept])
+        names = self._section_names(headers)
+        return tuple(ElfSection(number, _name(names, header[0]), *header[1:]) for number, header in enumerate(headers))
 
-    def get_section(self, n: int, type: object = None) -> Any:  # noqa: A002  # the name is pyelftools'
-        """Return a section by its number.
+    def _section_names(self, headers: list[tuple[int, ...]]) -> bytes:
+        with translated():
+            number = self._elf.get_shstrndx()
+        if number >= len(headers) or headers[number][1] == SHT_NOBITS:
+            return b""
+        return self.read(*headers[number][4:6])
 
-        :raises FileError: there is none of this number, or as in :meth:`iter_sections`.
-        """
-        if type is not None or "_size" not in self.__dict__:
-            return super().get_section(n, type)  # pyelftools itself asks, inside `translated`
-        if n >= len(self._sections):
-            raise FileError(f"no section {n}, of {len(self._sections)}")
-        return self._sections[n]
-
-    def get_section_by_name(self, name: str) -> Any:
-        """Return the last section of a name; ``None``: there is none.
-
-        :raises FileError: as in :meth:`iter_sections`.
-        """
-        return next((section for section in reversed(self._sections) if section.name == name), None)
-
-    def iter_segments(self, type: str | None = None) -> Iterator[Any]:  # noqa: A002  # the name is pyelftools'
-        """Yield the segments, those of one type if it is given.
+    @cached_property
+    def segments(self) -> tuple[ElfSegment, ...]:
+        """All segments.
 
         :raises FileError: the headers lie outside the file, or the segments overlap.
         """
-        return (segment for segment in self._segments if type is None or segment["p_type"] == type)
-
-    @cached_property
-    def _sections(self) -> list[CheckedSection]:
-        with translated():
-            count = self.num_sections()
-        headers = self._headers("section", self["e_shoff"], count, self["e_shentsize"], _SECTION)
-        for header in headers:
-            header["sh_type"] = _SECTION_TYPES.get(header["sh_type"], header["sh_type"])
-        kept = [header for header in headers if header["sh_type"] != "SHT_NOBITS"]
-        self._check_overlap("sections", [(header["sh_offset"], header["sh_size"]) for header in kept])
-        names = self._section_names(headers)
-        named = [(header, _name(names, header["sh_name"])) for header in headers]
-        with translated():
-            return [CheckedSection(header, name, self) for header, name in named]
-
-    def _section_names(self, headers: list[dict[str, Any]]) -> bytes:
-        with translated():
-            number = self.get_shstrndx()
-        if number >= len(headers) or headers[number]["sh_type"] == "SHT_NOBITS":
-            return b""
-        return self.contents(headers[number]["sh_offset"], headers[number]["sh_size"])
-
-    @cached_property
-    def _segments(self) -> list[CheckedSegment]:
-        headers = self._headers("program", self["e_phoff"], self._segment_count(), self["e_phentsize"], _SEGMENT)
-        for header in headers:
-            header["p_type"] = _SEGMENT_TYPES.get(header["p_type"], header["p_type"])
-        whole = [header for header in headers if header["p_type"] != "PT_LOAD"]  # of these, parts are read
-        self._check_overlap("segments", [(header["p_offset"], header["p_filesz"]) for header in whole])
-        with translated():
-            return [CheckedSegment(header, self) for header in headers]
+        place = self._header["e_phoff"], self._segment_count(), self._header["e_phentsize"]
+        segments = tuple(ElfSegment(*header) for header in self._headers("program", *place, _SEGMENT))
+        whole = [segment for segment in segments if segment.type != PT_LOAD]  # of these, parts are read
+        self._check_overlap("segments", [(segment.offset, segment.file_size) for segment in whole])
+        return segments
 
     def _segment_count(self) -> int:
-        count: int = self["e_phnum"]
-        if count < 0xFFFF or not self._sections:
-            return count
-        return int(self._sections[0]["sh_info"])  # PN_XNUM
+        count: int = self._header["e_phnum"]
+        return self.sections[0].info if count >= PN_XNUM and self.sections else count
 
-    def _headers(self, what: str, offset: int, count: int, size: int, record: tuple[str, ...]) -> list[dict[str, Any]]:
+    def _headers(self, what: str, offset: int, count: int, size: int, layout: str) -> list[tuple[int, ...]]:
         if not count:
             return []
-        layout, *names = record
-        header = struct.Struct(("<" if self.little_endian else ">") + layout)
+        header = struct.Struct(self._mark + layout)
         if size != header.size:
             raise FileError(f"{what} headers of {size} bytes, expected {header.size}")
         end = offset + count * size
-        if end > self._size:
-            raise FileError(f"truncated after {self._size:,} bytes, its {what} headers end at {end:,}")
-        self.stream.seek(offset)
-        return [dict(zip(names, values)) for values in header.iter_unpack(self.stream.read(count * size))]
+        if end > self.size:
+            raise FileError(f"truncated after {self.size:,} bytes, its {what} headers end at {end:,}")
+        return list(header.iter_unpack(self.read(offset, count * size)))
 
     def _check_overlap(self, what: str, parts: list[tuple[int, int]]) -> None:
-        contained = sum(min(size, max(self._size - offset, 0)) for offset, size in parts)
-        if contained > _OVERLAP * self._size:
-            raise FileError(f"{len(parts):,} {what} of {contained:,} bytes in all, in a file of {self._size:,}")
+        contained = sum(min(size, max(self.size - offset, 0)) for offset, size in parts)
+        if contained > _OVERLAP * self.size:
+            raise FileError(f"{len(parts):,} {what} of {contained:,} bytes in all, in a file of {self.size:,}")
+
+
+def machine_number(name: str) -> int:
+    """Return the ``e_machine`` of a name."""
+    return int(ENUM_E_MACHINE[name])
 
 
 def _name(names: bytes, offset: int) -> str:

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from elftools.elf.elffile import ELFFile
-
-from sframe_unwind.address import RangeMap
+from sframe_unwind.address import Range, RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
+from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FormatError
 
-EH_FRAME, DEBUG_FRAME = ".eh_frame", ".debug_frame"
-
-Range = tuple[int, int]
-"""Start and end address (exclusive)."""
+EH_FRAME, EH_FRAME_HDR, DEBUG_FRAME = ".eh_frame", ".eh_frame_hdr", ".debug_frame"
 
 
 class CfiProblem(NamedTuple):
@@ -34,23 +30,21 @@ class CfiProblem(NamedTuple):
 class FileCfi:
     """All CFI of a file for code in the file.  If several FDEs describe the same addresses, the first one counts.
 
-    :param layout: the addresses of the sections; ``None``: :class:`Layout` assigns them.
+    :param layout: the addresses of the sections.
     :raises FileError: a relocation is of an unknown type, or a compressed section is implausibly large.
     :raises FormatError: a section is not a sequence of CFI records.
     """
 
-    def __init__(self, elf: ELFFile, arch: Arch, layout: Layout | None = None) -> None:
+    def __init__(self, reader: Reader, arch: Arch, layout: Layout, relocations: Relocations) -> None:
         self.problems: list[FormatError] = []
         """The errors in FDEs with addresses that cannot be decoded."""
-        self._layout = layout or Layout(elf)
-        relocations = Relocations(elf, self._layout.addresses)
+        self._layout = layout
         found: dict[Range, Fde] = {}
-        numbered = list(enumerate(elf.iter_sections()))
         for name in (EH_FRAME, DEBUG_FRAME):
-            for number, section in numbered:
-                if section.name == name and section["sh_type"] != "SHT_NOBITS":
-                    data = relocations.relocated(number, section) or section.data()
-                    self._add(found, Records(data, self._layout.addresses[number], arch, name == DEBUG_FRAME))
+            for section in reader.sections:
+                if section.name == name and section.has_contents:
+                    address = layout.addresses[section.number]
+                    self._add(found, Records(relocations.contents(section), address, arch, name == DEBUG_FRAME))
         self._fdes = RangeMap((start, end, fde) for (start, end), fde in found.items())
 
     def _add(self, found: dict[Range, Fde], records: Records) -> None:

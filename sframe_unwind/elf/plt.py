@@ -11,10 +11,8 @@ import struct
 from collections.abc import Iterator
 from typing import Callable, NamedTuple
 
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Section
-
-from sframe_unwind.elf.relocation import ENTRY, SYMBOL, records
+from sframe_unwind.elf._reader import ElfSection, Reader
+from sframe_unwind.elf.constants import ENTRY, SHT_RELA, SYMBOL
 from sframe_unwind.elf.symbols import Symbol
 
 _SECTION_NAMES = (".plt", ".plt.sec", ".plt.got", ".iplt")
@@ -72,36 +70,42 @@ _MACHINES = {
 }
 
 
-def stubs(elf: ELFFile) -> list[Symbol]:
+def stubs(reader: Reader) -> list[Symbol]:
     """Return a symbol for each stub of a linked file; none for an object file, or one of another machine.
 
     :raises FileError: the file is malformed.
     """
-    machine = _MACHINES.get(elf["e_machine"])
-    sections = [section for section in elf.iter_sections() if section.name in _SECTION_NAMES]
-    if machine is None or not sections or elf["e_type"] == "ET_REL":
+    machine = _MACHINES.get(reader.machine)
+    sections = [section for section in reader.sections if section.name in _SECTION_NAMES]
+    if machine is None or not sections or reader.is_object:
         return []
-    names = dict(_slots(elf, machine))
-    return [stub for section in sections for stub in _of_section(section, machine, names)]
+    names = dict(_slots(reader, machine))
+    return [stub for section in sections for stub in _of_section(reader, section, machine, names)]
 
 
-def _of_section(section: Section, machine: _Machine, names: dict[int, str]) -> Iterator[Symbol]:
-    code, address = section.data(), section["sh_addr"]
-    found = {load.stub: load.slot for load in machine.loads(code, address, section["sh_entsize"]) if load.slot in names}
+def _of_section(reader: Reader, section: ElfSection, machine: _Machine, names: dict[int, str]) -> Iterator[Symbol]:
+    code, address = reader.contents(section), section.address
+    found = {load.stub: load.slot for load in machine.loads(code, address, section.entry_size) if load.slot in names}
     starts = sorted(found)
     for start, end in zip(starts, [*starts[1:], len(code)]):
         yield Symbol(address + start, end - start, False, f"{names[found[start]]}@plt", address + len(code))
 
 
-def _slots(elf: ELFFile, machine: _Machine) -> Iterator[tuple[int, str]]:
+def _slots(reader: Reader, machine: _Machine) -> Iterator[tuple[int, str]]:
     """Yield the address of each slot, and the name of the function whose address it gets."""
-    for table in elf.iter_sections("SHT_RELA"):
-        entries = [entry for entry in records(elf, ENTRY, table.data()) if entry[1] & 0xFFFFFFFF in machine.relocations]
+    for table in reader.sections:
+        if table.type != SHT_RELA:
+            continue
+        entries = [
+            entry
+            for entry in reader.records(ENTRY, reader.contents(table))
+            if entry[1] & 0xFFFFFFFF in machine.relocations
+        ]
         if not entries:
             continue
-        symbols = elf.get_section(table["sh_link"])
-        names = elf.get_section(symbols["sh_link"]).data()
-        places = [at for at, *_ in records(elf, SYMBOL, symbols.data())]
+        symbols = reader.section(table.link)
+        names = reader.strings(symbols)
+        places = [at for at, *_ in reader.records(SYMBOL, reader.contents(symbols))]
         for slot, info, _ in entries:
             if 0 < info >> 32 < len(places):
                 at = places[info >> 32]

@@ -7,21 +7,15 @@ value of the symbol only, so that functions in different sections get the same a
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
-
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Section as ElfSection
+from typing import NamedTuple
 
 from sframe_unwind.arch import ARCHES
+from sframe_unwind.elf._reader import ElfSection, Reader
+from sframe_unwind.elf.constants import ENTRY, SHT_REL, SHT_RELA, SHT_SYMTAB_SHNDX, SYMBOL
 from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.sframe.section import Section
 
-SYMBOL = "IBBHQQ"
-"""The fields of a symbol as a :mod:`struct` format: name, info, other, section, value, size."""
-ENTRY = "QQq"
-"""The fields of a relocation with an addend, likewise: offset, info, addend."""
 _EXTENDED, _FIRST_RESERVED = 0xFFFF, 0xFF00
 """``SHN_XINDEX``: the section number of the symbol is in ``SHT_SYMTAB_SHNDX``.  ``SHN_LORESERVE``: numbers from here on
 are not sections."""
@@ -47,32 +41,40 @@ class Relocations:
         function is then its offset in its section, as in the output of readelf.
     """
 
-    def __init__(self, elf: ELFFile, addresses: Sequence[int] = ()) -> None:
-        self._elf = elf
+    def __init__(self, reader: Reader, addresses: Sequence[int] = ()) -> None:
+        self._reader = reader
         self._addresses = addresses
-        self._kinds = next((arch.relocations for arch in ARCHES if arch.elf_machine == elf["e_machine"]), {})
-        self._order: Literal["little", "big"] = "little" if elf.little_endian else "big"
+        self._kinds = next((arch.relocations for arch in ARCHES if arch.elf_machine == reader.machine), {})
         self._tables: dict[int, list[ElfSection]] = {}
         self._values: dict[int, list[int]] = {}
-        if elf["e_type"] == "ET_REL":
-            for table in elf.iter_sections():
-                if table["sh_type"] in ("SHT_REL", "SHT_RELA"):
-                    self._tables.setdefault(table["sh_info"], []).append(table)
+        if reader.is_object:
+            for table in reader.sections:
+                if table.type in (SHT_REL, SHT_RELA):
+                    self._tables.setdefault(table.info, []).append(table)
 
-    def relocated(self, number: int, section: ElfSection) -> bytes | None:
-        """Return the contents of a section with its relocations applied; ``None``: it has no relocations.
+    def has(self, section: ElfSection) -> bool:
+        """Return whether a section has relocations to apply."""
+        return section.number in self._tables
 
-        :param number: number of the section, since sections in section groups can share a name.
+    def address(self, section: ElfSection) -> int:
+        """Return the address of a section that its relocations count on."""
+        return self._addresses[section.number] if self._addresses else section.address
+
+    def contents(self, section: ElfSection) -> bytes:
+        """Return the contents of a section with its relocations applied, if it has any.
+
         :raises FileError: a relocation is of an unknown type, or lies outside the section.
         """
-        if number not in self._tables:
-            return None
-        contents = bytearray(section.data())
-        address = self._addresses[number] if self._addresses else 0
-        for table in self._tables[number]:
-            if table["sh_type"] == "SHT_REL":  # the ABIs of SFrame all use SHT_RELA
+        contents = self._reader.contents(section)
+        return self._relocated(section, contents) if self.has(section) else contents
+
+    def _relocated(self, section: ElfSection, plain: bytes) -> bytes:
+        contents = bytearray(plain)
+        address = self._addresses[section.number] if self._addresses else 0
+        for table in self._tables[section.number]:
+            if table.type == SHT_REL:  # the ABIs of SFrame all use SHT_RELA
                 raise FileError(f"relocations of {section.name} without addends, expected ones with addends")
-            values = self._symbol_values(table["sh_link"])
+            values = self._symbol_values(table.link)
             for entry in self._entries(table):
                 if entry.kind not in self._kinds:
                     raise FileError(
@@ -85,7 +87,7 @@ class Relocations:
                     raise FileError(f"relocation in {section.name} at {entry.offset:#x}: no symbol {entry.symbol}")
                 value = values[entry.symbol] + entry.addend
                 value = (value - address - entry.offset if relative else value) % (1 << 8 * size)
-                contents[entry.offset : entry.offset + size] = value.to_bytes(size, self._order)
+                contents[entry.offset : entry.offset + size] = value.to_bytes(size, self._reader.byteorder)
         return bytes(contents)
 
     def of(self, number: int) -> Iterator[tuple[Relocation, int, bool | None]]:
@@ -99,7 +101,7 @@ class Relocations:
         for table in self._tables.get(number, ()):
             for entry in self._entries(table):
                 kind = self._kinds.get(entry.kind)
-                yield entry, table["sh_link"], kind and kind.pc_relative
+                yield entry, table.link, kind and kind.pc_relative
 
     def check_targets(self, number: int, decoded: Section) -> None:
         """Check that the relocations of an SFrame section apply to start fields only.
@@ -117,16 +119,16 @@ class Relocations:
 
     def _symbol_values(self, table: int) -> list[int]:
         if table not in self._values:
-            self._values[table] = symbol_values(self._elf, table, self._addresses)
+            self._values[table] = symbol_values(self._reader, table, self._addresses)
         return self._values[table]
 
     def _entries(self, table: ElfSection) -> Iterator[Relocation]:
-        for offset, info, addend in records(self._elf, ENTRY, table.data()):
+        for offset, info, addend in self._reader.records(ENTRY, self._reader.contents(table)):
             if kind := info & 0xFFFFFFFF:
                 yield Relocation(offset, kind, info >> 32, addend)
 
 
-def symbol_values(elf: ELFFile, table: int, addresses: Sequence[int]) -> list[int]:
+def symbol_values(reader: Reader, table: int, addresses: Sequence[int]) -> list[int]:
     """Return the values of all symbols of a symbol table.
 
     :param table: number of the section with the symbol table.
@@ -135,25 +137,17 @@ def symbol_values(elf: ELFFile, table: int, addresses: Sequence[int]) -> list[in
     """
     numbers = [
         number
-        for section in elf.iter_sections("SHT_SYMTAB_SHNDX")  # exists in files with 65,280 sections or more
-        if section["sh_link"] == table
-        for (number,) in records(elf, "I", section.data())
+        for section in reader.sections
+        # Such sections exist in files with 65,280 sections or more.
+        if section.type == SHT_SYMTAB_SHNDX and section.link == table
+        for (number,) in reader.records("I", reader.contents(section))
     ]
     values = []
-    for index, (_, _, _, section, value, _) in enumerate(records(elf, SYMBOL, elf.get_section(table).data())):
-        if section == _EXTENDED and index < len(numbers):
-            section = numbers[index]
-        elif section >= _FIRST_RESERVED:
-            section = 0
-        values.append(value + (addresses[section] if section < len(addresses) else 0))
+    entries = reader.records(SYMBOL, reader.contents(reader.section(table)))
+    for index, (_, _, _, section_number, value, _) in enumerate(entries):
+        if section_number == _EXTENDED and index < len(numbers):
+            section_number = numbers[index]
+        elif section_number >= _FIRST_RESERVED:
+            section_number = 0
+        values.append(value + (addresses[section_number] if section_number < len(addresses) else 0))
     return values
-
-
-def records(elf: ELFFile, layout: str, data: bytes) -> Iterator[tuple[int, ...]]:
-    """Return the records of a table in the byte order of the file.
-
-    :param layout: :mod:`struct` format of a record, without byte order.
-    """
-    # pyelftools creates an object for each record, which takes more than ten times as long.
-    record = struct.Struct(("<" if elf.little_endian else ">") + layout)
-    return record.iter_unpack(data[: len(data) // record.size * record.size])

@@ -5,12 +5,11 @@ The sections of an object file have no addresses; here each gets a distinct one.
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from typing import NamedTuple
 
-from elftools.elf.constants import SH_FLAGS
-from elftools.elf.elffile import ELFFile
+from sframe_unwind.elf._reader import Reader
+from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR, SHF_TLS
 
 _FIRST = 0x1000
 _GAP = 64
@@ -32,12 +31,21 @@ class FileAddress(NamedTuple):
     def __str__(self) -> str:
         return f"{self.section}+{self.address:#x}" if self.relative else f"{self.address:#x}"
 
+    def with_name(self, name: str) -> str:
+        """Return the address with the name of the function; where it has none, the section can tell what it is."""
+        name = name or (f"({self.section})" if self.section and not self.relative else "")
+        return f"{self} {name}".rstrip()
+
 
 class Layout:
-    """The addresses of all sections.  Sections that are not loaded are at address 0, as in a linked file."""
+    """The addresses of all sections.  Sections that are not loaded are at address 0, as in a linked file.
 
-    def __init__(self, elf: ELFFile) -> None:
-        self.relocatable: bool = elf["e_type"] == "ET_REL"
+    :param as_written: the sections of an object file have the addresses that their headers give, as in the images of
+        run-time compilers.
+    """
+
+    def __init__(self, reader: Reader, as_written: bool = False) -> None:
+        self.relocatable: bool = reader.is_object
         self.addresses: list[int] = []
         """The address of each section, by section number."""
         self.ends: list[int] = []
@@ -45,18 +53,18 @@ class Layout:
         self.code: list[tuple[int, int]] = []
         """Start and end address (exclusive) of each section with instructions, sorted."""
         self._sections: list[tuple[int, int, str]] = []
-        following, available = _FIRST, elf.stream.seek(0, os.SEEK_END)
-        for section in elf.iter_sections():
-            address, size, flags = section["sh_addr"], section["sh_size"], section["sh_flags"]
-            if self.relocatable and flags & SH_FLAGS.SHF_ALLOC:
-                address = following + -following % max(section["sh_addralign"], 1)
+        following = _FIRST
+        for section in reader.sections:
+            address, size, flags = section.address, section.size, section.flags
+            if self.relocatable and flags & SHF_ALLOC and not as_written:
+                address = following + -following % max(section.alignment, 1)
                 following = address + size + _GAP
             self.addresses.append(address)
             self.ends.append(address + size)
-            if flags & SH_FLAGS.SHF_ALLOC and not flags & SH_FLAGS.SHF_TLS:
+            if flags & SHF_ALLOC and not flags & SHF_TLS:
                 self._sections.append((address, address + size, section.name))
-            in_file = section["sh_type"] != "SHT_NOBITS" and section["sh_offset"] + size <= available
-            if flags & SH_FLAGS.SHF_EXECINSTR and size and in_file:
+            in_file = section.has_contents and section.offset + size <= reader.size
+            if flags & SHF_EXECINSTR and size and in_file:
                 self.code.append((address, address + size))
         self._sections.sort()
         self.code.sort()

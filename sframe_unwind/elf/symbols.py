@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
-from elftools.elf.elffile import ELFFile
-
-from sframe_unwind.elf.file import PathLike, opened
-from sframe_unwind.elf.relocation import SYMBOL, records, symbol_values
+from sframe_unwind.elf._reader import ElfSection, Reader
+from sframe_unwind.elf.constants import SHT_DYNSYM, SHT_SYMTAB, SYMBOL
+from sframe_unwind.elf.relocation import symbol_values
 from sframe_unwind.elf.section_addresses import Layout
 
 _LOCAL = 0
@@ -95,36 +94,25 @@ class Symbols:
         return sorted({symbol.address for symbol in self._symbols if symbol.name == name})
 
 
-def read_symbols(path: PathLike) -> Symbols:
+def symbols_of(reader: Reader, layout: Layout) -> Symbols:
     """Read the symbol table of a file (``.symtab``), or its dynamic symbol table if there is no other.
 
-    The result is empty for an object file.  All its sections are at address 0, so addresses are ambiguous.
-
-    :raises FileError: the file cannot be read.
+    :param layout: the addresses of the sections, which those of the symbols in an object file count from.
+    :raises FileError: the file is malformed.
     """
-    with opened(path) as elf:
-        return Symbols([]) if elf["e_type"] == "ET_REL" else symbols_of(elf)
-
-
-def symbols_of(elf: ELFFile, layout: Layout | None = None) -> Symbols:
-    """Read the symbols of an open ELF file.
-
-    :param layout: the addresses of the sections of an object file.
-    """
-    for kind in ("SHT_SYMTAB", "SHT_DYNSYM"):
-        for number, section in enumerate(elf.iter_sections()):
-            if section["sh_type"] == kind:
-                layout = layout or Layout(elf)
-                addresses = symbol_values(elf, number, layout.addresses if layout.relocatable else ())
-                names = elf.get_section(section["sh_link"]).data()
-                return Symbols(_decode(elf, section.data(), addresses, names, layout))
+    for kind in (SHT_SYMTAB, SHT_DYNSYM):
+        for section in reader.sections:
+            if section.type == kind:
+                return Symbols(_decode(reader, section, layout))
     return Symbols([])
 
 
-def _decode(elf: ELFFile, entries: bytes, addresses: list[int], names: bytes, layout: Layout) -> list[Symbol]:
+def _decode(reader: Reader, table: ElfSection, layout: Layout) -> list[Symbol]:
+    addresses = symbol_values(reader, table.number, layout.addresses if layout.relocatable else ())
+    names = reader.strings(table)
     symbols = []
     limits = layout.ends
-    for address, (at, info, _, section, _, size) in zip(addresses, records(elf, SYMBOL, entries)):
+    for address, (at, info, _, section, _, size) in zip(addresses, reader.records(SYMBOL, reader.contents(table))):
         if section and info & 0xF in _KINDS and (end := names.find(b"\0", at)) > at and names[at] != ord("$"):
             name = names[at:end].decode("utf-8", "backslashreplace")
             limit = limits[section] if section < len(limits) else _BEYOND

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from elftools.elf.elffile import ELFFile
-
 from sframe_unwind import elf
-from sframe_unwind.elf.file import PathLike
+from sframe_unwind.elf import ElfBinary, PathLike
 from sframe_unwind.lint.coverage import coverage_findings
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Pass
@@ -41,16 +39,13 @@ def lint(path: PathLike, profiles: Sequence[Profile] = (SPEC,)) -> FileReport:
     :raises NoSFrameError: the file has no SFrame section.
     :raises FormatError: its functions claim the same rows over and over.
     """
-    with elf.opened(path) as file:
-        return lint_elf(file, str(path), profiles)
+    with elf.opened(path) as binary:
+        return lint_elf(binary, profiles)
 
 
-def lint_elf(file: ELFFile, name: str, profiles: Sequence[Profile] = (SPEC,)) -> FileReport:
-    """Lint an ELF file that is open, as :func:`lint` does.
-
-    :param name: what the file is called.
-    """
-    return FileReport(name, tuple(lint_section(subject, profiles) for subject in subjects(file)))
+def lint_elf(binary: ElfBinary, profiles: Sequence[Profile] = (SPEC,)) -> FileReport:
+    """Lint an ELF file that is open, as :func:`lint` does."""
+    return FileReport(binary.name, tuple(lint_section(subject, profiles) for subject in subjects(binary)))
 
 
 def lint_section(subject: Subject, profiles: Sequence[Profile] = (SPEC,)) -> SectionReport:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
+from sframe_unwind.address import gaps, merged
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Described
 from sframe_unwind.lint.subject import Subject
-from sframe_unwind.verify.coverage import gaps, merged
 
 _NAMED = 3
 """How many of the functions in one section of code are named."""
@@ -20,7 +20,7 @@ _PADDING = 64
 def coverage_findings(subject: Subject, functions: Sequence[Described]) -> Iterator[Finding]:
     """Yield for each section of code what no FDE describes, but for what lies between functions to align them."""
     covered = merged((function.start, function.end) for function in functions if function.size)
-    symbols = [symbol for symbol in subject.symbols or () if symbol.size]
+    symbols = [symbol for symbol in subject.symbols if symbol.size]
     starts = [symbol.address for symbol in symbols]
     for start, end in subject.code:
         size, names = 0, []

@@ -6,11 +6,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
+from sframe_unwind.address import merged
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
 from sframe_unwind.lint.functions import Described
 from sframe_unwind.lint.profiles import Kind, Profile
-from sframe_unwind.verify.coverage import merged
 
 _IN_PART = (c.FIRST_ROW_LATE, c.NO_ROWS_OF_FUNCTION, c.SIGNAL_WITHOUT_ROWS, c.CFA_NOT_REGISTER, c.OUTERMOST)
 """Rules that concern a part of a function, which :attr:`Described.pieces` has."""

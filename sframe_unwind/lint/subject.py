@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.address import Range
 from sframe_unwind.arch import Arch
-from sframe_unwind.elf import SECTION_NAME
-from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.elf.symbols import Symbols
-from sframe_unwind.verify.names import function_name, named
-
-Range = tuple[int, int]
-"""Start and end address (exclusive)."""
+from sframe_unwind.elf import SECTION_NAME, ElfBinary
+from sframe_unwind.elf.symbols import Symbol
 
 _BEYOND = 1 << 65
 """Larger than every address."""
@@ -45,8 +41,8 @@ class Subject(NamedTuple):
     arch: Arch
     """Of the file."""
     is_object: bool
-    layout: Layout | None = None
-    symbols: Symbols | None = None
+    binary: ElfBinary | None = None
+    """The file; ``None``: the section is not in one."""
     is_loaded: bool = True
     """The section lies within one loaded segment."""
     segment_size: int | None = None
@@ -57,6 +53,11 @@ class Subject(NamedTuple):
     name: str = SECTION_NAME
     init_code: tuple[Range, ...] = ()
     """The code of an object file that a kernel frees when it has initialised the module, sorted."""
+
+    @property
+    def symbols(self) -> Iterable[Symbol]:
+        """The symbols of the file, sorted by address."""
+        return self.binary.symbols if self.binary is not None else ()
 
     def text_end(self, address: int) -> int | None:
         """Return the end address of the executable range with an address; ``None``: there is none."""
@@ -71,10 +72,10 @@ class Subject(NamedTuple):
         return _end(self.init_code, address) is None
 
     def name_of(self, address: int) -> str:
-        """Return what people call an address: itself, in an object file section and offset, and the symbol."""
-        if self.layout is None or self.symbols is None:
+        """Return an address for people: itself, in an object file section and offset, and the symbol."""
+        if self.binary is None:
             return f"{address:#x}"
-        return named(self.layout.spot(address), function_name(address, self.layout, self.symbols))
+        return self.binary.layout.spot(address).with_name(self.binary.function_name(address))
 
 
 def _end(ranges: Sequence[Range], address: int) -> int | None:

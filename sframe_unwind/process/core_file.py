@@ -9,23 +9,20 @@ from __future__ import annotations
 import os
 import signal
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
-
-from elftools.elf.constants import P_FLAGS
-from elftools.elf.elffile import ELFFile
+from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, RangeMap
-from sframe_unwind.arch import Arch
-from sframe_unwind.elf.file import PathLike, opened
+from sframe_unwind.arch import ARCHES, Arch
+from sframe_unwind.elf import ElfBinary, ElfSegment, PathLike, opened
+from sframe_unwind.elf.constants import PF_W, PF_X, PT_LOAD, PT_NOTE
 from sframe_unwind.elf.reader import FileReader, open_file
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.process.base import FileMapping, Thread
 from sframe_unwind.process.memory import Memory
 from sframe_unwind.process.registers import float_registers, general_registers
-from sframe_unwind.sframe.constants import ARCH_BY_ABI
 
 # Offsets in struct elf_prstatus, which are the same in all 64-bit ABIs.
 _SIGNAL, _ID, _REGISTERS = 12, 32, 112
@@ -59,18 +56,17 @@ def open_core(path: PathLike) -> Core:
     :raises FileError: the file is not a core file, SFrame has no ABI for its machine, or it has no registers.
     """
     _check_end(path)
-    with opened(path) as elf:
-        if elf["e_type"] != "ET_CORE":
-            raise FileError(f"no core file, but one of type {elf['e_type']}")
-        arch = _arch(elf)
+    with opened(path) as binary:
+        if binary.type_name != "ET_CORE":
+            raise FileError(f"no core file, but one of type {binary.type_name}")
+        arch = _arch(binary)
         if arch is None:
-            raise FileError(f"a core file of {elf['e_machine']}, for which SFrame has no ABI")
-        segments = list(elf.iter_segments())
-        size = os.fstat(elf.stream.fileno()).st_size
-        parts = [segment for segment in segments if segment["p_type"] == "PT_NOTE"]
+            raise FileError(f"a core file of {binary.machine}, for which SFrame has no ABI")
+        segments, size = binary.segments, binary.size
+        parts = [segment for segment in segments if segment.type == PT_NOTE]
         if cut := _cut(parts, size):
             raise FileError(f"{cut} of notes")
-        notes = [note for part in parts for note in _notes(arch, part.data())]
+        notes = [note for part in parts for note in _notes(arch, binary.read(part.offset, part.file_size))]
         threads = _threads(arch, notes)
         if not threads:
             raise FileError(f"no registers of any thread, the file is {_cut(segments, size) or 'not whole'}")
@@ -102,16 +98,14 @@ def _check_end(path: PathLike) -> None:
             raise FileError(f"{path}: truncated after {size:,} bytes, its section headers would be at {sections:,}")
 
 
-def _arch(elf: ELFFile) -> Arch | None:
-    order = "little" if elf.little_endian else "big"
-    return next(
-        (arch for arch in ARCH_BY_ABI.values() if (arch.elf_machine, arch.byteorder) == (elf["e_machine"], order)), None
-    )
+def _arch(binary: ElfBinary) -> Arch | None:
+    machine = binary.machine, binary.byteorder
+    return next((arch for arch in ARCHES if (arch.elf_machine, arch.byteorder) == machine), None)
 
 
-def _cut(segments: list[Any], size: int) -> str:
+def _cut(segments: Sequence[ElfSegment], size: int) -> str:
     """Return a description of the missing end of a file; empty: the file is complete."""
-    end = max((segment["p_offset"] + segment["p_filesz"] for segment in segments), default=0)
+    end = max((segment.offset + segment.file_size for segment in segments), default=0)
     return f"truncated after {size:,} of {end:,} bytes" if end > size else ""
 
 
@@ -183,13 +177,13 @@ def _mappings(arch: Arch, notes: list[_Note]) -> tuple[FileMapping, ...]:
     )
 
 
-def _executable(segments: list[Any]) -> Iterator[tuple[int, int, None]]:
+def _executable(segments: Sequence[ElfSegment]) -> Iterator[tuple[int, int, None]]:
     for segment in segments:
-        if segment["p_type"] == "PT_LOAD" and segment["p_flags"] & P_FLAGS.PF_X:
-            yield segment["p_vaddr"], segment["p_vaddr"] + segment["p_memsz"], None
+        if segment.type == PT_LOAD and segment.flags & PF_X:
+            yield segment.address, segment.address + segment.memory_size, None
 
 
-def _memory(path: PathLike, segments: list[Any], size: int) -> Memory:
+def _memory(path: PathLike, segments: Sequence[ElfSegment], size: int) -> Memory:
     """Return the memory that a core file of ``size`` bytes saved.
 
     If the file is truncated, read-only memory can still come from the mapped files, but writable memory is lost.
@@ -201,9 +195,9 @@ def _memory(path: PathLike, segments: list[Any], size: int) -> Memory:
 
     memory = Memory()
     for segment in segments:
-        if segment["p_type"] == "PT_LOAD":
-            start, offset, length = segment["p_vaddr"], segment["p_offset"], segment["p_filesz"]
-            if not segment["p_flags"] & P_FLAGS.PF_W:
+        if segment.type == PT_LOAD:
+            start, offset, length = segment.address, segment.offset, segment.file_size
+            if not segment.flags & PF_W:
                 length = min(length, size - offset)
             memory.add_saved(start, start + length, partial(read, offset))
     return memory

@@ -6,17 +6,16 @@ import os
 import zlib
 from contextlib import suppress
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from sframe_unwind.elf.file import opened
-from sframe_unwind.elf.plt import stubs
+from sframe_unwind.elf import ElfBinary, opened
+from sframe_unwind.elf.cfi import DEBUG_FRAME
+from sframe_unwind.elf.constants import PT_LOAD, SHT_SYMTAB
 from sframe_unwind.elf.reader import FileReader
-from sframe_unwind.elf.symbols import Symbols, read_symbols
+from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.image.build_id import find_build_id
 from sframe_unwind.source.debug_info import DebugInfo
 
-DEBUG_FRAME = ".debug_frame"
 _DEBUG_LINK = ".gnu_debuglink"
 _CHUNK = 1 << 20
 
@@ -41,23 +40,20 @@ class ElfFile:
     def __init__(self, path: str) -> None:
         self.path = path
         self._reader = FileReader(path)
-        with opened(path) as elf:
-            self.machine = elf["e_machine"], "little" if elf.little_endian else "big"
-            segments = list(elf.iter_segments())
+        with opened(path) as binary:
+            self.machine = binary.machine, binary.byteorder
             self.loads = tuple(
-                Load(segment["p_vaddr"], segment["p_offset"], segment["p_filesz"])
-                for segment in segments
-                if segment["p_type"] == "PT_LOAD"
+                Load(segment.address, segment.offset, segment.file_size)
+                for segment in binary.segments
+                if segment.type == PT_LOAD
             )
-            notes = [segment.data() for segment in segments if segment["p_type"] == "PT_NOTE"]
-            self.build_id = next(filter(None, (find_build_id(data, self.machine[1]) for data in notes)), "")
-            kept = [section for section in elf.iter_sections() if section["sh_type"] != "SHT_NOBITS"]
-            size = elf.stream.seek(0, os.SEEK_END)
+            self.build_id = binary.build_id
+            kept = [section for section in binary.sections if section.has_contents]
             self.sections = {
-                section.name: (section["sh_addr"], section["sh_size"]) for section in kept if section["sh_size"] <= size
+                section.name: (section.address, section.size) for section in kept if section.size <= binary.size
             }
             """Address (without the load bias) and size in bytes of each section with contents."""
-            self.has_symbol_table = any(section["sh_type"] == "SHT_SYMTAB" for section in kept)
+            self.has_symbol_table = any(section.type == SHT_SYMTAB for section in kept)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes at a file offset; fewer at the end of the file."""
@@ -67,7 +63,9 @@ class ElfFile:
     def symbols(self) -> Symbols:
         """The symbols of the file; empty if they cannot be read."""
         try:
-            return read_symbols(self.path)
+            with opened(self.path) as binary:
+                # In an object file, all sections are at address 0, and addresses are ambiguous.
+                return Symbols([]) if binary.is_object else binary.symbols
         except SFrameError:
             return Symbols([])
 
@@ -75,8 +73,8 @@ class ElfFile:
     def stubs(self) -> Symbols:
         """The stubs of the procedure linkage table; empty if they cannot be read."""
         try:
-            with opened(self.path) as elf:
-                return Symbols(stubs(elf))
+            with opened(self.path) as binary:
+                return binary.stubs
         except SFrameError:
             return Symbols([])
 
@@ -94,13 +92,12 @@ class ElfFile:
         """Name and CRC-32 of the separate debug file, from ``.gnu_debuglink``; ``None``: the file names none."""
         if _DEBUG_LINK not in self.sections:
             return None
-        with suppress(SFrameError), opened(self.path) as elf:
-            data = elf.get_section_by_name(_DEBUG_LINK).data()
+        with suppress(SFrameError), opened(self.path) as binary:
+            data = _contents(binary, _DEBUG_LINK)
             name = data.partition(b"\0")[0]
             at = len(name) + 4 & ~3  # behind a zero byte, and padded
             if name and b"/" not in name and at + 4 <= len(data):
-                order: Literal["little", "big"] = "little" if elf.little_endian else "big"
-                return os.fsdecode(name), int.from_bytes(data[at : at + 4], order)
+                return os.fsdecode(name), int.from_bytes(data[at : at + 4], binary.byteorder)
         return None
 
     def crc32(self) -> int:
@@ -118,5 +115,10 @@ class ElfFile:
         """
         if DEBUG_FRAME not in self.sections:
             return b""
-        with opened(self.path) as elf:
-            return bytes(elf.get_section_by_name(DEBUG_FRAME).data())
+        with opened(self.path) as binary:
+            return _contents(binary, DEBUG_FRAME)
+
+
+def _contents(binary: ElfBinary, name: str) -> bytes:
+    section = binary.named(name)
+    return b"" if section is None else binary.contents(section)

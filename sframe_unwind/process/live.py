@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from elftools.elf.enums import ENUM_E_MACHINE
-
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import ARCHES, Arch
+from sframe_unwind.elf import machine_number
 from sframe_unwind.errors import MemoryReadError, ProcessError
 from sframe_unwind.process.base import FileMapping, RegisterValues, Thread
 from sframe_unwind.process.memory import Memory
@@ -234,4 +233,4 @@ class Live:
 def _identity(arch: Arch) -> tuple[bytes, bytes]:
     """Return bytes 4 and 5 (class and byte order) and the field ``e_machine`` of an architecture's ELF headers."""
     order = 1 if arch.byteorder == "little" else 2
-    return bytes([2, order]), ENUM_E_MACHINE[arch.elf_machine].to_bytes(2, arch.byteorder)
+    return bytes([2, order]), machine_number(arch.elf_machine).to_bytes(2, arch.byteorder)

@@ -11,8 +11,8 @@ from typing import Callable, NamedTuple
 from sframe_unwind.address import PAGE_SIZE, page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiMatch, CfiSection, PlacedCfi, SectionData
-from sframe_unwind.elf.file import parsed
-from sframe_unwind.elf.symbols import Symbols, symbols_of
+from sframe_unwind.elf import parsed
+from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import Image, build_id_in
@@ -99,8 +99,8 @@ class LoadedObject:
         start = min((segment.address for segment in self._image.segments), default=0)
         with suppress(SFrameError):
             content = b"".join(self._pages(page_start(start)))
-            with parsed(BytesIO(content), self.name) as elf:
-                return symbols_of(elf)
+            with parsed(BytesIO(content), self.name) as binary:
+                return binary.symbols
         return Symbols([])
 
     def _pages(self, address: int) -> Iterator[bytes]:

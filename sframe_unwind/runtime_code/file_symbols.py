@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from elftools.elf.elffile import ELFFile
-
-from sframe_unwind.elf.file import PathLike, opened
-from sframe_unwind.elf.relocation import SYMBOL, records
+from sframe_unwind.elf import ElfBinary, PathLike, opened
+from sframe_unwind.elf.constants import SHT_DYNSYM, SHT_SYMTAB, SYMBOL
 from sframe_unwind.errors import FileError
 from sframe_unwind.runtime_code.head import JIT_SYMBOL, LIST_FUNCTION, LIST_SYMBOL, FindSymbol
 
@@ -34,17 +32,19 @@ def file_symbols(path: PathLike) -> dict[str, int]:
 
     :raises FileError: the file cannot be read.
     """
-    with opened(path) as elf:
-        return {name: address for name in _NAMES for address in _addresses(elf, name)}
+    with opened(path) as binary:
+        return {name: address for name in _NAMES for address in _addresses(binary, name)}
 
 
-def _addresses(elf: ELFFile, name: str) -> Iterator[int]:
+def _addresses(binary: ElfBinary, name: str) -> Iterator[int]:
     wanted = name.encode() + b"\0"
-    for kind in ("SHT_DYNSYM", "SHT_SYMTAB"):
-        for section in elf.iter_sections(kind):
-            strings = elf.get_section(section["sh_link"]).data()
+    for kind in (SHT_DYNSYM, SHT_SYMTAB):
+        for section in binary.sections:
+            if section.type != kind:
+                continue
+            strings = binary.strings(section)
             if wanted not in strings:  # the usual case; it saves decoding the symbols
                 continue
-            for at, _, _, number, value, _ in records(elf, SYMBOL, section.data()):
+            for at, _, _, number, value, _ in binary.records(SYMBOL, binary.contents(section)):
                 if number and strings[at : at + len(wanted)] == wanted:
                     yield value

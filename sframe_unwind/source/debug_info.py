@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sframe_unwind.address import RangeMap
-from sframe_unwind.elf.file import PathLike, opened
-from sframe_unwind.source.functions import UnitFunctions, ranges_of
+from sframe_unwind.elf import PathLike, opened
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.source._dwarf import Dwarf, Unit
+from sframe_unwind.source.functions import UnitFunctions
 from sframe_unwind.source.lines import LineTable
 
 _NEEDED = ({".debug_info", ".debug_line"}, {".zdebug_info", ".zdebug_line"})
@@ -31,8 +33,8 @@ class Place(NamedTuple):
 
 
 def _survived() -> contextlib.AbstractContextManager[None]:
-    """Go on behind damaged information: pyelftools raises what it comes across in it, of any type."""
-    return contextlib.suppress(Exception)
+    """Go on behind damaged information."""
+    return contextlib.suppress(SFrameError)
 
 
 class DebugInfo:
@@ -45,8 +47,8 @@ class DebugInfo:
         self._path = path
         self._units: dict[int, _Unit | None] = {}
         self._known: dict[int, list[Place]] = {}
-        with opened(path) as elf:
-            found = {section.name for section in elf.iter_sections() if section["sh_type"] != "SHT_NOBITS"}
+        with opened(path) as binary:
+            found = {section.name for section in binary.sections if section.has_contents}
         self.exists = any(names <= found for names in _NEEDED)
         """Whether the file has debug information at all."""
 
@@ -70,7 +72,7 @@ class DebugInfo:
         if offset not in self._units:
             self._units[offset] = None
             with _survived():
-                self._units[offset] = _Unit(self._dwarf.get_CU_at(offset))
+                self._units[offset] = _Unit(self._dwarf.unit(offset))
         unit = self._units[offset]
         if unit is not None:
             with _survived():
@@ -78,20 +80,17 @@ class DebugInfo:
         return []
 
     @cached_property
-    def _dwarf(self) -> Any:
-        """What pyelftools has of the file; ``None``: it cannot read it."""
-        with _survived(), opened(self._path) as elf:
-            # Without links: this project looks for separate debug files by itself, and only where its user wants.
-            return elf.get_dwarf_info(relocate_dwarf_sections=False, follow_links=False)
+    def _dwarf(self) -> Dwarf | None:
+        with _survived():
+            return Dwarf(self._path)
         return None
 
     @cached_property
     def _by_aranges(self) -> RangeMap[int]:
-        entries: list[Any] = []
+        found: list[tuple[int, int, int]] = []
         with _survived():
-            found = self._dwarf.get_aranges()
-            entries = found.entries if found is not None else []
-        return RangeMap((one.begin_addr, one.begin_addr + one.length, one.info_offset) for one in entries if one.length)
+            found = self._dwarf.address_ranges() if self._dwarf is not None else []
+        return RangeMap(found)
 
     @cached_property
     def _by_unit(self) -> RangeMap[int]:
@@ -99,19 +98,18 @@ class DebugInfo:
         known = {offset for _, _, offset in self._by_aranges}
         found: list[tuple[int, int, int]] = []
         with _survived():
-            for unit in self._dwarf.iter_CUs():
-                if unit.cu_offset in known:
+            for unit in self._dwarf.units() if self._dwarf is not None else ():
+                if unit.offset in known:
                     continue
                 with _survived():
-                    ranges = ranges_of(unit.get_top_DIE())
-                    found += [(start, end, unit.cu_offset) for start, end in ranges if start < end]
+                    found += [(start, end, unit.offset) for start, end in unit.top().ranges() if start < end]
         return RangeMap(found)
 
 
 class _Unit:
     """A unit with code."""
 
-    def __init__(self, unit: Any) -> None:
+    def __init__(self, unit: Unit) -> None:
         self._functions = UnitFunctions(unit)
         self._lines = LineTable(unit)
 

@@ -6,14 +6,15 @@ a few bytes can claim a number of names that pyelftools would count to for years
 
 from __future__ import annotations
 
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.errors import FormatError
 
 _SECTION = ".debug_line"
-_LONGEST = 1 << 24
-"""Bytes of a header."""
+_START, _LONGEST = 32, 1 << 24
+"""Bytes of a header up to its lists of names, and of all of it."""
 _STRING, _BLOCK, _UDATA = 0x08, 0x09, 0x0F
 _OFFSETS = (0x0E, 0x1F, 0x17)
 """``DW_FORM_strp``, ``DW_FORM_line_strp``, ``DW_FORM_sec_offset``: of the size of an offset."""
@@ -27,13 +28,15 @@ def check_names(stream: BinaryIO, offset: int, little_endian: bool) -> None:
     :param offset: of the program in the section, in bytes.
     :raises FormatError: a list has names of no size, or more of them than the section has bytes.
     """
-    order: Literal["little", "big"] = "little" if little_endian else "big"
+    order: ByteOrder = "little" if little_endian else "big"
     stream.seek(offset)
-    data = stream.read(_LONGEST)
+    data = stream.read(_START)
     wide = data[:4] == b"\xff" * 4
     at, size = (12, 8) if wide else (4, 4)
     if int.from_bytes(data[at : at + 2], order) < 5:
         return  # here names end with an empty one
+    length = int.from_bytes(data[at + 4 : at + 4 + size], order)
+    data += stream.read(min(length, _LONGEST))
     at += 4 + size + 5  # version, sizes of addresses and segments, length of the header, five facts of the program
     try:
         at += data[at]  # opcode_base: the number of lengths of opcodes, and 1 for itself

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sframe_unwind.errors import FormatError
-from sframe_unwind.source.line_header import check_names
+from sframe_unwind.source._dwarf import LineProgram, LineRow, Unit
 
-_SECTION = ".debug_line"
-_MAX_PROGRAM = 1 << 21
-"""Bytes of a program.  pyelftools makes some hundred bytes of each; sqlite3.c, one of the longest files that there are,
-has a program of 500,000 bytes."""
 _NOWHERE = "", 0
-
-
-class _Row(NamedTuple):
-    address: int
-    file: int
-    line: int
-    is_statement: bool
 
 
 class _Sequence(NamedTuple):
@@ -29,33 +17,31 @@ class _Sequence(NamedTuple):
     start: int
     end: int
     starts: list[int]
-    rows: list[_Row]
+    rows: list[LineRow]
 
 
 class LineTable:
     """The lines of a unit.
 
     :raises FormatError: the program is malformed or too long.
+    :raises FileError: it cannot be read.
     """
 
-    def __init__(self, unit: Any) -> None:
-        top = unit.get_top_DIE()
-        folder, program = top.attributes.get("DW_AT_comp_dir"), top.attributes.get("DW_AT_stmt_list")
-        self._folder: str = _decoded(folder.value) if folder is not None else ""
-        self._names: Any = None
-        self._counts_from_0 = False
+    def __init__(self, unit: Unit) -> None:
+        top = unit.top()
+        self._folder = _decoded(top.text("DW_AT_comp_dir"))
+        self._program: LineProgram | None = None
         self._sequences: list[_Sequence] = []
-        if program is None:
+        if not top.has("DW_AT_stmt_list"):
             return
-        check_names(unit.dwarfinfo.debug_line_sec.stream, program.value, unit.dwarfinfo.config.little_endian)
-        found = unit.dwarfinfo.line_program_for_CU(unit)
-        size = found.program_end_offset - found.program_start_offset
-        if size > _MAX_PROGRAM:
-            raise FormatError(f"a line number program of {size:,} bytes", program.value, _SECTION)
-        self._names = found.header
-        self._counts_from_0 = found["version"] >= 5
-        self._sequences = sorted(_sequences(found), key=lambda sequence: sequence.start)
+        self._program = unit.line_program(top.number("DW_AT_stmt_list"))
+        self._sequences = sorted(_sequences(self._program.rows), key=lambda sequence: sequence.start)
         self._starts = [sequence.start for sequence in self._sequences]
+
+    @property
+    def _counts_from_0(self) -> bool:
+        """Whether files and directories are numbered from 0."""
+        return self._program is not None and self._program.version >= 5
 
     def at(self, address: int) -> tuple[str, int]:
         """Return the file and line of an address; ``("", 0)``: the program has none."""
@@ -73,20 +59,18 @@ class LineTable:
 
     def path(self, number: int) -> str:
         """Return the path of a file; empty: it is not known."""
-        if self._names is None:
-            return ""
+        files = self._program.files if self._program is not None else []
         index = number if self._counts_from_0 else number - 1
-        if not 0 <= index < len(self._names.file_entry):
+        if not 0 <= index < len(files):
             return ""
-        entry = self._names.file_entry[index]
-        name = _decoded(entry.name)
+        name = _decoded(files[index][0])
         if name.startswith("/"):
             return name
-        folder = self._directory(entry.dir_index)
+        folder = self._directory(files[index][1])
         return f"{folder}/{name}" if folder else name
 
     def _directory(self, number: int) -> str:
-        directories = self._names.include_directory
+        directories = self._program.directories if self._program is not None else []
         if not self._counts_from_0:
             if not number:
                 return self._folder
@@ -99,18 +83,15 @@ class LineTable:
         return f"{self._folder}/{found}"
 
 
-def _sequences(program: Any) -> Iterator[_Sequence]:
-    rows: list[_Row] = []
-    for entry in program.get_entries():
-        state = entry.state
-        if state is None:
-            continue
-        if not state.end_sequence:
-            rows.append(_Row(state.address, state.file, state.line, bool(state.is_stmt)))
+def _sequences(program: list[LineRow]) -> Iterator[_Sequence]:
+    rows: list[LineRow] = []
+    for row in program:
+        if not row.ends_sequence:
+            rows.append(row)
             continue
         starts = [row.address for row in rows]
         if rows and starts == sorted(starts):
-            yield _Sequence(starts[0], state.address, starts, rows)
+            yield _Sequence(starts[0], row.address, starts, rows)
         rows = []
 
 

@@ -14,10 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Union, cast
 
-from elftools.elf.enums import ENUM_E_MACHINE
-
 from sframe_unwind.arch import ARCHES
-from sframe_unwind.elf import archive
+from sframe_unwind.elf import archive, machine_number
 from sframe_unwind.elf.reader import is_directory, is_link, open_file
 from sframe_unwind.errors import MissingExtraError, SFrameError
 from sframe_unwind.survey import archives
@@ -30,7 +28,7 @@ _ORDERS = {1: "little", 2: "big"}
 _DEBIAN = b"debian-binary"
 _DATA = "data.tar"
 _PIECE = 1 << 20
-_KNOWN = {(ENUM_E_MACHINE[arch.elf_machine], arch.byteorder) for arch in ARCHES}
+_KNOWN = {(machine_number(arch.elf_machine), arch.byteorder) for arch in ARCHES}
 CHANGED = "changed while it was read"
 
 

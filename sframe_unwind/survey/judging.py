@@ -11,17 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 
-from elftools.elf.elffile import ELFFile
-
 from sframe_unwind import elf, internal_error
+from sframe_unwind.address import merged, overlap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.code.findings import DWARF, NONE, SFRAME
 from sframe_unwind.convert.source import DWARF as FROM_DWARF
-from sframe_unwind.convert.source import section_size
 from sframe_unwind.convert.to_sframe import Conversion, Wanted, conversion
-from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, CfiProblem, FileCfi
-from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, EH_FRAME_HDR, CfiProblem
 from sframe_unwind.errors import EncodeError, FileError, FormatError, NoSFrameError, SFrameError
 from sframe_unwind.lint import PROFILES, SectionReport, lint_elf, lint_section
 from sframe_unwind.lint.catalogue import ABI_NOT_READ, VERSION_NOT_READ
@@ -44,7 +42,6 @@ from sframe_unwind.survey.rows import (
 )
 from sframe_unwind.verify import Plan as VerifyPlan
 from sframe_unwind.verify import verify_elf
-from sframe_unwind.verify.coverage import merged, overlap
 from sframe_unwind.verify.reasons import reason, reason_unread
 from sframe_unwind.verify.verdict import Outcome, Verdict
 
@@ -65,8 +62,8 @@ def judge(data: bytes, plan: Plan) -> Surveyed:
     """
     started = time.process_time()
     try:
-        with elf.parsed(BytesIO(data), "") as file:
-            found = _Judge(file, len(data), plan).surveyed()
+        with elf.parsed(BytesIO(data), "") as binary:
+            found = _Judge(binary, plan).surveyed()
     except (SFrameError, MemoryError) as error:
         found = Surveyed(FileRow(FAILED, _why(error), bytes=len(data)))
     except Exception as error:  # noqa: BLE001  # one file must not cost what is found in the others
@@ -77,23 +74,23 @@ def judge(data: bytes, plan: Plan) -> Surveyed:
 
 
 class _Judge:
-    def __init__(self, file: ELFFile, size: int, plan: Plan) -> None:
-        self._file = file
+    def __init__(self, binary: ElfBinary, plan: Plan) -> None:
+        self._binary = binary
         self._plan = plan
-        self._layout = Layout(file)
+        code = sum(end - start for start, end in binary.layout.code)
         self._row = FileRow(
             SURVEYED,
-            machine=elf.arch_of(file).name,
-            type=_TYPES.get(file["e_type"], str(file["e_type"])),
-            bytes=size,
-            code=sum(end - start for start, end in self._layout.code),
+            machine=binary.arch.name,
+            type=_TYPES.get(binary.type_name, binary.type_name),
+            bytes=binary.size,
+            code=code,
         )
         self._kinds: list[KindRow] = []
         self._findings: list[FindingRow] = []
         self._profiles: list[ProfileRow] = []
 
     def surveyed(self) -> Surveyed:
-        self._row = self._row._replace(**producers_of(self._file)._asdict())
+        self._row = self._row._replace(**producers_of(self._binary)._asdict())
         try:
             self._examine()
         # What was found until then is kept: lint reports malformed sections.
@@ -104,7 +101,7 @@ class _Judge:
 
     def _examine(self) -> None:
         with contextlib.suppress(NoSFrameError):
-            for report in lint_elf(self._file, "", list(PROFILES.values())).sections:
+            for report in lint_elf(self._binary, list(PROFILES.values())).sections:
                 self._lint(report)
         sections = self._sframe()
         cfi = self._cfi()
@@ -122,7 +119,7 @@ class _Judge:
         :raises FormatError: it is malformed.
         """
         try:
-            sections = elf.load_from(self._file, layout=self._layout)
+            sections = self._binary.sframe
         except NoSFrameError:
             return None
         version = max((table.header.version for section in sections for table in section.tables), default=0)
@@ -132,8 +129,7 @@ class _Judge:
 
     def _cfi(self) -> list[tuple[int, int]]:
         """Return the extents of the functions with DWARF CFI, and note what GNU as would leave out of them."""
-        arch = elf.arch_of(self._file)
-        cfi = FileCfi(self._file, arch, self._layout)
+        arch, cfi = self._binary.arch, self._binary.cfi
         left_out: list[tuple[str, int]] = []
         for function in cfi.all_functions():
             if why := _why_left_out(function, arch):
@@ -144,14 +140,14 @@ class _Judge:
     def _converted(self) -> list[Section] | None:
         """Return the SFrame that ``convert`` would make, proved and linted."""
         try:
-            made = conversion(self._file, "", Wanted(source=FROM_DWARF))
+            made = conversion(self._binary, Wanted(source=FROM_DWARF))
         except (EncodeError, FileError) as error:
             self._row = self._row._replace(why=f"not converted: {_PLACE.sub('', str(error))}")
             return None
         section = Section(made.section, made.address)
         made.proved([section])
         self._row = self._row._replace(origin=CONVERTED, version=_NEWEST, sframe=section.size)
-        self._lint(lint_section(subject_of(self._file, made.section, made.address), list(PROFILES.values())))
+        self._lint(lint_section(subject_of(self._binary, made.section, made.address), list(PROFILES.values())))
         self._losses(made)
         return [section]
 
@@ -167,7 +163,7 @@ class _Judge:
         if sections is None and not code:
             return
         try:
-            verdict = verify_elf(self._file, "", VerifyPlan(dwarf=sections is not None, code=code), sections)
+            verdict = verify_elf(self._binary, VerifyPlan(dwarf=sections is not None, code=code), sections)
         except FileError as error:
             self._row = self._row._replace(why=str(error))
             return
@@ -242,11 +238,11 @@ class _Judge:
                 sframe += [(one.start, one.end) for one in section.functions() if one.end > one.start]
             except FormatError:
                 break  # verify and lint tell
-        code = merged(self._layout.code)
+        code = merged(self._binary.layout.code)
         self._row = self._row._replace(
-            eh_frame=section_size(self._file, EH_FRAME),
-            eh_frame_hdr=section_size(self._file, ".eh_frame_hdr"),
-            debug_frame=section_size(self._file, DEBUG_FRAME),
+            eh_frame=self._binary.size_of(EH_FRAME),
+            eh_frame_hdr=self._binary.size_of(EH_FRAME_HDR),
+            debug_frame=self._binary.size_of(DEBUG_FRAME),
             functions=len({*sframe, *cfi}),
             covered=overlap(merged(sframe), code),
             in_cfi=overlap(merged(cfi), code),

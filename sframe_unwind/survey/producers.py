@@ -7,9 +7,10 @@ as only where there is debug information of assembly code (``DW_AT_producer``).
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from elftools.elf.elffile import ELFFile
+from sframe_unwind.elf import ElfBinary, ElfSection
+from sframe_unwind.elf.constants import SHF_COMPRESSED
 
 _COMMENT, _GOLD, _GO = ".comment", ".note.gnu.gold-version", ".note.go.buildid"
 _STRINGS = (".debug_str", ".debug_line_str")
@@ -30,37 +31,36 @@ class Producers(NamedTuple):
     linker: str
 
 
-def producers_of(file: ELFFile) -> Producers:
+def producers_of(binary: ElfBinary) -> Producers:
     """Return who made a file.
 
     :raises FileError: a section is compressed to an implausible size.
     """
-    sections = {section.name: section for section in file.iter_sections()}
+    sections = {section.name: section for section in binary.sections}
     compilers: list[str] = []
     linkers: list[str] = []
     if _COMMENT in sections:
-        for text in _start(sections[_COMMENT]).split(b"\0"):
+        for text in _start(binary, sections[_COMMENT]).split(b"\0"):
             _add(text.decode("utf-8", "replace").strip(), compilers, linkers)
     if _GO in sections:
         compilers.append("Go")
     if _GOLD in sections:
         # The note: three words, the owner "GNU\0", then "gold 1.16".
-        linkers.append(_start(sections[_GOLD])[16:80].partition(b"\0")[0].decode("utf-8", "replace"))
+        linkers.append(_start(binary, sections[_GOLD])[16:80].partition(b"\0")[0].decode("utf-8", "replace"))
     assemblers = [
         f"GNU as {version.decode()}"
         for name in _STRINGS
         if name in sections
-        for version in _GNU_AS.findall(_start(sections[name]))
+        for version in _GNU_AS.findall(_start(binary, sections[name]))
     ]
     return Producers(*map(_joined, (compilers, assemblers, linkers)))
 
 
-def _start(section: Any) -> bytes:
-    """Return what is looked at of a section."""
-    if section.compressed:
-        return bytes(section.data()[:_MOST])
-    section.stream.seek(section["sh_offset"])
-    return bytes(section.stream.read(min(section["sh_size"], _MOST)))
+def _start(binary: ElfBinary, section: ElfSection) -> bytes:
+    """Return the part of a section that is looked at."""
+    if section.flags & SHF_COMPRESSED:
+        return binary.contents(section)[:_MOST]
+    return binary.read(section.offset, min(section.size, _MOST))
 
 
 def _add(text: str, compilers: list[str], linkers: list[str]) -> None:

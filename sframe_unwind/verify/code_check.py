@@ -1,13 +1,10 @@
-"""SFrame and DWARF CFI of a file against its machine code."""
+"""Checks a file's SFrame and DWARF CFI against its machine code."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 
-from elftools.elf.elffile import ELFFile
-
-from sframe_unwind import elf
 from sframe_unwind.code.checking import Checker
 from sframe_unwind.code.elf_image import exception_tables, image_of
 from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Verdicts
@@ -18,39 +15,32 @@ from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.ranges import CodeRanges
 from sframe_unwind.code.tables import RuleTable
 from sframe_unwind.code.whole_file import check_functions
-from sframe_unwind.elf.cfi import FileCfi
-from sframe_unwind.elf.section_addresses import FileAddress, Layout
-from sframe_unwind.elf.symbols import Symbols
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.errors import FileError
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.verify.code_report import CodeFinding, CodeReport, report
 from sframe_unwind.verify.code_tables import CfiTable, SFrameTable
-from sframe_unwind.verify.names import function_name
+from sframe_unwind.verify.plan import Plan
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome, Side, Verdict, Words
-from sframe_unwind.workers import Progress
 
 _NOTHING = Words("", "", "")
 
 
 def check_elf(
-    file: ELFFile,
-    layout: Layout,
-    symbols: Symbols,
+    binary: ElfBinary,
     sections: list[Section] | None,
-    cfi: FileCfi,
+    plan: Plan = Plan(),  # noqa: B008  # it cannot change
     wanted: frozenset[int] = frozenset(),
-    jobs: int = 1,
-    progress: Progress | None = None,
 ) -> CodeVerdict:
     """Check the tables of an ELF file that is open against its code.
 
     :param sections: SFrame, if it has any.
     :param wanted: addresses whose verdicts are to be part of the result.
-    :param jobs: how many processes work.
     :raises FileError: it has no table.
     :raises SFrameError: what decodes the code is not installed.
     """
-    arch = elf.arch_of(file)
+    arch, cfi = binary.arch, binary.cfi
     machine = MACHINES[arch.name]
     lifter = Lifter(machine)
     tables: dict[str, RuleTable] = {}
@@ -60,36 +50,28 @@ def check_elf(
         tables[DWARF] = CfiTable(cfi, arch)
     if not tables:
         raise FileError("neither SFrame nor DWARF CFI to check against the code")
-    image = image_of(file, machine, layout, symbols)
-    landing_pads = exception_tables(file, machine, layout, image)
+    image = image_of(binary, machine)
+    landing_pads = exception_tables(binary, image)
     described = (entry for table in tables.values() for entry in table.ranges())
     ranges = CodeRanges(entry for entry in described if image.is_code(entry[0]))
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
-    return check_functions(Checker(interpreter, tables, wanted), jobs, progress)
+    return check_functions(Checker(interpreter, tables, wanted), plan.jobs, plan.progress)
 
 
 def judged(
-    verdict: Verdict,
-    disagreeing: Sequence[int],
-    file: ELFFile,
-    layout: Layout,
-    symbols: Symbols,
-    sections: list[Section] | None,
-    cfi: FileCfi,
-    jobs: int,
-    progress: Progress | None,
+    binary: ElfBinary, sections: list[Section] | None, plan: Plan, verdict: Verdict, disagreeing: Sequence[int]
 ) -> Verdict:
-    """Add to what comparing the tables gave what the code makes of them.
+    """Add the verdicts of the machine code to the result of comparing the tables.
 
     :param disagreeing: the address of each disagreement of the verdict.
     """
-    found = check_elf(file, layout, symbols, sections, cfi, frozenset(disagreeing), jobs, progress)
-    code = report(found, layout, symbols)
+    found = check_elf(binary, sections, plan, frozenset(disagreeing))
+    code = report(found, binary)
     disagreements = tuple(
         disagreement._replace(code=_side(pc, disagreement.what, found.wanted))
         for pc, disagreement in zip(disagreeing, verdict.disagreements)
     )
-    functions = verdict.functions if verdict.compared else _functions(found, layout, symbols)
+    functions = verdict.functions if verdict.compared else _functions(found, binary)
     with_lines = tuple(_with_code(functions, disagreements, code))
     return verdict._replace(disagreements=disagreements, functions=with_lines, code=code)
 
@@ -106,13 +88,13 @@ def _side(pc: int, what: str, verdicts: Mapping[str, Verdicts]) -> Side:
     return Side.NEITHER if sframe is Judgement.WRONG and dwarf is Judgement.WRONG else Side.UNKNOWN
 
 
-def _functions(found: CodeVerdict, layout: Layout, symbols: Symbols) -> tuple[Function, ...]:
+def _functions(found: CodeVerdict, binary: ElfBinary) -> tuple[Function, ...]:
     """Return the functions of a file whose tables were not compared with each other."""
     return tuple(
         Function(
-            layout.spot(function.start),
+            binary.layout.spot(function.start),
             function.end - function.start,
-            function_name(function.start, layout, symbols),
+            binary.function_name(function.start),
             Outcome.DESCRIBED,
             "",
             (),

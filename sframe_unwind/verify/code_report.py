@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from sframe_unwind.code.findings import DWARF, NONE, SFRAME, TITLES, CodeVerdict, Counts, Finding
 from sframe_unwind.code.judgement import Judgement
-from sframe_unwind.elf.section_addresses import FileAddress, Layout
-from sframe_unwind.elf.symbols import Symbols
-from sframe_unwind.verify.names import function_name, named
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.section_addresses import FileAddress
 
 
 class CodeFinding(NamedTuple):
@@ -78,30 +77,30 @@ class CodeReport(NamedTuple):
         for finding, tables in grouped.values():
             who = " and ".join(sorted(tables, reverse=True))
             says = "say" if len(tables) > 1 else "says"
-            place = named(finding.spot, finding.function)
+            place = finding.spot.with_name(finding.function)
             yield f"  {place}: {finding.what}: the code has {finding.code}; {who} {says} {finding.rule}"
         if self.given_up:
             yield f"  {self.given_up} function{'s' * (self.given_up > 1)} too large to be interpreted"
 
 
-def report(verdict: CodeVerdict, layout: Layout, symbols: Symbols) -> CodeReport:
+def report(verdict: CodeVerdict, binary: ElfBinary) -> CodeReport:
     """Return what was found in the terms of the file."""
     return CodeReport(
         len(verdict.functions),
         verdict.instructions,
         verdict.counts,
-        tuple(_finding(finding, layout, symbols) for finding in verdict.findings),
+        tuple(_finding(finding, binary) for finding in verdict.findings),
         {
-            layout.spot(function.start): max(function.worst.values(), default=Judgement.UNKNOWN)
+            binary.layout.spot(function.start): max(function.worst.values(), default=Judgement.UNKNOWN)
             for function in verdict.functions
         },
         verdict.given_up,
     )
 
 
-def _finding(finding: Finding, layout: Layout, symbols: Symbols) -> CodeFinding:
+def _finding(finding: Finding, binary: ElfBinary) -> CodeFinding:
     code = finding.code
     if finding.origin is not None:
-        code = f"{code} since `{finding.instruction}` at {layout.spot(finding.origin)}"
-    name = function_name(finding.address, layout, symbols)
-    return CodeFinding(layout.spot(finding.address), name, finding.table, finding.what, finding.rule, code)
+        code = f"{code} since `{finding.instruction}` at {binary.layout.spot(finding.origin)}"
+    place = binary.layout.spot(finding.address), binary.function_name(finding.address)
+    return CodeFinding(*place, finding.table, finding.what, finding.rule, code)

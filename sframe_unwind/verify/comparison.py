@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.arch import Arch
+from sframe_unwind.address import Range, gaps, merged, overlap
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, Said, differences
-from sframe_unwind.elf.cfi import CfiProblem, FileCfi
-from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.elf.symbols import Symbols
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import table
 from sframe_unwind.sframe.listing import listed_functions, unrolled
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.changes import Rules, at_changes
 from sframe_unwind.unwind_rule import UnwindRule
-from sframe_unwind.verify.coverage import Range, described_ranges, gaps, merged, overlap
-from sframe_unwind.verify.names import function_name
+from sframe_unwind.verify.coverage import described_ranges
 from sframe_unwind.verify.reasons import reason, reason_unread
 from sframe_unwind.verify.rules import words
 from sframe_unwind.verify.verdict import Disagreement, Function, Gap, Line, Outcome
@@ -30,8 +28,6 @@ _SHOWN_GAPS = 8
 """How many ranges of one function its reason lists; JSON has all."""
 _PROGRESS_STEP = 256
 """Functions between two reports of the progress."""
-_MAX_LAYERS = 8
-"""How many descriptions of one byte of code are plausible: linkers fold functions that are the same."""
 
 
 class Compared(NamedTuple):
@@ -43,27 +39,19 @@ class Compared(NamedTuple):
 
 
 class Comparison:
-    """Compares a file; what was found stands in its attributes.
+    """Compares the SFrame of a file with its DWARF CFI.  The attributes have the results.
 
-    :param layout: the terms of the file for addresses.
-    :param progress: is told how many functions of how many have been compared.
+    :param sections: the SFrame.
+    :param progress: is called with how many functions have been compared, of how many.
     :raises FormatError: SFrame or CFI is malformed.
     """
 
-    def __init__(
-        self,
-        sections: list[Section],
-        arch: Arch,
-        cfi: FileCfi,
-        symbols: Symbols,
-        layout: Layout,
-        progress: Progress | None = None,
-    ) -> None:
-        self._arch = arch
-        self._cfi = cfi
-        self._symbols = symbols
-        self._layout = layout
-        self._rules = CfiRules(arch)
+    def __init__(self, binary: ElfBinary, sections: list[Section], progress: Progress | None = None) -> None:
+        self._binary = binary
+        self._arch = binary.arch
+        self._cfi = cfi = binary.cfi
+        self._layout = layout = binary.layout
+        self._rules = CfiRules(self._arch)
         self._version = max((part.header.version for section in sections for part in section.tables), default=_NEWEST)
         self.addresses_compared = 0
         self.disagreements: list[Disagreement] = []
@@ -75,8 +63,8 @@ class Comparison:
             listed = (function for function in listed if layout.code_end(function.start) is not None)
         described = sorted(listed, key=lambda function: function.start)
         code = sum(end - start for start, end in layout.code)
-        check_extent("SFrame", sum(function.fde.size for function in described), code)
-        check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()), code)
+        binary.check_extent("SFrame", sum(function.fde.size for function in described))
+        binary.check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()))
         covered = merged((function.start, function.end) for function in described)
         functions = []
         for number, function in enumerate(described):
@@ -179,13 +167,4 @@ class Comparison:
         return Function(self._layout.spot(start), end - start, self._name(start), outcome, why, lines)
 
     def _name(self, pc: int) -> str:
-        return function_name(pc, self._layout, self._symbols)
-
-
-def check_extent(what: str, described: int, code: int) -> None:
-    """Check that functions do not lie above each other by the thousand: each pair would have to be compared.
-
-    :raises FormatError: they do.
-    """
-    if described > _MAX_LAYERS * code:
-        raise FormatError(f"{what} describes functions of {described:#x} bytes in all, but there are {code:#x} of code")
+        return self._binary.function_name(pc)

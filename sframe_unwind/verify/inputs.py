@@ -9,18 +9,17 @@ from io import BytesIO
 from pathlib import Path
 from typing import Callable, NamedTuple, TypeVar
 
-from elftools.elf.elffile import ELFFile
-
 from sframe_unwind import elf
-from sframe_unwind.elf import archive
+from sframe_unwind.elf import ElfBinary, archive
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.elf.reader import is_directory, open_file
 from sframe_unwind.errors import FileError, SFrameError
-from sframe_unwind.verify import Plan, verify_elf
+from sframe_unwind.verify import verify_elf
+from sframe_unwind.verify.plan import Plan
 from sframe_unwind.verify.verdict import Verdict
 
 Tick = Callable[[], None]
-IsWanted = Callable[[ELFFile], bool]
+IsWanted = Callable[[ElfBinary], bool]
 Result = TypeVar("Result")
 
 _ELF64_MAGIC = b"\x7fELF\x02"
@@ -58,11 +57,10 @@ def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) 
     :param with_cfi: a file that has DWARF CFI only is wanted, too.
     :param tick: is called for each file that is looked into.
     """
-    has_wanted = _has_table if with_cfi else _has_sframe
 
-    def is_wanted(file: ELFFile) -> bool:
+    def is_wanted(file: ElfBinary) -> bool:
         tick()
-        return has_wanted(file)
+        return _has_table(file) if with_cfi else file.has_sframe
 
     for name in names:
         found = False
@@ -79,25 +77,22 @@ def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) 
 
 def answer(item: Input | Failure, plan: Plan = Plan()) -> Verdict | Failure:  # noqa: B008  # it cannot change
     """Verify one file."""
-    return examined(item, lambda file, name: verify_elf(file, name, plan))
+    return examined(item, lambda binary: verify_elf(binary, plan))
 
 
-def examined(item: Input | Failure, examine: Callable[[ELFFile, str], Result]) -> Result | Failure:
-    """Return what a function makes of one file.
-
-    :param examine: takes the open file and its name.
-    """
+def examined(item: Input | Failure, examine: Callable[[ElfBinary], Result]) -> Result | Failure:
+    """Return the result of a function for one file, or why there is none."""
     if isinstance(item, Failure):
         return item
     try:
-        with opened(item) as file:
-            return examine(file, item.name)
+        with opened(item) as binary:
+            return examine(binary)
     except SFrameError as error:
         return Failure(item.name, str(error))
 
 
 @contextmanager
-def opened(item: Input) -> Iterator[ELFFile]:
+def opened(item: Input) -> Iterator[ElfBinary]:
     """Open an ELF file, or the member of an archive.
 
     :raises FileError: it cannot be read, or is not a 64-bit ELF file.
@@ -160,15 +155,9 @@ def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
             yield Failure(name, str(error))
 
 
-def _has_sframe(file: ELFFile) -> bool:
-    return bool(elf.sframe_sections(file)) or any(
-        segment["p_type"] in elf.PT_GNU_SFRAME and segment["p_filesz"] for segment in file.iter_segments()
-    )
-
-
-def _has_table(file: ELFFile) -> bool:
-    return _has_sframe(file) or any(
-        section.name in (EH_FRAME, DEBUG_FRAME) and section["sh_size"] for section in file.iter_sections()
+def _has_table(binary: ElfBinary) -> bool:
+    return binary.has_sframe or any(
+        section.name in (EH_FRAME, DEBUG_FRAME) and section.size for section in binary.sections
     )
 
 

@@ -7,7 +7,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sframe_unwind.elf.section_addresses import FileAddress
-from sframe_unwind.verify.names import named
 
 if TYPE_CHECKING:  # it brings the interpreter of machine code along
     from sframe_unwind.verify.code_report import CodeReport
@@ -247,7 +246,7 @@ class Verdict(NamedTuple):
             f" {count or 'no'} disagreement{_s(count)}"
         )
         for difference in self.disagreements:
-            place = named(difference.spot, difference.function)
+            place = difference.spot.with_name(difference.function)
             side = "" if difference.code is None else f"; {_SIDES[difference.code]}"
             yield f"  {place}: {difference.what}: SFrame {difference.sframe}; DWARF {difference.dwarf}{side}"
         for title, outcomes in _LISTS:
@@ -274,4 +273,4 @@ def _s(count: int, ending: str = "s") -> str:
 
 def _listed(title: str, function: Function) -> str:
     reason = f" ({function.reason})" if function.reason else ""
-    return f"  {title}: {named(function.spot, function.name)}{reason}"
+    return f"  {title}: {function.spot.with_name(function.name)}{reason}"

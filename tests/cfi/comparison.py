@@ -36,8 +36,8 @@ def compare(path: Path, readelf: Path | None) -> Account:
     found = {key: table for key, table in ours.items() if key not in defects}
     differences = _differences(path, "pyelftools", found, expected)
     if readelf is not None:
-        with elf.opened(path) as file:
-            arch = elf.arch_of(file)
+        with elf.opened(path) as binary:
+            arch = binary.arch
         plain = {key: tables.without_undefined(table) for key, table in ours.items()}
         differences += _differences(path, "readelf", plain, tables.by_readelf(readelf, path, arch))
     return Account(len(ours), sum(map(len, ours.values())), tuple(defects.values()), tuple(differences), *seconds)

@@ -55,9 +55,8 @@ def libraries(abi: str, count: int) -> list[Item]:
 def _cfi_size(path: Path) -> int:
     """Return the size in bytes of a library's ``.eh_frame``; 0 where it has none, or one that is too large."""
     try:
-        with elf.opened(path) as file:
-            section = file.get_section_by_name(".eh_frame")
-            size = section["sh_size"] if section is not None else 0
+        with elf.opened(path) as binary:
+            size = binary.size_of(".eh_frame")
     except SFrameError:
         return 0  # a linker script
     return size if size <= _MAX_SIZE else 0

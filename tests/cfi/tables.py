@@ -34,8 +34,8 @@ TIMEOUT = 300
 def by_us(path: Path) -> Tables:
     """Decode ``.eh_frame`` and ``.debug_frame`` with our own code."""
     tables: Tables = {}
-    with elf.opened(path) as file:
-        for records in sections(file):
+    with elf.opened(path) as binary:
+        for records in sections(binary):
             problems: list[Any] = []
             for _, fde in records.fdes(True, problems):
                 tables[fde.start, fde.end] = _table(fde.decode())
@@ -43,13 +43,12 @@ def by_us(path: Path) -> Tables:
     return tables
 
 
-def sections(file: ELFFile) -> list[Records]:
+def sections(binary: elf.ElfBinary) -> list[Records]:
     """Return the sections with call frame information of a file."""
-    arch: Arch = elf.arch_of(file)
     return [
-        Records(section.data(), section["sh_addr"], arch, section.name == ".debug_frame")
-        for section in file.iter_sections()
-        if section.name in (".eh_frame", ".debug_frame") and section["sh_type"] != "SHT_NOBITS"
+        Records(binary.contents(section), section.address, binary.arch, section.name == ".debug_frame")
+        for section in binary.sections
+        if section.name in (".eh_frame", ".debug_frame") and section.has_contents
     ]
 
 
@@ -80,8 +79,8 @@ def by_pyelftools(path: Path) -> tuple[Tables, dict[tuple[int, int], str]]:
     """Decode with pyelftools; return also what it does wrong, for each FDE that is left out for that."""
     tables: Tables = {}
     defects: dict[tuple[int, int], str] = {}
-    with elf.opened(path) as file:
-        info = file.get_dwarf_info(relocate_dwarf_sections=False)
+    with path.open("rb") as stream:
+        info = ELFFile(stream).get_dwarf_info(relocate_dwarf_sections=False)
         entries = info.EH_CFI_entries() if info.has_EH_CFI() else []
         entries += info.CFI_entries() if info.has_CFI() else []
         for entry in entries:

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import BY_NAME
 from sframe_unwind.cfi.records import CfiFunction, Records
 from sframe_unwind.errors import FormatError, SFrameError, UnsupportedError
@@ -53,7 +54,7 @@ DATA_BASE = START - 0x10_0000
 AMD64 = BY_NAME["amd64"]
 
 
-def decoded(data: bytes, offset: int, data_base: int | None = None, byteorder: str = "little") -> CfiFunction:
+def decoded(data: bytes, offset: int, data_base: int | None = None, byteorder: ByteOrder = "little") -> CfiFunction:
     """Decode the FDE at an offset of some records that lie at AT."""
     return Records(data, AT, AMD64._replace(byteorder=byteorder), data_base=data_base).fde(offset).decode()
 
@@ -71,7 +72,7 @@ def test_ways_to_write_an_address(form: str, extended: bool) -> None:
 
 @pytest.mark.parametrize("extended", [False, True])
 @pytest.mark.parametrize("byteorder", ["little", "big"])
-def test_address_relative_to_its_own_place(byteorder: str, extended: bool) -> None:
+def test_address_relative_to_its_own_place(byteorder: ByteOrder, extended: bool) -> None:
     mark = "<" if byteorder == "little" else ">"
     place = second(records(mark, 0x1B, bytes(8), extended), extended, mark) + (16 if extended else 8)
     data = records(mark, 0x1B, struct.pack(mark + "iI", START - AT - place, SIZE), extended)

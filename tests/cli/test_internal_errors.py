@@ -9,16 +9,17 @@ from typing import NoReturn
 import pytest
 
 from sframe_unwind.cli import main
-from sframe_unwind.survey.producers import producers_of
+from sframe_unwind.elf import ElfBinary
+from sframe_unwind.survey.producers import Producers, producers_of
 from tests.fuzz.file_seeds import content_of, program
 from tests.samples.build import build
 
 _BUG = "internal error: AttributeError: planted"
 
 _READING = (
-    "sframe_unwind.elf.file.open_file",
-    "sframe_unwind.elf._reader.CheckedElf._headers",
-    "sframe_unwind.elf._reader.CheckedElf.contents",
+    "sframe_unwind.elf.binary.open_file",
+    "sframe_unwind.elf._reader.Reader._headers",
+    "sframe_unwind.elf._reader.Reader.read",
 )
 """Steps that every command takes to read a file."""
 _TABLES = (
@@ -42,7 +43,7 @@ _LAYERS = {
         *_READING,
         *_TABLES,
         *_NAMES,
-        "sframe_unwind.cli.lookup.stubs",
+        "sframe_unwind.elf.binary.stubs",
         "sframe_unwind.cli.lookup.describe_rule",
     ),
     "verify": (
@@ -66,7 +67,7 @@ _LAYERS = {
         "sframe_unwind.lint.coverage.gaps",
     ),
     "convert": (
-        *(*_READING, *_TABLES, *_NAMES),
+        *(*_READING, *_TABLES, _NAMES[0]),
         "sframe_unwind.translation.to_sframe._part",
         "sframe_unwind.sframe.encode.encode",
         "sframe_unwind.convert.elf_copy.ElfCopy.chunks",
@@ -85,10 +86,10 @@ _LAYERS = {
         "sframe_unwind.lint.functions.Pass.__init__",
     ),
     "backtrace": (
-        *(_READING[0], _READING[1], "sframe_unwind.elf._reader.CheckedSegment.data"),
+        *(_READING[0], _READING[1], "sframe_unwind.elf._reader.Reader.read"),
         "sframe_unwind.process.core_file._threads",
         "sframe_unwind.process.loader.Loader.objects",
-        "sframe_unwind.process.elf_file.find_build_id",
+        "sframe_unwind.elf.binary.find_build_id",
         "sframe_unwind.sframe.fde.decode",
         "sframe_unwind.unwind.walk.step",
         "sframe_unwind.elf.symbols._decode",
@@ -137,10 +138,10 @@ def test_survey_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys:
     """The database has the bug at one file, and the results of the other."""
     good, bad = build("leaf", "aarch64"), build("leaf")
 
-    def planted(file: object) -> object:
-        if file["e_machine"] == "EM_X86_64":  # type: ignore[index]  # pyelftools has no types
+    def planted(binary: ElfBinary) -> Producers:
+        if binary.arch.name == "amd64":
             raise AttributeError("planted")
-        return original(file)
+        return original(binary)
 
     original = producers_of
     monkeypatch.setattr("sframe_unwind.survey.judging.producers_of", planted)

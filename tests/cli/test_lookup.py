@@ -217,8 +217,10 @@ def test_object_file_with_one_section(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_plt_stubs_have_their_own_names(capsys: pytest.CaptureFixture[str]) -> None:
     """`_init`, which has no size, was taken to reach from .init into .plt."""
     program = build("plt")
-    with elf_file.opened(program) as file:
-        address = file.get_section_by_name(".plt")["sh_addr"]
+    with elf_file.opened(program) as binary:
+        section = binary.named(".plt")
+    assert section is not None
+    address = section.address
     assert looked_up(capsys, 0, program, hex(address)).startswith(f"{address:#x}: (no symbol)\n")
     assert looked_up(capsys, 0, program, "shared_apply@plt+4").partition("\n")[0].endswith(": shared_apply@plt+0x4")
 
@@ -292,9 +294,10 @@ def test_many_addresses_have_the_answers_of_each(capsys: pytest.CaptureFixture[s
     """The line has what the longer answer to a single address has."""
     with toolchain_needed():
         file = build("free_walk", abi)
-    with elf_file.opened(file) as opened:
-        text = opened.get_section_by_name(".text")
-        wanted = [hex(address) for address in range(text["sh_addr"] - 2, text["sh_addr"] + text["sh_size"] + 2)]
+    with elf_file.opened(file) as binary:
+        text = binary.named(".text")
+    assert text is not None
+    wanted = [hex(address) for address in range(text.address - 2, text.end + 2)]
     lines = answered(file, "\n".join(wanted)).stdout.splitlines()
     assert main(["lookup", str(file), *wanted]) == 1
     single = re.split(r"^(?=0x)", capsys.readouterr().out, flags=re.MULTILINE)[1:]

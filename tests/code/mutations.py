@@ -22,8 +22,6 @@ from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.tables import Rows, RuleTable
-from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 from sframe_unwind.verify.code_tables import SFrameTable
 
@@ -106,12 +104,12 @@ def mutations(table: RuleTable, arch: Arch) -> Iterator[Mutation]:
 
 def fates(path: Path, most: int) -> Iterator[Fate]:
     """Yield what becomes of the mutations of a file, evenly chosen among all if there are too many."""
-    with elf.opened(path) as file:
-        layout, arch = Layout(file), elf.arch_of(file)
+    with elf.opened(path) as binary:
+        arch = binary.arch
         machine = MACHINES[arch.name]
-        table = SFrameTable(elf.load_from(file, layout=layout))
-        image = image_of(file, machine, layout, symbols_of(file, layout))
-        landing_pads = exception_tables(file, machine, layout, image)
+        table = SFrameTable(binary.sframe)
+        image = image_of(binary, machine)
+        landing_pads = exception_tables(binary, image)
         substitute = Substitute(table)
         interpreter = Interpreter(image, machine, Lifter(machine), CodeRanges(table.ranges()), landing_pads)
         checker = Checker(interpreter, {SFRAME: substitute})

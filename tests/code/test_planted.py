@@ -9,9 +9,7 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Finding
-from sframe_unwind.elf.cfi import FileCfi
-from sframe_unwind.elf.section_addresses import Layout
-from sframe_unwind.elf.symbols import Symbols, symbols_of
+from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.verify.code_check import check_elf
 from tests.code.assembled import assemble
 from tests.code.recipes import MACHINES, Planted, planted, source
@@ -25,11 +23,9 @@ class Checked:
 
     def __init__(self, machine: str, variant: str, folder: Path) -> None:
         self.path = assemble(variant, source(machine), folder / f"{machine}.o")
-        with elf.opened(self.path) as file:
-            layout = Layout(file)
-            self.symbols: Symbols = symbols_of(file, layout)
-            sections, cfi = elf.load_from(file, layout=layout), FileCfi(file, elf.arch_of(file), layout)
-            self.verdict: CodeVerdict = check_elf(file, layout, self.symbols, sections, cfi)
+        with elf.opened(self.path) as binary:
+            self.symbols: Symbols = binary.symbols
+            self.verdict: CodeVerdict = check_elf(binary, binary.sframe)
         self.described = {
             table: {verdict.start for verdict in self.verdict.functions if table in verdict.worst}
             for table in (SFRAME, DWARF)

@@ -14,6 +14,7 @@ from sframe_unwind.arch import BY_NAME
 from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.debugger import generated_cache
 from sframe_unwind.debugger.generating import generator
+from sframe_unwind.elf.constants import PF_X, PT_LOAD
 from sframe_unwind.errors import FormatError
 from sframe_unwind.translation import generate
 from sframe_unwind.unwind.modules import Found, Module, Modules
@@ -26,14 +27,15 @@ BUILD_ID = "0123456789abcdef"
 
 def module(path: Path, bias: int = BIAS, build_id: str = BUILD_ID) -> Module:
     """A program that is loaded somewhere, whose SFrame nobody finds."""
-    with elf.opened(path) as file:
-        arch = elf.arch_of(file)
-        section = file.get_section_by_name(".eh_frame")
-        frames = SectionData(section["sh_addr"] + bias, section.data())
+    with elf.opened(path) as binary:
+        arch = binary.arch
+        section = binary.named(".eh_frame")
+        assert section is not None
+        frames = SectionData(section.address + bias, binary.contents(section))
         ranges = [
-            (segment["p_vaddr"] + bias, segment["p_vaddr"] + bias + segment["p_memsz"])
-            for segment in file.iter_segments("PT_LOAD")
-            if segment["p_flags"] & 1
+            (segment.address + bias, segment.address + bias + segment.memory_size)
+            for segment in binary.segments
+            if segment.type == PT_LOAD and segment.flags & PF_X
         ]
     return Module(path.name, ranges, lambda: None, lambda: CfiSection(frames, None, arch), None, lambda: build_id)
 

@@ -11,6 +11,7 @@ import pytest
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind import elf
+from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.sframe.encode import describe
 from sframe_unwind.sframe.section import Section
@@ -67,10 +68,10 @@ def test_the_functions_are_those_that_readelf_prints(abi: str, version: int) -> 
     assert [f.fde.num_rows for f in section.functions()] == [len(f.rows) for f in printed.functions]
 
 
-@pytest.mark.parametrize(("version", "kind"), [(2, "SHT_PROGBITS"), (3, elf.SHT_GNU_SFRAME)])
-def test_item_02_either_section_type_is_found_by_name(version: int, kind: str | tuple[int, str]) -> None:
+@pytest.mark.parametrize(("version", "kinds"), [(2, ("SHT_PROGBITS",)), (3, (SHT_GNU_SFRAME, "SHT_GNU_SFRAME"))])
+def test_item_02_either_section_type_is_found_by_name(version: int, kinds: tuple[int | str, ...]) -> None:
     file = sample("amd64", version)
-    assert section_type(file) == kind if isinstance(kind, str) else section_type(file) in kind
+    assert section_type(file) in kinds  # newer versions of pyelftools know the name
     assert len(list(load(file).functions())) > 0
 
 
@@ -136,7 +137,7 @@ def test_no_section(tmp_path: Path) -> None:
     # objcopy leaves the segment, which then is empty of what it says.
     start, size, number = struct.unpack_from("<Q14xHH", content, 32)
     for entry in range(start, start + size * number, size):
-        if struct.unpack_from("<I", content, entry)[0] == elf.PT_GNU_SFRAME[0]:
+        if struct.unpack_from("<I", content, entry)[0] == PT_GNU_SFRAME:
             content[entry : entry + 4] = bytes(4)
     stripped.write_bytes(content)
     with pytest.raises(NoSFrameError) as caught:
@@ -205,8 +206,8 @@ def test_program_headers_that_are_not_in_the_file() -> None:
     for size, said in ((0, "program headers of 0 bytes, expected 56"), (56, "its program headers end at ")):
         struct.pack_into("<QQ", content, 24, 0, 0)
         struct.pack_into("<H", content, 54, size)  # e_phentsize
-        with pytest.raises(FileError, match=re.escape(said)), elf.parsed(BytesIO(content), "file") as file:
-            list(file.iter_segments())
+        with pytest.raises(FileError, match=re.escape(said)), elf.parsed(BytesIO(content), "file") as binary:
+            assert binary.segments
 
 
 def test_many_headers_of_one_section() -> None:

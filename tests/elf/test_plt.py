@@ -8,7 +8,6 @@ import subprocess
 import pytest
 
 from sframe_unwind import elf
-from sframe_unwind.elf.plt import stubs
 from tests.elf.objects import tools_for
 from tests.missing import toolchain_needed
 from tests.samples.build import build
@@ -26,8 +25,8 @@ def test_stubs_are_those_of_objdump(sample: str, abi: str, pie: bool) -> None:
     command = [str(tools_for(abi, 3) / "objdump"), "-d", str(program)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     expected = {int(address, 16): name for address, name in NAMED.findall(printed)}
-    with elf.opened(program) as file:
-        found = {stub.address: stub.name for stub in stubs(file)}
+    with elf.opened(program) as binary:
+        found = {stub.address: stub.name for stub in binary.stubs}
     assert found == expected
     assert "shared_apply@plt" in found.values()
 

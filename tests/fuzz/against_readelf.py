@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-from sframe_unwind.elf.file import load
+from sframe_unwind.elf import load
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report import dump
 from sframe_unwind.sframe.fde import ATTRIBUTE_SIZE

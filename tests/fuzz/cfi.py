@@ -38,12 +38,14 @@ def seeds() -> tuple[Seed, ...]:
 def _of_samples() -> Iterator[Seed]:
     for abi, described in ABIS.items():
         for name in _NAMES if described.has_libc else _NAMES[:1]:
-            with elf.opened(build(name, abi, variant="pac" if described.signs else "O2")) as file:
-                frames, index = (file.get_section_by_name(section) for section in (".eh_frame", ".eh_frame_hdr"))
-                yield Seed(f"{name} {abi}", frames.data(), frames["sh_addr"])
+            with elf.opened(build(name, abi, variant="pac" if described.signs else "O2")) as binary:
+                frames, index = (binary.named(section) for section in (".eh_frame", ".eh_frame_hdr"))
+                assert frames is not None
+                data = binary.contents(frames)
+                yield Seed(f"{name} {abi}", data, frames.address)
                 if index is not None:
-                    gap = bytes(frames["sh_addr"] - index["sh_addr"] - index["sh_size"])
-                    yield Seed(f"{name} {_INDEX} {abi}", index.data() + gap + frames.data(), index["sh_addr"])
+                    gap = bytes(frames.address - index.end)
+                    yield Seed(f"{name} {_INDEX} {abi}", binary.contents(index) + gap + data, index.address)
 
 
 def _written_by_hand() -> Iterator[Seed]:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.elf.file import load
+from sframe_unwind.elf import load
 from sframe_unwind.sframe.encode import SectionSpec, describe, encode
 from sframe_unwind.sframe.section import Section
 from tests.abis.rewrite import rewritten

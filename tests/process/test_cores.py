@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import pytest
 
 from sframe_unwind import elf
-from sframe_unwind.elf.plt import stubs
 from sframe_unwind.report.stack import SIGNAL_FRAME
 from tests.abis.debuggers import described, newest, sysroot
 from tests.expectations import STOPS, WITHOUT_CFI, Stop, matches
@@ -136,8 +135,8 @@ def test_stacks_are_complete_with_signed_return_addresses(abi: str, tmp_path: Pa
 def test_stub_is_named_as_gdb_names_it(tmp_path: Path) -> None:
     with toolchain_needed():
         program = build("plt", pie=False)
-    with elf.opened(program) as file:
-        address = next(stub.address for stub in stubs(file) if stub.name == "shared_apply@plt")
+    with elf.opened(program) as binary:
+        address = next(stub.address for stub in binary.stubs if stub.name == "shared_apply@plt")
     core, _ = core_of(program, f"*{address:#x}", tmp_path / "core")
     (frames,) = backtrace("--core", core, "--json", *NOWHERE).threads.values()
     assert functions(frames)[:2] == ["shared_apply@plt", "through_library"]

@@ -13,7 +13,6 @@ import pexpect
 import pytest
 
 from sframe_unwind import elf
-from sframe_unwind.elf.symbols import symbols_of
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.source.debug_info import DebugInfo
 from tests.abis.debuggers import newest
@@ -163,9 +162,10 @@ def test_every_address_is_where_gdb_has_it(tmp_path: Path, name: str) -> None:
     run("g++", "-O2", *FORMATS[name], SOURCE, "-o", program)
     if name == WITHOUT_ARANGES:
         run("objcopy", "--remove-section=.debug_aranges", program)
-    with elf.opened(program) as file:
-        text = file.get_section_by_name(".text")
-        extent = text["sh_addr"], text["sh_addr"] + text["sh_size"]
+    with elf.opened(program) as binary:
+        text = binary.named(".text")
+    assert text is not None
+    extent = text.address, text.end
     function = "tests.process.inside.places.collect"
     expected = call(newest("amd64"), function, executable=str(program), start=extent[0], end=extent[1])
     info, inlined = DebugInfo(program), 0
@@ -203,8 +203,8 @@ def test_a_terminal_narrower_than_the_lines(original: Crash) -> None:
 
 def test_places_are_those_of_addr2line(original: Crash) -> None:
     """The lines of the calls, too, which GDB tells of frames alone; addr2line knows no empty ranges, as GDB 13."""
-    with elf.opened(original.program) as file:
-        (main,) = (symbol for symbol in symbols_of(file) if symbol.name == "main")
+    with elf.opened(original.program) as binary:
+        (main,) = (symbol for symbol in binary.symbols if symbol.name == "main")
     addresses = range(main.address, main.address + main.size)
     said = run("addr2line", "-a", "-i", "-f", "-e", original.program, *map(hex, addresses)).splitlines()
     starts = [number for number, line in enumerate(said) if line.startswith("0x")]
@@ -224,10 +224,10 @@ def test_places_are_those_of_addr2line(original: Crash) -> None:
 
 def test_damaged_debug_information_is_survived(original: Crash, tmp_path: Path) -> None:
     content = original.program.read_bytes()
-    with elf.opened(original.program) as file:
-        sections = [section for section in file.iter_sections() if section.name.startswith(".debug_")]
-        parts = [(section["sh_offset"], section["sh_size"]) for section in sections]
-        (main,) = (symbol for symbol in symbols_of(file) if symbol.name == "main")
+    with elf.opened(original.program) as binary:
+        sections = [section for section in binary.sections if section.name.startswith(".debug_")]
+        parts = [(section.offset, section.size) for section in sections]
+        (main,) = (symbol for symbol in binary.symbols if symbol.name == "main")
     chance, damaged, answered = random.Random(0), tmp_path / "damaged", 0
     for _ in range(400):
         changed = bytearray(content)

@@ -35,8 +35,9 @@ def files(wanted: Build) -> list[Path]:
 
 def contents(file: Path) -> bytes:
     """The bytes of the section, read without the code under test."""
-    with elf.opened(file) as opened:
-        return bytes(opened.get_section_by_name(".sframe").data())
+    with elf.opened(file) as binary:
+        (section,) = binary.sframe_sections
+        return binary.contents(section)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.arch import BY_NAME, Arch
+from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.elf.plt import stubs
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, PcType
@@ -37,11 +38,11 @@ class Code:
     """
 
     def __init__(self, path: Path, tools: Path) -> None:
-        with elf.opened(path) as file:
+        with elf.opened(path) as binary:
             self._parts = [
-                (section["sh_addr"], section.data(), section.name)
-                for section in file.iter_sections()
-                if section["sh_flags"] & 4
+                (section.address, binary.contents(section), section.name)
+                for section in binary.sections
+                if section.flags & SHF_EXECINSTR
             ]
         self.path, self._tools = path, tools
 

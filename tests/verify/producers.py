@@ -52,8 +52,8 @@ def explained(tools: Path, path: Path, abi: str, version: int, found: Disagreeme
 
 def _is_outermost(path: Path, found: Disagreement) -> bool:
     """The kernel starts a program at its entry point, where nothing has called anything."""
-    with elf.opened(path) as file:
-        return found.dwarf == "undefined" and found.spot.address == file["e_entry"]
+    with elf.opened(path) as binary:
+        return found.dwarf == "undefined" and found.spot.address == binary.entry_point
 
 
 def _pushes_less(tools: Path, path: Path, found: Disagreement) -> bool:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sframe_unwind import elf
+from sframe_unwind.address import gaps, merged, overlap
 from sframe_unwind.cli import main
 from sframe_unwind.sframe.encode import FunctionSpec, describe, encode
 from sframe_unwind.verify import verify
-from sframe_unwind.verify.coverage import gaps, merged, overlap
 from sframe_unwind.verify.verdict import Function, Outcome
 from tests.abis.rewrite import overwrite
 from tests.elf.objects import run, tools_for

@@ -227,9 +227,10 @@ def test_function_that_a_linker_discarded(tmp_path: Path) -> None:
     run(tools_for("amd64", 3) / "as", "--gsframe", "-o", file, source)
     assert verify(file).both == 2
     content = bytearray(file.read_bytes())
-    with elf.opened(file) as opened:
-        relocations = opened.get_section_by_name(".rela.sframe")
-        start, size = relocations["sh_offset"], relocations["sh_size"]
+    with elf.opened(file) as binary:
+        relocations = binary.named(".rela.sframe")
+    assert relocations is not None
+    start, size = relocations.offset, relocations.size
     content[start + size - 16 : start + size - 8] = bytes(8)  # r_info
     file.write_bytes(content)
     verdict = verify(file)

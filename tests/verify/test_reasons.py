@@ -11,7 +11,6 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.cfi.records import CfiFunction
-from sframe_unwind.elf.cfi import FileCfi
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.reasons import reason
 from sframe_unwind.verify.verdict import Outcome
@@ -208,8 +207,8 @@ def test_no_reason_where_the_assembler_has_none(abi: str, cfi: str, tmp_path: Pa
     assert warning == ""
     verdict = verify(path)
     assert (verdict.both, len(verdict.functions)) == (2, 2)
-    with elf.opened(path) as file:
-        arch, cfi_of_file = elf.arch_of(file), FileCfi(file, elf.arch_of(file))
+    with elf.opened(path) as binary:
+        arch, cfi_of_file = binary.arch, binary.cfi
     for start, end in cfi_of_file.ranges():
         (described,) = cfi_of_file.functions(start, end)
         assert isinstance(described, CfiFunction)

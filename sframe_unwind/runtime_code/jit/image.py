@@ -5,7 +5,7 @@ The imports that need pyelftools are inside the functions, because a debugger's 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.section import CfiSection, SectionData
@@ -15,16 +15,24 @@ from sframe_unwind.runtime_code.jit.stream import MemoryStream
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 
+if TYPE_CHECKING:  # it imports pyelftools
+    from sframe_unwind.elf import ElfBinary
+
+_EH_FRAME, _EH_FRAME_HDR = ".eh_frame", ".eh_frame_hdr"
+
 
 class JitImage(Module):
     """An image with its ``.sframe``, ``.eh_frame`` and symbols."""
 
-    def __init__(self, name: str, elf: Any, stream: MemoryStream, arch: Arch) -> None:
-        self._elf = elf
+    def __init__(self, binary: ElfBinary, stream: MemoryStream, arch: Arch) -> None:
+        from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR
+
+        self._binary = binary
         self._stream = stream
         self._arch = arch
-        self._named: Any = None
-        super().__init__(name, _code_ranges(elf), self._open, self._open_cfi)
+        wanted = SHF_ALLOC | SHF_EXECINSTR
+        code = [(section.address, section.end) for section in binary.sections if section.flags & wanted == wanted]
+        super().__init__(binary.name, code, self._open, self._open_cfi)
 
     def unchanged(self) -> bool:
         """Return whether the memory that was read of the image has not changed."""
@@ -32,28 +40,15 @@ class JitImage(Module):
 
     def run_time_name(self, pc: int) -> str:
         """Return the name of the symbol at an address; empty: there is none."""
-        from sframe_unwind.elf.symbols import Symbols, symbols_of
-
-        if self._named is None:
-            try:
-                self._named = symbols_of(self._elf, self._layout())
-            except SFrameError:
-                self._named = Symbols([])
-        return str(self._named.name(pc) or "").partition("+")[0]
-
-    def _layout(self) -> Any:
-        """Return the section addresses from the section headers, since :class:`Layout` would assign others."""
-        from sframe_unwind.elf.section_addresses import Layout
-
-        layout = Layout(self._elf)
-        layout.addresses = [section["sh_addr"] for section in self._elf.iter_sections()]
-        return layout
+        try:
+            name = self._binary.symbols.name(pc) or ""
+        except SFrameError:
+            return ""
+        return name.partition("+")[0]
 
     def _open(self) -> Section | None:
-        from sframe_unwind.elf.file import load_from
-
         try:
-            found = load_from(self._elf, None, self._layout())
+            found = self._binary.sframe
         except NoSFrameError:
             return None
         if len(found) > 1:
@@ -61,25 +56,15 @@ class JitImage(Module):
         return found[0]
 
     def _open_cfi(self) -> CfiSection | None:
+        binary = self._binary
         sections = {
-            section.name: SectionData(section["sh_addr"], section.data())
-            for section in self._elf.iter_sections()
-            if section.name in (".eh_frame", ".eh_frame_hdr") and section["sh_type"] != "SHT_NOBITS"
+            section.name: SectionData(section.address, binary.contents(section))
+            for section in binary.sections
+            if section.name in (_EH_FRAME, _EH_FRAME_HDR) and section.has_contents
         }
-        if ".eh_frame" not in sections:
+        if _EH_FRAME not in sections:
             return None
-        return CfiSection(sections[".eh_frame"], sections.get(".eh_frame_hdr"), self._arch)
-
-
-def _code_ranges(elf: Any) -> list[tuple[int, int]]:
-    from elftools.elf.constants import SH_FLAGS
-
-    wanted = SH_FLAGS.SHF_ALLOC | SH_FLAGS.SHF_EXECINSTR
-    return [
-        (section["sh_addr"], section["sh_addr"] + section["sh_size"])
-        for section in elf.iter_sections()
-        if section["sh_flags"] & wanted == wanted
-    ]
+        return CfiSection(sections[_EH_FRAME], sections.get(_EH_FRAME_HDR), self._arch)
 
 
 def open_image(read: ReadMemory, address: int, size: int, arch: Arch) -> JitImage:
@@ -89,10 +74,9 @@ def open_image(read: ReadMemory, address: int, size: int, arch: Arch) -> JitImag
     :raises MemoryReadError: the memory cannot be read.
     """
     try:
-        from sframe_unwind.elf.file import parsed
+        from sframe_unwind.elf import parsed
     except ImportError as error:
         raise FileError("reading it needs pyelftools, which this Python lacks") from error
     stream = MemoryStream(read, address, size)
-    name = f"JIT image at {address:#x}"
-    with parsed(stream, name) as elf:  # type: ignore[arg-type]  # pyelftools reads, seeks and tells
-        return JitImage(name, elf, stream, arch)
+    with parsed(stream, f"JIT image at {address:#x}", as_written=True) as binary:  # type: ignore[arg-type]  # it reads, seeks and tells
+        return JitImage(binary, stream, arch)

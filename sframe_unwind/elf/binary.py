@@ -1,0 +1,265 @@
+"""One ELF file: everything that it gives, read when first asked for and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from io import BytesIO
+from typing import TYPE_CHECKING, BinaryIO
+
+from sframe_unwind.arch import ARCHES, Arch
+from sframe_unwind.elf._reader import ElfSection, ElfSegment, Reader
+from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_NOTE, SHT_GNU_SFRAME
+from sframe_unwind.elf.plt import stubs
+from sframe_unwind.elf.reader import FileReader, PathLike, open_file
+from sframe_unwind.elf.relocation import Relocations
+from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.elf.symbols import Symbols, symbols_of
+from sframe_unwind.errors import FileError, FormatError, NoSFrameError
+from sframe_unwind.image.build_id import find_build_id
+from sframe_unwind.memory import Data, LazyBytes
+from sframe_unwind.sframe import header
+from sframe_unwind.sframe.section import Section
+
+if TYPE_CHECKING:
+    from sframe_unwind.elf.cfi import FileCfi
+
+SECTION_NAME = ".sframe"
+
+_CHUNK = 4096
+"""Bytes that one read of a file fetches: one page, since the kernel reads whole pages anyway."""
+_MAX_LAYERS = 8
+"""How many descriptions of one byte of code are plausible: linkers fold functions that are the same."""
+_MAX_NOTES = 1 << 20
+"""Bytes of a segment of notes in which the build ID is looked for."""
+
+
+class ElfBinary(Reader):
+    """A 64-bit ELF file, linked or not.
+
+    The sections of an object file have no addresses; :attr:`layout` gives each a distinct one, and the addresses of
+    :attr:`symbols`, :attr:`sframe` and :attr:`cfi` count on that.
+
+    Each property raises :class:`FileError` where the part of the file that it needs is malformed.
+
+    :param stream: the file, which stays open as long as this object is used.
+    :param name: what the file is called.
+    :param as_written: the sections of an object file have the addresses in their headers, as in the images of run-time
+        compilers.
+    :raises FileError: it is not a 64-bit ELF file.
+    """
+
+    def __init__(self, stream: BinaryIO, name: str, as_written: bool = False) -> None:
+        super().__init__(stream)
+        self.name = name
+        self._as_written = as_written
+
+    @cached_property
+    def arch(self) -> Arch:
+        """The architecture.
+
+        :raises FileError: SFrame has no ABI for the machine of the file.
+        """
+        for arch in ARCHES:
+            if (arch.elf_machine, arch.byteorder) == (self.machine, self.byteorder):
+                return arch
+        raise FileError(f"a {self.byteorder}-endian file for {self.machine}, for which SFrame has no ABI")
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The addresses of the sections."""
+        return Layout(self, self._as_written)
+
+    @cached_property
+    def relocations(self) -> Relocations:
+        """The relocations of an object file."""
+        return Relocations(self, self.layout.addresses)
+
+    def relocated(self, section: ElfSection) -> bytes:
+        """Return the contents of a section; in an object file with its relocations applied.
+
+        :raises FileError: a relocation is of an unknown type, or lies outside the section.
+        """
+        return self.relocations.contents(section)
+
+    @cached_property
+    def symbols(self) -> Symbols:
+        """The symbols of ``.symtab``, or of ``.dynsym`` where there is no other symbol table."""
+        return symbols_of(self, self.layout)
+
+    def function_name(self, address: int) -> str:
+        """Return the name of the function with an address, and the offset from it; empty: no symbol covers it."""
+        found = self.symbols.find(address)
+        # A symbol without a size reaches to the next one, but not into another section.
+        if found is None or self.layout.spot(found[0].address).section != self.layout.spot(address).section:
+            return ""
+        return self.symbols.name(address) or ""
+
+    def check_extent(self, what: str, described: int) -> None:
+        """Check that functions do not lie above each other by the thousand: each pair would have to be compared.
+
+        :param what: what describes them.
+        :param described: their sizes in all, in bytes.
+        :raises FormatError: they do.
+        """
+        code = sum(end - start for start, end in self.layout.code)
+        if described > _MAX_LAYERS * code:
+            message = f"{what} describes functions of {described:#x} bytes in all, but there are {code:#x} of code"
+            raise FormatError(message)
+
+    @cached_property
+    def stubs(self) -> Symbols:
+        """The stubs of the procedure linkage table."""
+        return Symbols(stubs(self))
+
+    @cached_property
+    def sframe(self) -> list[Section]:
+        """The SFrame sections.  Only object files with section groups have more than one.
+
+        :raises NoSFrameError: there is none.
+        :raises FormatError: a section is malformed, or its ABI does not match the machine of the file.
+        """
+        return self.read_sframe(self.relocations)
+
+    @cached_property
+    def cfi(self) -> FileCfi:
+        """The DWARF CFI.
+
+        :raises FormatError: a section is not a sequence of CFI records.
+        """
+        from sframe_unwind.elf.cfi import FileCfi  # dump and lookup do without
+
+        return FileCfi(self, self.arch, self.layout, self.relocations)
+
+    @cached_property
+    def build_id(self) -> str:
+        """The build ID in hexadecimal digits; empty: there is none."""
+        notes = (segment for segment in self.segments if segment.type == PT_NOTE)
+        parts = (self.read(segment.offset, min(segment.file_size, _MAX_NOTES)) for segment in notes)
+        return next(filter(None, (find_build_id(data, self.byteorder) for data in parts)), "")
+
+    @property
+    def sframe_sections(self) -> list[ElfSection]:
+        """The headers of all SFrame sections with contents.  Name or type identifies them."""
+        return [
+            section
+            for section in self.sections
+            if (section.name == SECTION_NAME or section.type == SHT_GNU_SFRAME) and section.has_contents
+        ]
+
+    @property
+    def sframe_segments(self) -> list[ElfSegment]:
+        """The segments PT_GNU_SFRAME with contents: objcopy leaves an empty one when it removes the section."""
+        return [segment for segment in self.segments if segment.type == PT_GNU_SFRAME and segment.file_size]
+
+    @property
+    def has_sframe(self) -> bool:
+        """Whether there is SFrame, in a section or in a segment of a file without section headers."""
+        return bool(self.sframe_sections or self.sframe_segments)
+
+    def named(self, name: str) -> ElfSection | None:
+        """Return the last section of a name; ``None``: there is none."""
+        return next((section for section in reversed(self.sections) if section.name == name), None)
+
+    def size_of(self, name: str) -> int:
+        """Return how many bytes the sections of a name have in the file."""
+        return sum(section.size for section in self.sections if section.name == name and section.has_contents)
+
+    def read_sframe(self, relocations: Relocations, path: PathLike | None = None) -> list[Section]:
+        """Return the SFrame sections, decoded anew.
+
+        :param relocations: of an object file, for the addresses that its sections are to have.
+        :param path: read the tables from this file on demand; ``None``: read the whole section now.
+        :raises NoSFrameError: there is none.
+        :raises FormatError: a section is malformed, or its ABI does not match the machine of the file.
+        """
+        found = self.sframe_sections
+        sections = [
+            Section(
+                self._sframe_data(relocations, section, path),
+                relocations.address(section),
+                relocated=self.is_object,
+            )
+            for section in found
+        ] or [
+            Section(self._part(path, segment.offset, segment.file_size), segment.address, size_known=False)
+            for segment in self.sframe_segments
+        ]
+        if not sections:
+            raise NoSFrameError(f"no {SECTION_NAME} section")
+        for decoded in sections:
+            self._check_machine(decoded)
+        for section, decoded in zip(found, sections):
+            relocations.check_targets(section.number, decoded)
+        return sections
+
+    def _sframe_data(self, relocations: Relocations, section: ElfSection, path: PathLike | None) -> Data:
+        if relocations.has(section):
+            return relocations.contents(section)
+        return self._part(path, section.offset, section.size)
+
+    def _part(self, path: PathLike | None, offset: int, size: int) -> Data:
+        if offset + size > self.size:
+            raise FileError(f"truncated: SFrame data ends at {offset + size:#x}, the file at {self.size:#x}")
+        if path is None:
+            return self.read(offset, size)
+        reader = FileReader(path)
+
+        def fetch(start: int, length: int) -> bytes:
+            piece = reader.read(offset + start, length)
+            if len(piece) != length:
+                raise FileError(f"{path}: file became shorter while it was read")
+            return piece
+
+        return LazyBytes(fetch, size, _CHUNK)
+
+    def _check_machine(self, section: Section) -> None:
+        for table in section.tables:
+            arch = table.arch
+            if arch.elf_machine != self.machine or arch.byteorder != self.byteorder:
+                file = f"a {self.byteorder}-endian file for {self.machine}"
+                raise FormatError(
+                    f"SFrame ABI {table.header.abi.value} ({arch.name}) in {file}", table.offset + header.ABI_OFFSET
+                )
+
+
+@contextmanager
+def opened(path: PathLike) -> Iterator[ElfBinary]:
+    """Open an ELF file.
+
+    :raises FileError: the file cannot be read, or is not a 64-bit ELF file.  The name of the file is added to this and
+        to each :class:`FileError` and :class:`NoSFrameError` that the ``with`` block raises.
+    """
+    try:
+        with open_file(path) as stream, parsed(stream, str(path)) as binary:
+            yield binary
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def parsed(stream: BinaryIO, name: str, as_written: bool = False) -> Iterator[ElfBinary]:
+    """Read an ELF file from a stream; see :func:`opened`, and :class:`ElfBinary` for the arguments."""
+    try:
+        yield ElfBinary(stream, name, as_written)
+    except (FileError, NoSFrameError) as error:
+        raise type(error)(f"{name}: {error}") from error
+
+
+def load(file: PathLike | bytes, lazy: bool = True) -> list[Section]:
+    """Open the SFrame sections of an ELF file.  Only object files with section groups have more than one.
+
+    The sections of an object file are all at address 0, as readelf assumes.
+
+    :param file: the path of the file, or its contents.
+    :param lazy: read the tables of a file on demand; ``False``: read the whole section now, for uses that need all.
+    :raises FileError: the file cannot be read, is not a 64-bit ELF file, or is truncated.
+    :raises NoSFrameError: the file has no SFrame section.
+    :raises FormatError: a section is malformed, or its ABI does not match the machine of the file.
+    """
+    if isinstance(file, bytes):
+        with parsed(BytesIO(file), "<bytes>") as binary:
+            return binary.read_sframe(Relocations(binary))
+    with opened(file) as binary:
+        return binary.read_sframe(Relocations(binary), file if lazy else None)

@@ -1,0 +1,29 @@
+"""Numbers of the ELF format (gABI, and the GNU extensions that ``elf.h`` lists)."""
+
+from __future__ import annotations
+
+ET_REL, ET_EXEC, ET_DYN, ET_CORE = 1, 2, 3, 4
+"""Types of files."""
+
+SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 1, 2, 3, 4, 7, 8, 9, 11
+SHT_GROUP, SHT_SYMTAB_SHNDX = 17, 18
+SHT_GNU_SFRAME = 0x6FFFFFF4
+"""Types of sections.  Binutils before 2.45 give ``.sframe`` the type PROGBITS."""
+
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_COMPRESSED = 1, 2, 4, 0x400, 0x800
+"""Flags of sections."""
+
+PT_LOAD, PT_NOTE, PT_PHDR = 1, 4, 6
+PT_GNU_SFRAME = 0x6474E554
+"""Types of segments."""
+
+PF_X, PF_W, PF_R = 1, 2, 4
+"""Flags of segments."""
+
+PN_XNUM = 0xFFFF
+"""In the place of the number of program headers: the number does not fit."""
+
+SYMBOL = "IBBHQQ"
+"""The fields of ``Elf64_Sym`` as a :mod:`struct` format: name, info, other, section, value, size."""
+ENTRY = "QQq"
+"""The fields of ``Elf64_Rela``, likewise: offset, info, addend."""
