@@ -12,6 +12,7 @@ from sframe_unwind.arch import BY_NAME
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.debugger.module_agreement import Difference, ModuleAgreement
+from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Found, Module, Modules
@@ -25,10 +26,10 @@ class File:
     """A file as a process has it, at the addresses that it is linked at."""
 
     def __init__(self, path: Path, with_cfi: bool = True) -> None:
-        with elf.opened(path) as file:
-            parts = [part for part in file.iter_sections() if part["sh_addr"] and part["sh_type"] != "SHT_NOBITS"]
-            self._parts = {part.name: (part["sh_addr"], part.data()) for part in parts}
-            code = [(part["sh_addr"], part["sh_addr"] + part["sh_size"]) for part in parts if part["sh_flags"] & 4]
+        with elf.opened(path) as binary:
+            parts = [part for part in binary.sections if part.address and part.has_contents]
+            self._parts = {part.name: (part.address, binary.contents(part)) for part in parts}
+            code = [(part.address, part.end) for part in parts if part.flags & SHF_EXECINSTR]
         address, data = self._parts[".sframe"]
         frames = SectionData(*self._parts[".eh_frame"]) if with_cfi and ".eh_frame" in self._parts else None
         cfi = CfiSection(frames, None, AMD64) if frames else None
