@@ -11,7 +11,7 @@ from typing import BinaryIO, Union
 
 from sframe_unwind.errors import FileError
 
-PathLike = Union[str, "os.PathLike[str]"]
+PathLike = Union[str, Path]
 
 
 def open_descriptor(path: PathLike) -> int:
