@@ -11,8 +11,7 @@ from typing import Any
 from sframe_unwind import elf
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import Machine
-from sframe_unwind.elf.cfi import FileCfi
-from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.elf.constants import SHF_EXECINSTR, SHT_PROGBITS
 
 LIBRARIES = {
     "amd64": (Path("/usr/lib/x86_64-linux-gnu"), Path("/lib/x86_64-linux-gnu")),
@@ -33,15 +32,13 @@ def libraries(machine: str) -> list[Path]:
 def of_file(path: Path, lifter: Lifter) -> Iterator[bytes]:
     """Yield the distinct instructions of the functions of a file that CFI describes."""
     seen: set[bytes] = set()
-    with elf.opened(path) as file:
-        layout = Layout(file)
-        cfi = FileCfi(file, elf.arch_of(file), layout)
+    with elf.opened(path) as binary:
         sections = [
-            (section["sh_addr"], section.data())
-            for section in file.iter_sections()
-            if section["sh_flags"] & 4 and section["sh_type"] == "SHT_PROGBITS"
+            (section.address, binary.contents(section))
+            for section in binary.sections
+            if section.flags & SHF_EXECINSTR and section.type == SHT_PROGBITS
         ]
-        for start, end in cfi.ranges():
+        for start, end in binary.cfi.ranges():
             for address, data in sections:
                 if address <= start and end <= address + len(data):
                     at, stop = start - address, end - address
