@@ -18,7 +18,7 @@ from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.code.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.state import Frame, State
 from sframe_unwind.code.sweep import Sweep, Sweeps
-from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER, Value, plus
+from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER, UNKNOWN, Value, plus
 
 LandingPads = Callable[[int], Iterable[LandingPad]]
 
@@ -304,7 +304,11 @@ class _Flow:
         address = target[1] & _MASK if target[0] == NUMBER else None
         if name is None and address == following:  # how position-independent code finds out where it is
             self._evaluator.apply(instruction, state, pc)
-            return True
+            self._flow(following, state)
+            return False
+        ra = self._all.machine.arch.ra
+        if ra is not None and instruction.link not in (None, ra):
+            return self._call_with_other_link(pc, address if name is None else None, instruction, state)
         self._evaluator.call(state)
         for pad in self._all.landing_pads(following - 1):
             self._is_local = False
@@ -319,6 +323,21 @@ class _Flow:
             following += size
         if sweep.function.start <= following < sweep.function.end:  # a call at the end does not return
             self._flow(following, state, after_call=True)
+        return False
+
+    def _call_with_other_link(self, pc: int, address: int | None, instruction: Instruction, state: State) -> bool:
+        """Follow a call that leaves its return address in another register than the ABI has it in; return as above.
+
+        Within the function it is a jump, over constants that the register then points to.  Else it calls what has a
+        calling convention of its own, such as ``__fentry__``, which changes no register but those for its own use.
+        """
+        self._evaluator.apply(instruction, state, pc)
+        if address is not None and self._function.start <= address < self._function.end:
+            self._flow(address, state)
+            return False
+        for register in self._all.machine.own_convention:
+            state.registers[register] = UNKNOWN
+        self._flow(pc + instruction.size, state)
         return False
 
     def _popped(self, state: State, size: int) -> State:

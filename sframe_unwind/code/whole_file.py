@@ -183,7 +183,7 @@ class _Assembly:
         # What nothing else reaches is not known.
         found = joined(others)
         verdicts = {
-            table: {pc: found.verdicts.get(table, {}).get(pc, NOT_KNOWN) for pc in known}
+            table: {**dict.fromkeys(known, NOT_KNOWN), **found.verdicts.get(table, {})}
             for table, known in self._checker.unentered(function).verdicts.items()
         }
         return Part(verdicts, found.findings)

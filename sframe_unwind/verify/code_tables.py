@@ -43,14 +43,14 @@ class SFrameTable:
             return None
 
     def rows(self, function: CodeRange) -> Rows:
-        """Return the rules for a range of code; what is malformed has none."""
+        """Return the rules for a range of code; those of what is malformed are not known."""
         found = self._find(function)
         if found is None or not found.fde.num_rows:
             return NO_ROWS
         try:
             offsets, rules = unrolled(found, *function)
-        except FormatError:
-            return NO_ROWS
+        except FormatError as error:
+            return _unreadable(function, str(error))
         return _rows(found.start, found.end, offsets, rules)
 
     def is_signal(self, function: CodeRange) -> bool:
@@ -75,20 +75,25 @@ class CfiTable:
         return next((entry for entry in found if isinstance(entry, CfiFunction)), None)
 
     def rows(self, function: CodeRange) -> Rows:
-        """Return the rules for a range of code; what is malformed has none."""
-        found = self._find(function)
+        """Return the rules for a range of code; those of what is malformed or not decoded are not known."""
+        entries = self._cfi.functions(function.start, function.start + 1)
+        found = next((entry for entry in entries if isinstance(entry, CfiFunction)), None)
         if found is None:
-            return NO_ROWS
+            return _unreadable(function, "not decoded") if entries else NO_ROWS
         try:
             offsets, said = self._rules.rows(found, *function)
-        except FormatError:
-            return NO_ROWS
+        except FormatError as error:
+            return _unreadable(function, str(error))
         return _rows(found.start, found.end, offsets, said)
 
     def is_signal(self, function: CodeRange) -> bool:
         """Return whether the CIE marks a signal trampoline."""
         found = self._find(function)
         return found is not None and found.cie.signal
+
+
+def _unreadable(function: CodeRange, why: str) -> Rows:
+    return Rows([function.start, function.end], [why, None])
 
 
 def _rows(start: int, end: int, offsets: list[int], said: Sequence[Said | None]) -> Rows:

@@ -177,6 +177,7 @@ def _machine(arch: Arch) -> Machine:
         preserved=frozenset((*range(19, 30), aarch64.SP, *range(_V0 + 8, _V0 + 16))),
         sp_at_entry=0,
         stack_alignment=16,
+        own_convention=(16, 17),
         ra_slot=None,
         max_size=4,
         sizes=_sizes,

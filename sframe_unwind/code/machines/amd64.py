@@ -231,6 +231,7 @@ MACHINE = Machine(
     preserved=frozenset(_PRESERVED),
     sp_at_entry=-8,
     stack_alignment=16,
+    own_convention=(),
     ra_slot=-8,
     max_size=15,
     sizes=_sizes,

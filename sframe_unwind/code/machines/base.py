@@ -71,6 +71,8 @@ class Machine(NamedTuple):
     """The stack pointer at a function's entry, from the CFA, in bytes."""
     stack_alignment: int
     """Of a CFA, in bytes, by the ABI."""
+    own_convention: tuple[int, ...]
+    """What a call changes that leaves its return address in another register than the ABI's."""
     ra_slot: int | None
     """Where from the CFA the return address is at a function's entry; ``None``: in its register."""
     max_size: int

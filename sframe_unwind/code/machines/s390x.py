@@ -145,6 +145,7 @@ MACHINE = Machine(
     preserved=frozenset((*range(6, 14), 15, *range(24, 32))),
     sp_at_entry=s390x.SP_FROM_CFA,
     stack_alignment=8,
+    own_convention=(0, 1),
     ra_slot=None,
     max_size=6,
     sizes=_sizes,
