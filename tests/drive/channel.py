@@ -19,6 +19,8 @@ from typing import Any
 OUTPUT = "output.txt"
 """Where the program writes, in the folder that it runs in."""
 _STATES = "states.json"
+_VARIABLE = "DRIVE_STATES"
+"""The environment variable with the file for the states, different in each session."""
 _LINE = 1000
 """Characters that are kept of one line of output."""
 
@@ -62,10 +64,12 @@ class Channel:
             stdin=theirs if terminal else subprocess.PIPE,
             stdout=theirs if terminal else subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={**environment, "DRIVE_STATES": str(self._states)},
+            env={**environment, _VARIABLE: str(self._states)},
             cwd=self.folder,
             start_new_session=True,
         )
+        self.pid = self._process.pid
+        """The debugger's."""
         if terminal:
             os.close(theirs)
         self._in = own if self._process.stdin is None else self._process.stdin.fileno()
@@ -121,9 +125,18 @@ class Channel:
         if status:
             raise Died(f"{_ending(status)} when told to quit: {self._tail()}")
 
+    def processes(self) -> list[int]:
+        """Return all processes of the session, the innermost first.
+
+        Those that outlive the debugger, such as a gdbserver behind a pipe, are no descendants any more, but have the
+        session's environment.
+        """
+        tops = (*_with_variable(f"{_VARIABLE}={self._states}"), self._process.pid)
+        return list(dict.fromkeys(process for top in tops for process in (*_descendants(top), top)))
+
     def close(self) -> None:
-        """End whatever is left: the debugger's process group, and the program's, which is another one in GDB."""
-        for process in (*_descendants(self._process.pid), self._process.pid):
+        """End all processes of the session."""
+        for process in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         self._process.wait()
@@ -189,6 +202,16 @@ def _descendants(process: int) -> list[int]:
     except OSError:
         return []
     return [found for child in map(int, children) for found in (*_descendants(child), child)]
+
+
+def _with_variable(definition: str) -> list[int]:
+    """Return the processes that have a variable in their environment, as ``NAME=value``."""
+    found = []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            if definition.encode() in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+    return found
 
 
 _BROKEN = re.compile(

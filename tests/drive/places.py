@@ -32,7 +32,8 @@ def is_core(place: str) -> bool:
 
 def remote_start(build: Build, executable: Path, rng: random.Random) -> Lines:
     """What connects GDB to a server with the program, and brings that to its first stop."""
-    server = f"gdbserver --wrapper sh {INSIDE / 'redirect.sh'} -- - {executable}"
+    # A server whose GDB ends while the program runs polls the closed connection for ever: the kernel ends it with GDB.
+    server = f"exec setpriv --pdeathsig KILL gdbserver --wrapper sh {INSIDE / 'redirect.sh'} -- - {executable}"
     first = "main" if "main" in build.program.functions else rng.choice(build.program.functions)
     return [f"target remote | {server}", "drive-fix", f"tbreak {first}", "continue"]
 
