@@ -1,17 +1,24 @@
-"""Opens regular files, reads parts of them on demand, and tells them from directories."""
+"""Opens regular files, reads parts of them on demand, and tells them from directories.
+
+Files are read, not mapped: a file that another program truncates would end this process with SIGBUS.
+"""
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import weakref
 from pathlib import Path
-from typing import BinaryIO, Union
+from typing import Any, BinaryIO, Union, cast
 
 from sframe_unwind.errors import FileError
 
 PathLike = Union[str, Path]
+
+_BUFFER = 1 << 16
+"""Bytes that one read of a part of a file fetches."""
 
 
 def open_descriptor(path: PathLike) -> int:
@@ -76,3 +83,39 @@ class FileReader:
             return os.pread(self._descriptor, size, offset)
         except (OSError, OverflowError):  # OverflowError: the offset is larger than any file's
             return b""
+
+    def part(self, offset: int, size: int) -> BinaryIO:
+        """Return a part of the file as a stream, of which no more is read than is asked for."""
+        return cast(BinaryIO, io.BufferedReader(_Part(self, offset, size), _BUFFER))
+
+
+class _Part(io.RawIOBase):
+    """A part of a file, as a stream."""
+
+    def __init__(self, reader: FileReader, offset: int, size: int) -> None:
+        super().__init__()
+        self._reader = reader
+        self._offset = offset
+        self._size = size
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(base + offset, 0)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self._reader.read(self._offset + self._at, max(min(len(view), self._size - self._at), 0))
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)

@@ -29,6 +29,10 @@ _SIGNAL, _ID, _REGISTERS = 12, 32, 112
 _NAME = slice(40, 56)
 """``pr_fname`` in ``struct elf_prpsinfo``."""
 _NT_PRSTATUS, _NT_FPREGSET, _NT_PRPSINFO, _NT_AUXV, _NT_FILE = 1, 2, 3, 6, 0x46494C45
+_LONGEST = {_NT_PRSTATUS: 1 << 10, _NT_FPREGSET: 1 << 10, _NT_PRPSINFO: 1 << 10, _NT_AUXV: 1 << 16, _NT_FILE: 1 << 26}
+"""The notes that are read, and how many bytes of each: the kernel writes at most a third of that."""
+_MAX_NOTES = 1 << 19
+"""Notes of one segment; the kernel writes some six for each thread."""
 _ELF_HEADER_SIZE, _SECTIONS_OFFSET = 64, 40
 
 
@@ -66,7 +70,7 @@ def open_core(path: PathLike) -> Core:
         parts = [segment for segment in segments if segment.type == PT_NOTE]
         if cut := _cut(parts, size):
             raise FileError(f"{cut} of notes")
-        notes = [note for part in parts for note in _notes(arch, binary.read(part.offset, part.file_size))]
+        notes = [note for part in parts for note in _notes(binary, part)]
         threads = _threads(arch, notes)
         if not threads:
             raise FileError(f"no registers of any thread, the file is {_cut(segments, size) or 'not whole'}")
@@ -114,14 +118,22 @@ class _Note(NamedTuple):
     data: bytes
 
 
-def _notes(arch: Arch, data: bytes) -> Iterator[_Note]:
-    """Yield the notes of a segment (System V ABI, chapter 5, "Note Section"; names and contents are padded to 4)."""
-    header, at = struct.Struct(STRUCT_MARKS[arch.byteorder] + "III"), 0
-    while at + header.size <= len(data):
-        name_size, size, kind = header.unpack_from(data, at)
+def _notes(binary: ElfBinary, part: ElfSegment) -> Iterator[_Note]:
+    """Yield the notes of a segment (System V ABI, chapter 5, "Note Section"; names and contents are padded to 4).
+
+    :raises FileError: there are too many.
+    """
+    header = struct.Struct(STRUCT_MARKS[binary.byteorder] + "III")
+    at, end = part.offset, part.offset + part.file_size
+    for _ in range(_MAX_NOTES):
+        if at + header.size > end:
+            return
+        name_size, size, kind = header.unpack(binary.read(at, header.size))
         start = at + header.size + name_size + -name_size % 4
-        yield _Note(kind, data[start : start + size])
+        if kind in _LONGEST:
+            yield _Note(kind, binary.read(start, max(min(size, _LONGEST[kind], end - start), 0)))
         at = start + size + -size % 4
+    raise FileError(f"more than {_MAX_NOTES:,} notes in a segment")
 
 
 def _threads(arch: Arch, notes: list[_Note]) -> tuple[Thread, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple
 
 from elftools.dwarf.aranges import ARanges
 from elftools.dwarf.die import DIE
@@ -28,7 +28,6 @@ _SECTIONS = (
     *("str_offsets", "line_str", "loclists", "rnglists", "sup", "types"),
 )
 """What pyelftools takes, each as the argument ``debug_NAME_sec``."""
-_BUFFER = 1 << 16
 _MAX_PROGRAM = 1 << 21
 """Bytes of a line number program.  pyelftools makes some hundred bytes of each; sqlite3.c, one of the longest files
 that there are, has a program of 500,000 bytes."""
@@ -246,38 +245,6 @@ class Dwarf:
         return Unit(unit, self._info.debug_info_sec.stream)
 
 
-class _Part(io.RawIOBase):
-    """A part of a file, as a stream."""
-
-    def __init__(self, reader: FileReader, offset: int, size: int) -> None:
-        super().__init__()
-        self._reader = reader
-        self._offset = offset
-        self._size = size
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(base + offset, 0)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        data = self._reader.read(self._offset + self._at, max(min(len(view), self._size - self._at), 0))
-        view[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-
 def _descriptor(binary: ElfBinary, section: ElfSection, reader: FileReader) -> DebugSectionDescriptor:
     stream: BinaryIO
     if section.flags & SHF_COMPRESSED or section.name.startswith(".z"):
@@ -285,5 +252,5 @@ def _descriptor(binary: ElfBinary, section: ElfSection, reader: FileReader) -> D
         stream, size = io.BytesIO(data), len(data)
     else:
         size = max(min(section.size, binary.size - section.offset), 0)
-        stream = cast(BinaryIO, io.BufferedReader(_Part(reader, section.offset, size), _BUFFER))
+        stream = reader.part(section.offset, size)
     return DebugSectionDescriptor(stream, section.name, section.offset, size, section.address)

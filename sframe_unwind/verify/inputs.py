@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
-from typing import Callable, NamedTuple, TypeVar
+from typing import BinaryIO, Callable, NamedTuple, TypeVar
 
 from sframe_unwind import elf
 from sframe_unwind.elf import ElfBinary, archive
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
-from sframe_unwind.elf.reader import is_directory, open_file
+from sframe_unwind.elf.reader import FileReader, is_directory, open_file
 from sframe_unwind.errors import FileError, SFrameError
 from sframe_unwind.verify import verify_elf
 from sframe_unwind.verify.plan import Plan
@@ -101,8 +100,8 @@ def opened(item: Input) -> Iterator[ElfBinary]:
         with elf.opened(item.name) as file:
             yield file
     else:
-        with elf.parsed(BytesIO(_contents(item.member)), item.name) as file:
-            yield file
+        with _contents(item.member) as stream, elf.parsed(stream, item.name) as binary:
+            yield binary
 
 
 def _file(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
@@ -145,12 +144,14 @@ def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
     for member in archive.members(path):
         name = f"{path}({member.name})"
         try:
-            contents = _contents(member)
-            if contents.startswith(_ELF64_MAGIC):
-                with elf.parsed(BytesIO(contents), name) as file:
-                    worth = is_wanted(file)
-                if worth:
-                    yield Input(name, member)
+            with _contents(member) as stream:
+                if not stream.read(_MAGIC_SIZE).startswith(_ELF64_MAGIC):
+                    continue
+                stream.seek(0)
+                with elf.parsed(stream, name) as binary:
+                    worth = is_wanted(binary)
+            if worth:
+                yield Input(name, member)
         except FileError as error:
             yield Failure(name, str(error))
 
@@ -169,10 +170,7 @@ def _start(path: Path) -> bytes:
         raise FileError(f"{path}: {error.strerror or error}") from error
 
 
-def _contents(member: archive.Member) -> bytes:
-    try:
-        with open_file(member.file) as stream:  # a thin archive can name anything
-            stream.seek(member.offset)
-            return stream.read(-1 if member.size is None else member.size)
-    except OSError as error:
-        raise FileError(f"{member.file}: {error.strerror or error}") from error
+def _contents(member: archive.Member) -> BinaryIO:
+    if member.size is None:  # a thin archive can name anything
+        return open_file(member.file)
+    return FileReader(member.file).part(member.offset, member.size)
