@@ -19,8 +19,11 @@ _SHT_PROGBITS = 1
 _SECTION_HEADERS = (("=Q", 0x28), ("=H", 0x3C), ("=H", 0x3E))
 """Format and offset in the ELF header of what leads to the section headers: `e_shoff`, `e_shnum`, `e_shstrndx`."""
 _SFRAME_HEADER = struct.Struct("<HBBBbbBIIIII")
-_PC_RELATIVE = 4
-"""The flag: a function's start is relative to the field (SFrame version 2, errata 1; always so in version 3)."""
+_SORTED, _PC_RELATIVE = 1, 4
+"""Flags.  The second says that a function's start is relative to the field; in version 3 it always is.
+
+Assemblers write it so in any version, and GNU ld, which sorts the functions, writes it anew; other linkers do not.
+"""
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ class _SFrame:
         version, flags, extra, count = header[1], header[2], header[6], header[7]
         self._start = "<q" if version == 3 else "<i"
         self._size = {1: 17, 2: 20, 3: 16}[version]
-        self._relative = version == 3 or bool(flags & _PC_RELATIVE)
+        self._relative = version == 3 or bool(flags & _PC_RELATIVE) or not flags & _SORTED
         self._first = _SFRAME_HEADER.size + extra + header[10]
         self.entries = []
         for number in range(count):

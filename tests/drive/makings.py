@@ -118,7 +118,8 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path) -> Making:
     known = {function.name: function for function in cutting.functions(built)}
     present = [name for name in program.functions if name in known]
     chosen = _chosen(corner["tables"], seed, present)
-    starts = {known[name].start for name in chosen}
+    starts, covered = {known[name].start for name in chosen}, cutting.covered(built)
+    assert starts <= covered.keys()
     # Names of the same length, as the path is on the stack of the program.
     whole = _copy(built, folder / _digest("whole", corner["symbols"]) / program.name, corner)
     file = folder / _digest(corner["tables"], corner["symbols"], *sorted(chosen)) / program.name
@@ -128,7 +129,7 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path) -> Making:
         if tables == GONE:
             cutting.without_any_cfi(temporary)
         elif tables in LACKING:
-            cutting.without_cfi(temporary, starts if tables != NO_CFI else cutting.covered(built))
+            cutting.without_cfi(temporary, starts if tables != NO_CFI else covered)
         if tables in (ONE_SFRAME, ONE_BOTH):
             cutting.without_sframe(temporary, starts)
         if corner["symbols"] == "headless":
@@ -140,7 +141,7 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path) -> Making:
         program = replace(program, functions=places, calls=())
     elif len(present) != len(program.functions):  # the others were inlined
         program = replace(program, functions=tuple(present))
-    return Making(program, file, whole if _lacks(corner) else file, _unknown(corner, file, cutting.covered(built)))
+    return Making(program, file, whole if _lacks(corner) else file, _unknown(corner, file, covered))
 
 
 def _unknown(corner: Corner, file: Path, covered: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
