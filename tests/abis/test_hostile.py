@@ -16,6 +16,7 @@ from tests.abis.rewrite import overwrite
 from tests.expectations import STOPS
 from tests.gdb.driver import call
 from tests.gdb.programs import built
+from tests.pairing import paired
 from tests.samples.catalogue import ABIS
 
 WALK = next(stop for stop in STOPS if stop.sample == "free_walk")
@@ -82,7 +83,7 @@ def test_damaged_and_foreign_sections(abi: str, name: str, tmp_path: Path) -> No
         overwrite(copy, change(abi, data, other)[: len(data)])
         programs.append(described(WALK, copy, abi))
     answers = call(debugger(name, abi), "tests.abis.inside.unusable.collect", programs=programs)
-    for (what, (_, said)), answer in zip(CHANGES.items(), answers):
+    for (what, (_, said)), answer in paired(CHANGES.items(), answers):
         first, second = answer["always"]
         lines = [line for line in (first + second + answer["further"]).splitlines() if line.startswith("sframe: ")]
         assert len(lines) == 1, (what, lines)
@@ -131,7 +132,7 @@ def test_process_dies_during_a_backtrace(abi: str, name: str, tmp_path: Path) ->
         folder=str(tmp_path),
     )
     assert len(answers) == len(cases)
-    for case, (first, still, *later) in zip(cases, answers):
+    for case, (first, still, *later) in paired(cases, answers):
         assert first["output"] or first["error"], case
         assert still["output"] == "still here\n", case
         for answer in (first, *later):

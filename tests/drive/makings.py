@@ -7,7 +7,7 @@ import hashlib
 import random
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -141,18 +141,26 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path) -> Making:
         program = replace(program, functions=places, calls=())
     elif len(present) != len(program.functions):  # the others were inlined
         program = replace(program, functions=tuple(present))
-    return Making(program, file, whole if _lacks(corner) else file, _unknown(corner, file, covered))
+    return Making(program, file, whole if _lacks(corner) else file, _unknown(corner, file, covered, starts))
 
 
-def _unknown(corner: Corner, file: Path, covered: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
-    """The code that is left without any unwind data where that of the whole file is gone."""
-    if corner["tables"] != GONE and corner["symbols"] != "headless":
-        return ()
+def _unknown(
+    corner: Corner, file: Path, covered: Mapping[int, int], starts: Container[int]
+) -> tuple[tuple[int, int], ...]:
+    """The code that is left without any unwind data.
+
+    :param starts: the functions that lack something.
+    """
+    base, tables = _BASE.get(corner["position"], 0), corner["tables"]
+    if tables != GONE and corner["symbols"] != "headless":
+        lost = [start for start in covered if start in starts] if tables == ONE_BOTH else []
+        return tuple((base + start, base + start + covered[start]) for start in lost)
     first, end = cutting.extent(file)
-    base, found = _BASE[corner["position"]], []
+    found = []
     for start, size in sorted(covered.items()):
-        found.append((base + first, base + start))
-        first = start + size
+        if tables not in (ONE_SFRAME, ONE_BOTH) or start not in starts:
+            found.append((base + first, base + start))
+            first = start + size
     return (*found, (base + first, base + end))
 
 

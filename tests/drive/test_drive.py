@@ -105,6 +105,22 @@ def test_a_death_counts_unless_the_debugger_dies_by_itself_now_and_then(
     assert outcome.unsteady == ({} if counts else {"always": death})
 
 
+@pytest.mark.parametrize(("name", "counts"), [("calls-O0", True), ("handoff-O1", False)])
+def test_in_gdb_a_difference_counts_the_first_time_where_there_is_one_thread(
+    name: str, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once = ["move 3 (next): frames: [1] (main 1), now (main 2)"]
+
+    def replay(*rest: Any) -> tuple[str, float]:
+        return once.pop() if once and rest[-1] != WITHOUT else "", 0.0
+
+    monkeypatch.setattr(session, "record", lambda *_: [session.Move(("next",), True, 0, 0.1, "", "", {})])
+    monkeypatch.setattr(session, "replay", replay)
+    outcome = session.run(0, DEBUGGERS["gdb18"], ["always"], named(name))
+    assert bool(outcome.failures) == counts
+    assert bool(outcome.unsteady) != counts
+
+
 @pytest.mark.parametrize("debugger", DEBUGGERS)
 def test_every_variable_that_is_shown_without_the_plugin_is_shown_with_it(debugger: str) -> None:
     found = variables.count(DEBUGGERS[debugger], "bzip2-O2", "always")

@@ -13,6 +13,7 @@ from sframe_unwind.arch import BY_NAME
 from tests.gdb.compiling import FOLDER, SECONDS, tools_for
 from tests.gdb.driver import Debugger, batch, call
 from tests.missing import package_needed
+from tests.pairing import paired
 from tests.samples.catalogue import ABIS
 
 FLAGS = ("-g", "-O2", "-static", "-fno-ipa-ra", "-fno-stack-protector", "-fasynchronous-unwind-tables")
@@ -48,9 +49,9 @@ def test_at_every_instruction(newest: Debugger, abi: str, tmp_path: Path) -> Non
     expected, found = call(newest, "callers.step", programs=programs, registers=names, functions=["callee", "leaf"])
     assert len(expected) == len(found) > 40
     known = total = 0
-    for before, now in zip(expected, found):
+    for before, now in paired(expected, found):
         assert len(before) >= len(now) >= 2
-        for own, other in zip(before, now):
+        for own, other in paired(before, now):
             if own["pc"] != other["pc"]:
                 break  # beyond `main`
             values = [(mine, value) for mine, value in zip(own["registers"], other["registers"]) if mine is not None]

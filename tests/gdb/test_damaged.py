@@ -11,6 +11,7 @@ from tests.expectations import STOPS
 from tests.gdb.damage import CHANGES, damaged
 from tests.gdb.driver import Debugger, call
 from tests.gdb.programs import built, program
+from tests.pairing import paired
 
 ABI = "amd64"
 CALLBACK = next(stop for stop in STOPS if stop.sample == "callback")
@@ -25,7 +26,7 @@ def test_one_line_and_the_native_backtrace(debugger: Debugger, version: int, tmp
         folder.mkdir()
         programs.append(program(CALLBACK, damaged(original, change, folder), ABI))
     answers = call(debugger, "reports.collect", programs=programs)
-    for (name, (_, said)), described, answer in zip(CHANGES.items(), programs, answers):
+    for (name, (_, said)), described, answer in paired(CHANGES.items(), programs, answers):
         lines = [line for text in answer["output"] for line in text.splitlines() if "sframe: " in line]
         assert len(lines) == 1, (name, lines)
         assert lines[0].startswith(f"sframe: {described['executable']}: SFrame data not used: "), name

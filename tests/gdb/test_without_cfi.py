@@ -12,6 +12,7 @@ from tests.gdb.compiling import mixed, tools_for
 from tests.gdb.driver import Debugger, call
 from tests.gdb.programs import built, program, variants
 from tests.gdb.stacks import text_address
+from tests.pairing import paired
 from tests.samples import readelf
 from tests.samples.build import toolchain
 
@@ -25,7 +26,7 @@ GUESSED = ("O0", "fp")
 def test_complete_by_sframe_alone(debugger: Debugger, stop: Stop, version: int) -> None:
     builds = variants(stop.sample, ABI)
     described = [program(stop, built(stop.sample, ABI, version, *which), ABI) for which in builds]
-    for (variant, _), stops in zip(builds, call(debugger, "backtraces.collect", programs=described)):
+    for (variant, _), stops in paired(builds, call(debugger, "backtraces.collect", programs=described)):
         always, off = stops[0]["always"]["frames"], stops[0]["off"]["frames"]
         assert matches(stop.functions, [frame["name"] for frame in always])
         unwound = [frame["unwinder"] for frame in stops[0]["compare"]["threads"][0]["frames"]]
@@ -73,7 +74,9 @@ def test_fallback_in_programs_with_and_without(debugger: Debugger, version: int)
     paths = [built(stop.sample, ABI, version, *variants(stop.sample, ABI)[1]) for stop in chosen]
     tools = toolchain(ABI, version)
     described = [program(stop, path, ABI) for stop, path in zip(chosen, paths)]
-    for stop, path, answer in zip(chosen, paths, call(debugger, "claims.collect", programs=described, mode="fallback")):
+    for stop, path, answer in paired(
+        chosen, paths, call(debugger, "claims.collect", programs=described, mode="fallback")
+    ):
         claimed = _check_fallback(answer, tools, path)
         assert bool(claimed) == (stop in WITHOUT_CFI)
     for answer in call(debugger, "claims.collect", programs=described[:1], mode="off"):

@@ -37,6 +37,13 @@ def find(name: str) -> str:
     return str(path)
 
 
+def takes_registers(name: str) -> bool:
+    """Whether an LLDB takes registers from a frame of a plugin: from version 24 on."""
+    done = subprocess.run([find(name), "--version"], capture_output=True, text=True, timeout=60, check=True)
+    version = next(word for word in done.stdout.split() if word[:1].isdigit())
+    return int(version.partition(".")[0]) >= 24
+
+
 @functools.cache
 def without_provider() -> str | None:
     """The path of the system's LLDB, if it is one that takes no frames."""

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests.expectations import STOPS
-from tests.lldb.debuggers import PROVIDING, find
+from tests.lldb.debuggers import PROVIDING, find, takes_registers
 from tests.lldb.driver import IMPORT, batch, call
 from tests.lldb.programs import program
+from tests.pairing import paired
 from tests.samples.build import build
 
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
@@ -39,7 +40,7 @@ def test_same_stack_and_values(lldb: str, variant: str) -> None:
     assert not any(frame["synthetic"] for frame in native)
     assert [frame["synthetic"] for frame in strict][:4] == [False, True, True, True]
     compared = 0
-    for ours, theirs in zip(strict[1:4], native[1:4]):
+    for ours, theirs in paired(strict[1:4], native[1:4]):
         assert ours["variables"].items() <= theirs["variables"].items()
         compared += len(ours["variables"])
     assert compared or variant != "O0"
@@ -50,7 +51,14 @@ def test_same_stack_and_values(lldb: str, variant: str) -> None:
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_registers_are_right_or_absent(lldb: str) -> None:
     native, strict = frames_of(find(lldb), program(LEAF, variant="O0")).values()
-    for ours, theirs in zip(strict, native):
+    given = [set(frame["registers"]) for frame in strict if frame["synthetic"]]
+    assert len(given) >= 3
+    # LLDB 22 and 23 keep a reference to what a frame says of its registers after they freed it: it has none there.
+    wanted = {"rip", "rsp", "rbp"} if takes_registers(lldb) else set()
+    assert all(names == wanted for names in given)
+    assert strict[0]["registers"] == native[0]["registers"]
+    assert "rbx" in strict[0]["registers"]
+    for ours, theirs in paired(strict, native):
         assert ours["registers"].items() <= theirs["registers"].items()
 
 
