@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sframe_unwind.arch import Arch, aarch64
 from sframe_unwind.code.instruction import (
     ADD,
+    ANYTHING,
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
@@ -73,6 +74,8 @@ _FIRST_ONLY = ("irg", "gmi", "addg", "subg", "subp", "mrs", "ldg")
 """Those that write the first one."""
 _SAME_MEMORY = ("prf", "ld1", "ldr", "ldff", "ldnf", "ldnt", "ldapr", "ldapur", "ldtr", "ldnp", "ldg", "ldar", "ldlar")
 _SCALES_VECTOR = ("addvl", "addpl", "addsvl", "addspl")
+_MOST_STORED = 64
+"""Bytes, by one instruction that is not scalable."""
 _SECURE = ("hvc", "smc")
 _CALL_CLOBBERED = tuple(range(18))
 
@@ -103,6 +106,9 @@ def _describe(found: Disassembled) -> Instruction | None:
     if mnemonic in ("dc", "sys"):
         bases.update(written)
     stores: tuple[Store, ...] = tuple(map(anywhere_from, sorted(bases)))
+    is_sized = not is_scalable and "], " not in found.operands and not mnemonic.startswith(("cpy", "set"))
+    if is_sized and all(address is not None for address, _, _ in found.memory) and mnemonic not in ("dc", "sys"):
+        stores = tuple((address, _MOST_STORED, ANYTHING) for address, _, _ in found.memory if address is not None)
     if mnemonic.startswith(_SAME_MEMORY):
         stores = ()
     elif not bases and (found.memory or mnemonic.startswith("st")):

@@ -80,7 +80,9 @@ def _describe(found: Disassembled) -> Instruction | None:
         return None
     stores: list[Store] = []
     for address, size, registers in found.memory:
-        if address is not None and size and not _UNSIZED.search(mnemonic):
+        # Of EVEX's scaled distances capstone has some wrong, for operands smaller than a register.
+        is_scaled = rest[:1] == b"\x62" and size < 16
+        if address is not None and size and not is_scaled and not _UNSIZED.search(mnemonic):
             stores.append((address, size, ANYTHING))
         elif not registers:
             stores.append(ELSEWHERE)
