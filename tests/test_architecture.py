@@ -41,6 +41,7 @@ LAYERS = (
     "lint",
     "convert",
     "survey",
+    "perf",
     "cli",
 )
 """Each imports only those before it."""
@@ -50,7 +51,7 @@ WITH_PYELFTOOLS = ("elf._reader", "source._dwarf")
 
 READING_FILES = (
     *("elf", "source", "process", "code.elf_image", "code.code_relocations", "verify", "lint", "convert", "survey"),
-    *("runtime_code.jit", "runtime_code.file_symbols", "cli", "__init__"),
+    *("runtime_code.jit", "runtime_code.file_symbols", "perf", "cli", "__init__"),
 )
 """Packages that import ``elf``, and with it pyelftools.  A debugger's Python may lack pyelftools, and must load without
 it all that a stack needs."""

@@ -73,6 +73,7 @@ TEST_PACKAGES = (
     Package("fish", "fish", "completion in fish"),
     Package("man-db", "man", "the manual page"),
     Package("llvm", "llvm-strip", "the copies that convert makes are stripped"),
+    Package("linux-perf", "perf", "recordings"),
     Package("elfutils", "eu-stack", "the stacks that backtrace is compared with"),
 )
 
@@ -347,7 +348,9 @@ def main() -> int:
     try:
         with one_at_a_time():
             install_packages(list(TEST_PACKAGES if for_test else DEMO_PACKAGES))
-            make_environment({"gdb", "lldb", "code", "survey", "cluster", "test"} if for_test else {"gdb", "lldb"})
+            make_environment(
+                {"gdb", "lldb", "code", "survey", "cluster", "perf", "test"} if for_test else {"gdb", "lldb"}
+            )
             if for_test:
                 make_oldest_lldb()
     except SetupError as error:

@@ -20,7 +20,7 @@ from tests.fuzz.seeds import Seed, seeds
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(("kind", "count"), [("sframe", 12_000), ("cfi", 12_000), ("files", 400)])
+@pytest.mark.parametrize(("kind", "count"), [("sframe", 12_000), ("cfi", 12_000), ("files", 400), ("perf", 6_000)])
 def test_a_short_campaign(kind: str, count: int) -> None:
     """In processes of its own, whose time and memory are bounded."""
     options = ["--what", kind, "--count", str(count), "--first", "1000000000", "--jobs", "1"]

@@ -1,0 +1,131 @@
+"""A recording: its machine, its events, and its records in the order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Union
+
+from sframe_unwind.elf.reader import PathLike
+from sframe_unwind.perf.attributes import Events, read_attributes
+from sframe_unwind.perf.constants import USER_TYPE_START, Feature, RecordType
+from sframe_unwind.perf.cursor import Cursor
+from sframe_unwind.perf.features import FileBuildId, read_build_id, read_build_ids, read_machine
+from sframe_unwind.perf.header import read_header
+from sframe_unwind.perf.mappings import Mapping, read_mmap, read_mmap2
+from sframe_unwind.perf.records import Record, read_records
+from sframe_unwind.perf.sample import Sample, id_time, read_sample, sample_time
+from sframe_unwind.perf.source import open_source
+from sframe_unwind.perf.tasks import Comm, Exit, Fork, read_comm, read_exit, read_fork
+
+Event = Union[Mapping, Comm, Fork, Exit, Sample]
+
+
+class _Timed(NamedTuple):
+    time: int
+    number: int
+    """Position in the file, which orders records of equal time."""
+    event: Mapping | Comm | Fork | Exit | None
+    """``None``: a sample, which is decoded when it is wanted."""
+    record: Record
+
+
+class Recording:
+    """A recording of ``perf record``.
+
+    :raises FileError: the file cannot be read.
+    :raises FormatError: it is no recording, or it is malformed.
+    :raises MissingExtraError: records are compressed, and nothing here decompresses them.
+    """
+
+    def __init__(self, path: PathLike) -> None:
+        self._events = Events()
+        self.machine = ""
+        """What ``uname -m`` printed where it was made; empty: it does not say."""
+        self.build_ids: dict[str, str] = {}
+        """Build ID (hexadecimal digits) of each file by its path, for files that the recording lists."""
+        source = open_source(path)
+        header = read_header(source)
+        self.byteorder = header.byteorder
+        for event in header.attributes:
+            self._events.add(event)
+        for number, place in header.features:
+            if number in (Feature.ARCH, Feature.BUILD_ID):
+                self._take_feature(number, source.read(place.offset, place.size, "a feature"), place.offset)
+        timed = []
+        for number, record in enumerate(read_records(source, header.records, self.byteorder)):
+            found = self._timed(number, record)
+            if found is not None:
+                timed.append(found)
+        self._timed_records = sorted(timed)
+
+    @property
+    def sample_types(self) -> tuple[int, ...]:
+        """The fields of the samples of each event, as bits of :class:`sframe_unwind.perf.constants.SampleType`."""
+        return tuple(event.sample_type for event in self._events.all)
+
+    def __iter__(self) -> Iterator[Event]:
+        """Yield mappings, tasks and samples in the order of time.
+
+        :raises FormatError: a sample is malformed.
+        """
+        for _, _, event, record in self._timed_records:
+            if event is not None:
+                yield event
+                continue
+            body = record.body()
+            attributes = self._events.of_sample(body, self.byteorder)
+            yield read_sample(Cursor(body, self.byteorder, "a sample", record.offset), attributes)
+
+    def _timed(self, number: int, record: Record) -> _Timed | None:
+        """Return a record with its time; ``None``: it does not concern stacks."""
+        if record.kind >= USER_TYPE_START:
+            self._take_header_record(record)
+            return None
+        if record.kind == RecordType.SAMPLE:
+            body = record.body()
+            attributes = self._events.of_sample(body, self.byteorder)
+            return _Timed(sample_time(body, attributes, self.byteorder), number, None, record)
+        event = self._decoded(record)
+        if event is None:
+            return None
+        time = id_time(record.body(), self._events.of_other(), self.byteorder)
+        return _Timed(time, number, event, record)
+
+    def _decoded(self, record: Record) -> Mapping | Comm | Fork | Exit | None:
+        kind, misc = record.kind, record.misc
+        if kind not in (RecordType.MMAP, RecordType.MMAP2, RecordType.COMM, RecordType.FORK, RecordType.EXIT):
+            return None
+        cursor = Cursor(record.body(), self.byteorder, f"PERF_RECORD_{RecordType(kind).name}", record.offset)
+        if kind == RecordType.MMAP:
+            return read_mmap(cursor, misc)
+        if kind == RecordType.MMAP2:
+            return read_mmap2(cursor, misc)
+        if kind == RecordType.COMM:
+            return read_comm(cursor, misc)
+        return read_fork(cursor) if kind == RecordType.FORK else read_exit(cursor)
+
+    def _take_header_record(self, record: Record) -> None:
+        """Take what a recording through a pipe has as records instead of in its header."""
+        if record.kind not in (RecordType.HEADER_ATTR, RecordType.HEADER_FEATURE, RecordType.HEADER_BUILD_ID):
+            return
+        cursor = Cursor(record.body(), self.byteorder, f"record of type {record.kind}", record.offset)
+        if record.kind == RecordType.HEADER_ATTR:
+            attributes = read_attributes(cursor, self.byteorder)
+            self._events.add(attributes._replace(ids=cursor.words(cursor.left // 8)))
+        elif record.kind == RecordType.HEADER_FEATURE:
+            number = cursor.u64()
+            self._take_feature(number, cursor.take(cursor.left), record.offset + 8)
+        else:
+            self._take_build_id(read_build_id(cursor, record.misc))
+
+    def _take_feature(self, number: int, data: bytes, offset: int) -> None:
+        cursor = Cursor(data, self.byteorder, "a feature", offset)
+        if number == Feature.ARCH:
+            self.machine = read_machine(cursor)
+        elif number == Feature.BUILD_ID:
+            for found in read_build_ids(cursor):
+                self._take_build_id(found)
+
+    def _take_build_id(self, found: FileBuildId) -> None:
+        if found.is_user and found.build_id.strip("0"):
+            self.build_ids[found.path] = found.build_id

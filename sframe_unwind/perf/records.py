@@ -1,0 +1,85 @@
+"""Iterates over the records of a recording, and decompresses those that are compressed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sframe_unwind.errors import FormatError
+from sframe_unwind.perf.compression import Decompressor
+from sframe_unwind.perf.constants import SECTION, RecordType
+from sframe_unwind.perf.cursor import Cursor
+from sframe_unwind.perf.header import FileSection
+from sframe_unwind.perf.source import Source, Spill
+
+_HEAD = 8
+_MAX_DECOMPRESSED = 1 << 36
+"""Bytes.  A few compressed bytes can stand for gigabytes of zeros, which no recording has."""
+
+
+class Record(NamedTuple):
+    """One record, in a file or in decompressed data."""
+
+    kind: int
+    misc: int
+    source: Source
+    offset: int
+    """Offset of the body in the source."""
+    size: int
+    """Size of the body, in bytes."""
+
+    def body(self) -> bytes:
+        """Return the bytes behind the header of the record.
+
+        :raises FormatError: the file became shorter.
+        """
+        return self.source.read(self.offset, self.size, f"record of type {self.kind}")
+
+
+def read_records(source: Source, place: FileSection, byteorder: str) -> Iterator[Record]:
+    """Yield the records in the order of the file.  Those of compressed data follow all others.
+
+    Their times order them among the others.
+
+    :raises FormatError: a record is malformed.
+    :raises MissingExtraError: records are compressed, and nothing here decompresses them.
+    """
+    spill: Spill | None = None
+    decompressor: Decompressor | None = None
+    for record in _plain(source, place, byteorder):
+        if record.kind not in (RecordType.COMPRESSED, RecordType.COMPRESSED2):
+            yield record
+            continue
+        spill, decompressor = spill or Spill(), decompressor or Decompressor()
+        data = record.body()
+        if record.kind == RecordType.COMPRESSED2:
+            cursor = Cursor(data, byteorder, "PERF_RECORD_COMPRESSED2", record.offset)
+            data = cursor.take(cursor.u64())
+        spill.add(decompressor.decompress(data, record.offset))
+        if spill.size > _MAX_DECOMPRESSED:
+            raise FormatError(f"more than {_MAX_DECOMPRESSED} bytes of decompressed records", record.offset, SECTION)
+    if spill is not None:
+        inner = spill.source()
+        yield from _plain(inner, FileSection(0, inner.size), byteorder)
+
+
+def _plain(source: Source, place: FileSection, byteorder: str) -> Iterator[Record]:
+    offset, end = place.offset, place.offset + place.size
+    while offset + _HEAD <= end:
+        cursor = Cursor(source.read(offset, _HEAD, "a record"), byteorder, "a record", offset)
+        kind, misc, size = cursor.u32(), cursor.u16(), cursor.u16()
+        if size < _HEAD:
+            raise FormatError(f"a record of {size} bytes, expected at least {_HEAD}", offset, SECTION)
+        if offset + size > end:
+            return  # perf was killed while it wrote this record
+        yield Record(kind, misc, source, offset + _HEAD, size - _HEAD)
+        offset += size + _data_behind(source, kind, offset + _HEAD, size - _HEAD, byteorder)
+
+
+def _data_behind(source: Source, kind: int, offset: int, size: int, byteorder: str) -> int:
+    """Return the size of the data behind a record, which its own size does not include."""
+    if kind == RecordType.AUXTRACE and size >= 8:
+        return Cursor(source.read(offset, 8, "PERF_RECORD_AUXTRACE"), byteorder, "").u64()
+    if kind == RecordType.HEADER_TRACING_DATA and size >= 4:
+        return (Cursor(source.read(offset, 4, "PERF_RECORD_HEADER_TRACING_DATA"), byteorder, "").u32() + 7) & ~7
+    return 0

@@ -1,0 +1,105 @@
+"""Decodes PERF_RECORD_SAMPLE, and the ``sample_id`` at the end of other records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sframe_unwind.perf.attributes import Attributes
+from sframe_unwind.perf.constants import BRANCH_COUNTERS, BRANCH_ENTRY_SIZE, BRANCH_HW_INDEX, ReadFormat, SampleType
+from sframe_unwind.perf.cursor import Cursor
+
+
+class Sample(NamedTuple):
+    """One sample.  Fields that the event does not record are 0 or empty."""
+
+    pid: int
+    tid: int
+    time: int
+    """Nanoseconds of the recording's clock."""
+    ip: int
+    """Where the CPU was, possibly in the kernel."""
+    callchain: tuple[int, ...]
+    """The stack as the kernel unwound it, with its markers (``PERF_CONTEXT_...``)."""
+    abi: int
+    """``PERF_SAMPLE_REGS_ABI_...``; 0: the sample has no user registers, such as one of a kernel thread."""
+    registers: Mapping[int, int]
+    """User registers by the kernel's numbers (``asm/perf_regs.h``)."""
+    stack: bytes
+    """The copy of the user stack from SP on."""
+    stack_is_cut: bool
+    """The copy has the whole size that was asked for: the stack may go on behind it."""
+
+
+def sample_time(body: bytes, event: Attributes, byteorder: str) -> int:
+    """Return the time of a sample without decoding the rest; 0: it has none."""
+    kind = event.sample_type
+    if not kind & SampleType.TIME:
+        return 0
+    at = 8 * sum(bool(kind & bit) for bit in (SampleType.IDENTIFIER, SampleType.IP, SampleType.TID))
+    return int.from_bytes(body[at : at + 8], "big" if byteorder == "big" else "little")
+
+
+def id_time(body: bytes, event: Attributes, byteorder: str) -> int:
+    """Return the time in the ``sample_id`` at the end of a record that is not a sample; 0: it has none."""
+    kind = event.sample_type
+    if not (event.sample_id_all and kind & SampleType.TIME):
+        return 0
+    behind = (SampleType.TIME, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.IDENTIFIER)
+    at = len(body) - 8 * sum(bool(kind & bit) for bit in behind)
+    return int.from_bytes(body[at : at + 8], "big" if byteorder == "big" else "little") if at >= 0 else 0
+
+
+def read_sample(cursor: Cursor, event: Attributes) -> Sample:
+    """Decode the body of a sample up to the user stack, in the order of ``perf_output_sample`` of the kernel.
+
+    :raises FormatError: a field lies beyond the end of the record.
+    """
+    kind = event.sample_type
+    ip = pid = tid = time = abi = 0
+    callchain: tuple[int, ...] = ()
+    registers: dict[int, int] = {}
+    stack, is_cut = b"", False
+    if kind & SampleType.IDENTIFIER:
+        cursor.skip(1)
+    if kind & SampleType.IP:
+        ip = cursor.u64()
+    if kind & SampleType.TID:
+        pid, tid = cursor.u32(), cursor.u32()
+    if kind & SampleType.TIME:
+        time = cursor.u64()
+    one_word = (SampleType.ADDR, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.PERIOD)
+    cursor.skip(sum(bool(kind & bit) for bit in one_word))
+    if kind & SampleType.READ:
+        _skip_values(cursor, event.read_format)
+    if kind & SampleType.CALLCHAIN:
+        callchain = cursor.words(cursor.u64())
+    if kind & SampleType.RAW:
+        cursor.take(cursor.u32())
+    if kind & SampleType.BRANCH_STACK:
+        count = cursor.u64()
+        cursor.skip(bool(event.branch_sample_type & BRANCH_HW_INDEX))
+        cursor.take(BRANCH_ENTRY_SIZE * count)
+        cursor.skip(count * bool(event.branch_sample_type & BRANCH_COUNTERS))
+    if kind & SampleType.REGS_USER:
+        abi = cursor.u64()
+        if abi:
+            numbers = [number for number in range(64) if event.regs_user >> number & 1]
+            registers = dict(zip(numbers, cursor.words(len(numbers))))
+    if kind & SampleType.STACK_USER:
+        size = cursor.u64()
+        stack = cursor.take(size)
+        if size:
+            written = cursor.u64()
+            stack, is_cut = stack[:written], written >= size
+    return Sample(pid, tid, time, ip, callchain, abi, registers, stack, is_cut)
+
+
+def _skip_values(cursor: Cursor, read_format: int) -> None:
+    """Skip PERF_SAMPLE_READ: the value of a counter, or of each in its group."""
+    times = (ReadFormat.TOTAL_TIME_ENABLED, ReadFormat.TOTAL_TIME_RUNNING)
+    each = 1 + bool(read_format & ReadFormat.ID) + bool(read_format & ReadFormat.LOST)
+    if read_format & ReadFormat.GROUP:
+        count = cursor.u64()
+        each *= count
+    cursor.skip(each + sum(bool(read_format & bit) for bit in times))

@@ -1,0 +1,52 @@
+"""The programs of these tests, and recordings of them by ``perf record``."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.gdb.compiling import tools_for
+from tests.missing import absent, not_on_this_system
+from tests.samples.build import COMMON_FLAGS
+
+FOLDER = Path(__file__).resolve().parent
+BUILT = FOLDER.parents[1] / ".cache" / "perf"
+SECONDS = 100
+
+
+def compiled(source: str, folder: Path, *flags: str) -> Path:
+    """The path of a program made from one source of this folder, with SFrame."""
+    folder.mkdir(parents=True, exist_ok=True)
+    executable = folder / Path(source).stem
+    compiler = "g++" if source.endswith(".cpp") else "gcc"
+    command = [compiler, *COMMON_FLAGS, "-O2", "-pthread", "-Wl,--build-id", f"-B{tools_for(3)}/", *flags]
+    subprocess.run([*command, str(FOLDER / source), "-o", str(executable)], check=True, timeout=SECONDS)
+    return executable
+
+
+@functools.cache
+def sorting() -> Path:
+    return compiled("sorting.c", BUILT)
+
+
+def record(program: Path, folder: Path, *options: str, dump: int = 16384) -> Path:
+    """Record a run of a program with copies of its stack, and return the path of the recording.
+
+    :param options: more options of ``perf record``; ``-o -`` records through a pipe.
+    :param dump: bytes of stack in each sample.
+    """
+    if shutil.which("perf") is None:
+        absent("perf is not installed: recordings stay untested")
+    path = folder / "perf.data"
+    place = [] if "-o" in options else ["-o", str(path)]
+    usual = ["-q", "-e", "cpu-clock:u", "-F", "499", "--call-graph", f"dwarf,{dump}"]
+    command = ["perf", "record", *usual, *place, *options, "--", str(program)]
+    done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+    if b"perf_event_paranoid" in done.stderr:
+        not_on_this_system(f"no recording: {done.stderr.decode(errors='replace')}")
+    assert done.returncode in (0, 1), done.stderr
+    if "-o" in options:
+        path.write_bytes(done.stdout)
+    return path
