@@ -51,6 +51,12 @@ class Registers:
         computed = (*self.caller_pc, self.sp, self.fp, self.ra)
         self.kept = [register for register in architecture.registers("save") if register not in computed]
         """Those that a call does not change, which is all but those that a step computes."""
+        self.preserved = [
+            (arch.register_name(number), register)
+            for number, register in self.by_number.items()
+            if number in arch.preserved and register is not None
+        ]
+        """Name and descriptor of those that a function must preserve."""
         self._arch = arch
         self._pac_mask = registers.find("pauth_cmask") if arch.pac_mask else None
 
@@ -83,3 +89,11 @@ def _to_int(value: gdb.Value) -> int:
     if value.type.code == gdb.TYPE_CODE_FLT:
         return int(value.format_string(format="x"), 16)
     return int(value) & ADDRESS_MASK
+
+
+def is_unknown(frame: Any, register: gdb.RegisterDescriptor) -> bool:
+    """Return whether GDB does not know a register in a (pending) frame."""
+    try:
+        return bool(frame.read_register(register).is_optimized_out)
+    except gdb.error:
+        return True
