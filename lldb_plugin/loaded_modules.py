@@ -16,7 +16,7 @@ import lldb
 
 from lldb_plugin.agreement import SharedRules
 from lldb_plugin.memory import reader
-from lldb_plugin.modules import describe
+from lldb_plugin.modules import describe, header_section_of
 from lldb_plugin.runtime_code import registers_code, run_time_code
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.module_agreement import Difference, ModuleAgreement
@@ -177,9 +177,10 @@ class LoadedModules:
 def _address(module: lldb.SBModule, target: lldb.SBTarget) -> int:
     """Return where the first section of a module is loaded.
 
-    The address of the header would do, but asking for it waits for LLDB's lock on the target.
+    Its header's :class:`lldb.SBAddress` would do, but asking it waits for LLDB's lock on the target.
     """
-    return int(module.GetSectionAtIndex(0).GetLoadAddress(target))
+    section = module.GetSectionAtIndex(0) if module.GetNumSections() else header_section_of(module)
+    return int(section.GetLoadAddress(target))
 
 
 def _modules(listed: list[_Loaded]) -> list[Module]:

@@ -6,6 +6,8 @@ import lldb
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, SectionRange, loaded_module
+from sframe_unwind.errors import FormatError, MemoryReadError
+from sframe_unwind.image.elf_image import read_image
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module
 
@@ -23,6 +25,9 @@ def describe(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, arc
             ranges.append((start, start + section.GetByteSize()))
             parts = (section.GetSubSectionAtIndex(index) for index in range(section.GetNumSubSections()))
             code_size += sum(part.GetByteSize() for part in parts if part.GetSectionType() == lldb.eSectionTypeCode)
+    header_section = header_section_of(module)
+    if not module.GetNumSections() and header_section.GetLoadAddress(target) != lldb.LLDB_INVALID_ADDRESS:
+        ranges = _code_ranges(target, header_section)
     if not ranges:
         return None
 
@@ -33,6 +38,36 @@ def describe(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, arc
         start = section.GetLoadAddress(target) if section.IsValid() else lldb.LLDB_INVALID_ADDRESS
         if start != lldb.LLDB_INVALID_ADDRESS:
             sections[name] = SectionRange(start, start + section.GetByteSize())
-    address = module.GetObjectFileHeaderAddress()
-    header = int(address.GetSection().GetLoadAddress(target)) + int(address.GetOffset())
+    header = header_section.GetLoadAddress(target) + module.GetObjectFileHeaderAddress().GetOffset()
     return loaded_module(module.GetFileSpec().fullpath or "", ranges, sections, header, read, arch, code_size or None)
+
+
+def header_section_of(module: lldb.SBModule) -> lldb.SBSection:
+    """Return the section, or the segment, that includes the ELF header.
+
+    Of a file without section headers, LLDB lists no section, and gives access to this one segment alone.
+    """
+    return module.GetObjectFileHeaderAddress().GetSection()
+
+
+def _code_ranges(target: lldb.SBTarget, segment: lldb.SBSection) -> list[tuple[int, int]]:
+    """Return start and end address (exclusive) of the code of a file without section headers.
+
+    The program headers are read where LLDB has the file's contents, as reading memory waits for LLDB's lock.
+
+    :param segment: the segment with the ELF header and the program headers.
+    """
+    start = segment.GetLoadAddress(target)
+
+    def read(address: int, size: int) -> bytes:
+        error = lldb.SBError()
+        data = segment.GetSectionData(address - start, size)
+        contents = data.ReadRawData(error, 0, size) if data.GetByteSize() == size else None
+        if contents is None or not error.Success():
+            raise MemoryReadError(address, size)
+        return bytes(contents)
+
+    try:
+        return read_image(read, start).code_ranges()
+    except (FormatError, MemoryReadError):
+        return []

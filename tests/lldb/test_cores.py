@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -91,3 +92,27 @@ def test_file_of_another_build(lldb: str, tmp_path: Path) -> None:
         assert len(stacks(said)[0]) < STRIPPED_DEPTH
     else:  # LLDB 23 looks for the right file by itself, and finds it
         assert stacks(said) == backtraces_of(lldb, executable, default)
+
+
+def test_file_without_section_headers(lldb: str, tmp_path: Path) -> None:
+    """LLDB lists no section of such a file; its SFrame is found by the program headers, live and in a core file."""
+    executable = program(tmp_path / "right")
+    start = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null", "-o", "bt")
+    (expected,) = stacks(batch(lldb, "-O", IMPORT, *start, str(executable)))
+    assert len(expected) >= STRIPPED_DEPTH
+
+    without = Path(shutil.copy(executable, tmp_path))
+    _remove_section_headers(without)
+    core = tmp_path / "core"
+    start = ("-o", "process launch -s -o /dev/null", "-o", f"breakpoint set -a {expected[0]}", "-o", "continue")
+    save = ("-o", "bt", "-o", f'process save-core --style stack "{core}"')
+    (live,) = stacks(batch(lldb, "-O", IMPORT, *start, *save, str(without)).split("(lldb) process save-core")[0])
+    assert live == expected
+    assert backtraces_of(lldb, without, core) == [expected]
+
+
+def _remove_section_headers(file: Path) -> None:
+    contents = bytearray(file.read_bytes())
+    struct.pack_into("<Q", contents, 40, 0)  # e_shoff
+    struct.pack_into("<HH", contents, 60, 0, 0)  # e_shnum, e_shstrndx
+    file.write_bytes(contents)
