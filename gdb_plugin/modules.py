@@ -6,6 +6,7 @@ libraries and the vDSO where they are in memory, for a process, a core file and 
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections.abc import Iterator, Sequence
@@ -37,6 +38,8 @@ _EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
 _OF_CORE = re.compile(r"load\d+[a-z]?$")
 """Names of the pieces of memory that a core file has: they are no module's."""
 _CODE = re.compile(r"\.text|\.plt|\.iplt|\.init$|\.fini$")
+_REMOTE = "target:"
+"""Before the path of a file that GDB reads through a remote target's server."""
 _AUXV = re.compile(r"^(\d+)\s.*\s(0x[0-9a-f]+|\d+)$", re.MULTILINE)
 
 
@@ -103,7 +106,27 @@ def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
         with suppress(SFrameError):  # there is no ELF header in memory
             build_id = build_id_of()
             own = [objfile for objfile in named if build_id and objfile.build_id == build_id]
-    return [DebugFile(objfile.filename, objfile.build_id or "") for objfile in (*apart, *own) if objfile.filename]
+    return [
+        DebugFile(path, objfile.build_id or "")
+        for objfile in (*apart, *own)
+        if objfile.filename
+        for path in _local_paths(objfile.filename, objfile.build_id or "")
+    ]
+
+
+def _local_paths(name: str, build_id: str) -> list[str]:
+    """Return the paths at which this machine may have a file that GDB has read.
+
+    GDB reads files of a remote target through its server, which Python cannot do.  With a build ID, a copy on this
+    machine is recognised as the same file.
+    """
+    if not name.startswith(_REMOTE):
+        return [name]
+    if not build_id:
+        return []
+    folders = str(gdb.parameter("debug-file-directory") or "").split(os.pathsep)
+    debug_file = Path(".build-id", build_id[:2], f"{build_id[2:]}.debug")
+    return [name[len(_REMOTE) :], *(str(folder / debug_file) for folder in map(Path, filter(None, folders)))]
 
 
 def auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:

@@ -138,3 +138,23 @@ def program_of_another_build(folder: Path) -> Path:
     other = folder / "other"
     other.mkdir()
     return program(other, "-O1", "-fno-omit-frame-pointer")
+
+
+def test_file_of_a_remote_target(debugger: Debugger, tmp_path: Path) -> None:
+    """GDB reads the file through gdbserver; the same file at that path on this machine has the CFI for the plugin."""
+    executable = program(tmp_path)
+    connect = f"target remote | gdbserver - {executable}"
+    looks = ("bt", "frame 1", "info locals", "info registers rbx rbp r12", "frame 2", "info locals")
+    expected, shown = (
+        _from_backtrace(batch(debugger, f"set sframe mode {mode}", connect, "break leaf", "continue", *looks))
+        for mode in ("off", "always")
+    )
+    assert [line.partition(" (")[0].split()[-1] for line in expected[:4]] == ["leaf", "middle", "outer", "main"]
+    assert not any("optimized out" in line for line in expected[:3])
+    assert shown == expected
+
+
+def _from_backtrace(output: str) -> list[str]:
+    """Return the lines from the first frame of a backtrace on."""
+    lines = output.splitlines()
+    return lines[next(index for index, line in enumerate(lines) if line.startswith("#0 ")) :]
