@@ -149,6 +149,7 @@ def _arch(name: str, byteorder: ByteOrder) -> Arch:
         ends_call=ends_call,
         user_registers=tuple(range(33)),  # struct user_pt_regs
         float_registers=(),
+        sample_registers={number: number for number in range(33)},  # x0 to x29, lr, sp, pc
         relocations={
             257: FieldRelocation(8, pc_relative=False),  # R_AARCH64_ABS64
             258: FieldRelocation(4, pc_relative=False),  # R_AARCH64_ABS32

@@ -148,6 +148,10 @@ ARCH = Arch(
     ends_call=ends_call,
     user_registers=(15, 14, 13, 12, 6, 3, 11, 10, 9, 8, 0, 2, 1, 4, 5, None, 16, None, None, 7),  # user_regs_struct
     float_registers=(),
+    sample_registers={
+        **dict(zip(range(9), (0, 3, 2, 1, 4, 5, 6, 7, 16))),  # ax, bx, cx, dx, si, di, bp, sp, ip
+        **{16 + n: 8 + n for n in range(8)},  # r8 to r15
+    },
     relocations={
         1: FieldRelocation(8, pc_relative=False),  # R_X86_64_64
         2: FieldRelocation(4, pc_relative=True),  # R_X86_64_PC32

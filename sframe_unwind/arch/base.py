@@ -155,6 +155,8 @@ class Arch(NamedTuple):
     float_registers: tuple[int, ...]
     """The register in each word of ``NT_FPREGSET`` after the first.  Empty unless functions save addresses in
     floating-point registers."""
+    sample_registers: Mapping[int, int]
+    """Maps the kernel's numbers of the user registers in samples of perf (``asm/perf_regs.h``) to registers."""
     relocations: Mapping[int, FieldRelocation]
     """Maps a relocation type to its effect, for the types that occur in unwind sections."""
 

@@ -137,6 +137,13 @@ ARCH = Arch(
     ends_call=ends_call,
     user_registers=(_PSW_MASK, PC, *range(16)),  # s390_regs; the access registers behind them are left out
     float_registers=_FLOAT_REGISTERS,
+    # r0 to r15, f0 to f15, the PSW's mask and address
+    sample_registers={
+        **{n: n for n in range(16)},
+        **{16 + n: number for n, number in enumerate(_FLOAT_REGISTERS)},
+        32: _PSW_MASK,
+        33: PC,
+    },
     relocations={
         4: FieldRelocation(4, pc_relative=False),  # R_390_32
         5: FieldRelocation(4, pc_relative=True),  # R_390_PC32

@@ -1,0 +1,154 @@
+"""Unwind the samples of a recording by SFrame, by frame pointers and by DWARF CFI.
+
+PERF.DATA is a recording of Linux perf with copies of the user stack: perf record --call-graph dwarf.  It can be of
+another machine, if the files that it names are found here.  The stack of each sample is unwound by each method:
+
+  fp            frame pointers, as the kernel does it
+  sframe        SFrame alone, by a careful reader
+  sframe-linux  SFrame of the sections and functions that Linux would load
+  sframe+dwarf  SFrame, and DWARF CFI where SFrame has no row
+  dwarf         DWARF CFI; the others are compared with it
+
+A stack is complete (it reaches the start of the thread), cut (it goes on behind the end of the copy), failed (it ends
+before), or wrong (another stack than that of the CFI).
+
+The exit status is 0, or 2 if the recording cannot be read or no sample of it can be unwound.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.cli import output
+from sframe_unwind.cli.status import CANNOT, DONE, complain
+from sframe_unwind.errors import FileError, FormatError
+from sframe_unwind.perf.flame import Stacks
+from sframe_unwind.perf.judging import Judge
+from sframe_unwind.perf.machines import arch_of
+from sframe_unwind.perf.methods import METHODS
+from sframe_unwind.perf.names import Names
+from sframe_unwind.perf.recording import Recording
+from sframe_unwind.perf.sample import Sample
+from sframe_unwind.perf.spaces import Spaces
+from sframe_unwind.perf.summary import Summary
+from sframe_unwind.perf.text import to_text
+from sframe_unwind.process.files import DEBUG_FOLDER, Files
+from sframe_unwind.report.terminal import printable
+
+EXAMPLES = """\
+  perf record -e cpu-clock --call-graph dwarf,16384 ./program
+  sframe-unwind perf perf.data
+  sframe-unwind perf perf.data --convert --method sframe,dwarf --json
+  sframe-unwind perf perf.data --method sframe --folded stacks.txt
+"""
+
+_PERF_FOLDER = ".debug"
+"""The folder in the home directory in which ``perf record`` keeps files by build ID."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument("recording", metavar="PERF.DATA", help="the recording")
+    parser.add_argument(
+        "--method",
+        metavar="M,...",
+        type=_methods,
+        default=tuple(METHODS),
+        help=f"the methods, of {', '.join(METHODS)} (default: all)",
+    )
+    parser.add_argument("--convert", action="store_true", help="make SFrame from the CFI of files that have none")
+    parser.add_argument("--sysroot", metavar="FOLDER", help="look for files below this folder first")
+    parser.add_argument(
+        "--debug-dir",
+        metavar="FOLDER",
+        action="append",
+        help="look for files by build ID below this folder; may be repeated"
+        f" (default: {DEBUG_FOLDER}, and ~/{_PERF_FOLDER} where perf keeps them)",
+    )
+    parser.add_argument(
+        "--debuginfod",
+        action="store_true",
+        help="download debug files that are missing from the servers that DEBUGINFOD_URLS names",
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--folded", metavar="OUT", help="write the stacks for flamegraph.pl")
+    parser.add_argument("--speedscope", metavar="OUT", help="write the stacks for speedscope")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the verdicts; return the exit status."""
+    for option, path in (("--folded", options.folded), ("--speedscope", options.speedscope)):
+        if path is not None:
+            output.check_writable(option, path)
+    names = Names()
+    summary, stacks = Summary(options.method, names), Stacks(options.method, names)
+    with _named(options.recording):
+        recording = Recording(options.recording)
+        arch = arch_of(recording.machine, recording.byteorder)
+        spaces = Spaces(arch, _files(options, arch), recording.build_ids, options.convert)
+        judge = Judge(arch, spaces, options.method)
+        for event in recording:
+            if not isinstance(event, Sample):
+                spaces.take(event)
+                continue
+            unwound = judge.take(event)
+            if unwound is not None:
+                summary.add(unwound, spaces.name(event.tid))
+                if options.folded or options.speedscope:
+                    stacks.add(unwound, spaces.name(event.tid))
+    summary.samples = judge.samples
+    for reason, count in judge.unusable.items():
+        complain(f"{options.recording}: {count} of {judge.samples} samples are not unwound: {reason}")
+    if not summary.user_samples:
+        complain(f"{options.recording}: no sample can be unwound (perf record --call-graph dwarf keeps what it needs)")
+        return CANNOT
+    if options.folded:
+        output.write(options.folded, "".join(f"{line}\n" for line in stacks.folded()))
+    if options.speedscope:
+        output.write(options.speedscope, json.dumps(stacks.speedscope()))
+    if options.json:
+        json.dump(summary.to_json(), sys.stdout)
+        print()
+    else:
+        for line in to_text(summary):
+            print(printable(line))
+    return DONE
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Name the recording in errors of its format.
+
+    :raises FileError: with the message of the error.
+    """
+    try:
+        yield
+    except FormatError as error:
+        raise FileError(f"{path}: {error}") from error
+
+
+def _methods(text: str) -> Sequence[str]:
+    names = text.split(",")
+    for name in names:
+        if name not in METHODS:
+            raise argparse.ArgumentTypeError(f"unknown method {name!r}; expected some of {', '.join(METHODS)}")
+    return tuple(dict.fromkeys(names))
+
+
+def _files(options: argparse.Namespace, arch: Arch) -> Files:
+    roots = [options.sysroot, ""] if options.sysroot else [""]
+    below = [options.sysroot + DEBUG_FOLDER] if options.sysroot else []
+    folders = options.debug_dir or [*below, DEBUG_FOLDER, str(Path("~").expanduser() / _PERF_FOLDER)]
+    download = None
+    if options.debuginfod:
+        from sframe_unwind.process.debuginfod import Debuginfod  # what speaks HTTP takes long to import
+
+        download = Debuginfod(os.environ, complain).fetch
+    return Files(roots, folders, (arch.elf_machine, arch.byteorder), complain, lines=False, download=download)

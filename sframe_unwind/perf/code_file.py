@@ -1,0 +1,119 @@
+"""A file with code that a process had mapped, at one address."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from sframe_unwind.address import page_start
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import MemoryReadError, SFrameError
+from sframe_unwind.image.eh_frame import eh_frame_in
+from sframe_unwind.image.elf_image import read_image
+from sframe_unwind.perf.linux_reader import LinuxModule
+from sframe_unwind.perf.mappings import Mapping
+from sframe_unwind.process.elf_file import ElfFile
+from sframe_unwind.process.files import Files
+from sframe_unwind.process.objects import LoadedObject
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind.modules import Module
+
+
+class CodeFile:
+    """A loaded file.  Its memory is that of the file: recordings have no other, and code does not change.
+
+    :param mapping: the mapping of its code.
+    :param build_id: the build ID in hexadecimal digits; empty: not known.
+    :param convert: SFrame is made from the CFI where the file has none.
+    :raises SFrameError: the mapping is not of a loaded segment, or the file has no program headers.
+    """
+
+    def __init__(
+        self, mapping: Mapping, build_id: str, file: ElfFile, arch: Arch, files: Files, convert: bool = False
+    ) -> None:
+        self.path = mapping.path
+        self.build_id = build_id or file.build_id
+        self._file = file
+        self._arch = arch
+        self._convert = convert
+        self.bias = self._bias(mapping)
+        first = min(file.loads)
+        self.image = read_image(self.read, self.bias + first.address - page_start(first.offset))
+        self.ranges = self.image.code_ranges()
+        self.loaded = LoadedObject(mapping.path, self.image, arch, self.read, files, lambda: file)
+
+    def _bias(self, mapping: Mapping) -> int:
+        for load in self._file.loads:
+            if page_start(load.offset) <= mapping.offset < load.offset + load.size:
+                return mapping.start - mapping.offset + load.offset - load.address
+        raise MemoryReadError(mapping.start, mapping.end - mapping.start)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return ``size`` bytes of a loaded segment.
+
+        :raises MemoryReadError: the file does not have them all.
+        """
+        at = address - self.bias
+        for load in self._file.loads:
+            start = page_start(load.address)  # the page with the start of a segment is mapped whole
+            if start <= at and at + size <= load.address + load.size:
+                data = self._file.read(load.offset + at - load.address, size)
+                if len(data) == size:
+                    return data
+        raise MemoryReadError(address, size)
+
+    @cached_property
+    def sframe(self) -> Module:
+        """The file with its SFrame as a careful reader takes it."""
+        return Module(self.path, self.ranges, self._section)
+
+    @cached_property
+    def sframe_linux(self) -> Module:
+        """The file with its SFrame as Linux would load it."""
+        path = "" if self._is_made else self._file.path
+        return LinuxModule(self.path, self.ranges, lambda: self.sframe.section, path, self.bias)
+
+    @property
+    def _is_made(self) -> bool:
+        return self._convert and self._own_section() is None
+
+    def _section(self) -> Section | None:
+        found = self._own_section()
+        if found is None and self._convert:
+            found = self._made()
+        return found
+
+    def _own_section(self) -> Section | None:
+        found = self.image.sframe_section(self.read)
+        if found is None and ".sframe" in self._file.sections:
+            address, size = self._file.sections[".sframe"]
+            found = Section(self.read(address + self.bias, size), address + self.bias)
+        return found
+
+    def _made(self) -> Section | None:
+        """Return SFrame made from ``.eh_frame``, as ``convert`` would; ``None``: there is no ``.eh_frame``."""
+        from sframe_unwind.translation.generate import generate
+
+        cfi = eh_frame_in(self.image, self.read, self._arch)
+        return None if cfi is None else Section(generate(cfi, self.ranges, self._arch), cfi.address)
+
+
+def open_code_file(
+    mapping: Mapping, build_id: str, arch: Arch, files: Files, convert: bool
+) -> tuple[CodeFile | None, str]:
+    """Return the file of a mapping, or ``None`` and the reason."""
+    if not mapping.path.startswith("/") and mapping.path != "[vdso]":
+        return None, "code without a file"
+    if mapping.path.startswith(("//anon", "/memfd:", "/dev/zero", "/SYSV")):
+        return None, "code without a file"
+    found = files.find(mapping.path, build_id) or _of_perf(build_id, files)
+    if found is None:
+        return None, "the file was not found" if mapping.path != "[vdso]" else "the vDSO was not found"
+    try:
+        return CodeFile(mapping, build_id, found, arch, files, convert), ""
+    except SFrameError:
+        return None, "the file does not fit the mapping"
+
+
+def _of_perf(build_id: str, files: Files) -> ElfFile | None:
+    """Return a file that ``perf record`` kept: a folder for each build ID (``tools/perf/util/build-id.c``)."""
+    return files.by_build_id(build_id, "/elf") or files.by_build_id(build_id, "/vdso")

@@ -1,0 +1,122 @@
+"""Unwinds the samples of a recording by several methods, and judges each stack by that of DWARF CFI."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from sframe_unwind.address import lookup_address
+from sframe_unwind.arch import Arch
+from sframe_unwind.perf.constants import REGS_ABI_32, REGS_ABI_64
+from sframe_unwind.perf.machines import dwarf_registers
+from sframe_unwind.perf.methods import METHODS, Context, Ending, Stack
+from sframe_unwind.perf.sample import Sample
+from sframe_unwind.perf.sample_memory import SampleMemory
+from sframe_unwind.perf.spaces import Space, Spaces
+
+REFERENCE = "dwarf"
+"""The method that the others are compared with."""
+
+
+class Verdict(Enum):
+    """What a stack is worth."""
+
+    COMPLETE = "complete"
+    """It reaches the start of the thread."""
+    CUT = "cut"
+    """It reaches the end of the part of the stack that was copied."""
+    FAILED = "failed"
+    """It ends before."""
+    WRONG = "wrong"
+    """It is another stack than that of the CFI."""
+
+
+class Judged(NamedTuple):
+    """The stack of a sample by one method, and its verdict."""
+
+    stack: Stack
+    verdict: Verdict
+    blocked_at: int | None
+    """Index of the frame whose caller is missing or wrong; ``None``: the stack is complete or cut."""
+    reason: str
+
+
+class Unwound(NamedTuple):
+    """A sample with its stacks."""
+
+    sample: Sample
+    space: Space
+    by_method: dict[str, Judged]
+
+
+def judge(method: str, stack: Stack, reference: Stack) -> Judged:
+    """Judge a stack.
+
+    The kernel's frame pointers can end early and cannot tell, so an early end is a failure there; SFrame that
+    ends early at a frame that it calls the outermost is wrong.
+    """
+    shorter = min(len(stack.pcs), len(reference.pcs))
+    same = next((n for n in range(shorter) if stack.pcs[n] != reference.pcs[n]), shorter)
+    is_prefix, is_whole = same == len(stack.pcs), same == len(reference.pcs)
+    if reference.ending is Ending.REACHED and is_prefix and is_whole:
+        return Judged(stack, Verdict.COMPLETE, None, "")
+    if not is_prefix and not (is_whole and reference.ending is not Ending.REACHED):
+        return Judged(stack, Verdict.WRONG, max(same - 1, 0), "another caller than that of the CFI")
+    if stack.ending is Ending.CUT:
+        return Judged(stack, Verdict.CUT, None, "")
+    last = len(stack.pcs) - 1
+    if stack.ending is Ending.REACHED:
+        if is_whole:
+            return Judged(stack, Verdict.COMPLETE, None, "")
+        if method == "fp":
+            return Judged(stack, Verdict.FAILED, last, "the chain of frame pointers ends here")
+        return Judged(stack, Verdict.WRONG, last, "it is called the outermost frame")
+    return Judged(stack, Verdict.FAILED, last, stack.reason)
+
+
+class Judge:
+    """Unwinds samples.
+
+    :param methods: names of :data:`METHODS`.
+    """
+
+    def __init__(self, arch: Arch, spaces: Spaces, methods: Sequence[str]) -> None:
+        self._arch = arch
+        self._spaces = spaces
+        self._methods = tuple(methods)
+        self.samples = 0
+        """Samples that were seen."""
+        self.unusable: Counter[str] = Counter()
+        """Samples that cannot be unwound, by reason."""
+
+    def take(self, sample: Sample) -> Unwound | None:
+        """Unwind a sample; ``None``: it has no user stack."""
+        self.samples += 1
+        arch = self._arch
+        if sample.abi != REGS_ABI_64:
+            self.unusable["of 32-bit processes" if sample.abi == REGS_ABI_32 else "without user registers"] += 1
+            return None
+        registers = dwarf_registers(arch, sample.registers)
+        if not {arch.pc, arch.sp, arch.fp} <= registers.keys():
+            self.unusable["without pc, SP and frame pointer"] += 1
+            return None
+        if not sample.stack:
+            self.unusable["without a copy of the user stack"] += 1
+            return None
+        space = self._spaces.of(sample.pid)
+        memory = SampleMemory(space, registers[arch.sp], registers[arch.fp], sample.stack, arch.byteorder)
+        context = Context(arch, space, registers, memory, sample.stack_is_cut)
+        reference = METHODS[REFERENCE](context)
+        found = {}
+        for name in self._methods:
+            stack = reference if name == REFERENCE else METHODS[name](context)
+            found[name] = judge(name, stack, reference)
+        return Unwound(sample, space, found)
+
+
+def frames(stack: Stack) -> Iterator[int]:
+    """Yield the lookup address of each frame."""
+    for pc, interrupted in zip(stack.pcs, stack.interrupted):
+        yield lookup_address(pc, interrupted)

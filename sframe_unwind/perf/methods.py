@@ -1,0 +1,204 @@
+"""The methods that unwind a sample: frame pointers, SFrame, DWARF CFI, and SFrame before DWARF CFI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Callable, NamedTuple
+
+from sframe_unwind.address import lookup_address
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError, StepError
+from sframe_unwind.memory import ReadRegister
+from sframe_unwind.perf.sample_memory import SampleMemory
+from sframe_unwind.perf.spaces import Space
+from sframe_unwind.process.register_history import RegisterHistory
+from sframe_unwind.unwind import signal_frame
+from sframe_unwind.unwind.cfi_fallback import NAME, CfiFallback
+from sframe_unwind.unwind.modules import Modules, NoData, Unusable
+from sframe_unwind.unwind.walk import End, FallbackUnwinder, Registers, UnwindResult, Walk
+
+KERNEL_LIMIT = 127
+"""``PERF_MAX_STACK_DEPTH``: frames that the kernel records by frame pointers."""
+
+
+class Ending(Enum):
+    """How a stack ends."""
+
+    REACHED = "reached"
+    """At the start of the thread."""
+    CUT = "cut"
+    """The caller is in the part of the stack that was not copied."""
+    FAILED = "failed"
+
+
+class Stack(NamedTuple):
+    """The stack of a sample by one method."""
+
+    pcs: tuple[int, ...]
+    """The pc of each frame, from the innermost outward."""
+    interrupted: tuple[bool, ...]
+    """Whether each pc is not a return address."""
+    ending: Ending
+    reason: str
+    """Why it ends; empty: it reached the start of the thread."""
+
+
+class Context(NamedTuple):
+    """What there is to unwind of a sample."""
+
+    arch: Arch
+    space: Space
+    registers: Mapping[int, int]
+    """By DWARF number."""
+    memory: SampleMemory
+    stack_is_cut: bool
+
+    def read_register(self, number: int) -> int:
+        """Return a register of the innermost frame.
+
+        :raises StepError: it was not recorded.
+        """
+        if number not in self.registers:
+            raise StepError(f"{self.arch.register_name(number)} was not recorded")
+        return self.registers[number]
+
+
+Method = Callable[[Context], Stack]
+
+
+def by_frame_pointers(context: Context) -> Stack:
+    """Unwind as the kernel does it (``perf_callchain_user`` of ``arch/*/kernel``), which checks little.
+
+    s390x has a back chain in place of frame pointers, in code that was compiled for it.
+    """
+    arch, read_word = context.arch, context.memory.read_word
+    record = arch.frame_record
+    pcs, at = [context.registers[arch.pc]], context.registers[arch.sp if record.in_back_chain else arch.fp]
+    ending, reason = Ending.FAILED, "more frames than the kernel records"
+    try:
+        while len(pcs) < KERNEL_LIMIT:
+            start = read_word(at) if record.in_back_chain else at
+            if not start:
+                ending, reason = Ending.REACHED, ""
+                break
+            if start % 8 and arch.ra is not None:
+                raise StepError("the frame pointer is not aligned")
+            following, pc = (start, read_word(start + record.pc)) if record.in_back_chain else _record(context, start)
+            pcs.append(arch.strip(pc, arch.pac_mask))
+            at = following
+    except MemoryReadError as error:
+        is_cut = context.stack_is_cut and context.memory.is_behind(error.address)
+        ending = Ending.CUT if is_cut else Ending.FAILED
+        reason = "" if is_cut else "the frame pointer does not lead to a frame"
+    except SFrameError as error:
+        ending, reason = Ending.FAILED, str(error)
+    return Stack(tuple(pcs), (True, *(False for _ in pcs[1:])), ending, reason)
+
+
+def _record(context: Context, start: int) -> tuple[int, int]:
+    """Return the frame pointer and the return address in a frame record."""
+    record, read_word = context.arch.frame_record, context.memory.read_word
+    return read_word(start + record.fp), read_word(start + record.pc)
+
+
+def by_sframe(context: Context) -> Stack:
+    """Unwind by SFrame alone, as a careful reader does, and through the kernel's signal frames."""
+    return _walk(context, context.space.sframe, _Fallback(context, with_cfi=False))
+
+
+def by_sframe_of_linux(context: Context) -> Stack:
+    """Unwind by what Linux would load, without anything else."""
+    return _walk(context, context.space.sframe_linux, None)
+
+
+def by_cfi(context: Context) -> Stack:
+    """Unwind by DWARF CFI, and through the kernel's signal frames."""
+    return _walk(context, context.space.without_sframe, _Fallback(context, with_cfi=True))
+
+
+def by_sframe_then_cfi(context: Context) -> Stack:
+    """Unwind by SFrame, and by DWARF CFI where SFrame has no row."""
+    return _walk(context, context.space.sframe, _Fallback(context, with_cfi=True))
+
+
+class _Fallback:
+    """Unwinds the frames without SFrame: signal frames, and if wanted by CFI."""
+
+    def __init__(self, context: Context, with_cfi: bool) -> None:
+        arch, memory, space = context.arch, context.memory, context.space
+        self._context = context
+        self._cfi = CfiFallback(arch, space.find_cfi, memory.read_frame_word) if with_cfi else None
+        self.history = RegisterHistory(arch, context.read_register, memory.read_word, space.find_cfi)
+
+    def unwind(
+        self, registers: Registers, interrupted: bool, _read_register: ReadRegister | None
+    ) -> UnwindResult | None:
+        """Return the caller; see :class:`sframe_unwind.unwind.walk.FallbackUnwinder`."""
+        arch, memory, space = self._context.arch, self._context.memory, self._context.space
+        if space.may_be_trampoline(registers.pc):
+            result = signal_frame.unwind(arch, memory.read, memory.read_word, registers)
+            if result is not None:
+                self.history.note_interrupted(result.read_register)
+                return result
+        if self._cfi is None:
+            return None
+        read_register = self.history.read_register
+        found = self._cfi.unwind(registers, interrupted, read_register)
+        return found._replace(read_register=read_register) if found is not None and found.signal else found
+
+
+def _walk(context: Context, modules: Modules, fallback: _Fallback | None) -> Stack:
+    arch, registers = context.arch, context.registers
+    innermost = Registers(*(registers[number] for number in (arch.pc, arch.sp, arch.fp)))
+    other = FallbackUnwinder(NAME, fallback.unwind) if fallback is not None else None
+    walk = Walk(arch, modules, innermost, context.memory.read_frame_word, context.read_register, other)
+    pcs, interrupted = [], []
+    for frame in walk:
+        pcs.append(frame.pc)
+        interrupted.append(frame.interrupted)
+        if fallback is not None:
+            fallback.history.add(frame)
+    if walk.end in (None, End.OUTERMOST, End.PC_ZERO):
+        ending, reason = Ending.REACHED, ""
+    elif walk.end is End.UNREADABLE and context.stack_is_cut and context.memory.is_behind(context.memory.missed):
+        ending, reason = Ending.CUT, ""
+    else:
+        ending = Ending.FAILED
+        reason = _reason(context.space, modules, lookup_address(pcs[-1], interrupted[-1]), walk)
+    return Stack(tuple(pcs), tuple(interrupted), ending, reason)
+
+
+def _reason(space: Space, modules: Modules, lookup: int, walk: Walk) -> str:
+    """Return why a walk failed, in words that are the same for all samples that fail for that reason."""
+    _, without_file = space.place(lookup)
+    if without_file:
+        return without_file
+    if walk.end is End.UNREADABLE:
+        return "the rule leads to memory that is not of the stack"
+    if modules is space.without_sframe:
+        return "no CFI for the address" if walk.end is End.NO_DATA else "the CFI cannot be carried out"
+    result = modules.results[lookup]
+    if isinstance(result, NoData):
+        return result.reason
+    if isinstance(result, Unusable):
+        return result.error.what if isinstance(result.error, FormatError) else "the section is unusable"
+    return "the row cannot be carried out"
+
+
+METHODS: Mapping[str, Method] = {
+    "fp": by_frame_pointers,
+    "sframe": by_sframe,
+    "sframe-linux": by_sframe_of_linux,
+    "sframe+dwarf": by_sframe_then_cfi,
+    "dwarf": by_cfi,
+}
+"""By the name that ``--method`` takes, in the order of the table."""
+
+TITLES = {
+    "fp": "frame pointers",
+    "sframe": "SFrame",
+    "sframe-linux": "SFrame as Linux loads it",
+    "sframe+dwarf": "SFrame, then DWARF",
+    "dwarf": "DWARF",
+}

@@ -1,0 +1,44 @@
+"""The functions and modules of frames."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sframe_unwind.perf.code_file import CodeFile
+from sframe_unwind.perf.spaces import Space
+from sframe_unwind.report.demangle import demangle
+
+
+class Name(NamedTuple):
+    """Where the code of a frame is."""
+
+    function: str
+    """Empty: no symbol covers the address."""
+    module: str
+    """Path of the file, or name of the mapping; empty: nothing is mapped there."""
+    build_id: str
+    """Hexadecimal digits; empty: not known."""
+
+    @property
+    def shown(self) -> str:
+        """The name in a stack."""
+        return self.function or f"[{self.module.rpartition('/')[2] or 'unknown'}]"
+
+
+class Names:
+    """Finds names, and keeps them."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[CodeFile, int], Name] = {}
+
+    def find(self, space: Space, lookup: int) -> Name:
+        """Return the name for a lookup address."""
+        file = space.find(lookup)
+        if file is None:
+            return Name("", space.place(lookup)[0], "")
+        found = self._known.get((file, lookup))
+        if found is None:
+            match = file.loaded.function_at(lookup)
+            found = Name(demangle(match.function) if match else "", file.path, file.build_id)
+            self._known[file, lookup] = found
+        return found

@@ -1,0 +1,69 @@
+"""The memory of a process at the time of a sample: the copy of its stack, and the files that it had mapped."""
+
+from __future__ import annotations
+
+import struct
+from typing import Literal
+
+from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.perf.spaces import Space
+
+RESTORED = 256
+"""Bytes below SP in which a function that is about to return had saved registers."""
+LARGEST_STACK = 8 << 20
+"""Bytes: Linux's default limit.  A read farther from SP is not of the stack."""
+
+
+class SampleMemory:
+    """Reads the stack of a sample, and elsewhere the mapped files.
+
+    :param sp: address of the first byte of ``stack``.
+    :param fp: frame pointer register of the innermost frame.
+    """
+
+    def __init__(self, space: Space, sp: int, fp: int, stack: bytes, byteorder: str) -> None:
+        self._space = space
+        self._sp = sp
+        self._fp = fp
+        self._stack = stack
+        self._last = len(stack) - 8
+        self._byteorder: Literal["little", "big"] = "big" if byteorder == "big" else "little"
+        self.missed = 0
+        """The last address that was read elsewhere than on the stack."""
+        self._unpack = struct.Struct(STRUCT_MARKS[byteorder] + "Q").unpack_from
+
+    def read_word(self, address: int) -> int:
+        """Return the word at an address.
+
+        :raises MemoryReadError: neither the stack nor a file has it.
+        """
+        at = address - self._sp
+        if 0 <= at <= self._last:
+            word: int = self._unpack(self._stack, at)[0]
+            return word
+        return int.from_bytes(self.read(address, 8), self._byteorder)
+
+    def read_frame_word(self, address: int) -> int:
+        """Return the word at an address, for a walk that restores pc, SP and the frame pointer.
+
+        An epilogue pops registers, and the unwind data goes on to locate them in memory, which is below SP then and was
+        not copied.  The frame pointer is the only one that a walk reads there, and its register has been restored.
+
+        :raises MemoryReadError: neither the stack nor a file has it.
+        """
+        return self._fp if 0 < self._sp - address <= RESTORED else self.read_word(address)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return ``size`` bytes at an address.
+
+        :raises MemoryReadError: neither the stack nor a file has them.
+        """
+        at = address - self._sp
+        if at >= 0 and at + size <= len(self._stack):
+            return self._stack[at : at + size]
+        self.missed = address
+        return self._space.read(address, size)
+
+    def is_behind(self, address: int) -> bool:
+        """Return whether an address is where the stack goes on that was not copied."""
+        return len(self._stack) - 8 < address - self._sp < LARGEST_STACK

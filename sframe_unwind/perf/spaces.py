@@ -1,0 +1,154 @@
+"""The address spaces of the processes in a recording, as they change over time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from sframe_unwind.address import RangeMap
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.section import CfiMatch
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.perf.code_file import CodeFile, open_code_file
+from sframe_unwind.perf.mappings import Mapping
+from sframe_unwind.perf.tasks import Comm, Exit, Fork
+from sframe_unwind.process.files import Files
+from sframe_unwind.unwind import signal_frame
+from sframe_unwind.unwind.modules import Modules
+
+_Mappings = tuple[Mapping, ...]
+_MOST_SPACES = 200
+
+
+class Space:
+    """What one process, or several alike, had mapped at one time.
+
+    :param found: each mapping of code with its file, or ``None`` and the reason why there is none.
+    """
+
+    def __init__(self, arch: Arch, found: list[tuple[Mapping, CodeFile | None, str]]) -> None:
+        self._arch = arch
+        self._mappings = RangeMap((mapping.start, mapping.end, (mapping, why)) for mapping, _, why in found)
+        self.files = tuple({id(file): file for _, file, _ in found if file is not None}.values())
+        self._code = RangeMap((start, end, file) for file in self.files for start, end in file.ranges)
+        segments = ((s.address, s.address + s.size, file) for file in self.files for s in file.image.segments)
+        self._segments = RangeMap(segments)
+        self._trampolines: dict[int, bool] = {}
+        self.without_sframe = Modules(arch, ())
+        """No modules: everything is left to another unwinder."""
+
+    @cached_property
+    def sframe(self) -> Modules:
+        """The modules with their SFrame as a careful reader takes it."""
+        return Modules(self._arch, [file.sframe for file in self.files], read=self.read)
+
+    @cached_property
+    def sframe_linux(self) -> Modules:
+        """The modules with their SFrame as Linux would load it."""
+        return Modules(self._arch, [file.sframe_linux for file in self.files])
+
+    def find(self, pc: int) -> CodeFile | None:
+        """Return the file with the code at an address, or ``None``."""
+        return self._code.get(pc)
+
+    def find_cfi(self, pc: int) -> CfiMatch | None:
+        """Return the CFI for a lookup address, or ``None``.
+
+        :raises SFrameError: the CFI is malformed.
+        """
+        file = self._code.get(pc)
+        return None if file is None else file.loaded.cfi.at(pc)
+
+    def place(self, pc: int) -> tuple[str, str]:
+        """Return the path that is mapped at an address, and why there is no file for it; empty: there is one."""
+        found = self._mappings.get(pc)
+        return (found[0].path, found[1]) if found is not None else ("", "no code is mapped here")
+
+    def offset(self, address: int) -> int:
+        """Return the offset in its file of the code at an address; the address itself where nothing is mapped."""
+        found = self._mappings.get(address)
+        return address if found is None else address - found[0].start + found[0].offset
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return bytes of the files.
+
+        :raises MemoryReadError: no file has them.
+        """
+        file = self._segments.get(address)
+        if file is None:
+            raise MemoryReadError(address, size)
+        return file.read(address, size)
+
+    def may_be_trampoline(self, pc: int) -> bool:
+        """Return whether the code at an address can be a signal trampoline; certain for code in files."""
+        if pc not in self._trampolines:
+            known = self._code.get(pc) is not None
+            self._trampolines[pc] = not known or signal_frame.is_trampoline(self._arch, self.read, pc)
+        return self._trampolines[pc]
+
+
+class Spaces:
+    """All processes of a recording.
+
+    :param build_ids: build ID of each file by its path, for mappings without one.
+    :param convert: SFrame is made from the CFI of files that have none.
+    """
+
+    def __init__(self, arch: Arch, files: Files, build_ids: dict[str, str], convert: bool) -> None:
+        self._arch = arch
+        self._files = files
+        self._build_ids = build_ids
+        self._convert = convert
+        self._mappings: dict[int, _Mappings] = {}
+        self._names: dict[int, str] = {}
+        self._spaces: dict[_Mappings, Space] = {}
+        self._opened: dict[Mapping, tuple[CodeFile | None, str]] = {}
+        self._by_bias: dict[tuple[str, str, int], CodeFile] = {}
+
+    def take(self, event: Mapping | Comm | Fork | Exit) -> None:
+        """Change a process as a record tells."""
+        if isinstance(event, Mapping):
+            kept = tuple(piece for old in self._mappings.get(event.pid, ()) for piece in _around(old, event))
+            added = (event._replace(pid=0),) if event.executable else ()
+            self._mappings[event.pid] = kept + added
+        elif isinstance(event, Comm):
+            self._names[event.tid] = event.name
+            if event.is_exec:
+                self._mappings[event.pid] = ()
+        elif isinstance(event, Fork):
+            self._names.setdefault(event.tid, self._names.get(event.parent_tid, ""))
+            if event.pid != event.parent_pid:
+                self._mappings[event.pid] = self._mappings.get(event.parent_pid, ())
+
+    def name(self, tid: int) -> str:
+        """Return the name of a thread; empty: it is not known."""
+        return self._names.get(tid, "")
+
+    def of(self, pid: int) -> Space:
+        """Return the address space of a process now."""
+        mappings = self._mappings.get(pid, ())
+        if mappings not in self._spaces:
+            if len(self._spaces) >= _MOST_SPACES:
+                self._spaces.clear()
+            self._spaces[mappings] = Space(self._arch, [(one, *self._open(one)) for one in mappings])
+        return self._spaces[mappings]
+
+    def _open(self, mapping: Mapping) -> tuple[CodeFile | None, str]:
+        if mapping not in self._opened:
+            build_id = mapping.build_id or self._build_ids.get(mapping.path, "")
+            file, why = open_code_file(mapping, build_id, self._arch, self._files, self._convert)
+            if file is not None:  # a file with several mappings of code is one
+                file = self._by_bias.setdefault((mapping.path, file.build_id, file.bias), file)
+            self._opened[mapping] = file, why
+        return self._opened[mapping]
+
+
+def _around(old: Mapping, new: Mapping) -> list[Mapping]:
+    """Return what is left of a mapping when another one is put over it."""
+    if new.end <= old.start or old.end <= new.start:
+        return [old]
+    left = []
+    if old.start < new.start:
+        left.append(old._replace(end=new.start))
+    if new.end < old.end:
+        left.append(old._replace(start=new.end, offset=old.offset + new.end - old.start))
+    return left

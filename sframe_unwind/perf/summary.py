@@ -1,0 +1,97 @@
+"""Counts the verdicts of a recording, and what blocks complete stacks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sframe_unwind.perf.judging import Unwound, Verdict, frames
+from sframe_unwind.perf.names import Name, Names
+
+
+class Blocker(NamedTuple):
+    """A function whose caller a method does not find."""
+
+    method: str
+    name: Name
+    reason: str
+    samples: int
+
+
+class ThreadCount(NamedTuple):
+    """The samples of one thread."""
+
+    pid: int
+    tid: int
+    name: str
+    samples: int
+    complete: tuple[int, ...]
+    """Complete stacks by each method."""
+
+
+class Summary:
+    """The counts.
+
+    :param methods: the methods, in the order of the table.
+    """
+
+    def __init__(self, methods: Sequence[str], names: Names) -> None:
+        self.methods = tuple(methods)
+        self.samples = 0
+        """All samples, also those that cannot be unwound."""
+        self.user_samples = 0
+        self._names = names
+        self._verdicts: Counter[tuple[str, Verdict]] = Counter()
+        self._blockers: Counter[tuple[str, Name, str]] = Counter()
+        self._threads: Counter[tuple[int, int, str]] = Counter()
+        self._complete: Counter[tuple[tuple[int, int, str], str]] = Counter()
+
+    def add(self, unwound: Unwound, thread_name: str) -> None:
+        """Count a sample."""
+        self.user_samples += 1
+        thread = unwound.sample.pid, unwound.sample.tid, thread_name
+        self._threads[thread] += 1
+        for method, judged in unwound.by_method.items():
+            self._verdicts[method, judged.verdict] += 1
+            self._complete[thread, method] += judged.verdict is Verdict.COMPLETE
+            if judged.blocked_at is not None:
+                lookup = list(frames(judged.stack))[judged.blocked_at]
+                self._blockers[method, self._names.find(unwound.space, lookup), judged.reason] += 1
+
+    def count(self, method: str, verdict: Verdict) -> int:
+        """Return the number of samples with a verdict."""
+        return self._verdicts[method, verdict]
+
+    def blockers(self, method: str | None = None) -> list[Blocker]:
+        """Return what blocks a method, or any; most samples first."""
+        found = [Blocker(*key, count) for key, count in self._blockers.items() if method in (None, key[0])]
+        return sorted(found, key=lambda one: (self.methods.index(one.method), -one.samples, one.name, one.reason))
+
+    def threads(self) -> list[ThreadCount]:
+        """Return the threads; most samples first."""
+        return [
+            ThreadCount(*thread, count, tuple(self._complete[thread, method] for method in self.methods))
+            for thread, count in self._threads.most_common()
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as ``perf --json`` prints them."""
+        return {
+            "samples": self.samples,
+            "user_samples": self.user_samples,
+            "methods": {
+                method: {verdict.value: self.count(method, verdict) for verdict in Verdict} for method in self.methods
+            },
+            "blockers": [
+                {
+                    "method": one.method,
+                    "module": one.name.module,
+                    "build_id": one.name.build_id,
+                    "function": one.name.function,
+                    "reason": one.reason,
+                    "samples": one.samples,
+                }
+                for one in self.blockers()
+            ],
+        }

@@ -1,0 +1,164 @@
+"""The stacks of recordings made on the spot, against those that perf unwinds from the same samples."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.arch import ARCHES
+from sframe_unwind.perf.judging import Judge, Unwound, Verdict, frames
+from sframe_unwind.perf.machines import arch_of
+from sframe_unwind.perf.methods import METHODS
+from sframe_unwind.perf.recording import Recording
+from sframe_unwind.perf.sample import Sample
+from sframe_unwind.perf.spaces import Spaces
+from sframe_unwind.process.files import DEBUG_FOLDER, Files
+from sframe_unwind.sframe.listing import listed_functions
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind_rule import CFA, UnwindRule
+from tests.perf import programs
+from tests.perf.writer import Event, Writer
+from tests.samples.build import build
+
+KEPT_BY_PERF = str(Path("~/.debug").expanduser())
+KERNEL = 1 << 63
+ALL = tuple(METHODS)
+
+
+def unwound(path: Path, convert: bool = False) -> list[Unwound]:
+    """The samples of a recording with their stacks."""
+    recording = Recording(path)
+    arch = arch_of(recording.machine, recording.byteorder)
+    machine = arch.elf_machine, arch.byteorder
+    files = Files([""], [DEBUG_FOLDER, KEPT_BY_PERF], machine, lambda _: None, lines=False)
+    spaces = Spaces(arch, files, recording.build_ids, convert)
+    judge = Judge(arch, spaces, ALL)
+    found = []
+    for event in recording:
+        if isinstance(event, Sample):
+            found.append(judge.take(event))
+        else:
+            spaces.take(event)
+    return [one for one in found if one is not None]
+
+
+def stacks_of_perf(path: Path) -> dict[tuple[int, int], list[int]]:
+    """Thread and time of each sample, and its frames as offsets in their files."""
+    command = ["perf", "script", "--ns", "--no-inline", "-F", "tid,time,ip", "-i", str(path)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout
+    found = {}
+    for block in printed.strip().split("\n\n"):
+        first, *rest = block.splitlines()
+        tid, time = first.split()
+        addresses = [int(line, 16) for line in rest]
+        found[int(tid), int(time.rstrip(":").replace(".", ""))] = [at for at in addresses if at < KERNEL]
+    return found
+
+
+@pytest.mark.parametrize(("source", "dump"), [("sorting.c", 16384), ("threads.cpp", 16384), ("sorting.c", 1024)])
+def test_stacks_by_dwarf_are_those_of_perf(tmp_path: Path, source: str, dump: int) -> None:
+    path = programs.record(programs.compiled(source, tmp_path), tmp_path, dump=dump)
+    expected, found = stacks_of_perf(path), unwound(path)
+    assert len(found) == len(expected) > 10
+    same = 0
+    for one in found:
+        stack = one.by_method["dwarf"].stack
+        ours = [one.space.offset(lookup) for lookup in frames(stack)]
+        same += ours == expected[one.sample.tid, one.sample.time]
+    assert same >= 0.995 * len(found)
+    verdicts = {one.by_method["dwarf"].verdict for one in found}
+    assert verdicts <= {Verdict.COMPLETE, Verdict.CUT}
+    assert (Verdict.CUT in verdicts) == (dump == 1024)
+
+
+def test_sframe_made_from_cfi_gives_the_same_stacks(tmp_path: Path) -> None:
+    path = programs.record(programs.sorting(), tmp_path)
+    as_it_is, converted = unwound(path), unwound(path, convert=True)
+    for one in converted:
+        assert one.by_method["sframe"].stack.pcs == one.by_method["dwarf"].stack.pcs
+        assert one.by_method["sframe-linux"].verdict is Verdict.COMPLETE
+        assert one.by_method["sframe+dwarf"].verdict is Verdict.COMPLETE
+    # The program has SFrame, the system's C library, which sorts, has none.
+    reasons = {one.by_method["sframe"].reason for one in as_it_is}
+    assert reasons == {"the module has no SFrame section"}
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "sframe_unwind", "perf", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=100, check=False)
+
+
+def test_the_command(tmp_path: Path) -> None:
+    path = str(programs.record(programs.sorting(), tmp_path))
+    folded, speedscope = tmp_path / "folded", tmp_path / "speedscope"
+    done = command(path, "--json", "--method", "sframe,dwarf", "--folded", str(folded), "--speedscope", str(speedscope))
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = json.loads(done.stdout)
+    assert set(printed) == {"samples", "user_samples", "methods", "blockers"}
+    assert list(printed["methods"]) == ["sframe", "dwarf"]
+    count = printed["user_samples"]
+    assert printed["methods"]["dwarf"] == {"complete": count, "cut": 0, "failed": 0, "wrong": 0}
+    failed = sum(one["samples"] for one in printed["blockers"] if one["method"] == "sframe")
+    assert failed == count - printed["methods"]["sframe"]["complete"]
+    assert {one["module"].rpartition("/")[2] for one in printed["blockers"]} == {"libc.so.6"}
+    lines = folded.read_text().splitlines()
+    assert sum(int(line.rpartition(" ")[2]) for line in lines) == 2 * count
+    assert any(line.startswith("dwarf;sorting;_start;") for line in lines)
+    profiles = json.loads(speedscope.read_text())["profiles"]
+    assert [(one["name"], one["endValue"]) for one in profiles] == [("sframe", count), ("dwarf", count)]
+    text = command(path, "--convert").stdout
+    assert text.startswith(f"SFrame gives complete stacks for 100.0% of {count} samples (DWARF 100.0%, frame pointers ")
+
+
+def test_a_recording_without_stacks_is_refused_in_one_line(tmp_path: Path) -> None:
+    writer = Writer("little", "x86_64", [Event()])
+    writer.sample(1, 0x10, {}, b"")
+    path = tmp_path / "perf.data"
+    path.write_bytes(writer.file())
+    done = command(str(path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1].endswith(
+        "no sample can be unwound (perf record --call-graph dwarf keeps what it needs)"
+    )
+
+
+NUMBERS = {"amd64": (8, 7), "aarch64": (32, 31), "s390x": (33, 15)}
+"""The kernel's numbers of pc and SP (``asm/perf_regs.h``)."""
+
+
+def is_in_memory(rule: UnwindRule, sp: int) -> bool:
+    return rule.cfa is not None and rule.cfa.base == sp and rule.ra is not None and rule.ra.base == CFA
+
+
+@pytest.mark.parametrize("abi", NUMBERS)
+def test_a_recording_of_another_machine(tmp_path: Path, abi: str) -> None:
+    """A sample in each place of a program where SFrame locates the return address, which is 0, by SP."""
+    program = build("recursion", abi, 3, pie=False)
+    (arch,) = (arch for arch in ARCHES if arch.name == abi)
+    pc, sp = NUMBERS[abi]
+    mask = sum(1 << number for number in range(34))
+    writer = Writer(arch.byteorder, arch.uname, [Event(regs_user=mask)])
+    elf = Files([""], [], (arch.elf_machine, arch.byteorder), lambda _: None).given(str(program))
+    code = next(load for load in elf.loads if load.address <= elf.sections[".text"][0] < load.address + load.size)
+    writer.mmap2(1, code.address & -4096, 0x100000, code.offset & -4096, str(program))
+    address, size = elf.sections[".sframe"]
+    start = next(load for load in elf.loads if load.address <= address < load.address + load.size)
+    section = Section(elf.read(start.offset + address - start.address, size), address)
+    expected: list[int] = []
+    for function in listed_functions([section]):
+        for offset, rule in function.rows():
+            if not is_in_memory(rule, arch.sp):
+                continue
+            writer.sample(1, 0, {pc: function.start + offset, sp: 0x7F0000}, bytes(4096), time=len(expected))
+            expected.append(function.start + offset)
+    assert len(expected) > 2
+    path = tmp_path / "perf.data"
+    path.write_bytes(writer.file())
+    found = unwound(path)
+    assert [one.by_method["sframe"].stack.pcs for one in found] == [(at,) for at in expected]
+    verdicts = {judged.verdict for one in found for name, judged in one.by_method.items() if name != "fp"}
+    assert verdicts == {Verdict.COMPLETE}
