@@ -32,8 +32,6 @@ class Cie(NamedTuple):
     """Its FDEs describe signal trampolines."""
     pauth_key_b: bool
     """Return addresses are signed with key B (AArch64)."""
-    mte_tagged: bool
-    """Frames are tagged (AArch64 Memory Tagging Extension)."""
     instructions: bytes
     """What its FDEs' instructions start from."""
 
@@ -82,7 +80,7 @@ def decode(body: bytes, offset: int, byteorder: str) -> Cie:
     letters = augmentation if augmented else ""
     return Cie(
         *(code_factor, data_factor, column, encoding, augmented),
-        *("S" in letters, "B" in letters, "G" in letters, body[offset:]),
+        *("S" in letters, "B" in letters, body[offset:]),
     )
 
 

@@ -44,7 +44,6 @@ class File(NamedTuple):
 
 
 _SUMS = ("code", "covered", "sframe", "eh_frame", "sframe_wrong", "dwarf_wrong", "disagreements")
-_BAD = ("sframe_wrong", "dwarf_wrong", "disagreements")
 Problem = tuple[str, str, str, str, str, str]
 """Path, judge, kind, table, what the table says, and what is expected, without numbers."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
-from sframe_unwind.errors import MemoryReadError, StepError
+from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
@@ -80,17 +79,6 @@ def needs_registers(rule: UnwindRule, arch: Arch) -> bool:
         return False
     register_rules = (rule.cfa, rule.ra, rule.fp)
     return rule.ra is None or any(one is not None and one.base not in (CFA, arch.sp, arch.fp) for one in register_rules)
-
-
-def other_registers(
-    rule: UnwindRule, arch: Arch, cfa: int, sp: int, fp: int, read_word: ReadWord, read_register: ReadRegister
-) -> dict[int, int]:
-    """Return the caller's values of the registers in ``rule.others``.  Values that cannot be read are left out."""
-    values: dict[int, int] = {}
-    for number, register_rule in rule.others or ():
-        with suppress(MemoryReadError, StepError):
-            values[number] = value_of(register_rule, arch, cfa, sp, fp, read_word, read_register)
-    return values
 
 
 def check_outward(sp: int, cfa: int, caller_sp: int, innermost: bool) -> None:
