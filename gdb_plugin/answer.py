@@ -26,7 +26,7 @@ class FrameId:
 
 
 def caller_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, entry: int) -> gdb.UnwindInfo:
-    """Return the answer for a frame with a caller, whose registers other than pc, SP and FP are not known.
+    """Return the answer for a frame with a caller, with pc, SP, FP and the thread's registers of the caller.
 
     :param entry: address of the frame's function.
     """
@@ -41,6 +41,11 @@ def caller_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, e
     if registers.ra is not None:
         # After the return the register still holds the address; DWARF's CFI says the same.
         save(registers.ra, pc)
+    for register in registers.of_thread:
+        with suppress(gdb.error, ValueError):  # not known in this frame
+            value = frame.read_register(register)
+            if not value.is_optimized_out:
+                save(register, value)
     return info
 
 

@@ -12,6 +12,7 @@ from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadRegister
 
 _ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
+_OF_THREAD = ("fs_base", "gs_base")
 _UNLIKE = ("ilp32", "x64-32")
 """Variants with 32-bit addresses, which SFrame does not have."""
 
@@ -51,6 +52,8 @@ class Registers:
         computed = (*self.caller_pc, self.sp, self.fp, self.ra)
         self.kept = [register for register in architecture.registers("save") if register not in computed]
         """Those that a call does not change, which is all but those that a step computes."""
+        self.of_thread = [register for name in _OF_THREAD if (register := registers.find(name)) is not None]
+        """Those that belong to the thread: no function changes them."""
         self.preserved = [
             (arch.register_name(number), register)
             for number, register in self.by_number.items()

@@ -73,6 +73,19 @@ def test_all_registers_at_the_first_instruction(debugger: Debugger, tmp_path: Pa
     assert "<not saved>" not in output
 
 
+@pytest.mark.parametrize("strict", ["off", "on"])
+def test_registers_of_the_thread(debugger: Debugger, strict: str, tmp_path: Path) -> None:
+    """No function changes them, so all frames have those of the innermost one."""
+    _, without = both(tmp_path)
+    shown = "info registers fs_base gs_base"
+    commands = (f"set sframe strict {strict}", "break leaf", "run", shown, "up", shown, "up", shown)
+    output = batch(debugger, *commands, executable=without)
+    lines = re.findall(r"^([fg]s_base) +(\S+)", output, re.MULTILINE)
+    assert len(lines) == 6
+    assert lines[0][1] != "0x0"
+    assert lines[2:4] == lines[4:] == lines[:2]
+
+
 @pytest.mark.parametrize("place", ["*leaf", "*callee"])
 def test_return_from_the_first_instruction(debugger: Debugger, place: str, tmp_path: Path) -> None:
     commands = (f"break {place}", "run", "return 42", "delete", "continue")
