@@ -43,7 +43,6 @@ from sframe_unwind.process.files import DEBUG_FOLDER, Files
 from sframe_unwind.report.terminal import printable
 
 EXAMPLES = """\
-  perf record -e cpu-clock --call-graph dwarf,16384 ./program
   sframe-unwind perf perf.data
   sframe-unwind perf perf.data --convert --method sframe,dwarf --json
   sframe-unwind perf perf.data --method sframe --folded stacks.txt
