@@ -40,7 +40,7 @@ def test_completion_with_tab(debugger: Debugger) -> None:
         assert gdb.after_tab("sfr", "sframe ")
         assert gdb.after_tab("sframe comp", "compare ")
         assert gdb.after_tab("sframe compare --j", "--json")
-        assert gdb.after_tab("sframe backtrace -", "-all")
+        assert gdb.after_tab("sframe backtrace -a", "all")
         assert gdb.after_tab("set sframe mode fa", "fallback")
         assert gdb.after_tab("sframe explain leaf_without", "leaf_without_stack")
         # Several fit: a second press lists them.
