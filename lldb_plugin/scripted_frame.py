@@ -25,6 +25,8 @@ from sframe_unwind.unwind.walk import Frame
 TAKES_REGISTERS = hasattr(ScriptedFrame, "get_cfa")
 """Whether this LLDB takes registers from a script; the version that does is the first to ask for the CFA."""
 
+_NO_REGISTERS: dict[str, Any] = {"sets": [], "registers": []}
+"""One for all frames: LLDB frees no frame of a script."""
 
 _PATIENCE = 1.0
 """Seconds to wait for LLDB's lock on the target."""
@@ -37,7 +39,7 @@ class SFrameFrame(ScriptedFrame):
         # Not the base class's constructor: it waits for locks.
         self.id = index
         self.name = None
-        self.register_info = maker.layout.info if maker.layout else {"sets": [], "registers": []}
+        self.register_info = maker.layout.info if maker.layout else _NO_REGISTERS
         self._maker = maker
         self._frame = frame
         self._context = maker.context(frame)
