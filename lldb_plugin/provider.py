@@ -23,7 +23,7 @@ from lldb_plugin.frame_plan import plan
 from lldb_plugin.lock import acquire
 from lldb_plugin.native import NativeStack, NoFramesError
 from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
-from lldb_plugin.session import SESSION
+from lldb_plugin.session import SESSION, tell
 from lldb_plugin.version import MAJOR
 from sframe_unwind.debugger.settings import OFF
 from sframe_unwind.errors import SFrameError
@@ -73,12 +73,10 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         mutex = cls.target.GetAPIMutex()
         # Whoever holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
-            if _CAN_RENEW:
-                renewal.later(cls.target, thread, cls._renew)
-            else:
-                SESSION.report("another thread of LLDB 22 has its lock; frames are LLDB's own at such stops")
+            renewal.later(cls.target, thread, cls._renew, waits=_CAN_RENEW)
             return False
         try:
+            renewal.done(cls.target, thread)
             answers = _answers(thread)
             if answers is not None:
                 _decided[asker] = answers
@@ -88,8 +86,15 @@ class SFrameFrameProvider(ScriptedFrameProvider):
 
     @classmethod
     def _renew(cls, threads: list[lldb.SBThread]) -> None:
-        """Make LLDB ask again for the frames of the target if those of some threads are SFrame's."""
-        if any(_answers(thread) is not None for thread in threads) and not invalidate.forget_frames(cls.target):
+        """Make LLDB ask again for the frames of the target if those of some threads are SFrame's.
+
+        LLDB 22 keeps its own; one line says so at each stop where that happens.
+        """
+        if all(_answers(thread) is None for thread in threads):
+            return
+        if not _CAN_RENEW:
+            tell("another thread had the lock of LLDB 22: the frames at this stop are LLDB's own")
+        elif not invalidate.forget_frames(cls.target):
             SESSION.report("this LLDB keeps the frames that it has shown; SFrame's are shown at the next stop")
 
     @staticmethod

@@ -33,10 +33,11 @@ _left: dict[int, _Left] = {}
 """By the process's number."""
 
 
-def later(target: lldb.SBTarget, thread: lldb.SBThread, renew: Renew) -> None:
+def later(target: lldb.SBTarget, thread: lldb.SBThread, renew: Renew, waits: bool) -> None:
     """Have the frames of a thread replaced where needed; this waits for none of LLDB's locks.
 
     :param renew: called with all threads that were left, by a thread that has the lock on the target.
+    :param waits: a thread waits for the lock; else only the stop-hook calls ``renew``.
     """
     number = target.GetProcess().GetUniqueID()
     with _lock:
@@ -44,8 +45,17 @@ def later(target: lldb.SBTarget, thread: lldb.SBThread, renew: Renew) -> None:
         left = _left.setdefault(number, _Left(renew, []))
         if thread not in left.threads:
             left.threads.append(thread)
-    if is_first:
+    if is_first and waits:
         threading.Thread(target=_wait, args=(target, number), name="sframe-unwind-renew", daemon=True).start()
+
+
+def done(target: lldb.SBTarget, thread: lldb.SBThread) -> None:
+    """Note that LLDB asked for the frames of a thread again, and this time gets them; this waits for no lock."""
+    number = target.GetProcess().GetUniqueID()
+    with _lock:
+        left = _left.get(number)
+        if left is not None and thread in left.threads:
+            left.threads.remove(thread)
 
 
 def now(target: lldb.SBTarget) -> None:

@@ -99,7 +99,12 @@ class Session:
         """Show one line to the user, once."""
         if line not in self._reported:
             self._reported.add(line)
-            print(f"sframe: {printable(line)}", file=sys.stderr)
+            tell(line)
+
+
+def tell(line: str) -> None:
+    """Show one line to the user."""
+    print(f"sframe: {printable(line)}", file=sys.stderr)
 
 
 SESSION = Session()

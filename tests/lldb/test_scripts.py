@@ -26,5 +26,14 @@ def test_no_stop_waits_for_a_lock(lldb: str, stop: Stop, function: str) -> None:
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+def test_each_stop_with_frames_of_lldb_is_told(lldb: str) -> None:
+    said = call(find(lldb), "scripts", "left", program=program(SFRAME_ONLY), stops=3)
+    # LLDB 23 makes its frames anew instead.
+    told = [line for line in said if "frames at this stop are LLDB's own" in line]
+    assert said == told
+    assert len(told) == (3 if lldb == "22.1" else 0)
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
 def test_a_debugger_leaves_no_thread_behind(lldb: str) -> None:
     assert call(find(lldb), "scripts", "several_debuggers", plugin_file=str(PLUGIN), count=5) == 0

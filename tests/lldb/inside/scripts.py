@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
 import threading
 import time
 from typing import Any
@@ -40,6 +43,29 @@ def watched(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> d
         finally:
             done.set()
             client.join()
+
+
+def left(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> list[str]:
+    """What is said at stops where the lock on the target is held while LLDB's event thread asks for frames."""
+    inside = Program(debugger)
+    plugin = importlib.import_module("sframe_lldb")
+    inside.run("sframe strict on")
+    with inside.started(program), contextlib.redirect_stderr(io.StringIO()) as said:
+        hook = plugin.SFrameStopHook(inside.target, None, {})
+        provider = next(value for name, value in vars(plugin).items() if name.startswith("SFrameFrameProvider"))
+        for _ in range(stops):
+            inside.run("thread step-inst")
+            mutex = inside.target.GetAPIMutex()
+            asker = threading.Thread(target=provider.applies_to_thread, args=(inside.thread,))
+            mutex.lock()
+            try:
+                asker.start()
+                asker.join()
+            finally:
+                mutex.unlock()
+            hook.handle_stop(lldb.SBExecutionContext(inside.thread), None)
+        hook.handle_stop(lldb.SBExecutionContext(inside.thread), None)
+    return said.getvalue().splitlines()
 
 
 def several_debuggers(debugger: lldb.SBDebugger, plugin_file: str, count: int) -> int:
