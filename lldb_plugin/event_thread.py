@@ -32,6 +32,11 @@ def settle(debugger: lldb.SBDebugger) -> None:
         _await(debugger.GetListener())
 
 
+def is_current() -> bool:
+    """Return whether this is an event thread."""
+    return threading.get_native_id() in _event_threads()
+
+
 def _event_threads() -> set[int]:
     """Return the system's ids of the event threads: a script that made its own debugger has none."""
     found = set()

@@ -10,7 +10,9 @@ import lldb
 
 from lldb_plugin import renewal
 from lldb_plugin.lock import acquire
-from lldb_plugin.targets import fetch, plug_in
+from lldb_plugin.session import SESSION
+from lldb_plugin.targets import fetch, plug_in, unplug_at_stop
+from sframe_unwind.debugger.settings import OFF
 
 _FOREVER = (1 << 32) - 1
 _PATIENCE = 5.0
@@ -27,7 +29,10 @@ class SFrameStopHook:
         pass
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Plug in, and stay stopped."""
+        """Plug in, and stay stopped; in mode ``off``, take the provider back."""
+        if SESSION.settings.mode == OFF:
+            unplug_at_stop(exe_ctx.GetTarget())
+            return True
         plug_in(exe_ctx.GetTarget(), has_frames=True)
         renewal.now(exe_ctx.GetTarget())
         fetch(exe_ctx.GetThread())

@@ -12,7 +12,7 @@ from lldb_plugin.session import SESSION
 from sframe_unwind import __version__
 from sframe_unwind.debugger.banner import is_read_by_a_person
 from sframe_unwind.debugger.commands import PREFIX_HELP
-from sframe_unwind.debugger.settings import Settings
+from sframe_unwind.debugger.settings import OFF, Settings
 
 _TAKES_FRAMES = importlib.util.find_spec("lldb.plugins.scripted_frame_provider") is not None
 """Whether this LLDB takes frames from a plugin; LLDB 22 is the first that does."""
@@ -52,9 +52,7 @@ def start(debugger: lldb.SBDebugger) -> None:
     for name, kind in _COMMANDS:
         _run(debugger, f"command script add -o -c {_MODULE}.{kind} sframe {name}")
     if _TAKES_FRAMES:
-        for index in range(debugger.GetNumTargets()):
-            target = debugger.GetTargetAtIndex(index)
-            targets.plug_in(target, has_frames=target.GetProcess().IsValid())
+        _plug_in_targets(debugger)
         _run(debugger, f"target stop-hook add -P {_MODULE}.SFrameStopHook", debugger.GetDummyTarget())
         new_targets.watch(debugger)
         line = "stack frames are unwound from SFrame; see 'help sframe'"
@@ -68,8 +66,22 @@ def change(settings: Settings) -> None:
     """Change the settings, for frames that are already shown too."""
     if settings.generate != SESSION.settings.generate:
         SESSION.forget_modules()
-    SESSION.settings = settings
+    was_off, SESSION.settings = SESSION.settings.mode == OFF, settings
+    if not _TAKES_FRAMES:
+        return
+    if settings.mode == OFF:
+        targets.unplug_all()
+    elif was_off:
+        for debugger in map(lldb.SBDebugger.FindDebuggerWithID, _debuggers):
+            _plug_in_targets(debugger)
     targets.forget_frames()
+
+
+def _plug_in_targets(debugger: lldb.SBDebugger) -> None:
+    """Plug in to the targets that a debugger has; one that was destroyed has none."""
+    for index in range(debugger.GetNumTargets()):
+        target = debugger.GetTargetAtIndex(index)
+        targets.plug_in(target, has_frames=target.GetProcess().IsValid())
 
 
 def _run(debugger: lldb.SBDebugger, command: str, target: lldb.SBTarget | None = None) -> None:

@@ -5,35 +5,47 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+from typing import NamedTuple
 
 import lldb
 
 from lldb_plugin import event_thread, invalidate
 from lldb_plugin.session import SESSION
+from sframe_unwind.debugger.settings import OFF
 
 _MODULE = "sframe_lldb"
 """Where LLDB looks for the provider's classes: it knows the modules that its user imported."""
 
 _lock = threading.Lock()
 _numbers = itertools.count(1)
-_plugged: dict[int, lldb.SBTarget] = {}
+_plugged: dict[int, _Plugged] = {}
+
+
+class _Plugged(NamedTuple):
+    """A target that has the provider."""
+
+    target: lldb.SBTarget
+    provider: str
+    """The name of the provider's class, by which LLDB finds it."""
+    identifier: int | None
+    """LLDB's number of the provider; ``None`` while it is registered."""
 
 
 def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
-    """Register the provider with a target that has it not.
+    """Register the provider with a target that does not have it, unless the mode is ``off``.
 
     :param has_frames: the target has a process; else LLDB's event thread has nothing to show, and is not waited for.
     """
-    if not target.IsValid():
+    if not target.IsValid() or SESSION.settings.mode == OFF:
         return
     with _lock:
         for number, known in list(_plugged.items()):
-            if not known.IsValid():
+            if not known.target.IsValid():
                 del _plugged[number]
-        if target in _plugged.values():
+        if any(known.target == target for known in _plugged.values()):
             return
         number = next(_numbers)
-        _plugged[number] = target
+        _plugged[number] = _Plugged(target, "", None)
     # Without the lock: LLDB may wait here for a lock of its own.
     if has_frames:
         event_thread.settle(target.GetDebugger())
@@ -42,11 +54,43 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
     provider = for_target(target, number)
     setattr(sys.modules[_MODULE], provider.__name__, provider)
     error = lldb.SBError()
-    target.RegisterScriptedFrameProvider(f"{_MODULE}.{provider.__name__}", lldb.SBStructuredData(), error)
+    name = f"{_MODULE}.{provider.__name__}"
+    identifier = target.RegisterScriptedFrameProvider(name, lldb.SBStructuredData(), error)
+    with _lock:
+        _plugged[number] = _Plugged(target, provider.__name__, identifier)
     if has_frames:
         event_thread.settle(target.GetDebugger())
     if not error.Success():
         SESSION.report(f"LLDB does not take the frame provider: {error.GetCString()}")
+
+
+def unplug_all() -> None:
+    """Take the provider back from each target without a process.
+
+    LLDB's event thread would show the threads of a process again, even of one that has exited.
+    """
+    for known in list(_plugged.values()):
+        if not known.target.GetProcess().IsValid():
+            _unplug(known)
+
+
+def unplug_at_stop(target: lldb.SBTarget) -> None:
+    """Take the provider back from a stopped target, on LLDB's event thread: it then shows nothing again."""
+    for known in list(_plugged.values()):
+        if known.target == target and event_thread.is_current():
+            event_thread.settle(target.GetDebugger())
+            _unplug(known)
+            event_thread.settle(target.GetDebugger())
+
+
+def _unplug(known: _Plugged) -> None:
+    with _lock:
+        numbers = [number for number, other in _plugged.items() if other is known and known.identifier is not None]
+        for number in numbers:
+            del _plugged[number]
+    if numbers and known.target.IsValid():
+        known.target.RemoveScriptedFrameProvider(known.identifier)
+        delattr(sys.modules[_MODULE], known.provider)
 
 
 def fetch(thread: lldb.SBThread) -> None:
@@ -60,7 +104,7 @@ def fetch(thread: lldb.SBThread) -> None:
 
 def forget_frames() -> None:
     """Make LLDB ask for all frames of all targets anew; the selected frame stays selected."""
-    for target in list(_plugged.values()):
+    for target in [known.target for known in _plugged.values()]:
         if target.GetProcess().GetState() != lldb.eStateStopped:
             continue  # at the next stop it does
         thread = target.GetProcess().GetSelectedThread()

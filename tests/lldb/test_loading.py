@@ -62,6 +62,32 @@ def test_on_a_stopped_process_with_threads(lldb: str) -> None:
     assert said.rpartition("(lldb) bt all")[2].count("`wait_at(") == 2 + 3 + 4
 
 
+LIST = "target frame-provider list"
+
+
+def test_not_registered_in_mode_off(lldb: str) -> None:
+    modes = ["-O", IMPORT, "-O", "sframe mode off"]
+    for mode in ("always", "off"):
+        modes += ["-o", LIST, "-o", f"sframe mode {mode}", "-o", LIST]
+    said = batch(lldb, *modes, *START, "-o", LIST, "-o", "bt", "-o", "sframe mode always", *SHOW, str(build("leaf")))
+    listed = [part.partition("(lldb)")[0] for part in said.split(f"(lldb) {LIST}\n")[1:]]
+    assert ["sframe_lldb" in part for part in listed[:5]] == [False, True, True, False, False]
+    assert_plugged(said.rpartition("(lldb) sframe mode always")[2])
+
+
+def test_taken_back_at_a_terminal_with_nothing_shown_twice(lldb: str) -> None:
+    with terminal(lldb, "-O", IMPORT, str(build("leaf"))) as session:
+        session.run("breakpoint set -n sample_stop")
+        session.launch()
+        assert "frame #0" not in session.run("sframe mode off")
+        assert "sframe_lldb" in session.run(LIST)
+        session.resume("thread step-inst")
+        assert "sframe_lldb" not in session.run(LIST)
+        assert "`main" in session.run("bt")
+        session.run("sframe mode always")
+        assert "sframe_lldb" in session.run(LIST)
+
+
 def test_core_file(lldb: str, tmp_path: Path) -> None:
     leaf, core = str(build("leaf")), str(tmp_path / "core")
     batch(lldb, *START, "-o", f"process save-core -s full {core}", leaf)
