@@ -27,7 +27,7 @@ from sframe_unwind import elf
 from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, provide
 
 PART = "command"
-VERSION, START = Target(50), Target(80)
+VERSION, START = Target(50), Target(110)
 """Milliseconds."""
 SLOWER = Target(12)
 LOOKUP = Target(2)

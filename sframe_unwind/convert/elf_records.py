@@ -115,5 +115,11 @@ def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteo
 
 
 def write_records(records: Sequence[Record], byteorder: str) -> bytes:
-    """Return the bytes of records."""
-    return b"".join(layout(type(record), byteorder).pack(*record) for record in records)
+    """Return the bytes of records.
+
+    :raises FileError: a value does not fit its field: addresses of a damaged file end beyond 64 bits.
+    """
+    try:
+        return b"".join(layout(type(record), byteorder).pack(*record) for record in records)
+    except struct.error:
+        raise FileError("segments or sections at addresses that leave no room for another segment") from None

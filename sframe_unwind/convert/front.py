@@ -210,7 +210,7 @@ def _prefix(records: Records, end: int, limit: int) -> list[int]:
 def _may_move(records: Records, number: int) -> bool:
     """Return whether a section is referred to by headers and dynamic entries alone."""
     section = records.sections[number]
-    if section.addralign > MOVED_ALIGNMENT:
+    if section.addralign > MOVED_ALIGNMENT or section.offset + section.size > len(records.data):
         return False
     if section.type in _TAGS:
         wanted = DynamicEntry(_TAGS[section.type], section.addr)

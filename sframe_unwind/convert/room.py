@@ -125,6 +125,8 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
     if (
         last.flags != PF_R
         or section.type == SHT_NOBITS
+        or section.offset + section.size > len(records.data)
+        or last.offset > section.offset
         or section.addr - last.vaddr != section.offset - last.offset
         or section.addr + section.size != last.vaddr + last.memsz
         or (last.vaddr >= section.addr + ALIGNMENT and section.addr < last.vaddr)

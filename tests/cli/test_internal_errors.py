@@ -70,7 +70,7 @@ _LAYERS = {
         *(*_READING, *_TABLES, _NAMES[0]),
         "sframe_unwind.translation.to_sframe._part",
         "sframe_unwind.sframe.encode.encode",
-        "sframe_unwind.convert.elf_copy.ElfCopy.chunks",
+        "sframe_unwind.convert.elf_copy.ElfCopy.write",
         "sframe_unwind.translation.proof.at_changes",
     ),
     "convert --to debug_frame --all": (
