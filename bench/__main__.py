@@ -20,6 +20,7 @@ from bench import (
     driving,
     lldb_backtraces,
     lldb_driving,
+    lldb_moving,
     lldb_starting,
     opening,
     runtime_code,
@@ -34,14 +35,15 @@ from bench.report import BenchError, Row, table
 
 _MODULES = (
     *(starting, commands, opening, decoding, verifying, converting, surveying, walking, unaided, serving),
-    *(backtraces, runtime_code, driving, converted, lldb_starting, lldb_backtraces, lldb_driving),
+    *(backtraces, runtime_code, driving, converted, lldb_starting, lldb_backtraces),
+    *(lldb_driving, lldb_moving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
     "core": ("command", "open", "decode", "verify", "convert", "survey", "walk", "backtrace", "server"),
     "gdb": ("start", "bt", "run-time", "drive"),
     "native": ("converted-bt",),
-    "lldb": ("lldb-start", "lldb-bt", "lldb-drive"),
+    "lldb": ("lldb-start", "lldb-bt", "lldb-drive", "lldb-move"),
 }
 
 _EPILOG = """\

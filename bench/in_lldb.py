@@ -150,6 +150,39 @@ def driving(debugger: lldb.SBDebugger, mode: str, commands: list[str]) -> float:
     return seconds
 
 
+def moving(debugger: lldb.SBDebugger, mode: str | None, work: str, count: int, program_arguments: str) -> float:
+    """Return the CPU seconds of LLDB that a program takes to be moved, in a session of its own.
+
+    :param mode: ``None``: the plugin is not loaded.
+    """
+    debugger.SetAsync(False)
+    for command in _SETTINGS[mode] if mode else ():
+        _run(debugger, command)
+    stop_at = {"loads": "loaded", "script": "step", "stepi": "step"}.get(work)
+    _run(debugger, f"breakpoint set -n {stop_at}" if stop_at else f"breakpoint set -n hit {_CONDITIONS[work]}")
+    gc.collect()
+    started = time.process_time()
+    _run(debugger, f"process launch -o /dev/null -- {program_arguments}")
+    for _ in range(count if stop_at else 0):
+        if work == "stepi":
+            _run(debugger, "thread step-inst")
+            continue
+        thread = debugger.GetSelectedTarget().GetProcess().GetSelectedThread()
+        if work == "script" and not all(frame.GetPC() for frame in thread):
+            raise RuntimeError("a frame has no pc")
+        thread.GetProcess().Continue()
+    seconds = time.process_time() - started
+    process = debugger.GetSelectedTarget().GetProcess()
+    if (process.GetState() == lldb.eStateStopped) != (work in ("script", "stepi")):
+        raise RuntimeError(f"{work}: the program is not where it was to be")
+    process.Kill()
+    return seconds
+
+
+_CONDITIONS = {"condition": "-c 'number == -1'", "ignore": "-i 1000000"}
+"""Options of a breakpoint that never stops the program for the user."""
+
+
 def _run(debugger: lldb.SBDebugger, command: str) -> str:
     # LLDB does not update the selected target while it imports a script.
     target = debugger.GetSelectedTarget()
@@ -165,6 +198,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "backtraces": backtraces,
     "backtraces_unaided": backtraces_unaided,
     "driving": driving,
+    "moving": moving,
 }
 
 

@@ -1,0 +1,82 @@
+"""Moving a C program in LLDB without the plugin, in mode off and in mode always: scripts, conditions, libraries."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.compiling import compiled
+from bench.lldbs import Lldb, all_lldbs
+from bench.report import Row, Target, Unavailable, medians, ratios
+
+PART = "lldb-move"
+ROUNDS = 3
+LIBRARIES = 240
+AT_MOST = Target(1.3)
+"""Mode ``always`` over LLDB without the plugin."""
+SCRIPT_AT_MOST = Target(1.2)
+OFF = Target(1.05)
+"""Mode ``off`` over LLDB without the plugin."""
+
+
+class Work(NamedTuple):
+    """What is done in a session of its own for each mode."""
+
+    what: str
+    name: str
+    """What :func:`bench.in_lldb.moving` calls it."""
+    times: int
+    arguments: str
+    target: Target = AT_MOST
+
+
+_WORK = (
+    Work("a script with 400 stops that reads all frames", "script", 400, "20 1000000", SCRIPT_AT_MOST),
+    Work("a condition, 1,000 hits at depth 1,000", "condition", 1_000, "1000 500"),
+    Work("an ignore count, 1,000 hits at depth 1,000", "ignore", 1_000, "1000 500"),
+    Work("200 stepi at depth 1,000", "stepi", 200, "1000 1000000"),
+    Work(f"{LIBRARIES} dlopens with a stop after each", "loads", LIBRARIES, f"load . {LIBRARIES}"),
+)
+
+
+def rows() -> Iterator[Row]:
+    """Measure CPU seconds of LLDB; each round is a session of its own for each mode."""
+    lldbs = all_lldbs()
+    if not lldbs:
+        yield Row(PART, "LLDB from PyPI", (), "", AT_MOST, "not in this environment")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        try:
+            compiled("driving.c", folder / "driving", "-g", "-ldl")
+            library = compiled("library.c", folder / "lib0.so", "-shared", "-fPIC")
+        except Unavailable as error:
+            yield Row(PART, "moving a program", (), "", AT_MOST, str(error))
+            return
+        for number in range(1, LIBRARIES):
+            shutil.copy(library, folder / f"lib{number}.so")
+        for lldb in lldbs:
+            for work in _WORK:
+                yield from _of(lldb, work, folder)
+
+
+def _of(lldb: Lldb, work: Work, folder: Path) -> Iterator[Row]:
+    times: dict[str, list[float]] = {"without": [], "off": [], "always": []}
+    for number in range(ROUNDS):
+        for mode in reversed(times) if number % 2 else times:
+            seconds = lldb.call(
+                folder / "driving",
+                "moving",
+                plugin=mode != "without",
+                mode=mode if mode != "without" else None,
+                work=work.name,
+                count=work.times,
+                program_arguments=work.arguments.replace(" . ", f" {folder} "),
+            )
+            times[mode].append(seconds)
+    what = f"{lldb.name}, {work.what}"
+    always, off = ratios(times["always"], times["without"]), ratios(times["off"], times["without"])
+    yield Row(PART, f"{what}: mode always / no plugin", always, "x", work.target, medians("ms", **times))
+    yield Row(PART, f"{what}: mode off / no plugin", off, "x", OFF)
