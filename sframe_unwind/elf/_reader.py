@@ -258,10 +258,10 @@ class Reader:
         header = struct.Struct(self._mark + layout)
         if size != header.size:
             raise FileError(f"{what} headers of {size} bytes, expected {header.size}")
-        end = offset + count * size
-        if end > self.size:
-            raise FileError(f"truncated after {self.size:,} bytes, its {what} headers end at {end:,}")
-        return list(header.iter_unpack(self.read(offset, count * size)))
+        data = self.read(offset, count * size) if offset + count * size <= self.size else b""
+        if len(data) != count * size:  # or the file became shorter since it was opened
+            raise FileError(f"truncated after {self.size:,} bytes, its {what} headers end at {offset + count * size:,}")
+        return list(header.iter_unpack(data))
 
     def _check_overlap(self, what: str, parts: list[tuple[int, int]]) -> None:
         contained = sum(min(size, max(self.size - offset, 0)) for offset, size in parts)
