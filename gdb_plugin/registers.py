@@ -49,17 +49,14 @@ class Registers:
         pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
         self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
         self.ra = self.by_number[arch.ra] if arch.ra is not None else None
-        computed = (*self.caller_pc, self.sp, self.fp, self.ra)
-        self.kept = [register for register in architecture.registers("save") if register not in computed]
-        """Those that a call does not change, which is all but those that a step computes."""
+        computed = {register.name for register in (*self.caller_pc, self.sp, self.fp, self.ra) if register is not None}
+        preserved = (register for number, register in self.by_number.items() if number in arch.preserved)
+        wanted = (*architecture.registers("general"), *(register for register in preserved if register is not None))
+        self.kept = list({one.name: one for one in wanted if one.name not in computed}.values())
+        """Those that a call does not change and somebody may ask for: all but what a step computes, and but vector
+        registers, each of which costs a packet to a remote target."""
         self.of_thread = [register for name in _OF_THREAD if (register := registers.find(name)) is not None]
         """Those that belong to the thread: no function changes them."""
-        self.preserved = [
-            (arch.register_name(number), register)
-            for number, register in self.by_number.items()
-            if number in arch.preserved and register is not None
-        ]
-        """Name and descriptor of those that a function must preserve."""
         self._arch = arch
         self._pac_mask = registers.find("pauth_cmask") if arch.pac_mask else None
 
@@ -92,11 +89,3 @@ def _to_int(value: gdb.Value) -> int:
     if value.type.code == gdb.TYPE_CODE_FLT:
         return int(value.format_string(format="x"), 16)
     return int(value) & ADDRESS_MASK
-
-
-def is_unknown(frame: Any, register: gdb.RegisterDescriptor) -> bool:
-    """Return whether GDB does not know a register in a (pending) frame."""
-    try:
-        return bool(frame.read_register(register).is_optimized_out)
-    except gdb.error:
-        return True

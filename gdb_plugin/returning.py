@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gdb
 
-from gdb_plugin.registers import is_unknown
 from gdb_plugin.session import Session
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind.debugger.settings import OFF
@@ -58,5 +57,12 @@ class CheckReturn(gdb.Command):
         return [
             process.arch.register_name(number)
             for number in process.arch.preserved
-            if registers[number] is not None and is_unknown(caller, registers[number])
+            if registers[number] is not None and _is_unknown(caller, registers[number])
         ]
+
+
+def _is_unknown(frame: gdb.Frame, register: gdb.RegisterDescriptor) -> bool:
+    try:
+        return bool(frame.read_register(register).is_optimized_out)
+    except gdb.error:
+        return True

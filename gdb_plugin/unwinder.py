@@ -13,7 +13,6 @@ from gdb_plugin.frame_history import LastFrame
 from gdb_plugin.frame_names import FrameNames
 from gdb_plugin.memory import process_gone
 from gdb_plugin.plans import LEFT, Claim
-from gdb_plugin.pop_guard import PopGuard
 from gdb_plugin.process import Process
 from gdb_plugin.registers import Registers
 from gdb_plugin.session import Session
@@ -68,7 +67,6 @@ class SFrameUnwinder(Unwinder):
         self._recorder: Recorder | None = None
         self._failures: set[str] = set()
         self._rests = False
-        self._guard = PopGuard(report)
 
     def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
         """Return the caller's registers, or ``None`` for GDB's own unwinders to go on.
@@ -119,7 +117,6 @@ class SFrameUnwinder(Unwinder):
         """
         self.settings = settings
         self._recorder = recorder
-        self._guard.forget()
         self._names.enabled = settings.mode != OFF
         gdb.invalidate_cached_frames()
 
@@ -129,13 +126,6 @@ class SFrameUnwinder(Unwinder):
         last, history.last = history.last, (level, pc, None, False)
         if process.run_time is not None and self._begins(frame, process, last, level, pc):
             process.look_again()
-        guard = self._guard
-        if not level:
-            guard.doubts = False
-            if pc in guard.places:
-                guard.check(pc, _sp(frame, process))
-        elif guard.doubts:
-            guard.note(frame, pc, _sp(frame, process), process.registers(frame).preserved)
         plan = process.plan(frame, pc, self.settings)
         if plan is LEFT:  # so it is of most frames: these lines are what a backtrace costs
             return None
@@ -156,7 +146,8 @@ class SFrameUnwinder(Unwinder):
     @staticmethod
     def _begins(frame: gdb.PendingFrame, process: Process, last: LastFrame, level: int, pc: int) -> bool:
         """Return whether the frame may begin a new chain, so that the process may have run since the last frame."""
-        return process.history.is_interrupted(last, level, pc, _sp(frame, process))
+        sp = int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK
+        return process.history.is_interrupted(last, level, pc, sp)
 
     def _claim(self, asked: _Asked, claim: Claim, interrupted: bool | None) -> gdb.UnwindInfo | None:
         """Return GDB's answer for a frame that is to be claimed; ``None`` where its rule cannot be carried out."""
@@ -179,23 +170,15 @@ class SFrameUnwinder(Unwinder):
         process.history.last = (asked.level, asked.pc, (caller.pc, caller.sp), signal)
         info = caller_info(frame, registers, caller, claim.entry)
         if claim.others is not None:
-            values = _other_values(asked, claim, caller)
-            self._guard.doubts |= None in values.values()
-            save_others(info, frame, registers, process.arch, values)
+            save_others(info, frame, registers, process.arch, _other_values(asked, claim, caller))
         if claim.at_entry:
             save_all(info, frame, registers)
-        elif claim.others is None:
-            self._guard.doubts = True
         return info
 
     def _report_once(self, line: str) -> None:
         if line not in self._failures:
             self._failures.add(line)
             self._report(line)
-
-
-def _sp(frame: gdb.PendingFrame, process: Process) -> int:
-    return int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK
 
 
 def _step(asked: _Asked, rule: UnwindRule, interrupted: bool | None) -> Caller:

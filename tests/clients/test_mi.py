@@ -56,19 +56,19 @@ def spoken(debugger: Debugger, folder: Path, plugin: bool, build: str, commands:
     folder.mkdir()
     environment = gdb_environment(folder / "home", plugin)
     with Process([debugger.path, "-q", "--interpreter=mi3"], environment, folder) as gdb:
-        lines = until_prompt(gdb)
+        lines = _until_prompt(gdb)
         started = [f"-file-exec-and-symbols {built(named(build))}", "-exec-arguments > output.txt"]
         for command in (*started, *commands):
             gdb.send(f"{command}\n".encode())
-            answer = until_prompt(gdb)
+            answer = _until_prompt(gdb)
             while _kinds(answer) >= {"running"} and "stopped" not in _kinds(answer):
-                answer += until_prompt(gdb)
+                answer += _until_prompt(gdb)
             lines += [f"{command}:", *answer]
         assert gdb.errors() == ""
     return [_masked(line) for line in lines]
 
 
-def until_prompt(gdb: Process) -> list[str]:
+def _until_prompt(gdb: Process) -> list[str]:
     def take(unread: bytes) -> tuple[bytes, bytes] | None:
         before, mark, rest = unread.partition(PROMPT)
         return (before, rest) if mark else None

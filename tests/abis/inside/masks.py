@@ -44,8 +44,8 @@ class Architecture:
     def __init__(self, *more: str) -> None:
         self._registers = Registers([*(f"x{n}" for n in range(31)), "sp", "pc", *more])
 
-    def registers(self) -> Registers:
-        """As GDB's own."""
+    def registers(self, group: str = "") -> Registers:
+        """As GDB's own, with all registers in each group."""
         return self._registers
 
 
