@@ -90,10 +90,11 @@ class Front:
         self._limit = limit
         sections = records.sections
         self._leaving = [number for number in numbers if number not in staying]
-        first, last = sections[numbers[0]], sections[numbers[-1]]
-        self.start = first.offset
-        self.address = first.addr
-        self.data = records.data[first.offset : last.offset + last.size] if self._leaving else b""
+        self.start, self.address, self.data = 0, 0, b""
+        if numbers:
+            first, last = sections[numbers[0]], sections[numbers[-1]]
+            self.start, self.address = first.offset, first.addr
+            self.data = records.data[first.offset : last.offset + last.size] if self._leaving else b""
 
     def moves(self, address: int, offset: int) -> list[Move]:
         """Return what moves if the sections of :attr:`data` begin at an address and an offset."""
@@ -176,7 +177,9 @@ def choose(records: Records, added: int) -> Front | None:
     dropped = _duplicate_note(program)
     limit = end + (added - (dropped is not None)) * size
     numbers = _prefix(records, end, limit)
-    if not numbers or not all(_may_move(records, number) for number in numbers):
+    if not numbers:
+        return Front(records, [], [], limit, dropped)  # there is room already
+    if not all(_may_move(records, number) for number in numbers):
         return None
     if any(symbol.shndx in numbers for _, symbol in _symbols(records, SHT_DYNSYM)):
         return None
