@@ -59,7 +59,11 @@ def test_item_26_the_session_goes_on(program: Path, debugger: str, fault: Fault)
     native = show(debugger, program, fault.argument, *before, "bt", first=fault.first, plugin=False)[-1]
     assert off == native
     complaints = re.findall(r"sframe: .*$", "\n".join(shown), re.MULTILINE)
-    assert len(complaints) == bool(fault.complaint), complaints
+    # LLDB's plugin has compared the module's rows with its CFI when it was loaded, before the program overwrites them.
+    expected = bool(fault.complaint) and not (
+        fault is FAULTS["unwind data overwritten before it is read"] and debugger in ("LLDB 22.1", "LLDB 23.1")
+    )
+    assert len(complaints) == expected, complaints
     assert all(re.search(fault.complaint, line) for line in complaints)
     for backtrace in (first, again, off):
         assert functions(backtrace)[: len(fault.functions)] == list(fault.functions), backtrace
