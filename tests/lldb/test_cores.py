@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import struct
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,13 @@ _RENAME = "python [os.rename(path, 'with-%#x') for path in glob.glob('core*')]"
 def lldb(request: pytest.FixtureRequest) -> str:
     """Each LLDB that takes frames."""
     return find(request.param)
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """A folder with a short name: LLDB 23.1 dies of core files of programs with long paths, without a plugin too."""
+    with tempfile.TemporaryDirectory(prefix="c", dir="/tmp") as folder:
+        yield Path(folder)
 
 
 def program(folder: Path, variant: str = "O2") -> Path:
