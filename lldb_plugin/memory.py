@@ -47,7 +47,7 @@ class _Files:
         """By address of a module's ELF header: whether the file that LLDB uses for it is the one that was loaded."""
 
     def read(self, address: int, size: int) -> bytes | None:
-        """Return what a file has at an address, ``None`` where that is not known."""
+        """Return the bytes of a file at an address; ``None``: they are not known."""
         if not 0 <= address < 1 << 64:
             return None
         place = self._target.ResolveLoadAddress(address)

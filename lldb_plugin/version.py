@@ -1,4 +1,4 @@
-"""The version of the running LLDB, for what it does not say in another way."""
+"""The version of the running LLDB, where no attribute of its API shows a difference."""
 
 from __future__ import annotations
 

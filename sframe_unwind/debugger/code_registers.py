@@ -79,7 +79,7 @@ def proved_registers(process: ProcessCode, found: Found, pc: int) -> Others:
 
 
 def register_lines(process: ProcessCode, pc: int) -> Sequence[str]:
-    """Return what ``sframe explain`` says of the registers that SFrame does not have."""
+    """Return the lines of ``sframe explain`` about the registers that SFrame does not describe."""
     found = process.modules.results[pc]
     if not isinstance(found, Found) or found.rule.others is not None or process.modules.has_cfi(pc):
         return []

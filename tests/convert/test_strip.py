@@ -1,4 +1,4 @@
-"""Copies with SFrame survive the tools that rewrite files, and conversions in place keep what a file has.
+"""Copies with SFrame survive the tools that rewrite files, and conversions in place keep owner and permissions.
 
 Every kind of linked file is converted, once and twice, rewritten by each tool and by two one after the other, and run.
 """
