@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import NamedTuple
+from typing import Callable, NamedTuple, Optional
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
@@ -32,6 +32,10 @@ class CfiMatch(NamedTuple):
     rule: UnwindRule
     signal: bool
     """The function is a signal trampoline: its caller was interrupted, not left by a call."""
+
+
+FindCfi = Callable[[int], Optional[CfiMatch]]
+"""``(lookup address)``: returns the CFI for the address, or ``None``; raises :class:`SFrameError`."""
 
 
 class CfiSection:

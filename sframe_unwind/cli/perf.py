@@ -19,14 +19,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from sframe_unwind.arch import Arch
 from sframe_unwind.cli import output
+from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.perf.flame import Stacks
@@ -39,7 +38,7 @@ from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.spaces import Spaces
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import to_text
-from sframe_unwind.process.files import DEBUG_FOLDER, Files
+from sframe_unwind.process.files import DEBUG_FOLDER
 from sframe_unwind.report.terminal import printable
 
 EXAMPLES = """\
@@ -63,18 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the methods, of {', '.join(METHODS)} (default: all)",
     )
     parser.add_argument("--convert", action="store_true", help="make SFrame from the CFI of files that have none")
-    parser.add_argument("--sysroot", metavar="FOLDER", help="look for files below this folder first")
-    parser.add_argument(
-        "--debug-dir",
-        metavar="FOLDER",
-        action="append",
-        help="look for files by build ID below this folder; may be repeated"
+    add_file_arguments(
+        parser,
+        debug_dir="look for files by build ID below this folder; may be repeated"
         f" (default: {DEBUG_FOLDER}, and ~/{_PERF_FOLDER} where perf keeps them)",
-    )
-    parser.add_argument(
-        "--debuginfod",
-        action="store_true",
-        help="download debug files that are missing from the servers that DEBUGINFOD_URLS names",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--folded", metavar="OUT", help="write the stacks for flamegraph.pl")
@@ -91,7 +82,9 @@ def run(options: argparse.Namespace) -> int:
     with _named(options.recording):
         recording = Recording(options.recording)
         arch = arch_of(recording.machine, recording.byteorder)
-        spaces = Spaces(arch, _files(options, arch), recording.build_ids, options.convert)
+        kept = str(Path("~").expanduser() / _PERF_FOLDER)
+        files = found_files(options, arch, [options.sysroot, ""] if options.sysroot else [""], [kept])
+        spaces = Spaces(arch, files, recording.build_ids, options.convert)
         judge = Judge(arch, spaces, options.method)
         for event in recording:
             if not isinstance(event, Sample):
@@ -139,15 +132,3 @@ def _methods(text: str) -> Sequence[str]:
         if name not in METHODS:
             raise argparse.ArgumentTypeError(f"unknown method {name!r}; expected some of {', '.join(METHODS)}")
     return tuple(dict.fromkeys(names))
-
-
-def _files(options: argparse.Namespace, arch: Arch) -> Files:
-    roots = [options.sysroot, ""] if options.sysroot else [""]
-    below = [options.sysroot + DEBUG_FOLDER] if options.sysroot else []
-    folders = options.debug_dir or [*below, DEBUG_FOLDER, str(Path("~").expanduser() / _PERF_FOLDER)]
-    download = None
-    if options.debuginfod:
-        from sframe_unwind.process.debuginfod import Debuginfod  # what speaks HTTP takes long to import
-
-        download = Debuginfod(os.environ, complain).fetch
-    return Files(roots, folders, (arch.elf_machine, arch.byteorder), complain, lines=False, download=download)

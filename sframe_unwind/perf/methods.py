@@ -9,14 +9,13 @@ from typing import Callable, NamedTuple
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError, StepError
-from sframe_unwind.memory import ReadRegister
 from sframe_unwind.perf.sample_memory import SampleMemory
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.process.register_history import RegisterHistory
-from sframe_unwind.unwind import signal_frame
-from sframe_unwind.unwind.cfi_fallback import NAME, CfiFallback
+from sframe_unwind.process.unwinder import Fallback, StackMemory
+from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.modules import Modules, NoData, Unusable
-from sframe_unwind.unwind.walk import End, FallbackUnwinder, Registers, UnwindResult, Walk
+from sframe_unwind.unwind.walk import End, FallbackUnwinder, Registers, Walk
 
 KERNEL_LIMIT = 127
 """``PERF_MAX_STACK_DEPTH``: frames that the kernel records by frame pointers."""
@@ -104,61 +103,41 @@ def _record(context: Context, start: int) -> tuple[int, int]:
 
 def by_sframe(context: Context) -> Stack:
     """Unwind by SFrame alone, as a careful reader does, and through the kernel's signal frames."""
-    return _walk(context, context.space.sframe, _Fallback(context, with_cfi=False))
+    return _walk(context, context.space.sframe, with_cfi=False)
 
 
 def by_sframe_of_linux(context: Context) -> Stack:
     """Unwind by what Linux would load, without anything else."""
-    return _walk(context, context.space.sframe_linux, None)
+    return _walk(context, context.space.sframe_linux, alone=True)
 
 
 def by_cfi(context: Context) -> Stack:
     """Unwind by DWARF CFI, and through the kernel's signal frames."""
-    return _walk(context, context.space.without_sframe, _Fallback(context, with_cfi=True))
+    return _walk(context, context.space.without_sframe)
 
 
 def by_sframe_then_cfi(context: Context) -> Stack:
     """Unwind by SFrame, and by DWARF CFI where SFrame has no row."""
-    return _walk(context, context.space.sframe, _Fallback(context, with_cfi=True))
+    return _walk(context, context.space.sframe)
 
 
-class _Fallback:
-    """Unwinds the frames without SFrame: signal frames, and if wanted by CFI."""
+def _walk(context: Context, modules: Modules, with_cfi: bool = True, alone: bool = False) -> Stack:
+    """Unwind by SFrame.
 
-    def __init__(self, context: Context, with_cfi: bool) -> None:
-        arch, memory, space = context.arch, context.memory, context.space
-        self._context = context
-        self._cfi = CfiFallback(arch, space.find_cfi, memory.read_frame_word) if with_cfi else None
-        self.history = RegisterHistory(arch, context.read_register, memory.read_word, space.find_cfi)
-
-    def unwind(
-        self, registers: Registers, interrupted: bool, _read_register: ReadRegister | None
-    ) -> UnwindResult | None:
-        """Return the caller; see :class:`sframe_unwind.unwind.walk.FallbackUnwinder`."""
-        arch, memory, space = self._context.arch, self._context.memory, self._context.space
-        if space.may_be_trampoline(registers.pc):
-            result = signal_frame.unwind(arch, memory.read, memory.read_word, registers)
-            if result is not None:
-                self.history.note_interrupted(result.read_register)
-                return result
-        if self._cfi is None:
-            return None
-        read_register = self.history.read_register
-        found = self._cfi.unwind(registers, interrupted, read_register)
-        return found._replace(read_register=read_register) if found is not None and found.signal else found
-
-
-def _walk(context: Context, modules: Modules, fallback: _Fallback | None) -> Stack:
-    arch, registers = context.arch, context.registers
+    :param with_cfi: unwind by DWARF CFI where the modules have no SFrame.
+    :param alone: nothing but SFrame, so that the stack ends at a signal frame.
+    """
+    arch, registers, memory = context.arch, context.registers, context.memory
     innermost = Registers(*(registers[number] for number in (arch.pc, arch.sp, arch.fp)))
-    other = FallbackUnwinder(NAME, fallback.unwind) if fallback is not None else None
-    walk = Walk(arch, modules, innermost, context.memory.read_frame_word, context.read_register, other)
-    pcs, interrupted = [], []
+    history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
+    reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
+    fallback = Fallback(arch, context.space, reads, history, with_cfi, with_guess=False)
+    other = None if alone else FallbackUnwinder(NAME, fallback.unwind)
+    walk = Walk(arch, modules, innermost, memory.read_frame_word, context.read_register, other)
     for frame in walk:
-        pcs.append(frame.pc)
-        interrupted.append(frame.interrupted)
-        if fallback is not None:
-            fallback.history.add(frame)
+        history.add(frame)
+    pcs = tuple(frame.pc for frame in history.frames)
+    interrupted = tuple(frame.interrupted for frame in history.frames)
     if walk.end in (None, End.OUTERMOST, End.PC_ZERO):
         ending, reason = Ending.REACHED, ""
     elif walk.end is End.UNREADABLE and context.stack_is_cut and context.memory.is_behind(context.memory.missed):
@@ -166,7 +145,7 @@ def _walk(context: Context, modules: Modules, fallback: _Fallback | None) -> Sta
     else:
         ending = Ending.FAILED
         reason = _reason(context.space, modules, lookup_address(pcs[-1], interrupted[-1]), walk)
-    return Stack(tuple(pcs), tuple(interrupted), ending, reason)
+    return Stack(pcs, interrupted, ending, reason)
 
 
 def _reason(space: Space, modules: Modules, lookup: int, walk: Walk) -> str:

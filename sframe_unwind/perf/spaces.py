@@ -20,7 +20,8 @@ _MOST_SPACES = 200
 
 
 class Space:
-    """What one process, or several alike, had mapped at one time.
+    """What one process, or several alike, had mapped at one time: a
+    :class:`sframe_unwind.process.target.UnwindableCode`.
 
     :param found: each mapping of code with its file, or ``None`` and the reason why there is none.
     """
@@ -49,6 +50,10 @@ class Space:
     def find(self, pc: int) -> CodeFile | None:
         """Return the file with the code at an address, or ``None``."""
         return self._code.get(pc)
+
+    def is_code(self, pc: int) -> bool:
+        """Return whether a file has the code at an address."""
+        return self._code.contains(pc)
 
     def find_cfi(self, pc: int) -> CfiMatch | None:
         """Return the CFI for a lookup address, or ``None``.

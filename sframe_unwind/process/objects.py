@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from io import BytesIO
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.address import PAGE_SIZE, page_start
 from sframe_unwind.arch import Arch
@@ -20,6 +20,7 @@ from sframe_unwind.memory import ReadMemory, lazy_memory
 from sframe_unwind.process.cfi import ObjectCfi
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
+from sframe_unwind.process.target import SymbolMatch
 from sframe_unwind.runtime_code.file_symbols import finder
 from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.sframe.section import Section
@@ -29,16 +30,6 @@ from sframe_unwind.unwind.modules import Module, Modules
 _MAX_VDSO_PAGES = 16
 """More pages than those of the vDSO: it has 2 or 3."""
 FindFile = Callable[[], "ElfFile | None"]
-FindCfi = Callable[[int], "CfiMatch | None"]
-"""``(lookup address)``: returns the CFI for the address, or ``None``; raises :class:`SFrameError`."""
-
-
-class SymbolMatch(NamedTuple):
-    """The function that contains an address."""
-
-    function: str
-    offset: int
-    """Offset of the address in the function, in bytes."""
 
 
 class LoadedObject:
@@ -165,7 +156,7 @@ class LoadedObject:
 
 
 class Objects:
-    """All loaded objects of a process, and its run-time code.
+    """All loaded objects of a process, and its run-time code: a :class:`sframe_unwind.process.target.Code`.
 
     :param read: reads the memory of the process.
     :param report: called with one line for the user, once for each object with unusable SFrame data.
@@ -199,6 +190,19 @@ class Objects:
     def is_code(self, pc: int) -> bool:
         """Return whether an address is in the code of a loaded object, or in other code, as compilers generate it."""
         return self.modules.find(pc) is not None or self._is_executable(pc)
+
+    def may_be_trampoline(self, pc: int) -> bool:  # noqa: ARG002  # it is found by reading memory, which is cheap
+        """Return ``True``: the code at an address can be a signal trampoline."""
+        return True
+
+    def why_no_data(self, pc: int) -> str:
+        """Return why there is no unwind data for a lookup address; empty: nothing more is known."""
+        found = self.find(pc)
+        if found is not None and found.name.startswith("/") and found.file is None:
+            return f"{found.name} is not found"
+        if found is not None and found.has_cfi:
+            return f"neither SFrame nor the CFI of {found.name} has the address"
+        return ""
 
     def find_cfi(self, pc: int) -> CfiMatch | None:
         """Return the CFI for an address; see :meth:`sframe_unwind.process.cfi.ObjectCfi.at`."""

@@ -10,9 +10,9 @@ from functools import partial
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.section import FindCfi
 from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadRegister, ReadWord
-from sframe_unwind.process.objects import FindCfi
 from sframe_unwind.unwind.step import value_of
 from sframe_unwind.unwind.walk import Frame
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import NamedTuple
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadMemory, WordReader
-from sframe_unwind.process import unwinder
 from sframe_unwind.process.base import Thread
-from sframe_unwind.process.objects import Objects
 from sframe_unwind.process.register_history import RegisterHistory
+from sframe_unwind.process.target import Code, Target, UnwoundThread
+from sframe_unwind.process.unwinder import Fallback, StackMemory
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import INLINED, SIGNAL_FRAME, ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
@@ -20,20 +19,11 @@ from sframe_unwind.unwind.saved_context import SavedContext
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
 
 
-class UnwoundThread(NamedTuple):
-    """A thread with its frames, before functions are named."""
-
-    thread: Thread
-    frames: tuple[Frame, ...]
-    end: str
-    """Why the stack ends."""
-
-
-def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory, interrupted: bool = True) -> UnwoundThread:
+def walk(thread: Thread, arch: Arch, code: Code, read: ReadMemory, interrupted: bool = True) -> UnwoundThread:
     """Unwind the stack of a thread.
 
     :param thread: a stopped thread, or one of a core file.
-    :param objects: the loaded objects of the process.
+    :param code: the loaded code of the process.
     :param read: reads the memory of the process.
     :param interrupted: the pc of the thread is the next instruction to execute; ``False``: it is a return address.
     """
@@ -44,57 +34,54 @@ def walk(thread: Thread, arch: Arch, objects: Objects, read: ReadMemory, interru
         return thread.registers[number]
 
     read_word = WordReader(read, arch.byteorder)
-    history = RegisterHistory(arch, read_register, read_word, objects.find_cfi)
-    fallback = unwinder.Fallback(arch, objects, read, read_word, history)
+    history = RegisterHistory(arch, read_register, read_word, code.find_cfi)
+    fallback = Fallback(arch, code, StackMemory(read, read_word, read_word), history)
     innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
     steps = Walk(
-        *(arch, objects.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)),
+        *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)),
         interrupted=interrupted,
     )
     for frame in steps:
         history.add(frame)
-    return UnwoundThread(thread, history.frames, _end(steps, history.frames[-1], objects))
+    return UnwoundThread(thread, history.frames, _end(steps, history.frames[-1], code))
 
 
-def of_context(context: SavedContext, objects: Objects, read: ReadMemory) -> Stack:
+def of_context(context: SavedContext, target: Target) -> Stack:
     """Return the stack of a context that does not run; see :func:`walk`."""
     thread = Thread(0, "", "", context.registers)
-    stack = named(walk(thread, context.arch, objects, read, context.interrupted), objects)
+    stack = named(walk(thread, target.arch, target.code, target.read, context.interrupted), target.code)
     values = ", ".join(f"{name}={value:#x}" for name, value in context.innermost._asdict().items())
     return stack._replace(thread="context", title=f"Context {values}")
 
 
-def _end(steps: Walk, last: Frame, objects: Objects) -> str:
+def _end(steps: Walk, last: Frame, code: Code) -> str:
     """Return why the stack ends with the last frame."""
     if steps.end is None or steps.end is End.OUTERMOST:
         return End.OUTERMOST.value
+    detail = steps.detail
     if steps.end is End.NO_DATA:
-        found = objects.find(lookup_address(last.pc, last.interrupted))
-        if found is not None and found.name.startswith("/") and found.file is None:
-            return f"{steps.end.value}: {found.name} is not found"
-        if found is not None and found.has_cfi:
-            return f"{steps.end.value}: neither SFrame nor the CFI of {found.name} has the address"
-    return f"{steps.end.value}: {steps.detail}" if steps.detail else steps.end.value
+        detail = code.why_no_data(lookup_address(last.pc, last.interrupted)) or detail
+    return f"{steps.end.value}: {detail}" if detail else steps.end.value
 
 
-def named(unwound: UnwoundThread, objects: Objects) -> Stack:
+def named(unwound: UnwoundThread, code: Code) -> Stack:
     """Return the stack of a thread with the names of its functions."""
     thread, frames, end = unwound
     interrupted = [*(frame.interrupted for frame in frames[1:]), False]
-    found = (_with_inlined(_shown(frame, signal, objects), objects) for frame, signal in zip(frames, interrupted))
+    found = (_with_inlined(_shown(frame, signal, code), code) for frame, signal in zip(frames, interrupted))
     shown = tuple(frame._replace(level=level) for level, frame in enumerate(chain.from_iterable(found)))
     title = f'Thread {thread.id} "{thread.name}"' + (f", {thread.state}" if thread.state else "")
     return Stack(str(thread.id), title, shown, end, thread.name, thread.state)
 
 
-def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
+def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:
     """Return a frame with function, module and offset.
 
     :param signal: the frame is a signal frame.
     """
     lookup = lookup_address(frame.pc, frame.interrupted or signal)
-    found = objects.find(lookup)
-    function, offset, module, place = objects.run_time_name(lookup), 0, "", ""
+    found = code.find(lookup)
+    function, offset, module, place = code.run_time_name(lookup), 0, "", ""
     if found is not None:
         module = found.name
         place = f"{module.rpartition('/')[2]}+{frame.pc - found.bias:#x}"
@@ -110,9 +97,9 @@ def _shown(frame: Frame, signal: bool, objects: Objects) -> ShownFrame:
     )
 
 
-def _with_inlined(frame: ShownFrame, objects: Objects) -> list[ShownFrame]:
+def _with_inlined(frame: ShownFrame, code: Code) -> list[ShownFrame]:
     """Return a frame with its source line, after one for each inlined function that its pc is in."""
-    loaded = objects.find(frame.lookup) if frame.lookup is not None else None
+    loaded = code.find(frame.lookup) if frame.lookup is not None else None
     places = loaded.places(frame.lookup) if loaded is not None and frame.lookup is not None else []
     if not places:
         return [frame]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Callable
-
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.section import CfiMatch
+from sframe_unwind.cfi.section import FindCfi
 from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind.step import step
@@ -20,14 +18,14 @@ NAME = "dwarf"
 class CfiFallback:
     """Unwinds frames by DWARF CFI.
 
-    :param find: returns the CFI for a lookup address, or ``None``; raises :class:`SFrameError`.
+    :param find: finds the CFI for a lookup address.
     :param pac_mask: see :func:`sframe_unwind.unwind.step.step`.
     """
 
     def __init__(
         self,
         arch: Arch,
-        find: Callable[[int], CfiMatch | None],
+        find: FindCfi,
         read_word: ReadWord,
         pac_mask: int | None = None,
     ) -> None:

@@ -1,0 +1,49 @@
+"""Options that say where to find the files that a process had mapped."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.cli.status import complain
+from sframe_unwind.process.files import DEBUG_FOLDER, Files
+
+
+def add_file_arguments(parser: argparse.ArgumentParser, debug_dir: str) -> None:
+    """Add ``--sysroot``, ``--debug-dir`` and ``--debuginfod``.
+
+    :param debug_dir: the help of ``--debug-dir``.
+    """
+    parser.add_argument("--sysroot", metavar="FOLDER", help="look for files below this folder first")
+    parser.add_argument("--debug-dir", metavar="FOLDER", action="append", help=debug_dir)
+    parser.add_argument(
+        "--debuginfod",
+        action="store_true",
+        help="download debug files that are missing from the servers that DEBUGINFOD_URLS names",
+    )
+
+
+def found_files(
+    options: argparse.Namespace,
+    arch: Arch,
+    roots: Sequence[str],
+    debug_folders: Sequence[str] = (),
+    lines: bool = False,
+) -> Files:
+    """Return an object that finds the files.
+
+    :param roots: folders that paths are relative to, in order of preference; ``""`` is the root of the file system.
+    :param debug_folders: more folders with files by build ID, if the user names none.
+    :param lines: whether source lines are wanted.
+    """
+    below = [options.sysroot + DEBUG_FOLDER] if options.sysroot else []
+    folders = options.debug_dir or [*below, DEBUG_FOLDER, *debug_folders]
+    download = None
+    if options.debuginfod:
+        from sframe_unwind.process.debuginfod import Debuginfod  # what speaks HTTP takes long to import
+
+        download = Debuginfod(os.environ, complain).fetch
+    machine = arch.elf_machine, arch.byteorder
+    return Files(roots, folders, machine, complain, lines, download)

@@ -1,0 +1,42 @@
+"""A core file as a source of stacks."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from sframe_unwind.process.base import Thread
+from sframe_unwind.process.core_file import Core
+from sframe_unwind.process.elf_file import ElfFile
+from sframe_unwind.process.files import Files
+from sframe_unwind.process.loader import Loader
+from sframe_unwind.process.objects import Objects
+from sframe_unwind.process.stacks import walk
+from sframe_unwind.process.target import UnwoundThread
+
+
+class CoreTarget:
+    """A :class:`sframe_unwind.process.target.Target`.
+
+    :param files: finds the mapped files.
+    :param given: the executable that the user named; ``None``: search for it.
+    :param report: called with one line for each message to the user.
+    """
+
+    def __init__(self, core: Core, files: Files, given: ElfFile | None, report: Callable[[str], None]) -> None:
+        self.arch = core.arch
+        self.threads = core.threads
+        self.read = core.memory.read
+        loader = Loader(core.arch, core.auxv, core.memory, files, given)
+        objects = loader.objects(core.mappings)
+        self.code = Objects(core.arch, objects, core.memory.read, report, core.executable.contains)
+        self.missing: list[str] = []
+        """What is missing of the core file or its files, one line each; empty: it is complete."""
+        if core.truncated:
+            self.missing.append(f"{core.path}: {core.truncated}: stacks end where memory is missing")
+        if loader.executable is None or loader.executable.file is None:
+            name = loader.executable.path if loader.executable else "unknown"
+            self.missing.append(f"{core.path}: executable not found: {name} (--exe FILE names it)")
+
+    def unwind(self, thread: Thread) -> UnwoundThread:
+        """Return the frames of a thread."""
+        return walk(thread, self.arch, self.code, self.read)
