@@ -238,6 +238,14 @@ def test_only_sframe_asks_for_the_version() -> None:
             assert not is_header_version, f"{path}:{getattr(node, 'lineno', 0)} asks for the version"
 
 
+def test_no_test_imports_a_test() -> None:
+    """What two of them need is in a module without tests, also for the programs that tests write and run."""
+    named = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*test_\w+", re.MULTILINE)
+    texts = {path: path.read_text(encoding="utf-8") for path in (CHECKOUT / "tests").rglob("*.py")}
+    assert len(texts) > 200
+    assert {str(path): named.findall(text) for path, text in texts.items() if named.search(text)} == {}
+
+
 def test_one_place_subtracts_from_a_return_address() -> None:
     """Only ``address.lookup_address`` takes 1 from a pc."""
     places = []

@@ -11,10 +11,10 @@ from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import LazyBytes
 from sframe_unwind.unwind.modules import Module, Modules
 from sframe_unwind.unwind_rule import COMPUTED, OUTERMOST, UNDEFINED, RegisterRule, UnwindRule, saved_at_cfa
+from tests.cfi.addressed import AT, END, records
+from tests.cfi.addressed import FORMS as ADDRESSES
+from tests.cfi.addressed import START as CODE
 from tests.cfi.encoding import AMD64, START
-from tests.cfi.test_records import AT, END, records
-from tests.cfi.test_records import FORMS as ADDRESSES
-from tests.cfi.test_records import START as CODE
 
 CFA8, CFA16 = RegisterRule(7, 8, False), RegisterRule(7, 16, False)
 RA, FP = saved_at_cfa(-8), saved_at_cfa(-16)

@@ -11,8 +11,8 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.errors import FormatError
-from tests.image.test_elf_image import libraries
 from tests.samples.build import build
+from tests.unwind.own import own_libraries
 
 
 def pieces(path: Path) -> tuple[SectionData, SectionData | None, list[tuple[int, int]]]:
@@ -32,7 +32,7 @@ def pieces(path: Path) -> tuple[SectionData, SectionData | None, list[tuple[int,
 
 def samples() -> list[tuple[Path, Arch]]:
     """Return files of several producers and byte orders."""
-    library = next(Path(name) for name in libraries() if "libc" in name)
+    library = next(Path(name) for name in own_libraries() if "libc" in name)
     built = {
         "amd64": (library, build("stepper"), build("plt", version=1, variant="O0")),
         "aarch64": (build("callback", abi="aarch64"),),

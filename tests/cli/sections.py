@@ -88,3 +88,8 @@ def elf(path: Path, abi: int, *sframe: bytes, address: int = 0, symbols: Sequenc
     fields = (3, _MACHINES[abi], 1, 0, 0, 64 + len(body), 0, 64, 0, 0, 64, len(contents) + 1, len(contents))
     path.write_bytes(ident + struct.pack(mark + "HHIQQQIHHHHHH", *fields) + body + headers)
     return path
+
+
+def small(path: Path, count: int = 1) -> Path:
+    """A file with some functions of one row."""
+    return elf(path, AMD64, section(AMD64, [Function(16 * i, 16, [row(AMD64, 0, [8])]) for i in range(count)], ra=-8))

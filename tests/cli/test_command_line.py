@@ -17,18 +17,13 @@ import pytest
 
 import sframe_unwind
 from sframe_unwind.cli import COMMANDS, main
-from tests.cli.sections import AMD64, Function, elf, row, section
+from tests.cli.sections import AMD64, elf, small
 from tests.missing import not_on_this_system
 
 TIMEOUT = 30
 """Seconds that a command may take."""
 
 COMMAND = [sys.executable, "-m", "sframe_unwind"]
-
-
-def small(path: Path, count: int = 1) -> Path:
-    """A file with some functions of one row."""
-    return elf(path, AMD64, section(AMD64, [Function(16 * i, 16, [row(AMD64, 0, [8])]) for i in range(count)], ra=-8))
 
 
 def run(*arguments: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_command_line import small
+from tests.cli.sections import small
 
 PROGRAM = """
 import json, sys

@@ -21,8 +21,7 @@ from sframe_unwind.verify.page import OUTCOMES, TEMPLATE
 from tests.code.assembled import assemble
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
-from tests.verify.browser import render
-from tests.verify.test_page import PIXELS
+from tests.verify.browser import PIXELS, render
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FUNCTION = """\

@@ -11,21 +11,12 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import read_image
 from sframe_unwind.image.link_map import AT_BASE, AT_PHDR, AT_SYSINFO_EHDR, loaded_images
-from tests.unwind.own import own_auxv, own_mappings, read_own
-
-
-def libraries() -> dict[str, int]:
-    """Return the load addresses of the shared libraries of this process, by what the kernel says."""
-    return {
-        name: min(start for start, _, _ in mappings)
-        for name, mappings in own_mappings().items()
-        if ".so" in name and any("x" in permissions for _, _, permissions in mappings)
-    }
+from tests.unwind.own import own_auxv, own_libraries, own_mappings, read_own
 
 
 def test_program_headers_in_memory_are_those_of_the_file() -> None:
     checked = 0
-    for name, address in libraries().items():
+    for name, address in own_libraries().items():
         image = read_image(read_own, address)
         with Path(name).open("rb") as stream:
             segments = list(ELFFile(stream).iter_segments())
@@ -37,7 +28,7 @@ def test_program_headers_in_memory_are_those_of_the_file() -> None:
 
 
 def test_code_ranges_are_mapped_executable() -> None:
-    for name, address in libraries().items():
+    for name, address in own_libraries().items():
         executable = [(start, end) for start, end, permissions in own_mappings()[name] if "x" in permissions]
         for start, end in read_image(read_own, address).code_ranges():
             assert any(first <= start and end <= last for first, last in executable)
@@ -55,7 +46,7 @@ def test_no_image_in_other_bytes() -> None:
 
 
 def test_damaged_program_headers() -> None:
-    header = bytearray(read_own(min(libraries().values()), 64))
+    header = bytearray(read_own(min(own_libraries().values()), 64))
     struct.pack_into("=H", header, 56, 0xFFFF)
     with pytest.raises(FormatError, match="65535 program headers of 56 bytes"):
         read_image(lambda *_: bytes(header), 0)
@@ -64,7 +55,7 @@ def test_damaged_program_headers() -> None:
 def test_list_of_the_dynamic_linker_is_the_kernels() -> None:
     images = loaded_images(read_own, own_auxv(), "little")
     by_path = {str(Path(item.name).resolve()): item.image.bias for item in images}  # links lead to the mapped files
-    for name, address in libraries().items():
+    for name, address in own_libraries().items():
         assert by_path[name] == address
     loaded = {item.name: item.image.bias for item in images}
     assert loaded["vDSO"] == own_auxv()[AT_SYSINFO_EHDR]

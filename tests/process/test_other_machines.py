@@ -11,7 +11,7 @@ from tests.abis.debuggers import sysroot
 from tests.expectations import STOPS
 from tests.process.command import EMULATOR, NOWHERE, backtrace
 from tests.process.emulated import PROCESS, emulate
-from tests.process.test_cores import NO_FLOATING_POINT, native, shown, taken
+from tests.process.stops import NO_FLOATING_POINT, native, shown, taken
 from tests.samples.catalogue import ABIS
 
 SAMPLES = ("callback", "signals", "threads", "free_walk", "free_leaf")

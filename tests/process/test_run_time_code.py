@@ -10,7 +10,7 @@ import pytest
 from tests.abis.debuggers import newest, sysroot
 from tests.gdb.driver import call
 from tests.process.command import EMULATOR, functions
-from tests.process.test_cores import read
+from tests.process.stops import read
 from tests.runtime_code.programs import EVERYWHERE, LIBUNWIND, OWN, generated, jit, program
 
 STOP = {"hits": 1, "libraries": ""}

@@ -7,13 +7,7 @@ import pytest
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import fre
 from tests.sframe.literal import literal
-
-
-class Verbatim:
-    """Leaves rows as they are."""
-
-    def __getitem__(self, row: bytes) -> bytes:
-        return row
+from tests.sframe.verbatim import Verbatim
 
 
 def decode(

@@ -24,7 +24,7 @@ from sframe_unwind.sframe.encode import (
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss, Table
 from tests.sframe.strategies import SECTION_ADDRESS, Made, raw_sections, sections
-from tests.sframe.test_fre import Verbatim
+from tests.sframe.verbatim import Verbatim
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

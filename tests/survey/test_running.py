@@ -12,20 +12,15 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.survey.judging import judge
-from sframe_unwind.survey.rows import FAILED, LOST, NOTHING, SURVEYED, FileRow, Plan, Surveyed
+from sframe_unwind.survey.rows import FAILED, LOST, NOTHING, SURVEYED, Plan, Surveyed
 from sframe_unwind.survey.running import Done, local_workers
 from sframe_unwind.survey.store import Store
 from tests.elf.objects import run
 from tests.survey.programs import plain_program, program, tar, with_sframe
-from tests.survey.stores import CONVERT, contents, query, states, survey
+from tests.survey.stores import CONVERT, contents, query, quick, states, survey
 from tests.waiting import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-
-
-def quick(data: bytes, _: Plan) -> Surveyed:
-    """A result without any work."""
-    return Surveyed(FileRow(NOTHING, bytes=len(data)))
 
 
 def dangerous(data: bytes, plan: Plan) -> Surveyed:
@@ -117,7 +112,7 @@ SLOW = """
 import sys, time
 from pathlib import Path
 from tests.survey.stores import survey
-from tests.survey.test_running import quick
+from tests.survey.stores import quick
 def work(data, plan):
     time.sleep(0.15)
     return quick(data, plan)

@@ -37,3 +37,12 @@ def own_mappings() -> dict[str, list[tuple[int, int, str]]]:
             start, end = (int(part, 16) for part in fields[0].split("-"))
             mappings.setdefault(fields[5], []).append((start, end, fields[1]))
     return mappings
+
+
+def own_libraries() -> dict[str, int]:
+    """Return the load addresses of the shared libraries of this process."""
+    return {
+        name: min(start for start, _, _ in mappings)
+        for name, mappings in own_mappings().items()
+        if ".so" in name and any("x" in permissions for _, _, permissions in mappings)
+    }

@@ -19,6 +19,21 @@ FLAGS = (
 )
 DARK = "--blink-settings=preferredColorScheme=0"
 
+PIXELS = """
+    const map = byId("map"), counts = {};
+    const pixels = map.getContext("2d").getImageData(0, 0, map.width, map.height).data;
+    for (let at = 0; at < pixels.length; at += 4) {
+        const key = pixels.slice(at, at + 3).join();
+        counts[key] = (counts[key] || 0) + 1;
+    }
+    const style = getComputedStyle(document.documentElement);
+    const parts = (name) => style.getPropertyValue(name).match(/[0-9a-f]{2}/g);
+    const colour = (name) => parts(name).map((part) => parseInt(part, 16)).join();
+    const back = getComputedStyle(document.body).backgroundColor;
+    return JSON.stringify({ all: pixels.length / 4, found: COLOURS.map((name) => counts[colour(name)] || 0), back });
+"""
+"""A script for :func:`render` on the page of ``verify``: how many pixels of its map have each colour."""
+
 _WITHOUT_END = ("meta", "input", "br", "img", "link")
 
 

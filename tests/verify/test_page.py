@@ -15,26 +15,12 @@ from sframe_unwind.verify.page import page
 from sframe_unwind.verify.verdict import Function, Outcome, Sizes, Verdict
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
-from tests.verify.browser import DARK, Element, render
+from tests.verify.browser import DARK, PIXELS, Element, render
 
 NASTY = "</script><img src=x onerror=alert(1)>&amp;<!--"
 """A name, of a function or of a file, that would be part of the page if it were not escaped."""
 
 FUNCTIONS = 20_000
-
-PIXELS = """
-    const map = byId("map"), counts = {};
-    const pixels = map.getContext("2d").getImageData(0, 0, map.width, map.height).data;
-    for (let at = 0; at < pixels.length; at += 4) {
-        const key = pixels.slice(at, at + 3).join();
-        counts[key] = (counts[key] || 0) + 1;
-    }
-    const style = getComputedStyle(document.documentElement);
-    const parts = (name) => style.getPropertyValue(name).match(/[0-9a-f]{2}/g);
-    const colour = (name) => parts(name).map((part) => parseInt(part, 16)).join();
-    const back = getComputedStyle(document.body).backgroundColor;
-    return JSON.stringify({ all: pixels.length / 4, found: COLOURS.map((name) => counts[colour(name)] || 0), back });
-"""
 
 
 def written(tmp_path: Path, *files: object, status: int = 1) -> Path:

@@ -1,0 +1,66 @@
+"""Core files of the samples' stops, and their stacks as GDB and as the command show them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sframe_unwind.report.stack import SIGNAL_FRAME
+from tests.abis.debuggers import described, newest, sysroot
+from tests.expectations import Stop
+from tests.gdb.driver import call
+from tests.gdb.programs import built
+from tests.process.command import EMULATOR, NOWHERE, Done, backtrace
+from tests.samples.catalogue import SAMPLES
+
+NO_FLOATING_POINT = ("s390x", "free_leaf-sample_in_leaf")
+"""The return address is in a register that the emulator does not save in its core files."""
+
+
+def taken(stops: Sequence[Stop], abi: str, folder: Path, variant: str) -> list[tuple[Stop, Path, dict[str, Any]]]:
+    """Each stop with the program and what :mod:`tests.process.inside.cores` answers."""
+    chosen = [stop for stop in stops if abi in SAMPLES[stop.sample].abis]
+    chosen = [stop for stop in chosen if variant in SAMPLES[stop.sample].variants_for(abi)]
+    paths = [built(stop.sample, abi, 3, variant) for stop in chosen]
+    programs = [described(stop, path, abi) for stop, path in zip(chosen, paths)]
+    answers = call(
+        newest(abi),
+        "tests.process.inside.cores.collect",
+        programs=programs,
+        sysroot=sysroot(abi),
+        folder=str(folder),
+    )
+    return list(zip(chosen, paths, answers))
+
+
+def read(core: str, executable: Path, abi: str, kind: str) -> Done:
+    """What the command says of a core file; the emulator's does not tell where its executable was."""
+    arguments: list[str | Path] = ["--core", core, "--json", *NOWHERE]
+    if kind == EMULATOR:
+        arguments += ["--exe", executable]
+    if sysroot(abi):
+        arguments += ["--sysroot", sysroot(abi)]
+    return backtrace(*arguments)
+
+
+class Shown(NamedTuple):
+    """A frame as GDB and the command show it."""
+
+    pc: int
+    function: str
+    inlined: bool
+    source: tuple[str | None, int | None]
+
+
+def native(frame: dict[str, Any]) -> Shown:
+    """A frame of GDB."""
+    name = SIGNAL_FRAME if frame["signal"] else frame["name"]
+    return Shown(frame["pc"], name, frame["inlined"], tuple(frame["source"]))
+
+
+def shown(frame: dict[str, Any]) -> Shown:
+    """A frame of the command."""
+    file = frame["file"] and os.path.normpath(frame["file"])
+    return Shown(frame["pc"], frame["function"] or "", frame["inlined"], (file, frame["line"]))
