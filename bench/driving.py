@@ -20,6 +20,8 @@ DEPTH = 20
 """Frames below those that are stepped in."""
 AT_MOST = Target(1.3)
 """Mode ``always`` over mode ``off``."""
+STEPPING = Target(1.2)
+"""The same for commands that step, each of which is a stop."""
 ON_CALLERS = Target(2.0)
 """The same for a condition that looks at callers: it is Python of GDB's, which asks for frames at each hit."""
 OFF = Target(1.1)
@@ -43,8 +45,8 @@ class Work(NamedTuple):
 _LONG = f"{DEPTH} 1000000"
 _HITS = 20_000
 _WORK = (
-    Work("2,000 stepi", "stepi", 2_000, "driving", _LONG),
-    Work("500 next", "next", 500, "driving", _LONG),
+    Work("2,000 stepi", "stepi", 2_000, "driving", _LONG, target=STEPPING),
+    Work("500 next", "next", 500, "driving", _LONG, target=STEPPING),
     Work(f"a condition, {_HITS:,} hits", "condition", _HITS, "driving", f"{DEPTH} {_HITS // 2}", expected="done"),
     Work(
         f"a condition on 4 callers, {_HITS:,} hits",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 import gdb
 
@@ -19,17 +19,23 @@ _FILES_CHANGED = ("new_objfile", "clear_objfiles", "free_objfile", "executable_c
 _TELLS_FREED = hasattr(gdb.events, "free_objfile")
 
 
-class _Known(NamedTuple):
-    """A process, and what it holds for."""
+class _Known:
+    """A process, and what it holds for.
 
-    pid: int
-    files: int
-    """How many changes of files it takes account of."""
-    runs: int
-    objfiles: list[gdb.Objfile]
-    """The objects themselves, so that none can be mistaken for a later one."""
-    process: Process | None
-    """``None``: SFrame has no ABI for it."""
+    :param files: how many changes of files it takes account of.
+    :param runs: how many commands that let the inferior run, likewise.
+    :param objfiles: the objects themselves, so that none can be mistaken for a later one.
+    :param process: ``None``: SFrame has no ABI for it.
+    """
+
+    __slots__ = ("files", "objfiles", "pid", "process", "runs")
+
+    def __init__(self, pid: int, files: int, runs: int, objfiles: list[gdb.Objfile], process: Process | None) -> None:
+        self.pid = pid
+        self.files = files
+        self.runs = runs
+        self.objfiles = objfiles
+        self.process = process
 
 
 class Session:
@@ -107,7 +113,7 @@ class Session:
 
     def _stopped(self, event: Any) -> None:
         self._look_for_freed()
-        if not any(point.commands for point in getattr(event, "breakpoints", ())):
+        if not isinstance(event, gdb.BreakpointEvent) or not any(point.commands for point in event.breakpoints):
             self._settle()
         self._look_up(True)
 
@@ -148,8 +154,14 @@ class Session:
         if in_command and not self._watching:
             self._may_have_changed()
         known = self._known.get(number)
-        if known is None or known.runs != self._runs or known.files != self._files or known.pid != pid:
+        if known is None or known.files != self._files or known.pid != pid:
             known = self._renew(frame, known)
+        if known.runs != self._runs:
+            if known.process is None:
+                known = self._renew(frame, known)
+            else:
+                known.process.look_again()
+            known.runs = self._runs
         process = known.process
         if process is not None and in_command:
             settled, self._settled = self._settled, True
@@ -160,19 +172,21 @@ class Session:
         return process
 
     def _renew(self, frame: Any, known: _Known | None) -> _Known:
+        """Take account of another process, or of other files; a process stays while none of its files is freed."""
         number, pid = self._asked or (0, 0)
-        process = known.process if known is not None and known.pid == pid else None
-        changed = known is None or known.files != self._files
-        objfiles = gdb.objfiles() if known is None or changed else known.objfiles
-        if known is None or process is None or (changed and not all(file.is_valid() for file in known.objfiles)):
-            process = self._new_process(frame.architecture())
-            self._frame_names.follow(process)
-        else:
-            if known.objfiles != objfiles:
-                before = set(map(id, known.objfiles))
-                process.files_added([objfile for objfile in objfiles if id(objfile) not in before])
-            if known.runs != self._runs:
-                process.look_again()
+        objfiles = gdb.objfiles()
+        if known is not None and known.pid == pid and known.process is not None:
+            before = known.objfiles
+            if before == objfiles:
+                known.files = self._files
+                return known
+            if all(file.is_valid() for file in before):
+                old = set(map(id, before))
+                known.process.files_added([objfile for objfile in objfiles if id(objfile) not in old])
+                known.files, known.objfiles = self._files, objfiles
+                return known
+        process = self._new_process(frame.architecture())
+        self._frame_names.follow(process)
         known = self._known[number] = _Known(pid, self._files, self._runs, objfiles, process)
         return known
 

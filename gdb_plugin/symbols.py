@@ -43,6 +43,8 @@ class Symbols:
         :param at_stop: GDB is about to show where the process has stopped.
         :return: whether that gave other addresses.
         """
+        if not self._wanted:
+            return False
         inferior = gdb.selected_inferior()
         if inferior.num not in self._wanted or (at_stop and _may_break(inferior)):
             return False
