@@ -5,6 +5,7 @@ A call leaves the return address in x30.  Functions save it next to the frame po
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from typing import Callable
@@ -120,6 +121,7 @@ def _arch(name: str, byteorder: ByteOrder) -> Arch:
         preserved=tuple(range(19, 29)),
         pac_mask=PAC_MASK,
         instruction_unit=4,
+        padding=re.compile(rb"(?:\x1f\x20\x03\xd5|\0\0\0\0)*"),  # nop, or what traps
         call_size=4,
         call_target=call_target,
         returned_address=returned_address,

@@ -5,6 +5,7 @@ Registers are DWARF register numbers, as the psABI supplement of the machine def
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
@@ -123,6 +124,8 @@ class Arch(NamedTuple):
 
     instruction_unit: int
     """Alignment of instructions in bytes.  libunwind counts instructions in this unit."""
+    padding: re.Pattern[bytes]
+    """Matches what assemblers and linkers fill the space between two functions with."""
     call_size: int
     """Size of the direct call instruction in bytes."""
     call_target: Callable[[bytes, int], int | None]

@@ -28,9 +28,11 @@ from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import DWARF, SFRAME
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
+from sframe_unwind.translation.compact import MAX_ROWS
 
 EXAMPLES = """\
   sframe-unwind convert /lib/x86_64-linux-gnu/libc.so.6 -o lib/libc.so.6
+  sframe-unwind convert libfoo.so -o small/libfoo.so --compact
   sframe-unwind convert --for glibc ./program -o program-v2
   sframe-unwind convert --as section --json libfoo.so -o libfoo.sframe | jq '.losses[]'
   sframe-unwind convert --to debug_frame ./program -o program.debug
@@ -38,7 +40,15 @@ EXAMPLES = """\
 
 _DEBUG_FRAME = "debug_frame"
 _FORMS = {SFRAME: to_sframe.FORMS, _DEBUG_FRAME: to_debug_frame.FORMS}
-_ONLY_FOR = {"version": SFRAME, "source": SFRAME, "consumers": SFRAME, "address": SFRAME, "all": _DEBUG_FRAME}
+_ONLY_FOR = {
+    "version": SFRAME,
+    "source": SFRAME,
+    "consumers": SFRAME,
+    "address": SFRAME,
+    "compact": SFRAME,
+    "all": _DEBUG_FRAME,
+}
+_MOST_ROWS = 255
 _NAMES = {"source": "from", "consumers": "for"}
 
 
@@ -66,6 +76,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all", action="store_true", default=None, help="make DWARF CFI also of functions for which FILE has some"
     )
+    parser.add_argument(
+        "--compact",
+        metavar="K",
+        nargs="?",
+        type=_rows,
+        const=MAX_ROWS,
+        help="make the SFrame smaller: share equal rows, and describe functions next to each other by one entry of at"
+        f" most K rows (default: {MAX_ROWS})",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -74,6 +93,12 @@ def _address(text: str) -> int:
     if not 0 <= address < 1 << 64:
         raise argparse.ArgumentTypeError(f"{text}: not an address")
     return address
+
+
+def _rows(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _MOST_ROWS:
+        raise argparse.ArgumentTypeError(f"{text}: not a number of rows from 1 to {_MOST_ROWS}, as in --compact=16")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,5 +129,5 @@ def _convert(options: argparse.Namespace, form: str) -> Report:
         plan = to_debug_frame.Wanted(form, bool(options.all))
         return to_debug_frame.convert_to_debug_frame(options.file, options.output, plan)
     consumers = tuple(options.consumers or ())
-    wanted = to_sframe.Wanted(options.version, consumers, form, options.source, options.address)
+    wanted = to_sframe.Wanted(options.version, consumers, form, options.source, options.address, options.compact)
     return to_sframe.convert_to_sframe(options.file, options.output, wanted)

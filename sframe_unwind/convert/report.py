@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from sframe_unwind.translation.compact import Compact
 from sframe_unwind.translation.description import Loss
 
 
@@ -43,6 +44,8 @@ class Report(NamedTuple):
 
     hint: str = ""
     """Where the output has to be, if it matters."""
+    compact: Compact | None = None
+    """How the section was made smaller, if it was."""
 
     @property
     def is_whole(self) -> bool:
@@ -56,7 +59,34 @@ class Report(NamedTuple):
             for loss, name in self.losses
         ]
         kept = self._asdict()
-        return {**kept, "losses": lost, "problems": list(self.problems)}
+        return {**kept, "losses": lost, "problems": list(self.problems), "compact": self._compact_json()}
+
+    def _compact_json(self) -> dict[str, Any] | None:
+        compact = self.compact
+        if compact is None:
+            return None
+        return {
+            "bytes": compact.sizes._asdict(),
+            "before": compact.before._asdict(),
+            "after": compact.after._asdict(),
+            "padding": [list(part) for part in compact.padding],
+        }
+
+    def _compact_lines(self) -> Iterator[str]:
+        if self.compact is None:
+            return
+        (plain, shared, merged), before, after = self.compact.sizes, self.compact.before, self.compact.after
+        sharing = f"{shared} with shared rows" if self.compact.shares_rows else "rows are not shared without --for"
+        yield f"  compact: {plain} bytes, {sharing}, {merged} with merged neighbours ({merged / plain:.2f})"
+        yield (
+            f"  compact: {before.entries} entries became {after.entries}; a lookup reads {after.rows_read:.1f} rows on"
+            f" average (before: {before.rows_read:.1f}), at most {after.most_rows} ({before.most_rows})"
+        )
+        padding = self.compact.padding
+        yield (
+            f"  compact: {sum(end - start for start, end in padding)} bytes of padding in {len(padding)} places have"
+            " the rule of the code before them"
+        )
 
     def lines(self) -> Iterator[str]:
         """Yield it as ``convert`` prints it."""
@@ -67,6 +97,7 @@ class Report(NamedTuple):
             + (f", at {self.address:#x}" if self.address else "")
         )
         yield f"  proved: the same CFA, return address and frame pointer at each of {self.addresses_compared} addresses"
+        yield from self._compact_lines()
         if self.hint:
             yield f"  {self.hint}"
         for named in self.losses:

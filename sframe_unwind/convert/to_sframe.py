@@ -22,6 +22,7 @@ from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.sframe import encode
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
+from sframe_unwind.translation.compact import Compact, compacted
 from sframe_unwind.translation.description import Loss, of_sframe
 from sframe_unwind.translation.proof import prove
 from sframe_unwind.translation.to_sframe import Made, make_table
@@ -44,6 +45,8 @@ class Wanted(NamedTuple):
     """``dwarf`` or ``sframe``; ``None``: SFrame where the file has any, else DWARF CFI."""
     address: int | None = None
     """Where the section will be loaded, except in a copy; ``None``: where it is in a copy."""
+    max_rows: int | None = None
+    """Make the section smaller: functions next to each other get an entry of at most so many rows; ``None``: do not."""
 
 
 def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted()) -> Report:  # noqa: B008  # it cannot change
@@ -85,6 +88,8 @@ class Conversion(NamedTuple):
     section: bytes
     address: int
     """Of the section."""
+    compact: Compact | None
+    """How the section was made smaller, if it was."""
 
     def proved(self, result: list[Section]) -> int:
         """Compare what was written with the source, and return at how many addresses.
@@ -93,7 +98,8 @@ class Conversion(NamedTuple):
         :raises TranslationError: it does not say the same.
         """
         results = map(of_sframe, listed_functions(result))
-        return prove(self.source.descriptions, results, self.made.losses, self.source.arch)
+        padding = () if self.compact is None else self.compact.padding
+        return prove(self.source.descriptions, results, self.made.losses, self.source.arch, frozenset(padding))
 
     @property
     def losses(self) -> list[Loss]:
@@ -115,7 +121,14 @@ def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # n
         raise EncodeError(f"{binary.name}: no function that version {target.version} can express")
     copy = ElfCopy(binary.whole(), source.arch.byteorder, SECTION_NAME, PT_GNU_SFRAME)
     address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
-    return Conversion(source, made, copy, encode.encode(encode.SectionSpec(address, (made.table,))), address)
+    compact = None
+    if wanted.max_rows is not None:
+        # GNU libsframe swaps the bytes of another machine's section in place, those of shared rows more than once.
+        share = source.arch.byteorder == "little" or bool(wanted.consumers)
+        compact = compacted(made.table, binary.padding.fills, wanted.max_rows, share)
+        made = made._replace(table=compact.table)
+    section = encode.encode(encode.SectionSpec(address, (made.table,)))
+    return Conversion(source, made, copy, section, address, compact)
 
 
 def _written(path: Path, form: str, address: int) -> list[Section]:
@@ -127,12 +140,14 @@ def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compare
     source, section = conversion.source, Section(conversion.section, conversion.address)
     names = (EH_FRAME, DEBUG_FRAME) if source.kind == DWARF else (SECTION_NAME,)
     origin = "DWARF CFI" if source.kind == DWARF else f"version {source.version}"
+    compact = conversion.compact
+    padding = 0 if compact is None else sum(end - start for start, end in compact.padding)
     return Report(
         binary.name,
         os.fspath(output),
         f"SFrame version {conversion.made.table.version} from {origin}",
         len(source.descriptions) - len(conversion.made.losses),
-        section.covered(),
+        section.covered() - padding,
         section.size,
         sum(map(binary.size_of, names)),
         section.address,
@@ -140,4 +155,5 @@ def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compare
         named_losses(binary, conversion.losses),
         tuple(source.problems),
         "" if wanted.form != COPY or conversion.copy.survives_strip else _FRAGILE,
+        compact,
     )

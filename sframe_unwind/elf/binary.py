@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.elf._reader import ElfSection, ElfSegment, Reader
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_NOTE, SHT_GNU_SFRAME
+from sframe_unwind.elf.padding import Padding
 from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.reader import FileReader, PathLike, open_file
 from sframe_unwind.elf.relocation import Relocations
@@ -112,6 +113,11 @@ class ElfBinary(Reader):
     def stubs(self) -> Symbols:
         """The stubs of the procedure linkage table."""
         return Symbols(stubs(self))
+
+    @cached_property
+    def padding(self) -> Padding:
+        """The padding between functions."""
+        return Padding(self, self.layout.addresses, self.arch.padding)
 
     @cached_property
     def sframe(self) -> list[Section]:

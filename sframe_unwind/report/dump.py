@@ -13,7 +13,7 @@ from typing import Callable
 from sframe_unwind.errors import FormatError
 from sframe_unwind.report.notation import Cells, Notations, attributes, start_column
 from sframe_unwind.sframe.constants import FdeType, Flag, PcType
-from sframe_unwind.sframe.fre import MIN_ROW_SIZE
+from sframe_unwind.sframe.fre import most_rows
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function, Table
@@ -36,7 +36,7 @@ class _Reader:
         self._report = report
         self._tails = {kind: _Tails(table, kind, tail) for kind in FdeType}
         # Functions can share rows.  Without a limit, a damaged section could make the output grow quadratically.
-        self._budget = table.header.fre_size // MIN_ROW_SIZE
+        self._budget = most_rows(table.header.fre_size, table.header.num_fdes)
 
     def function(self, number: int) -> Function | None:
         try:
@@ -64,8 +64,8 @@ class _Reader:
         self._budget -= function.fde.num_rows
         if self._budget < 0:
             raise FormatError(
-                f"function at {function.start:#x}: with its {function.fde.num_rows} rows there are more than the FRE"
-                f" sub-section of {self._table.header.fre_size:#x} bytes can hold",
+                f"function at {function.start:#x}: with its {function.fde.num_rows} rows there are more than functions"
+                " may share: they claim the same rows over and over",
                 self._table.offset + self._table.header.fres_start + function.fde.rows_offset,
             )
 

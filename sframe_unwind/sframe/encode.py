@@ -191,7 +191,7 @@ def encode_table(table: TableSpec, address: int, where: str = "table") -> bytes:
     """
     _check_version(table, where)
     names = [f"{where}: function {number} at {f.start:#x}" for number, f in enumerate(table.functions)]
-    blobs = [_function_rows(table, function, name) for function, name in zip(table.functions, names)]
+    blobs = [function_rows(table, function, name) for function, name in zip(table.functions, names)]
     rows_at, rows = _lay_out([function.rows_at for function in table.functions], blobs, names)
     fre_size = len(rows) if table.fre_size is None else table.fre_size
     if fre_size < len(rows):
@@ -280,8 +280,12 @@ def _entry(table: TableSpec, function: FunctionSpec, start: int, rows_at: int, w
     return entry if version == 1 else entry + struct.pack(mark + "BH", function.repetition_size, 0)
 
 
-def _function_rows(table: TableSpec, function: FunctionSpec, where: str) -> bytes:
-    """Return the bytes of a function in the FRE sub-section: in version 3 the attribute record, then the rows."""
+def function_rows(table: TableSpec, function: FunctionSpec, where: str) -> bytes:
+    """Return the bytes of a function in the FRE sub-section: in version 3 the attribute record, then the rows.
+
+    :param where: name of the function in error messages.
+    :raises EncodeError: a value does not fit its field, or the version lacks the field.
+    """
     _check_attributes(table, function, where)
     size = _address_size(function, where)
     mark = _mark(table)

@@ -14,6 +14,10 @@ WORD_SIZES = (1, 2, 4)
 MIN_ROW_SIZE = 2
 """Size in bytes of the shortest row: a start address of one byte and the info byte (V2 errata 1, 2.4)."""
 
+MAX_SHARED_ROWS = 32
+"""How many rows each function of a table may share with others, on average.  A limit of this project: if all functions
+claimed the same long list of rows, reading them would take time that grows with the square of the section's size."""
+
 INVALID_SIZE = 1 << 62  # ends beyond every section, so one comparison finds both
 WORDS_SIZE = tuple(
     (info >> 1 & 0xF) * WORD_SIZES[info >> 5 & 3] if info >> 5 & 3 < 3 else INVALID_SIZE for info in range(256)
@@ -35,6 +39,14 @@ class Interpreter(Protocol[Interpreted]):
     """Converts the bytes of a row, without its start address, to the form that the caller needs."""
 
     def __getitem__(self, row: bytes, /) -> Interpreted: ...
+
+
+def most_rows(fre_size: int, num_fdes: int) -> int:
+    """Return how many rows the functions of a table can have together, some of which they may share.
+
+    :param fre_size: of the FRE sub-section, in bytes.
+    """
+    return fre_size // MIN_ROW_SIZE + MAX_SHARED_ROWS * num_fdes
 
 
 def base_is_sp(info: int) -> bool:

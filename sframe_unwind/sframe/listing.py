@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe.constants import PcType
-from sframe_unwind.sframe.fre import MIN_ROW_SIZE
+from sframe_unwind.sframe.fre import most_rows
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function
 from sframe_unwind.unwind_rule import UnwindRule
@@ -19,13 +19,13 @@ def listed_functions(sections: Iterable[Section]) -> Iterator[Function]:
         time that grows with the square of the section.
     """
     for part in (part for section in sections for part in section.tables):
-        rows = 0
+        rows, limit = 0, most_rows(part.header.fre_size, part.header.num_fdes)
         for function in part.functions():
             rows += function.fde.num_rows
-            if rows * MIN_ROW_SIZE > part.header.fre_size:
+            if rows > limit:
                 raise FormatError(
-                    f"function at {function.start:#x}: up to here there are {rows} rows, more than the FRE sub-section"
-                    f" of {part.header.fre_size:#x} bytes can hold"
+                    f"function at {function.start:#x}: up to here there are {rows} rows, expected at most {limit}:"
+                    " functions claim the same rows over and over"
                 )
             yield function
 

@@ -144,7 +144,9 @@ class Comparison:
                 yield missing[0][0], self._left_out("SFrame", key, missing)
         by_cfi = merged(self._cfi.ranges())
         for key in sorted({(function.start, function.end) for function in described}):
-            if overlap([key], by_cfi) and (missing := gaps(key, by_cfi)):
+            # One entry may describe several functions, and what is between them.
+            missing = [gap for gap in gaps(key, by_cfi) if not self._binary.padding.fills(*gap)]
+            if overlap([key], by_cfi) and missing:
                 yield missing[0][0], self._left_out("DWARF CFI", key, missing)
 
     def _left_out(self, by: str, function: Range, missing: list[Range]) -> Function:

@@ -29,10 +29,11 @@ _SECONDS = 7200
 _COMPILE_SECONDS = 120
 
 
-def prepare(abi: str, folder: Path, convert: bool = True) -> dict[str, Any]:
+def prepare(abi: str, folder: Path, convert: bool = True, max_rows: int | None = None) -> dict[str, Any]:
     """Return the arguments of the walk: a program, and the C library, with SFrame made from their CFI.
 
     :param convert: ``False``: they keep what they have.
+    :param max_rows: of an entry for several functions; ``None``: each function has its own.
     """
     program = folder / "through_libc"
     emulator = list(ABIS[abi].emulator)
@@ -53,7 +54,7 @@ def prepare(abi: str, folder: Path, convert: bool = True) -> dict[str, Any]:
             shutil.copy(path, libraries)
     if convert:
         for path in (program, libraries / "libc.so.6", libraries / linker.name):
-            convert_to_sframe(path, path, Wanted(source=DWARF))
+            convert_to_sframe(path, path, Wanted(source=DWARF, max_rows=max_rows))
     described = {"executable": str(program), "arguments": [], "emulator": emulator, "signals": ["SIGUSR1"]}
     return {"program": described, "library_path": "" if emulator else str(libraries), "sysroot": sysroot}
 

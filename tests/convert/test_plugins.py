@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.translation.compact import MAX_ROWS
 from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.convert.stepping import prepare
 from tests.gdb.driver import batch
@@ -25,17 +26,19 @@ def check(shown: str) -> None:
     assert re.search(r"^\d+ frames agree$", shown, re.MULTILINE), shown  # all of them by SFrame
 
 
+@pytest.mark.parametrize("max_rows", [None, MAX_ROWS])
 @pytest.mark.parametrize("name", DEBUGGERS)
-def test_gdb(name: str, tmp_path: Path) -> None:
-    made = prepare("amd64", tmp_path)
+def test_gdb(name: str, max_rows: int | None, tmp_path: Path) -> None:
+    made = prepare("amd64", tmp_path, max_rows=max_rows)
     commands = (f"set environment LD_LIBRARY_PATH {made['library_path']}", "break by_value", "run")
     program = Path(made["program"]["executable"])
     check(batch(debugger(name, "amd64"), *commands, "sframe status", "sframe compare", executable=program))
 
 
+@pytest.mark.parametrize("max_rows", [None, MAX_ROWS])
 @pytest.mark.parametrize("name", ["22.1", "newest"])
-def test_lldb(name: str, tmp_path: Path) -> None:
-    made = prepare("amd64", tmp_path)
+def test_lldb(name: str, max_rows: int | None, tmp_path: Path) -> None:
+    made = prepare("amd64", tmp_path, max_rows=max_rows)
     commands = (
         f'command script import "{lldbs.PLUGIN}"',
         f"settings set target.env-vars LD_LIBRARY_PATH={made['library_path']}",

@@ -1,0 +1,37 @@
+"""The padding between functions."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from sframe_unwind.elf._reader import Reader
+from sframe_unwind.elf.constants import SHF_EXECINSTR
+
+_MOST = 4096
+"""Bytes of padding between two functions, unless they are not close to each other: one page."""
+
+
+class Padding:
+    """Tells padding from code and data.
+
+    :param addresses: of the sections, by section number.
+    :param pattern: matches padding.
+    :raises FileError: a section with code cannot be read.
+    """
+
+    def __init__(self, reader: Reader, addresses: Sequence[int], pattern: re.Pattern[bytes]) -> None:
+        self._pattern = pattern
+        sections = (one for one in reader.sections if one.flags & SHF_EXECINSTR and one.has_contents)
+        self._code = sorted((addresses[one.number], reader.contents(one)) for one in sections)
+        self._starts = [address for address, _ in self._code]
+
+    def fills(self, start: int, end: int) -> bool:
+        """Return whether there is nothing but padding between two addresses of the same section of code."""
+        at = bisect_right(self._starts, start) - 1
+        if at < 0 or not 0 <= end - start <= _MOST:
+            return False
+        address, data = self._code[at]
+        # At the end of the section, another one begins.
+        return end < address + len(data) and self._pattern.fullmatch(data, start - address, end - address) is not None
