@@ -55,11 +55,13 @@ def save_others(
     registers: Registers,
     arch: Arch,
     values: Mapping[int, int | None],
-) -> None:
+) -> list[int]:
     """Add the caller's callee-saved registers: those with a value, and the unchanged ones as they are in the frame.
 
     :param values: DWARF number and value of each register that is not unchanged; ``None``: it is not known.
+    :return: the DWARF numbers of those that are not known.
     """
+    unknown = []
     for number in dict.fromkeys((*arch.preserved, *values)):
         register = registers.by_number.get(number)
         if register is None:
@@ -69,13 +71,16 @@ def save_others(
             if number in values:
                 known = values[number]
                 if known is None:
+                    unknown.append(number)
                     continue
                 value = gdb.Value(known.to_bytes(WORD_SIZE, "big" if arch.byteorder == "big" else "little"), value.type)
             elif value.is_optimized_out:
+                unknown.append(number)
                 continue  # a frame further in does not tell
             info.add_saved_register(register, value)
         except (gdb.error, ValueError):
-            pass  # not known in this frame, or of another size
+            unknown.append(number)  # not known in this frame, or of another size
+    return unknown
 
 
 def save_all(info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers) -> None:

@@ -13,6 +13,7 @@ from gdb_plugin.functions import symbol_at
 from gdb_plugin.memory import read
 from gdb_plugin.modules import discover_modules, find_module, list_modules
 from gdb_plugin.plans import Plan, make_plan
+from gdb_plugin.popping import Popping
 from gdb_plugin.registers import Registers
 from gdb_plugin.symbols import Symbols
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap
@@ -64,6 +65,7 @@ class Process:
         self.run_time: RunTimeCode | None = None
         self.modules = Modules(arch, ())
         self.history = FrameHistory(self._is_signal_frame, self._returns_to)
+        self.popping = Popping()
         self._symbols = symbols
         self._generate = generate
         self._report = report

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Callable
 
 import gdb
@@ -12,8 +13,8 @@ from gdb_plugin.reentrancy import may_execute
 from gdb_plugin.registers import arch_of
 from gdb_plugin.symbols import Symbols
 
-_RAN = ("cont", "exited", "inferior_call", "memory_changed")
-"""The inferior ran, or somebody wrote to it: once for each command, not for each stop that GDB makes within it."""
+_CHANGED = ("exited", "memory_changed")
+"""The inferior ended, or somebody wrote to it."""
 _FILES_CHANGED = ("new_objfile", "clear_objfiles", "free_objfile", "executable_changed", "corefile_changed")
 """GDB tells these at once, within a command too; ``free_objfile`` since GDB 14."""
 _TELLS_FREED = hasattr(gdb.events, "free_objfile")
@@ -61,6 +62,8 @@ class Session:
         self._behind = False
         self._watching = False
         self._generates = False
+        self.is_running = False
+        """Whether a command lets an inferior run; the stops within it do not count."""
         self.watch(True)
 
     def generate(self, wanted: bool) -> None:
@@ -78,8 +81,13 @@ class Session:
             return
         self._watching = wanted
         self._may_have_changed()
+        for known in self._known.values():  # while nobody watched, GDB may have popped frames, by what it knows itself
+            if known.process is not None:
+                known.process.popping.unknown = {}
         for names, handler in (
-            (_RAN, self._ran),
+            (("cont",), self._continued),
+            (("inferior_call",), self._called),
+            (_CHANGED, self._changed),
             (_FILES_CHANGED, self._files_changed),
             (("free_objfile",), self._free),
             (("stop",), self._stopped),
@@ -103,7 +111,17 @@ class Session:
     def _files_changed(self, event: object) -> None:
         self._files += 1
 
-    def _ran(self, event: object) -> None:
+    def _continued(self, event: object) -> None:
+        """Notice that the inferior runs: once for each command, not for each stop that GDB makes within it."""
+        self.is_running = True
+        self._changed(event)
+
+    def _called(self, event: object) -> None:
+        """Notice that GDB calls a function, or has called one, of which it tells no stop."""
+        self.is_running = isinstance(event, gdb.InferiorCallPreEvent)
+        self._changed(event)
+
+    def _changed(self, event: object) -> None:
         self._runs += 1
         self._settled = False
 
@@ -112,7 +130,9 @@ class Session:
         self._freeing = True
 
     def _stopped(self, event: Any) -> None:
+        self.is_running = False
         self._look_for_freed()
+        self._look_for_left()
         if not isinstance(event, gdb.BreakpointEvent) or not any(point.commands for point in event.breakpoints):
             self._settle()
         self._look_up(True)
@@ -126,6 +146,14 @@ class Session:
         if self._freeing or not _TELLS_FREED:
             self._freeing = False
             self._files += 1
+
+    def _look_for_left(self) -> None:
+        """Forget the frames that are no more, of those that a frame must not be popped to."""
+        known = self._known.get(gdb.selected_inferior().num)
+        if known is not None and known.process is not None and known.process.popping.unknown:
+            with suppress(gdb.error):  # the selected thread runs
+                frame = gdb.newest_frame()
+                known.process.popping.stopped(int(frame.read_register(known.process.registers(frame).sp)))
 
     def _look_up(self, at_stop: bool) -> bool:
         """Begin anew where the symbols of run-time code are found only now; return whether it is so."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Callable, NamedTuple
 
@@ -124,6 +125,8 @@ class SFrameUnwinder(Unwinder):
         pc = frame.pc() if _TELLS_PC else int(frame.read_register(process.pc_register)) & ADDRESS_MASK
         level, history = frame.level(), process.history
         last, history.last = history.last, (level, pc, None, False)
+        if level <= last[0] and process.popping.unknown:
+            self._begin_chain(frame, process)
         if process.run_time is not None and self._begins(frame, process, last, level, pc):
             process.look_again()
         plan = process.plan(frame, pc, self.settings)
@@ -169,11 +172,24 @@ class SFrameUnwinder(Unwinder):
             recorder.claimed.add((asked.pc, asked.sp))
         process.history.last = (asked.level, asked.pc, (caller.pc, caller.sp), signal)
         info = caller_info(frame, registers, caller, claim.entry)
+        unknown: Iterable[int] = process.arch.preserved
         if claim.others is not None:
-            save_others(info, frame, registers, process.arch, _other_values(asked, claim, caller))
+            unknown = save_others(info, frame, registers, process.arch, _other_values(asked, claim, caller))
         if claim.at_entry:
             save_all(info, frame, registers)
+        elif unknown:
+            process.popping.note(asked.level, caller.sp, unknown)
         return info
+
+    def _begin_chain(self, frame: gdb.PendingFrame, process: Process) -> None:
+        """Warn if GDB has popped to the innermost frame, of which not all registers are known."""
+        unknown = process.popping.begin(int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK)
+        if unknown and not self._session.is_running:
+            names = ", ".join(process.arch.register_name(number) for number in unknown)
+            self._report(
+                f"GDB left a function without restoring its caller's {names}, which SFrame does not describe, so the"
+                " program may go wrong; 'return' refuses that, MI's -exec-return asks nobody"
+            )
 
     def _report_once(self, line: str) -> None:
         if line not in self._failures:

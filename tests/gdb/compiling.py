@@ -7,9 +7,11 @@ from pathlib import Path
 
 from tests.missing import toolchain_needed
 from tests.samples.build import COMMON_FLAGS, toolchain
+from tests.samples.catalogue import ABIS
 
 FOLDER = Path(__file__).resolve().parent
 SECONDS = 60
+PRESERVED_FLAGS = ("-g", "-O2", "-static", "-fno-ipa-ra", "-fno-stack-protector", "-fasynchronous-unwind-tables")
 
 
 def tools_for(version: int, abi: str = "amd64") -> Path:
@@ -35,6 +37,19 @@ def mixed(folder: Path, version: int) -> Path:
     assembly.write_text(".cfi_sections .sframe\n" + assembly.read_text(encoding="utf-8"), encoding="utf-8")
     _run([*command, *with_cfi, source, str(assembly), "-o", str(executable)])
     return executable
+
+
+def with_and_without_cfi(folder: Path, abi: str = "amd64") -> tuple[Path, Path]:
+    """The program of `preserved.c` with CFI, and the same one whose own functions have SFrame alone."""
+    tools = tools_for(3, abi)
+    with_cfi, without = folder / "1" / "program", folder / "2" / "program"
+    for path in (with_cfi, without):
+        path.parent.mkdir()
+    command = [ABIS[abi].compiler, f"-B{tools}/", *PRESERVED_FLAGS, "-Wa,--gsframe", str(FOLDER / "preserved.c")]
+    _run([*command, "-o", str(with_cfi)])
+    removed = ("--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr", "--remove-section=.debug_frame")
+    _run([str(tools / "objcopy"), *removed, str(with_cfi), str(without)])
+    return with_cfi, without
 
 
 def _flags(version: int, sframe: bool) -> list[str]:

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sframe_unwind.arch import BY_NAME
-from tests.gdb.compiling import FOLDER, SECONDS, tools_for
+from tests.gdb.compiling import with_and_without_cfi
 from tests.gdb.driver import Debugger, batch, call
 from tests.missing import package_needed
 from tests.pairing import paired
 from tests.samples.catalogue import ABIS
 
-FLAGS = ("-g", "-O2", "-static", "-fno-ipa-ra", "-fno-stack-protector", "-fasynchronous-unwind-tables")
 KNOWN = {"amd64": 1.0, "aarch64": 1.0, "s390x": 0.95}
 """Which part of the registers that the CFI gives has to be known; the rest must not be there."""
-
-
-def both(folder: Path, abi: str = "amd64") -> tuple[Path, Path]:
-    """A program with CFI, and the same one, at the same addresses, whose own functions have SFrame alone."""
-    tools = tools_for(3, abi)
-    with_cfi, without = folder / "1" / "program", folder / "2" / "program"
-    for path in (with_cfi, without):
-        path.parent.mkdir()
-    command = [ABIS[abi].compiler, f"-B{tools}/", *FLAGS, "-Wa,--gsframe", str(FOLDER / "preserved.c")]
-    subprocess.run([*command, "-o", str(with_cfi)], check=True, timeout=SECONDS)
-    removed = ("--remove-section=.eh_frame", "--remove-section=.eh_frame_hdr", "--remove-section=.debug_frame")
-    subprocess.run([str(tools / "objcopy"), *removed, str(with_cfi), str(without)], check=True, timeout=SECONDS)
-    return with_cfi, without
 
 
 def described(executable: Path, place: str, mode: str, abi: str = "amd64") -> dict[str, Any]:
@@ -45,7 +30,10 @@ def test_at_every_instruction(newest: Debugger, abi: str, tmp_path: Path) -> Non
     package_needed("pyvex")
     arch = BY_NAME[abi]
     names = [arch.register_name(number) for number in (*arch.preserved, arch.fp)]
-    programs = [described(path, "*callee", mode, abi) for path, mode in zip(both(tmp_path, abi), ("off", "always"))]
+    programs = [
+        described(path, "*callee", mode, abi)
+        for path, mode in zip(with_and_without_cfi(tmp_path, abi), ("off", "always"))
+    ]
     expected, found = call(newest, "callers.step", programs=programs, registers=names, functions=["callee", "leaf"])
     assert len(expected) == len(found) > 40
     known = total = 0
@@ -62,7 +50,7 @@ def test_at_every_instruction(newest: Debugger, abi: str, tmp_path: Path) -> Non
 
 
 def test_all_registers_at_the_first_instruction(debugger: Debugger, tmp_path: Path) -> None:
-    _, without = both(tmp_path)
+    _, without = with_and_without_cfi(tmp_path)
     output = batch(debugger, "break *leaf", "run", "info registers", "up", "info registers", executable=without)
     values = re.findall(r"^(\w+) +(0x[0-9a-f]+|<not saved>)", output, re.MULTILINE)
     half = len(values) // 2
@@ -76,7 +64,7 @@ def test_all_registers_at_the_first_instruction(debugger: Debugger, tmp_path: Pa
 @pytest.mark.parametrize("strict", ["off", "on"])
 def test_registers_of_the_thread(debugger: Debugger, strict: str, tmp_path: Path) -> None:
     """No function changes them, so all frames have those of the innermost one."""
-    _, without = both(tmp_path)
+    _, without = with_and_without_cfi(tmp_path)
     shown = "info registers fs_base gs_base"
     commands = (f"set sframe strict {strict}", "break leaf", "run", shown, "up", shown, "up", shown)
     output = batch(debugger, *commands, executable=without)
@@ -89,7 +77,7 @@ def test_registers_of_the_thread(debugger: Debugger, strict: str, tmp_path: Path
 @pytest.mark.parametrize("place", ["*leaf", "*callee"])
 def test_return_from_the_first_instruction(debugger: Debugger, place: str, tmp_path: Path) -> None:
     commands = (f"break {place}", "run", "return 42", "delete", "continue")
-    outputs = [batch(debugger, *commands, executable=path) for path in both(tmp_path)]
+    outputs = [batch(debugger, *commands, executable=path) for path in with_and_without_cfi(tmp_path)]
     results = [re.findall(r"^i=.*$", output, re.MULTILINE) for output in outputs]
     assert len(results[0]) == 3
     assert results[1] == results[0]
@@ -97,7 +85,7 @@ def test_return_from_the_first_instruction(debugger: Debugger, place: str, tmp_p
 
 def test_explain_names_the_registers(newest: Debugger, tmp_path: Path) -> None:
     package_needed("pyvex")
-    _, without = both(tmp_path)
+    _, without = with_and_without_cfi(tmp_path)
     output = batch(newest, "break leaf", "run", "up", "sframe explain", executable=without)
     lines = output.partition("regs:  the caller's others, by the machine code\n")[2].splitlines()
     saved = [re.fullmatch(r"       (\w+) in memory at CFA - \d+", line) for line in lines]
@@ -106,7 +94,7 @@ def test_explain_names_the_registers(newest: Debugger, tmp_path: Path) -> None:
 
 
 def test_strict_knows_nothing_but_sframe(newest: Debugger, tmp_path: Path) -> None:
-    _, without = both(tmp_path)
+    _, without = with_and_without_cfi(tmp_path)
     shown = "python print(gdb.selected_frame().read_register('rbx').is_optimized_out)"
     commands = ("break leaf", "run", "up", shown, "set sframe strict on", "up", shown)
     output = batch(newest, *commands, executable=without)

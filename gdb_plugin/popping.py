@@ -1,0 +1,46 @@
+"""Noticing that GDB popped a frame whose caller's registers are not all known.
+
+GDB/MI's ``-exec-return`` pops frames as ``return`` does, but runs no hook, calls no Python before it writes registers,
+and cannot be replaced: ``gdb.MICommand`` refuses the names of GDB's own commands.  So it cannot be refused.  But GDB
+then asks for the new innermost frame, and that was the caller of another frame before, though the program has not run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import gdb
+
+_LEVELS = 256
+"""Of frames further out nothing is kept: a recursion of 100,000 frames must not fill the memory."""
+
+
+class Popping:
+    """The frames of the present chain whose registers are not all known."""
+
+    def __init__(self) -> None:
+        self.unknown: dict[int, Iterable[int]] = {}
+        """DWARF numbers of the registers, by SP of the frame.  Empty where SFrame is nowhere alone."""
+
+    def note(self, level: int, sp: int, numbers: Iterable[int]) -> None:
+        """Remember the caller of a frame.
+
+        :param level: of the frame, not of its caller.
+        :param sp: of the caller.
+        :param numbers: of the caller's registers that are not known.
+        """
+        if level < _LEVELS:
+            self.unknown[sp] = numbers
+
+    def begin(self, sp: int) -> Iterable[int]:
+        """Begin a new chain; return the registers of the innermost frame that were not known before.
+
+        :param sp: of the innermost frame.
+        """
+        numbers = self.unknown.get(sp, ())
+        self.unknown = {}
+        return () if gdb.current_recording() is not None else numbers  # replaying moves the program without running it
+
+    def stopped(self, sp: int) -> None:
+        """Forget the frames that the program left before it stopped with an innermost frame at ``sp``."""
+        self.unknown = {place: numbers for place, numbers in self.unknown.items() if place > sp}

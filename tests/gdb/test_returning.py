@@ -1,0 +1,61 @@
+"""`return` in all clients, in frames whose caller's registers SFrame does not give."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.gdb.compiling import with_and_without_cfi
+from tests.gdb.driver import Debugger, batch
+
+REGISTERS = "rbx, r12, r13, r14, r15"
+REFUSED = f"the caller's {REGISTERS} cannot be restored"
+WARNING = f"GDB left a function without restoring its caller's {REGISTERS}"
+BY_MI = 'interpreter-exec mi "-exec-return{}"'
+ANY_CLIENT = {
+    "console": ("return",),
+    "outer frame": ("up", "return"),
+    "console of MI": ('interpreter-exec mi "-interpreter-exec console \\"return\\""',),
+    "Python": (r"""python exec("try: gdb.execute('return')\nexcept gdb.error as error: print(error)")""",),
+}
+
+
+def shown(debugger: Debugger, executable: Path, *commands: str) -> str:
+    """What GDB prints of a program that has stopped where nothing but SFrame's registers are known."""
+    return batch(debugger, "set sframe strict on", "break leaf", "run", *commands, executable=executable)
+
+
+@pytest.mark.parametrize("client", ANY_CLIENT)
+def test_return_is_refused(client: str, debugger: Debugger, tmp_path: Path) -> None:
+    _, without = with_and_without_cfi(tmp_path)
+    output = shown(debugger, without, *ANY_CLIENT[client], "bt")
+    assert REFUSED in output
+    assert re.search(r"^#0 +leaf ", output, re.MULTILINE)
+    assert WARNING not in output
+
+
+@pytest.mark.parametrize(("commands", "function"), [((BY_MI,), "callee"), (("up", BY_MI), "main")])
+def test_mi_warns(commands: tuple[str, ...], function: str, debugger: Debugger, tmp_path: Path) -> None:
+    """GDB lets nobody refuse it, or say anything before."""
+    _, without = with_and_without_cfi(tmp_path)
+    output = shown(debugger, without, *(command.format("") for command in commands), "bt", "finish")
+    assert output.count(WARNING) == 1
+    assert re.search(rf'^\^done,frame=\{{level="0",addr="0x\w+",func="{function}"', output, re.MULTILINE)
+
+
+def test_mi_is_silent_where_all_registers_are_known(debugger: Debugger, tmp_path: Path) -> None:
+    with_cfi, _ = with_and_without_cfi(tmp_path)
+    output = batch(debugger, "break leaf", "run", "bt", BY_MI.format(" 42"), "bt", executable=with_cfi)
+    assert 'func="callee"' in output
+    assert WARNING not in output
+
+
+def test_other_ways_to_the_caller_are_silent(debugger: Debugger, tmp_path: Path) -> None:
+    _, without = with_and_without_cfi(tmp_path)
+    ways = ("finish", "bt", "next", "next", "bt", "print leaf(3)", "bt", "until", "stepi 20", "bt", "advance 25", "bt")
+    looks = ("continue", "bt", "set sframe mode off", "bt", "set sframe mode always", "bt", "sframe compare", "bt")
+    output = shown(debugger, without, "bt", *ways, *looks)
+    assert output.count("main (") > 8
+    assert WARNING not in output
