@@ -28,6 +28,7 @@ from sframe_unwind.code.instruction import (
 )
 from sframe_unwind.code.jump_tables import Entries, Entry
 from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.stack_order import is_above, may_overlap, with_top
 from sframe_unwind.code.state import Frame, Slot, State
 from sframe_unwind.code.values import (
     CFA,
@@ -79,6 +80,7 @@ class Evaluator:
         self._frame = frame
         self._read = read_constant
         self.entries = Entries()
+        self._bounds = frame.bounds
         self.has_read = False
         """Whether a constant was looked for in memory since this was last cleared."""
 
@@ -183,7 +185,7 @@ class Evaluator:
         if UNKNOWN_BASE in (left[0], right[0]):
             return UNKNOWN
         if self._is_address(left[0]) and not self._frame.is_tracked(right[0]):
-            return STACK
+            return self._below(left)
         return self._opaque(left) if self._frame.is_tracked(left[0]) else self._opaque(right)
 
     @staticmethod
@@ -197,8 +199,12 @@ class Evaluator:
         if self._is_address(base) and mask < 0 and not -mask & (-mask - 1):
             if base == CFA and -mask <= self._machine.stack_alignment and not offset & ~mask:
                 return value  # aligned already
-            return STACK
+            return self._below(value)
         return self._opaque(value)
+
+    def _below(self, value: Value) -> Value:
+        """Return an address in the stack at or below another: something was allocated, or the stack was aligned."""
+        return value if value[0] == STACK_BASE else (STACK_BASE, self._bounds.number(value))
 
     def _shift(self, value: Value, bits: int) -> Value:
         base, offset = value
@@ -230,8 +236,9 @@ class Evaluator:
             if not isinstance(size, int):
                 self._fill(address, value(address, state, pc), value(size, state, pc), state)
                 continue
-            known = self._saved_at(address, value(address, state, pc), size, state)
-            self._store(value(address, state, pc), size, value(expression, state, pc), state)
+            place = value(address, state, pc)
+            known = self._saved_at(address, place, size, state)
+            self._store(place, size, value(expression, state, pc), state)
             for slot in known:
                 state.slots[slot] = UNKNOWN
         if puts:
@@ -256,25 +263,34 @@ class Evaluator:
     def _new_sp(self, value: Value, state: State, pc: int) -> Value:
         """Return a name for what the stack pointer has become; what it named before is now out of reach."""
         fresh = displaced(pc) if value[0] in (STACK_BASE, OTHER_BASE) else lost(pc)
+        bounds = self._bounds
+        top = bounds.of(value)
         for register, known in list(state.registers.items()):
-            if known[0] == fresh[0]:
-                state.registers[register] = UNKNOWN
+            state.registers[register] = bounds.without(fresh[0], known)
         for slot, known in list(state.slots.items()):
             if slot[0] == fresh[0]:
                 del state.slots[slot]
-            elif known[0] == fresh[0]:
-                state.slots[slot] = UNKNOWN
+            else:
+                state.slots[slot] = bounds.without(fresh[0], known)
+        state.moved, state.tops = True, with_top(state.tops, fresh[0], top)
         return fresh
 
     def _saved_at(self, address: Expression, place: Value, size: int, state: State) -> list[Slot]:
-        """Return the slots that a store overwrites as part of something that a pointer leads to.
+        """Return the slots that a store may overwrite, or does as part of something that a pointer leads to.
 
         Loops over an array on the stack that were unrolled go beyond its end on paths that are never taken.
         """
-        if not on_stack(place[0]) or not state.slots or self._is_by_frame(address):
+        if not on_stack(place[0]) or not state.slots:
             return []
         base, offset = place
-        return [slot for slot in state.slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]
+        if state.moved:
+            tops = state.tops
+            reached = [slot for slot in state.slots if slot[0] != base and may_overlap(tops, place, size, slot)]
+        else:
+            reached = []
+        if self._is_by_frame(address):
+            return reached
+        return reached + [slot for slot in state.slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]
 
     def _fill(self, expression: Expression, address: Value, size: Value, state: State) -> None:
         """Overwrite as many bytes as a register has it.
@@ -287,10 +303,14 @@ class Evaluator:
             state.leaked = True
         elif not on_stack(base):
             return
-        is_unbounded = size == UNKNOWN
+        is_unbounded = size[0] == UNKNOWN_BASE
         end = offset + (size[1] if size[0] == NUMBER and size[1] >= 0 else _WORD)
         for slot in state.slots:
-            if expression == ANYTHING or (slot[0] == base and (is_unbounded or offset - _WORD < slot[1] < end)):
+            if slot[0] == base:
+                is_reached = is_unbounded or offset - _WORD < slot[1] < end
+            else:
+                is_reached = may_overlap(state.tops, address, end - offset, slot)
+            if expression == ANYTHING or is_reached:
                 state.slots[slot] = UNKNOWN
 
     def _is_by_frame(self, address: Expression) -> bool:
@@ -328,9 +348,9 @@ class Evaluator:
         for register in registers:
             if register not in preserved:
                 registers[register] = OTHER
-        base, offset = registers[self._frame.sp]
+        sp = registers[self._frame.sp]
         for slot in state.slots:
-            if slot[0] == base and slot[1] < offset:
+            if slot[1] < sp[1] if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
                 state.slots[slot] = UNKNOWN
 
     def pass_on(self, instruction: Instruction, state: State, pc: int) -> bool:
@@ -390,6 +410,7 @@ class Evaluator:
 
 def _substitute(state: State, base: int, value: Value) -> None:
     """Put a value, now known, in the place of a name that stood for it."""
+    state.tops = with_top({**state.tops, base: value}, base, None)
     for register, known in state.registers.items():
         if known[0] == base:
             state.registers[register] = plus(value, known[1])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Callable
 
 from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.stack_order import NO_TOPS, Bounds, Tops, highest, most, shared, weakened, with_top
 from sframe_unwind.code.values import (
     CFA,
     ENTRY,
@@ -12,6 +14,7 @@ from sframe_unwind.code.values import (
     RETURN_ADDRESS,
     RETURN_BASE,
     SIGNED_BASE,
+    STACK,
     STACK_BASE,
     SYMBOL,
     UNKNOWN,
@@ -21,6 +24,7 @@ from sframe_unwind.code.values import (
     joined,
 )
 
+Merge = Callable[[Value, Value], Value]
 Slot = tuple[int, int]
 """Base and offset in bytes of the address of eight bytes on the stack."""
 
@@ -32,17 +36,22 @@ class State:
     anything there.
     """
 
-    __slots__ = ("leaked", "registers", "slots")
+    __slots__ = ("leaked", "moved", "registers", "slots", "tops")
 
     def __init__(self, registers: dict[int, Value], slots: dict[Slot, Value], leaked: bool = False) -> None:
         self.registers = registers
         self.slots = slots
         self.leaked = leaked
         """A register of interest was saved where it cannot be found: what is loaded from there may be it."""
+        self.moved = False
+        """Whether the stack pointer may have been at a distance from the CFA that is not constant."""
+        self.tops: Tops = NO_TOPS
 
     def copy(self) -> State:
         """Return a state that can be changed by itself."""
-        return State(self.registers.copy(), self.slots.copy(), self.leaked)
+        result = State(self.registers.copy(), self.slots.copy(), self.leaked)
+        result.moved, result.tops = self.moved, self.tops
+        return result
 
 
 class Frame:
@@ -59,6 +68,7 @@ class Frame:
         self.entry_sp: Value = (CFA, machine.sp_at_entry)
         self.entry_fp: Value = (ENTRY + arch.fp, 0)
         self.return_address = RETURN_ADDRESS if arch.ra is None else (ENTRY + arch.ra, 0)
+        self.bounds = Bounds()
         self._machine = machine
         self._tracked = frozenset(
             (
@@ -113,24 +123,70 @@ class Frame:
         """Return what is known of a value that is one of two."""
         if left == right:
             return left
+        if left[0] == right[0] == STACK_BASE:
+            return STACK
         return UNKNOWN if self.is_tracked(left[0]) or self.is_tracked(right[0]) else OTHER
 
     def join(self, state: State, other: State, address: int) -> bool:
         """Keep in a state what another, that reaches the same address, agrees on; return whether that changed it."""
-        changed = self._join_registers(state.registers, other.registers, address)
-        changed |= self._join_slots(state.slots, other.slots)
+        merge: Merge = self.merge
+        if state.moved or other.moved:
+            merge = self._bounded_merge(state.tops, other.tops, joined(address)[0])
+        changed = self._join_tops(state, other, address)
+        changed |= self._join_registers(state.registers, other.registers, address, merge)
+        changed |= self._join_slots(state.slots, other.slots, merge)
         if other.leaked and not state.leaked:
             state.leaked = changed = True
         return changed
 
-    def _join_registers(self, mine: dict[int, Value], others: dict[int, Value], address: int) -> bool:
+    def _join_tops(self, state: State, other: State, address: int) -> bool:
+        """Keep what both states know of the order of stack pointers, and what the one that they have now is below."""
+        mine, theirs = state.registers[self.sp], other.registers[self.sp]
+        if mine == theirs and not (state.moved or other.moved):
+            return False
+        tops = state.tops
+        common = shared(tops, other.tops)
+        if mine != theirs:
+            name = joined(address)
+            if mine != name:
+                common = with_top(common, name[0], highest((tops, mine), (other.tops, theirs), name[0]))
+            elif name[0] in tops:
+                common = with_top(common, name[0], None)
+                top = weakened(tops, name[0], other.tops, theirs)
+                if top is not None:
+                    common[name[0]] = top
+        changed = not state.moved or common != tops
+        state.moved, state.tops = True, common
+        return changed
+
+    def _bounded_merge(self, mine: Tops, others: Tops, renewed: int) -> Merge:
+        """Return how values are merged that may become the stack pointer: what they lie at or below is kept."""
+        bounds = self.bounds
+
+        def merge(left: Value, right: Value) -> Value:
+            merged = self.merge(left, right)
+            if merged not in (UNKNOWN, STACK):
+                return merged
+            one, other = bounds.of(left), bounds.of(right)
+            if one and other:
+                top = highest((mine, one), (others, other), renewed)
+            else:
+                # Where it becomes the stack pointer, it is the address: the slot was in another use before.
+                tops, above = (mine, right == OTHER and one) if one else (others, left == OTHER and other)
+                distance = most(tops, above, CFA) if above else None
+                top = None if distance is None else (CFA, distance)
+            return merged if top is None else (merged[0], bounds.number(top))
+
+        return merge
+
+    def _join_registers(self, mine: dict[int, Value], others: dict[int, Value], address: int, merge: Merge) -> bool:
         if mine == others:
             return False
         changed = False
         for number, value in list(mine.items()):
             other = others.get(number, OTHER)
             if other != value:
-                merged = joined(address) if number == self.sp else self.merge(value, other)
+                merged = joined(address) if number == self.sp else merge(value, other)
                 if merged != value:
                     mine[number] = merged
                     changed = True
@@ -140,16 +196,19 @@ class Frame:
                 changed = True
         return changed
 
-    def _join_slots(self, mine: dict[Slot, Value], others: dict[Slot, Value]) -> bool:
+    @staticmethod
+    def _join_slots(mine: dict[Slot, Value], others: dict[Slot, Value], merge: Merge) -> bool:
         if mine == others:
             return False
         changed = False
         for slot, value in list(mine.items()):
-            if value != UNKNOWN and others.get(slot) != value:
-                mine[slot] = UNKNOWN
-                changed = True
-        for slot in others:
+            other = others.get(slot)
+            if value != UNKNOWN and other != value:
+                merged = merge(value, OTHER if other is None else other)
+                changed |= merged != value
+                mine[slot] = merged
+        for slot, other in others.items():
             if slot not in mine:
-                mine[slot] = UNKNOWN
+                mine[slot] = merge(OTHER, other)
                 changed = True
         return changed

@@ -30,9 +30,11 @@ SYMBOL: Final = 1 << 20
 OTHER: Final[Value] = (OTHER_BASE, 0)
 """Computed or loaded: certainly no copy of the CFA, the return address or the caller's frame pointer."""
 UNKNOWN: Final[Value] = (UNKNOWN_BASE, 0)
-"""Anything."""
+"""Anything.  With another offset than 0, that is the number of an upper bound in the interpretation's list."""
 STACK: Final[Value] = (STACK_BASE, 0)
-"""An address in the stack at a distance from the CFA that is not constant."""
+"""An address in the stack at a distance from the CFA that is not constant.
+
+With another offset, that is the number of an upper bound in the interpretation's list."""
 RETURN_ADDRESS: Final[Value] = (RETURN_BASE, 0)
 """The return address, where no register holds it at the entry."""
 SIGNED: Final[Value] = (SIGNED_BASE, 0)
@@ -83,8 +85,12 @@ def plus(value: Value, offset: int) -> Value:
     base, start = value
     if base == NUMBER:
         return number(start + offset)
-    if base in (OTHER_BASE, UNKNOWN_BASE, STACK_BASE, SIGNED_BASE):
-        return value if base != SIGNED_BASE else OTHER
+    if base == OTHER_BASE:
+        return value
+    if base in (STACK_BASE, UNKNOWN_BASE):
+        return value if offset <= 0 else (base, 0)
+    if base == SIGNED_BASE:
+        return OTHER
     if base in (TABLE_BASE, JUMP_ENTRY) and offset:
         return (base, start + offset) if base == TABLE_BASE else OTHER
     return base, (start + offset + _HALF & _MASK) - _HALF

@@ -1,0 +1,144 @@
+"""Which of the addresses that a stack pointer had lies above which, where their distances are not constant.
+
+What is known is that one name for a stack pointer lies at or below another value plus a constant: the stack grows
+downward, and an allocation whose size is not constant is not negative.  A store through a stack pointer that nothing
+is known of may overwrite any slot.
+"""
+
+from __future__ import annotations
+
+from sframe_unwind.code.values import CFA, STACK_BASE, UNKNOWN, UNKNOWN_BASE, Value, is_displaced, on_stack
+
+Tops = dict[int, Value]
+"""By the base that names a stack pointer: a value that it lies at or below.  Never changed in place."""
+NO_TOPS: Tops = {}
+
+_MAX_CHAIN = 16
+_WORD = 8
+
+
+class Bounds:
+    """Numbers for upper bounds, as the abstract value of a stack address can hold them; 0 is none."""
+
+    def __init__(self) -> None:
+        self._values: list[Value] = [(CFA, 0)]
+        self._numbers: dict[Value, int] = {}
+
+    def of(self, value: Value) -> Value | None:
+        """Return what a stack address lies at or below; ``None``: it is not known."""
+        base, offset = value
+        if base in (STACK_BASE, UNKNOWN_BASE):
+            return self._values[offset] if offset else None
+        return value if on_stack(base) else None
+
+    def without(self, base: int, value: Value) -> Value:
+        """Return what is known of a value when a base begins to name another stack pointer."""
+        if value[0] == base:
+            return UNKNOWN
+        is_bounded = value[1] and value[0] in (STACK_BASE, UNKNOWN_BASE)
+        return (value[0], 0) if is_bounded and self._values[value[1]][0] == base else value
+
+    def number(self, value: Value) -> int:
+        """Return the number of a bound."""
+        found = self._numbers.get(value)
+        if found is None:
+            found = self._numbers[value] = len(self._values)
+            self._values.append(value)
+        return found
+
+
+def most(tops: Tops, value: Value, base: int) -> int | None:
+    """Return the greatest distance in bytes of a value from a base; ``None``: it is not known."""
+    current, offset = value
+    for _ in range(_MAX_CHAIN):
+        if current == base:
+            return offset
+        above = tops.get(current)
+        if above is None:
+            return None
+        current, offset = above[0], above[1] + offset
+    return None
+
+
+def may_overlap(tops: Tops, address: Value, size: int, slot: Value) -> bool:
+    """Return whether a store of so many bytes may overwrite a slot of eight bytes at an address with another base.
+
+    A store at or above a stack pointer that something was allocated below stays within what was allocated.
+    """
+    base, offset = address
+    end = offset + size
+    if is_displaced(base):
+        end = min(end, 0)
+    above = most(tops, (base, end), slot[0])
+    if above is not None:
+        return slot[1] < above
+    above = most(tops, slot, address[0])
+    return above is None or address[1] < above + _WORD
+
+
+def is_above(tops: Tops, slot: Value, sp: Value) -> bool:
+    """Return whether a slot certainly lies at or above a stack pointer."""
+    above = most(tops, sp, slot[0])
+    return above is not None and slot[1] >= above
+
+
+def with_top(tops: Tops, base: int, top: Value | None) -> Tops:
+    """Return what is known when a base begins to name another stack pointer."""
+    old = tops.get(base)
+    result = {}
+    for name, above in tops.items():
+        if name == base:
+            continue
+        if above[0] != base:
+            result[name] = above
+        elif old is not None:
+            result[name] = old[0], old[1] + above[1]
+    if top is not None and top[0] == base:
+        top = None if old is None else (old[0], old[1] + top[1])
+    if top is not None:
+        result[base] = top
+    return result
+
+
+def shared(left: Tops, right: Tops) -> Tops:
+    """Return what is known both here and there."""
+    if left == right:
+        return left
+    result = {}
+    for base in left.keys() & right.keys():
+        top = weakened(left, base, right, (base, 0))
+        if top is not None:
+            result[base] = top
+    return result
+
+
+def weakened(known: Tops, base: int, other: Tops, value: Value) -> Value | None:
+    """Return what is left of the bound of a stack pointer that may also have a value, as is known where it has that.
+
+    A bound by one thing becomes one by another, but does not rise, or loops would have it rise for ever.
+    """
+    current, offset = known[base]
+    is_first = True
+    for _ in range(_MAX_CHAIN):
+        reached = most(other, value, current)
+        if reached is not None and not (is_first and reached > offset):
+            return current, max(offset, reached)
+        if current not in known:
+            return None
+        is_first = False
+        current, offset = known[current][0], known[current][1] + offset
+    return None
+
+
+def highest(left: tuple[Tops, Value], right: tuple[Tops, Value], renewed: int) -> Value | None:
+    """Return what either of two stack addresses lies at or below.
+
+    :param left: what is known where the first is so, and its value.
+    :param renewed: a base that will name something else.
+    """
+    for base in (right[1][0], left[1][0], CFA):
+        if base != renewed:
+            offsets = most(*left, base), most(*right, base)
+            if offsets[0] is not None and offsets[1] is not None:
+                return base, max(offsets[0], offsets[1])
+    return None
