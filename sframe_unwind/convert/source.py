@@ -10,7 +10,7 @@ from sframe_unwind.convert.report import Named
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
-from sframe_unwind.sframe.listing import listed_functions
+from sframe_unwind.sframe.listing import Malformed, listed_functions
 from sframe_unwind.translation.description import Description, Loss, of_cfi, of_sframe
 
 DWARF, SFRAME = "dwarf", "sframe"
@@ -73,7 +73,9 @@ def _sframe(binary: ElfBinary) -> Source:
     version = max((table.header.version for section in sections for table in section.tables), default=0)
     source = Source(SFRAME, version, arch, [], [], [])
     known: set[tuple[int, int]] = set()
-    listed = list(listed_functions(sections))
+    malformed: list[Malformed] = []
+    listed = list(listed_functions(sections, malformed))
+    source.losses.extend(Loss(*one) for one in malformed)
     binary.check_extent("SFrame", sum(one.fde.size for one in listed))
     for function in listed:
         extent = function.start, function.end

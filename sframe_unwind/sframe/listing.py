@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe.constants import PcType
@@ -12,15 +13,34 @@ from sframe_unwind.sframe.table import Function
 from sframe_unwind.unwind_rule import UnwindRule
 
 
-def listed_functions(sections: Iterable[Section]) -> Iterator[Function]:
+class Malformed(NamedTuple):
+    """A function whose FDE or rows cannot be decoded."""
+
+    start: int
+    """Address of the first byte."""
+    end: int
+    """End address (exclusive)."""
+    reason: str
+
+
+def listed_functions(sections: Iterable[Section], malformed: list[Malformed] | None = None) -> Iterator[Function]:
     """Yield all functions of sections.
 
-    :raises FormatError: an entry is malformed, or they claim the same rows over and over: checking them would take
+    :param malformed: functions whose FDE is malformed are appended to it; ``None``: the first of them raises.
+    :raises FormatError: an FDE is malformed, or they claim the same rows over and over: checking them would take
         time that grows with the square of the section.
     """
     for part in (part for section in sections for part in section.tables):
         rows, limit = 0, most_rows(part.header.fre_size, part.header.num_fdes)
-        for function in part.functions():
+        for number in range(len(part)):
+            try:
+                function = part.function(number)
+            except FormatError as error:
+                if malformed is None:
+                    raise
+                start, size = part.extent(number)
+                malformed.append(Malformed(start, start + size, str(error)))
+                continue
             rows += function.fde.num_rows
             if rows > limit:
                 raise FormatError(

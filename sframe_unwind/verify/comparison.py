@@ -12,7 +12,7 @@ from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import table
-from sframe_unwind.sframe.listing import listed_functions, unrolled
+from sframe_unwind.sframe.listing import Malformed, listed_functions, unrolled
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.changes import Rules, at_changes
 from sframe_unwind.unwind_rule import UnwindRule
@@ -43,7 +43,7 @@ class Comparison:
 
     :param sections: the SFrame.
     :param progress: is called with how many functions have been compared, of how many.
-    :raises FormatError: SFrame or CFI is malformed.
+    :raises FormatError: the CFI is malformed as a whole, or functions claim the same rows or code over and over.
     """
 
     def __init__(self, binary: ElfBinary, sections: list[Section], progress: Progress | None = None) -> None:
@@ -57,24 +57,44 @@ class Comparison:
         self.disagreements: list[Disagreement] = []
         self.disagreeing: list[int] = []
         """The address of each disagreement."""
-        listed = (function for function in listed_functions(sections) if function.fde.size and function.fde.num_rows)
-        if layout.relocatable:
-            # What `ld -r` discards keeps its FDE, without the relocation that gave it an address in code.
-            listed = (function for function in listed if layout.code_end(function.start) is not None)
-        described = sorted(listed, key=lambda function: function.start)
+        self._malformed: list[Malformed] = []
+        self._ranges: list[Range] = []
+        described = self._described(sections)
         code = sum(end - start for start, end in layout.code)
-        binary.check_extent("SFrame", sum(function.fde.size for function in described))
+        by_sframe = [(one.start, one.end) for one in (*described, *self._malformed)]
+        binary.check_extent("SFrame", sum(end - start for start, end in by_sframe))
         binary.check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()))
-        covered = merged((function.start, function.end) for function in described)
+        covered = merged(by_sframe)
         functions = []
         for number, function in enumerate(described):
             functions.append((function.start, self._compare(function)))
             if progress is not None and not number % _PROGRESS_STEP:
                 progress(number, len(described))
+        functions += [
+            (one.start, self._function((one.start, one.end), Outcome.NOT_COMPARED, one.reason))
+            for one in self._malformed
+        ]
         functions += [(key[0], self._dwarf_only(key)) for key in cfi.ranges() if not overlap([key], covered)]
         functions += self._in_part(described, covered)
         self.functions = tuple(function for _, function in sorted(functions, key=lambda pair: pair[0]))
         self.not_described = code - overlap(layout.code, merged([*covered, *cfi.ranges()]))
+
+    def _described(self, sections: list[Section]) -> list[table.Function]:
+        """Return the functions that SFrame has rows for, by address, and note those that cannot be decoded."""
+        listed = [one for one in listed_functions(sections, self._malformed) if one.fde.size and one.fde.num_rows]
+        if self._layout.relocatable:
+            # What `ld -r` discards keeps its FDE, without the relocation that gave it an address in code.
+            listed = [one for one in listed if self._layout.code_end(one.start) is not None]
+            self._malformed = [one for one in self._malformed if self._layout.code_end(one.start) is not None]
+        described = []
+        for function in sorted(listed, key=lambda function: function.start):
+            try:
+                self._ranges += described_ranges(function)
+            except FormatError as error:
+                self._malformed.append(Malformed(function.start, function.end, str(error)))
+            else:
+                described.append(function)
+        return described
 
     def _compare(self, function: table.Function) -> Function:
         key = function.start, function.end
@@ -138,7 +158,7 @@ class Comparison:
 
         :param covered: the merged ranges of the functions that SFrame describes.
         """
-        by_sframe = merged(part for function in described for part in described_ranges(function))
+        by_sframe = merged([*self._ranges, *((one.start, one.end) for one in self._malformed)])
         for key in self._cfi.ranges():
             if overlap([key], covered) and (missing := gaps(key, by_sframe)):
                 yield missing[0][0], self._left_out("SFrame", key, missing)

@@ -22,7 +22,7 @@ class Outcome(str, Enum):
     NOT_EXPRESSIBLE = "not expressible"
     """DWARF only, and its CFI says why: SFrame has no words for it."""
     NOT_COMPARED = "not compared"
-    """Its CFI cannot be decoded."""
+    """Its SFrame or its CFI cannot be decoded."""
     DESCRIBED = "described"
     """By one or both, which were not compared with each other."""
     IN_PART = "covered in part"
@@ -190,7 +190,7 @@ class Verdict(NamedTuple):
 
     @property
     def not_compared(self) -> int:
-        """How many functions have CFI that cannot be decoded."""
+        """How many functions have SFrame or CFI that cannot be decoded."""
         return self.count(Outcome.NOT_COMPARED)
 
     @property
