@@ -67,6 +67,7 @@ AREAS_OVERLAP = Rule(25, "areas-overlap", "the FRE sub-section begins before the
 AREAS_MOVED = Rule(26, "areas-moved", "the sub-sections do not follow each other directly", None)
 ROW_COUNT = Rule(27, "row-count-wrong", "the header's number of FREs is not that of the functions", _W)
 FIXED_OFFSET = Rule(28, "fixed-offset-unusual", "a fixed offset that no producer writes", _W)
+PCREL_SET = Rule(29, "flag-pcrel-set", "the flag FDE_FUNC_START_PCREL is set", None)
 
 # FDEs.
 FDE_UNSORTED = Rule(30, "fde-unsorted", "FDEs that are not in the order of their addresses", _W)
@@ -83,6 +84,7 @@ NO_ROWS_OF_FUNCTION = Rule(40, "fde-without-rows", "a function without rows that
 LARGE_FUNCTION = Rule(41, "fde-behind-text", "a function that ends behind its section of code", _W)
 SIGNAL_WITHOUT_ROWS = Rule(42, "signal-without-rows", "a signal trampoline without rows", None)
 INIT_CODE = Rule(43, "fde-of-init-code", "a function of a module's initialisation", None)
+MASK_FDE = Rule(44, "mask-fde", "a mask FDE, as of a PLT", None)
 
 # Rows.
 ROW_OUTSIDE = Rule(50, "row-outside", "a row outside the FRE sub-section", _W)
@@ -98,6 +100,10 @@ CFA_NOT_REGISTER = Rule(59, "flexible-cfa-without-register", "a flexible CFA tha
 OUTERMOST = Rule(60, "outermost-row", "a row without data words: the return address is undefined", None)
 ROW_UNDEFINED = Rule(61, "row-undefined", "a row that the ABI gives no meaning", _W)
 CFA_ALIGNMENT = Rule(62, "cfa-alignment", "a CFA that is not aligned as the ABI aligns the stack", _N)
+ROW_SAME_START = Rule(63, "row-same-start", "two rows for a function's first address", None)
+ROW_OUTSIDE_SECTION = Rule(64, "row-outside-section", "a row outside the section", None)
+ROW_WORDS_MANY = Rule(65, "row-words-many", "more data words than a row of any ABI has", None)
+MASK_ROW_BEHIND_END = Rule(66, "mask-row-behind-function", "a row of a mask FDE that starts behind its function", None)
 
 # Against the code.
 CODE_WITHOUT_FDE = Rule(70, "code-without-fde", "code that no FDE describes", _N)

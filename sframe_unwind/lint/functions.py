@@ -75,7 +75,7 @@ class Pass:
         for number, table in enumerate(tables):
             row_rules = RowRules(table)
             first = len(self.functions)
-            for entry in entries(subject.data, subject.address, table, subject.is_object):
+            for entry in entries(subject.data, subject.address, table, subject.is_object, subject.is_movable):
                 self.functions.append(_Function(subject, table, entry, row_rules).described(number, reader))
             self.rows_claimed.append(sum(function.rows for function in self.functions[first:]))
 
@@ -144,6 +144,8 @@ class _Function:
             self._break(c.FLEXIBLE, fields.info_offset + 1, "a flexible FDE")
         if entry.is_mask and not fields.repetition_size:
             self._break(c.REPETITION_0, entry.offset, "a mask FDE with repetition size 0")
+        elif entry.is_mask:
+            self._break(c.MASK_FDE, entry.offset, f"a mask FDE that repeats every {fields.repetition_size} bytes")
         if not fields.num_rows:
             kind = "signal trampoline" if entry.is_signal else "function"
             self._break(self._rowless(), entry.offset, f"a {kind} without rows")
@@ -155,15 +157,16 @@ class _Function:
         is_marked = self._entry.is_signal and self._table.header.version >= 3
         return c.SIGNAL_WITHOUT_ROWS if is_marked else c.NO_ROWS_OF_FUNCTION
 
-    def _rows(self, fields: RawFde, rows: list[RawRow], outside: RawRow | None) -> None:
+    def _rows(self, fields: RawFde, rows: list[RawRow], outside: RawRow | None, behind_section: RawRow | None) -> None:
         """Judge the rows.
 
         :param outside: the first that is not within the FRE sub-section.
+        :param behind_section: the first that is not within the section.
         """
         length = fields.repetition_size if self._entry.is_mask else self._entry.size
-        if not rows:
+        if not fields.num_rows:
             self._pieces.append(Piece(0, length, self._rowless()))
-        elif rows[0].start:
+        elif rows and rows[0].start:
             message = f"the first row starts at {rows[0].start:#x}; what is before it has none"
             self._break(c.FIRST_ROW_LATE, rows[0].offset, message)
             self._pieces.append(Piece(0, min(rows[0].start, length), c.FIRST_ROW_LATE))
@@ -175,9 +178,13 @@ class _Function:
                 self._break(c.ROW_ORDER, row.offset, f"a row at {row.start:#x} behind one at {previous.start:#x}")
             elif row.start == previous.start:
                 self._break(c.ROW_SAME_ADDRESS, row.offset, f"two rows at {row.start:#x}")
+        if len(rows) > 1 and not rows[1].start:
+            self._break(c.ROW_SAME_START, rows[1].offset, "the second row starts at 0x0")
         if outside is not None:
             message = f"row {len(rows)} of {fields.num_rows} ends behind the FRE sub-section"
             self._break(c.ROW_OUTSIDE, outside.offset, message)
+        if behind_section is not None:
+            self._break(c.ROW_OUTSIDE_SECTION, behind_section.offset, "the rows go on behind the section")
 
     def _row(self, row: RawRow, end: int) -> None:
         """Judge a row.
@@ -189,6 +196,9 @@ class _Function:
             self._break(rule, row.offset, message)
             if rule in _OF_ONE_ROW and row.start < end:
                 self._pieces.append(Piece(row.start, end, rule))
+        if entry.is_mask and row.start >= entry.size:
+            message = f"a row at {row.start:#x} of a block, in a function of {entry.size:#x} bytes"
+            self._break(c.MASK_ROW_BEHIND_END, row.offset, message)
         if not entry.is_mask and row.start >= entry.size:
             rule = c.ROW_AT_END if row.start == entry.size else c.ROW_BEHIND_END
             self._break(rule, row.offset, f"a row at {row.start:#x} of a function of {entry.size:#x} bytes")

@@ -16,7 +16,7 @@ from sframe_unwind.lint.subject import Subject
 from sframe_unwind.lint.verdict import Judgement, Loss, Outcome, Refusal
 from sframe_unwind.sframe.constants import ARCH_BY_ABI
 
-_VERSION, _ABI = 2, 4
+_VERSION, _ABI, _ROWS_OFFSET = 2, 4, 24
 """Offsets of the fields of a header, in bytes."""
 _UNREADABLE = (c.FDE_OUTSIDE_TEXT, c.FDE_ATTRIBUTES)
 """Where Linux stops before it looks at the rest of an FDE."""
@@ -66,6 +66,8 @@ def _met(facts: Facts, profile: Profile) -> Iterator[Finding]:
     """Yield the findings that a consumer comes across, which reads the first table only."""
     end = facts.tables[1].offset if len(facts.tables) > 1 else len(facts.subject.data)
     for finding in (*facts.section, *facts.order):
+        if not profile.reads_rows_size and finding.rule is c.AREA_OUTSIDE and finding.offset == _ROWS_OFFSET:
+            continue
         if finding.offset is None or finding.offset < end or finding.rule is c.RELOCATION_STRAY:
             yield finding
     for function in facts.functions:
@@ -73,15 +75,19 @@ def _met(facts: Facts, profile: Profile) -> Iterator[Finding]:
             continue
         unreadable = profile.is_linux and any(rule in _UNREADABLE for rule, _ in function.broken)
         for rule, finding in function.broken:
-            if not unreadable and (not profile.is_linux or _looked_at(rule, function)):
+            if not unreadable and (not profile.is_lazy or _looked_at(rule, function, profile)):
                 yield finding
 
 
-def _looked_at(rule: Rule, function: Described) -> bool:
-    """Return whether Linux looks at what breaks a rule."""
+def _looked_at(rule: Rule, function: Described, profile: Profile) -> bool:
+    """Return whether a lookup gets as far as what breaks a rule."""
     if rule in (c.FRE_TYPE, c.FDE_TYPE):
         return function.rows > 0
-    return rule is not c.REPETITION_0 or function.size > 0
+    if rule is not c.REPETITION_0:
+        return True
+    # Linux divides before it reads a row, the others where they have read one.
+    has_row = function.rows > 0 and all(rule is not c.FRE_TYPE for rule, _ in function.broken)
+    return function.size > 0 and (profile.is_linux or has_row)
 
 
 def _losses(facts: Facts, profile: Profile) -> Iterator[Loss]:
@@ -90,7 +96,7 @@ def _losses(facts: Facts, profile: Profile) -> Iterator[Loss]:
         if finding.offset is not None:
             elsewhere.setdefault(finding.offset, []).append(finding.rule)
     first = [function for function in facts.functions if not function.table and function.size]
-    find = nearest_losses if profile.is_linux else own_losses
+    find = nearest_losses if profile.finds_nearest else own_losses
     for function, size, rules in find(first, profile, elsewhere):
         yield Loss(function.start, facts.subject.name_of(function.start), size, rules)
     concatenated = profile.effects.get(c.CONCATENATED)

@@ -58,9 +58,14 @@ class Profile(NamedTuple):
     effects: Mapping[Rule, Effect]
     unread: str
     """What happens with a section of another version, or for another machine."""
+    reads_rows_size: bool = True
+    """It looks at the size of the FRE sub-section that the header gives."""
+    is_lazy: bool = False
+    """It reads a function only when an address of it is looked up, up to the row for that address."""
+    finds_nearest: bool = False
+    """A search takes the last function that begins at or before an address, and looks no further."""
     is_linux: bool = False
-    """It reads as Linux does: a search takes the last function that begins at or before an address, and looks no
-    further; what is wrong with a function is met where its FDE can be read, and its rows only if it has any."""
+    """It reads as Linux does: what is wrong with a function is met where its FDE can be read."""
 
 
 def _refuses(then: str, *rules: Rule) -> dict[Rule, Effect]:
@@ -137,6 +142,8 @@ LINUX_USER = Profile(
         **_LINUX_LOSES,
     },
     _REGISTRATION,
+    is_lazy=True,
+    finds_nearest=True,
     is_linux=True,
 )
 
@@ -159,11 +166,14 @@ LINUX_KERNEL = Profile(
         c.FLEXIBLE: Effect(Kind.MINDS, "flexible FDEs are not expected in the kernel"),
     },
     _KERNEL_REFUSES,
+    is_lazy=True,
+    finds_nearest=True,
     is_linux=True,
 )
 
 _DWARF = "`backtrace` finds no usable SFrame and unwinds the whole stack by DWARF CFI"
 _BEYOND = "`backtrace` reads FDEs and rows from other places than they are at"
+_TWO_AT_START = "the first of the two rows holds for all of the function"
 
 GLIBC = Profile(
     "glibc",
@@ -180,14 +190,77 @@ GLIBC = Profile(
         ),
         **_refuses(_BEYOND, c.AREAS_OVERLAP, c.AREAS_MOVED, c.AREA_OUTSIDE, c.PCREL_WRONG),
         **_refuses("`backtrace` divides by zero (SIGFPE)", c.REPETITION_0),
+        **_refuses("`backtrace` reads behind the section (SIGSEGV)", c.ROW_OUTSIDE_SECTION),
         **_loses(
             f"{_DWARF}, if this function is on it",
-            *(*_LATE, c.FDE_UNSORTED, c.CONCATENATED, c.FRE_TYPE, c.ROW_ORDER, c.ROW_OUTSIDE, c.ROW_WORD_SIZE),
-            *(c.WORDS_LEFT_OVER, c.OUTERMOST),
+            *(*_LATE, c.FDE_UNSORTED, c.CONCATENATED, c.FRE_TYPE, c.ROW_ORDER, c.ROW_WORD_SIZE),
+            *(c.ROW_WORDS_MANY, c.OUTERMOST),
         ),
+        **_loses(_TWO_AT_START, c.ROW_SAME_START),
     },
     _DWARF,
+    is_lazy=True,
+    reads_rows_size=False,
 )
 
-PROFILES: Mapping[str, Profile] = {profile.name: profile for profile in (SPEC, LINUX_USER, LINUX_KERNEL, GLIBC)}
+_NOT_DECODED = "`sframe_decode` fails"
+_OTHER_PLACES = "the library reads FDEs and rows from other places than they are at"
+_LIBSFRAME_REFUSES = {
+    **_refuses(_NOT_DECODED, c.SECTION_EMPTY, c.HEADER_MALFORMED, c.VERSION_UNKNOWN, c.FLAGS_UNKNOWN),
+    **dict.fromkeys(
+        (c.ROW_COUNT, c.TRAILING_BYTES),
+        Effect(Kind.MINDS, "`sframe_decode` fails on a machine of the other byte order"),
+    ),
+    **_refuses(_OTHER_PLACES, c.AREAS_MOVED, c.AREAS_OVERLAP, c.AREA_OUTSIDE, c.ROW_OUTSIDE, c.ROW_WORD_SIZE),
+    **_refuses("the library writes behind its buffer for a row", c.ROW_WORDS_MANY),
+    **_refuses("`sframe_find_fre` finds nothing", c.NOT_SORTED, c.NO_FUNCTIONS),
+    **_refuses("the library aborts (an assertion fails)", c.FRE_TYPE, c.ROW_BEHIND_END, c.MASK_ROW_BEHIND_END),
+    **_refuses("the library divides by zero (SIGFPE)", c.REPETITION_0),
+}
+_LIBSFRAME_LOSES = _loses(
+    "`sframe_find_fre` finds no row, or another one",
+    *(*_LATE, c.SIGNAL_WITHOUT_ROWS, c.FDE_UNSORTED, c.FDE_SAME_ADDRESS, c.FDE_OVERLAP, c.ROW_ORDER, c.CONCATENATED),
+)
+
+LIBSFRAME_2_44 = Profile(
+    "libsframe-2.44",
+    "libsframe of GNU binutils 2.44",
+    "libsframe/sframe.c of binutils 2.44, which was run as well",
+    (2,),
+    (),
+    Objects.NOT_LOADED,
+    {
+        **_LIBSFRAME_REFUSES,
+        **_refuses(_NOT_DECODED, c.PCREL_SET),
+        **_refuses("the library aborts (an assertion fails)", c.ROW_AT_END),
+        **_LIBSFRAME_LOSES,
+        **_loses("a row is chosen by the address, not by its offset in the function", c.MASK_FDE),
+    },
+    "the library does not decode version 3, and aborts at version 1",
+    is_lazy=True,
+    finds_nearest=True,
+)
+
+LIBSFRAME_2_47 = Profile(
+    "libsframe-2.47",
+    "libsframe of GNU binutils 2.47",
+    "libsframe/sframe.c of binutils 2.47, which was run as well",
+    (2, 3),
+    (),
+    Objects.NOT_LOADED,
+    {
+        **_LIBSFRAME_REFUSES,
+        **_refuses("all functions are looked for at wrong addresses", c.NOT_PCREL),
+        **_refuses(_OTHER_PLACES, c.FDE_ATTRIBUTES),
+        **_LIBSFRAME_LOSES,
+        **_loses(_TWO_AT_START, c.ROW_SAME_START),
+    },
+    _NOT_DECODED,
+    is_lazy=True,
+    finds_nearest=True,
+)
+
+PROFILES: Mapping[str, Profile] = {
+    profile.name: profile for profile in (SPEC, LINUX_USER, LINUX_KERNEL, GLIBC, LIBSFRAME_2_44, LIBSFRAME_2_47)
+}
 """By the name that ``--for`` takes."""

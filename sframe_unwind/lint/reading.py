@@ -19,6 +19,8 @@ from sframe_unwind.sframe.section import next_header
 
 _MAX_ROWS = 1 << 18
 """Rows that are read of one section, besides those it has room for: FDEs can claim the same rows over and over."""
+_LOAD_ADDRESS = 0x7F00_0000_0000
+"""Of a file that can be loaded anywhere.  Addresses wrap at both ends of the address space, as in a process."""
 
 
 class TableReading(NamedTuple):
@@ -117,21 +119,25 @@ def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
     return found, None
 
 
-def entries(data: bytes, address: int, table: TableReading, relocated: bool) -> Iterator[Entry]:
+def entries(
+    data: bytes, address: int, table: TableReading, relocated: bool, is_movable: bool = False
+) -> Iterator[Entry]:
     """Yield the FDEs of a table that lie within the section.
 
     :param address: address of the section.
     :param relocated: see :class:`sframe_unwind.sframe.table.Table`.
+    :param is_movable: the file is loaded far above 0: a start below 0 is an address before the file.
     """
     head = table.header
     size = header.FDE_SIZES[head.version]
     first = table.offset + head.fdes_start
+    base = _LOAD_ADDRESS if is_movable else 0
     pcrel = relocated or header.starts_are_pcrel(head.version, head.flags)
     layout = fdes.START_STRUCTS[head.version, head.byteorder]
     for index in range(min(head.num_fdes, max(len(data) - first, 0) // size)):
         offset = first + index * size
         field, length = layout.unpack_from(data, offset)
-        start = address + (offset if pcrel else table.offset) + field & ADDRESS_MASK
+        start = (base + address + (offset if pcrel else table.offset) + field & ADDRESS_MASK) - base
         try:
             raw: RawFde | None = fdes.read(data, table.offset, head, index)
         except FormatError:
@@ -151,10 +157,10 @@ class RowReader:
         self._data = data
         self._left = _MAX_ROWS + len(data) // fre.MIN_ROW_SIZE
 
-    def rows(self, table: TableReading, entry: Entry) -> tuple[list[RawRow], RawRow | None]:
-        """Return the rows of a function, and the first that is not within the FRE sub-section.
+    def rows(self, table: TableReading, entry: Entry) -> tuple[list[RawRow], RawRow | None, RawRow | None]:
+        """Return the rows of a function, the first that is not within the FRE sub-section, and that of the section.
 
-        The latter is a row without bytes.  A row whose words have the invalid size is the last: where the next one
+        The latter two are rows without bytes.  A row whose words have the invalid size is the last: where the next one
         begins cannot be known.
 
         :param entry: an FDE with attributes and a known FRE type.
@@ -162,26 +168,33 @@ class RowReader:
         """
         fields, data = entry.fields, self._data
         found: list[RawRow] = []
+        outside: RawRow | None = None
         if fields is None or not fields.num_rows:
-            return found, None
+            return found, None, None
         limit = min(table.fres_end, len(data))
         size, order = fdes.ADDRESS_SIZES[entry.fre_type], "little" if table.header.byteorder == "little" else "big"
         at = table.offset + table.header.fres_start + fields.rows_offset
         for _ in range(fields.num_rows):
             head = at + size
+            if head >= limit and outside is None:
+                outside, limit = RawRow(at, 0, b""), len(data)
             if head >= limit:
-                return found, RawRow(at, 0, b"")
+                return found, outside, RawRow(at, 0, b"")
             start = int.from_bytes(data[at:head], order)  # type: ignore[arg-type]  # "little" or "big"
             words = fre.WORDS_SIZE[data[head]]
             if words == fre.INVALID_SIZE:
-                found.append(RawRow(at, start, data[head : head + 1]))
+                if outside is None:
+                    found.append(RawRow(at, start, data[head : head + 1]))
                 break
             end = head + 1 + words
+            if end > limit and outside is None:
+                outside, limit = RawRow(at, start, b""), len(data)
             if end > limit:
-                return found, RawRow(at, start, b"")
-            found.append(RawRow(at, start, data[head:end]))
+                return found, outside, RawRow(at, start, b"")
+            if outside is None:
+                found.append(RawRow(at, start, data[head:end]))
             at = end
             self._left -= 1
             if self._left < 0:
                 raise FormatError("the functions claim the same rows over and over: too many to read", entry.offset)
-        return found, None
+        return found, outside, None

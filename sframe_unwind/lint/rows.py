@@ -18,6 +18,9 @@ Facts = tuple[tuple[Rule, str], ...]
 _REGISTER = 0x1
 """The bit of a control word that says that the base is a register."""
 
+_MOST_WORDS = {FdeType.DEFAULT: 3, FdeType.FLEX: 6}
+"""CFA, RA and FP, of two data words each in a flexible row."""
+
 
 class RowRules:
     """Which rules the rows of a table break."""
@@ -47,11 +50,18 @@ class RowRules:
         if fde_type not in (FdeType.DEFAULT, FdeType.FLEX):
             return []
         words = fre.words(row, self._header.byteorder)
+        most = _MOST_WORDS[FdeType(fde_type)]
+        if len(words) > most:
+            many = [(c.ROW_WORDS_MANY, f"{len(words)} data words, expected at most {most}")]
+            return many + self._judge_words(fde_type, row, words)
+        return self._judge_words(fde_type, row, words)
+
+    def _judge_words(self, fde_type: int, row: bytes, words: tuple[int, ...]) -> list[tuple[Rule, str]]:
         if not words:
             facts = [(c.OUTERMOST, "no data words: the return address is undefined")]
             return facts if fde_type == FdeType.DEFAULT else facts + _flexible_words([])
         if fde_type == FdeType.FLEX:
-            mask = (1 << 8 * fre.word_size(info)) - 1
+            mask = (1 << 8 * fre.word_size(row[0])) - 1
             facts = _flexible_words([word & mask for word in words])
         else:
             facts = self._default_words(words)

@@ -55,6 +55,7 @@ class _Finder:
             code=code or text,
             arch=binary.arch,
             is_object=layout.relocatable,
+            is_movable=binary.type_name == "ET_DYN",
             binary=binary,
             has_segments=bool(self._loads),
         )

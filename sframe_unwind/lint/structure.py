@@ -73,6 +73,8 @@ def _header(subject: Subject, table: TableReading, rows_claimed: int) -> Iterato
         yield c.NOT_SORTED, _FLAGS, "FDE_SORTED is not set: a search must look at every FDE"
     if not head.flags & Flag.FDE_FUNC_START_PCREL:
         yield c.NOT_PCREL, _FLAGS, "FDE_FUNC_START_PCREL is not set"
+    elif head.version < 3:  # later versions know no other starts
+        yield c.PCREL_SET, _FLAGS, "FDE_FUNC_START_PCREL is set"
     if head.aux_size:
         yield c.AUX_HEADER, _AUX, f"an auxiliary header of {head.aux_size} bytes"
     if not head.num_fdes:

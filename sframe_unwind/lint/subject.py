@@ -41,6 +41,8 @@ class Subject(NamedTuple):
     arch: Arch
     """Of the file."""
     is_object: bool
+    is_movable: bool = False
+    """The file is linked, and loaded at any address."""
     binary: ElfBinary | None = None
     """The file; ``None``: the section is not in one."""
     is_loaded: bool = True

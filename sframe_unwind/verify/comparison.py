@@ -61,7 +61,8 @@ class Comparison:
         self._ranges: list[Range] = []
         described = self._described(sections)
         code = sum(end - start for start, end in layout.code)
-        by_sframe = [(one.start, one.end) for one in (*described, *self._malformed)]
+        by_sframe = [(one.start, one.end) for one in described]
+        by_sframe += [(one.start, one.end) for one in self._malformed]
         binary.check_extent("SFrame", sum(end - start for start, end in by_sframe))
         binary.check_extent("DWARF CFI", sum(end - start for start, end in cfi.ranges()))
         covered = merged(by_sframe)

@@ -27,6 +27,8 @@ from tests.lint import linux_reader
 USER = PROFILES["linux-user"]
 _AROUND = 32
 """Bytes of text before the first function and behind the last."""
+_LOAD_ADDRESS = 0x7F00_0000_0000
+"""Of a file that can be loaded anywhere."""
 _OUTCOMES = {Outcome.REFUSED: "refused", Outcome.LOSES: "loses", Outcome.ACCEPTED: "accepted"}
 
 
@@ -55,18 +57,20 @@ def _surroundings() -> dict[str, tuple[Subject, tuple[int, int]]]:
     return found
 
 
-def ours(seed: Seed) -> linux_reader.Verdict:
+def ours(seed: Seed, is_movable: bool) -> linux_reader.Verdict:
     """What the package says."""
     subject, _ = _surroundings()[seed.name]
-    (judgement,) = lint_section(subject._replace(data=seed.data), [USER]).judgements
+    (judgement,) = lint_section(subject._replace(data=seed.data, is_movable=is_movable), [USER]).judgements
     return _OUTCOMES[judgement.outcome], tuple(sorted((loss.start, loss.size) for loss in judgement.losses))
 
 
-def theirs(seed: Seed) -> linux_reader.Verdict:
-    """What the second implementation says."""
-    subject, text = _surroundings()[seed.name]
-    outcome, lost = linux_reader.verdict(seed.data, seed.address, text, subject.arch.byteorder)
-    return outcome, tuple(sorted(lost))
+def theirs(seed: Seed, is_movable: bool) -> linux_reader.Verdict:
+    """What the second implementation says of the file where it is loaded."""
+    subject, (low, high) = _surroundings()[seed.name]
+    base = _LOAD_ADDRESS if is_movable else 0
+    text = low + base, high + base
+    outcome, lost = linux_reader.verdict(seed.data, seed.address + base, text, subject.arch.byteorder)
+    return outcome, tuple(sorted((start - base, size) for start, size in lost))
 
 
 def compare(numbers: Iterable[int], seen: Counter[str]) -> list[str]:
@@ -77,7 +81,8 @@ def compare(numbers: Iterable[int], seen: Counter[str]) -> list[str]:
     different = []
     for number in numbers:
         seed = mutator().mutate(Random(number))
-        first, second = ours(seed), theirs(seed)
+        is_movable = bool(number % 2)
+        first, second = ours(seed, is_movable), theirs(seed, is_movable)
         seen[first[0]] += 1
         if first != second:
             different.append(f"{number} ({seed.name}): {first}, by the other {second}")

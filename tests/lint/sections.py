@@ -72,6 +72,9 @@ STARTS = (HEADER_SIZE, HEADER_SIZE + FDE_SIZE)
 GOOD_FIELDS = tuple(Field(offset, True, False, ".text") for offset in STARTS)
 UNSORTED_FLAGS = Flag.FDE_FUNC_START_PCREL
 
+MASK = FunctionSpec(0x1000, 0x40, (SP_8, RowSpec(6, 0x03, (16,))), pc_type=PcType.MASK, repetition_size=16)
+"""A PLT."""
+
 BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.SECTION_EMPTY: lambda: subject(data=b""),
     c.SECTION_NOT_LOADED: lambda: linked(is_loaded=False),
@@ -93,6 +96,7 @@ BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.NOT_SORTED: lambda: changed(3, Flag.FDE_FUNC_START_PCREL),
     c.NOT_PCREL: lambda: subject(table()._replace(flags=Flag.FDE_SORTED)),
     c.PCREL_WRONG: lambda: changed(3, Flag.FDE_SORTED),
+    c.PCREL_SET: lambda: subject(table(version=2)._replace(flags=Flag.FDE_SORTED | Flag.FDE_FUNC_START_PCREL)),
     c.AUX_HEADER: lambda: subject(table()._replace(aux_header=b"more")),
     c.NO_FUNCTIONS: lambda: subject(usual_table(3, AMD64)),
     c.NO_ROWS: lambda: changed(12, 0, "I"),
@@ -120,6 +124,13 @@ BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.INIT_CODE: lambda: subject(table(abi=AARCH64), arch=ARCH_BY_ABI[AARCH64])._replace(
         is_object=True, fields=GOOD_FIELDS, init_code=((0x1000, 0x1040),)
     ),
+    c.MASK_FDE: lambda: subject(table(MASK, SECOND, version=2)),
+    c.ROW_SAME_START: lambda: one(SP_8, SP_8),
+    c.ROW_OUTSIDE_SECTION: lambda: changed(FRES, 200, "H"),
+    c.ROW_WORDS_MANY: lambda: one(RowSpec(0, 0x09, (8, -16, -24, -32))),
+    c.MASK_ROW_BEHIND_END: lambda: subject(
+        table(MASK._replace(rows=(SP_8, SP_16._replace(start=0x48)), repetition_size=0x50), SECOND)
+    ),
     c.ROW_OUTSIDE: lambda: changed(FRES, 200, "H"),
     c.ROW_ORDER: lambda: changed(FIRST_ROW, 2),
     c.ROW_SAME_ADDRESS: lambda: one(SP_8, SP_8),
@@ -140,6 +151,3 @@ BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.RELOCATION_PCREL: lambda: relocated(GOOD_FIELDS[0], GOOD_FIELDS[1]._replace(pc_relative=False)),
 }
 """A section that breaks each rule."""
-
-MASK = FunctionSpec(0x1000, 0x40, (SP_8, RowSpec(6, 0x03, (16,))), pc_type=PcType.MASK, repetition_size=16)
-"""A PLT."""

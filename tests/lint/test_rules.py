@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,25 @@ from sframe_unwind.lint.catalogue import RULES, Rule
 from sframe_unwind.lint.profiles import Kind
 from sframe_unwind.lint.subject import Subject
 from sframe_unwind.lint.verdict import Judgement, Outcome
-from sframe_unwind.sframe.constants import ARCH_BY_ABI
-from tests.lint.sections import AARCH64, BROKEN, FIRST, MASK, SECOND, SP_16, flexible, one, relocated, subject, table
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, PcType
+from sframe_unwind.sframe.encode import RowSpec
+from tests.lint.sections import (
+    AARCH64,
+    ADDRESS,
+    BROKEN,
+    FDE_SIZE,
+    FIRST,
+    HEADER_SIZE,
+    MASK,
+    SECOND,
+    SP_8,
+    SP_16,
+    flexible,
+    one,
+    relocated,
+    subject,
+    table,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lint.md"
 EVERY = list(PROFILES.values())
@@ -113,3 +131,59 @@ def test_what_happens_then_is_said() -> None:
             refusal.finding.rule is rule and "removes the whole section" in refusal.then
             for refusal in judgement.refusals
         )
+
+
+def version_2(*rows: RowSpec, **fields: object) -> Subject:
+    """A section of version 2, as glibc reads it, with one function of its own rows, and another."""
+    return subject(table(FIRST._replace(rows=rows, **fields), SECOND, version=2))  # type: ignore[arg-type]
+
+
+def cut(linted: Subject, size: int) -> Subject:
+    """The same section with less at its end."""
+    return linted._replace(data=linted.data[:-size])
+
+
+def with_rows_size(linted: Subject, size: int) -> Subject:
+    """The same section with another size of the FRE sub-section in its header."""
+    data = bytearray(linted.data)
+    struct.pack_into("<I", data, 16, size)
+    return linted._replace(data=bytes(data))
+
+
+def test_glibc_reads_behind_the_section() -> None:
+    """`backtrace` of glibc 2.43 ends in SIGSEGV where rows go on behind the section."""
+    judgement = judged(cut(version_2(SP_8, SP_16), 2), "glibc")
+    assert judgement.outcome is Outcome.REFUSED
+    assert {refusal.finding.rule for refusal in judgement.refusals} == {c.ROW_OUTSIDE_SECTION}
+
+
+def test_glibc_does_not_read_the_size_of_the_rows() -> None:
+    for size in (0, 1, 0x1000):
+        assert judged(with_rows_size(version_2(SP_8, SP_16), size), "glibc").outcome is Outcome.ACCEPTED
+        assert judged(with_rows_size(version_2(SP_8, SP_16), size), "spec").outcome is not Outcome.ACCEPTED
+
+
+def test_glibc_uses_the_first_of_two_rows_at_the_start() -> None:
+    judgement = judged(version_2(SP_8, SP_8, SP_16), "glibc")
+    assert [(loss.start, loss.size, loss.rules) for loss in judgement.losses] == [(0x1000, 0x40, (c.ROW_SAME_START,))]
+    assert judged(version_2(SP_8, SP_16, SP_16), "glibc").outcome is Outcome.ACCEPTED
+
+
+def test_glibc_divides_only_where_it_reads_a_row() -> None:
+    """An unknown FRE type ends the lookup before the division by the repetition size."""
+    data = bytearray(version_2(SP_8, pc_type=PcType.MASK, repetition_size=16).data)
+    data[HEADER_SIZE + 17] = 0  # the repetition size
+    assert judged(subject(data=bytes(data)), "glibc").outcome is Outcome.REFUSED
+    data[HEADER_SIZE + 16] |= 3  # the FRE type
+    judgement = judged(subject(data=bytes(data)), "glibc")
+    assert [loss.rules for loss in judgement.losses] == [(c.FRE_TYPE,)]
+
+
+def test_functions_before_a_file_that_is_loaded_anywhere() -> None:
+    """The address of the last function wraps in a file at a fixed address; in memory it is below the others'."""
+    data = bytearray(subject().data)
+    struct.pack_into("<q", data, HEADER_SIZE + FDE_SIZE, -ADDRESS - HEADER_SIZE - FDE_SIZE - 0x10)
+    fixed = subject(data=bytes(data))
+    assert judged(fixed, "linux-user").outcome is Outcome.LOSES
+    refusals = judged(fixed._replace(is_movable=True), "linux-user").refusals
+    assert [refusal.finding.rule for refusal in refusals] == [c.FDE_UNSORTED]

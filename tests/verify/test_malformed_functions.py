@@ -63,9 +63,7 @@ def test_one_malformed_function(
 
 
 @pytest.mark.parametrize(("where", "value"), [(_ATTRIBUTES + _ROW_INFO, 0x63), (_FDE_TYPE, 7)], ids=["row", "FDE"])
-def test_all_commands_lose_the_same(
-    where: int, value: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_commands_lose_the_same(where: int, value: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program, start = damaged(tmp_path, where, value)
     (judgement,) = lint(program).sections[0].judgements
     assert [loss.start for loss in judgement.losses] == [start]
