@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import lldb
 
-from lldb_plugin import expressions, plugin, stacks
+from lldb_plugin import expressions, plugin, program_file, stacks
 from lldb_plugin.contexts import Contexts
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger import commands, output
@@ -19,6 +19,7 @@ from sframe_unwind.report import explain
 from sframe_unwind.report.terminal import printable
 
 _STOPPED = (lldb.eStateStopped, lldb.eStateCrashed, lldb.eStateSuspended)
+_GONE = (lldb.eStateInvalid, lldb.eStateUnloaded, lldb.eStateExited, lldb.eStateDetached)
 _SWITCH = {"on": True, "off": False}
 _DEBUGGER = "LLDB"
 
@@ -75,6 +76,12 @@ class _Command:
         if word not in _SWITCH:
             raise UsageError(f"{word!r} is neither on nor off; {self.shared.usage_line()}")
         return _SWITCH[word]
+
+
+def _has_process(context: lldb.SBExecutionContext) -> bool:
+    """Return whether there is a process, stopped or running."""
+    process = context.GetProcess()
+    return bool(process.IsValid() and process.GetState() not in _GONE)
 
 
 def _stopped(context: lldb.SBExecutionContext) -> lldb.SBProcess:
@@ -193,6 +200,11 @@ class Explain(_Command):
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the explanation."""
+        if arguments.rest and not _has_process(context):
+            code = program_file.code(context.GetTarget())
+            address = expressions.address_of(context, arguments.rest[0])
+            name = program_file.description(context.GetTarget(), code.modules, address)
+            return [*explain.explain(code.modules, address, name, None), *code_lines(code, address)]
         (thread,) = _threads(context, arguments)
         snapshot = stacks.take(thread)
         if arguments.context is not None:

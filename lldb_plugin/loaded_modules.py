@@ -166,7 +166,7 @@ class LoadedModules:
         return True
 
     def _describe(self, module: lldb.SBModule, address: int) -> _Loaded:
-        described = describe(self._target, module, self._read, self.arch)
+        described = describe(lambda section: int(section.GetLoadAddress(self._target)), module, self._read, self.arch)
         agreement = ModuleAgreement(described, self.arch, self._read) if described else None
         return _Loaded(module, address, described, agreement)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 import lldb
 
 from sframe_unwind.arch import Arch
@@ -11,8 +13,11 @@ from sframe_unwind.image.elf_image import read_image
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module
 
+AddressOf = Callable[[lldb.SBSection], int]
+"""Returns the address of a section; :data:`lldb.LLDB_INVALID_ADDRESS`: it has none.  It waits for no lock of LLDB's."""
 
-def describe(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, arch: Arch) -> Module | None:
+
+def describe(address_of: AddressOf, module: lldb.SBModule, read: ReadMemory, arch: Arch) -> Module | None:
     """Return a module in the core's terms; ``None``: it has no code in memory.
 
     This waits for none of LLDB's locks on the target.
@@ -20,14 +25,14 @@ def describe(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, arc
     ranges = []
     code_size = 0
     for section in module.section_iter():
-        start = section.GetLoadAddress(target)
+        start = address_of(section)
         if start != lldb.LLDB_INVALID_ADDRESS and section.GetPermissions() & lldb.ePermissionsExecutable:
             ranges.append((start, start + section.GetByteSize()))
             parts = (section.GetSubSectionAtIndex(index) for index in range(section.GetNumSubSections()))
             code_size += sum(part.GetByteSize() for part in parts if part.GetSectionType() == lldb.eSectionTypeCode)
     header_section = header_section_of(module)
-    if not module.GetNumSections() and header_section.GetLoadAddress(target) != lldb.LLDB_INVALID_ADDRESS:
-        ranges = _code_ranges(target, header_section)
+    if not module.GetNumSections() and address_of(header_section) != lldb.LLDB_INVALID_ADDRESS:
+        ranges = _code_ranges(address_of, header_section)
     if not ranges:
         return None
 
@@ -35,10 +40,10 @@ def describe(target: lldb.SBTarget, module: lldb.SBModule, read: ReadMemory, arc
     sections: dict[str, SectionRange] = {}
     for name in (SFRAME, EH_FRAME, EH_FRAME_HDR):
         section = module.FindSection(name)
-        start = section.GetLoadAddress(target) if section.IsValid() else lldb.LLDB_INVALID_ADDRESS
+        start = address_of(section) if section.IsValid() else lldb.LLDB_INVALID_ADDRESS
         if start != lldb.LLDB_INVALID_ADDRESS:
             sections[name] = SectionRange(start, start + section.GetByteSize())
-    header = header_section.GetLoadAddress(target) + module.GetObjectFileHeaderAddress().GetOffset()
+    header = address_of(header_section) + module.GetObjectFileHeaderAddress().GetOffset()
     return loaded_module(module.GetFileSpec().fullpath or "", ranges, sections, header, read, arch, code_size or None)
 
 
@@ -50,14 +55,14 @@ def header_section_of(module: lldb.SBModule) -> lldb.SBSection:
     return module.GetObjectFileHeaderAddress().GetSection()
 
 
-def _code_ranges(target: lldb.SBTarget, segment: lldb.SBSection) -> list[tuple[int, int]]:
+def _code_ranges(address_of: AddressOf, segment: lldb.SBSection) -> list[tuple[int, int]]:
     """Return start and end address (exclusive) of the code of a file without section headers.
 
     The program headers are read where LLDB has the file's contents, as reading memory waits for LLDB's lock.
 
     :param segment: the segment with the ELF header and the program headers.
     """
-    start = segment.GetLoadAddress(target)
+    start = address_of(segment)
 
     def read(address: int, size: int) -> bytes:
         error = lldb.SBError()

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import lldb
 
+from lldb_plugin import places
 from lldb_plugin.frame_plan import plan, walk
 from lldb_plugin.native import NAME, NativeFrame, NativeStack
+from lldb_plugin.places import Places
 from lldb_plugin.process import Process
 from lldb_plugin.session import SESSION
 from sframe_unwind.address import lookup_address
@@ -45,16 +47,7 @@ def take(thread: lldb.SBThread, limit: int | None = None) -> Snapshot:
 
 def code(snapshot: Snapshot) -> ProcessCode:
     """Return the code of a thread's process."""
-    target = snapshot.thread.GetProcess().GetTarget()
-
-    def name_of(address: int) -> str:
-        symbol = target.ResolveLoadAddress(address).GetSymbol()
-        # LLDB makes up symbols for functions that only unwind data tells of.
-        if not symbol.IsValid() or symbol.IsSynthetic() or symbol.GetStartAddress().GetLoadAddress(target) != address:
-            return ""
-        return symbol.GetMangledName() or symbol.GetName() or ""
-
-    return ProcessCode(snapshot.process.modules, snapshot.process.read, name_of)
+    return places.code(_places(snapshot), snapshot.process.modules, snapshot.process.read)
 
 
 def by_sframe(snapshot: Snapshot, limit: int | None = None) -> Stack:
@@ -101,30 +94,18 @@ def selected(snapshot: Snapshot) -> tuple[int, FrameContext]:
 
 def describe(snapshot: Snapshot, address: int) -> str:
     """Return what an address is called: function and line, as far as known."""
-    name = name_of(snapshot, address)
-    return f"{name.function} ({name.place})" if name.place else name.function
+    return places.description(name_of(snapshot, address))
 
 
 def name_of(snapshot: Snapshot, address: int) -> Name:
     """Return the name of the code at an address."""
     if address not in snapshot.names:
-        snapshot.names[address] = _look_up_name(snapshot, address)
+        snapshot.names[address] = places.name_at(_places(snapshot), snapshot.process.modules, address)
     return snapshot.names[address]
 
 
-def _look_up_name(snapshot: Snapshot, pc: int) -> Name:
-    address = snapshot.thread.GetProcess().GetTarget().ResolveLoadAddress(pc)
-    module = address.GetModule().GetFileSpec()
-    function, symbol = address.GetFunction(), address.GetSymbol()
-    name = function.GetName() if function.IsValid() else symbol.GetName() if symbol.IsValid() else ""
-    line = address.GetLineEntry()
-    place = module.GetFilename() or ""
-    if line.IsValid() and line.GetLine():
-        place = f"{line.GetFileSpec().GetFilename()}:{line.GetLine()}"
-    found = snapshot.process.modules.find(pc)
-    if not name and found is not None and found.run_time_name(pc):
-        return Name(found.run_time_name(pc), found.name, found.name)
-    return Name(name or "", place, module.fullpath or "")
+def _places(snapshot: Snapshot) -> Places:
+    return places.in_process(snapshot.thread.GetProcess().GetTarget())
 
 
 def _shown(snapshot: Snapshot, level: int, frame: NativeFrame) -> ShownFrame:

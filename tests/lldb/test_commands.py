@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from sframe_unwind import elf
+from sframe_unwind.sframe.table import Match
 from tests.debugger.lines import is_internal, lines
 from tests.expectations import STOPS, Stop
 from tests.lldb.debuggers import PROVIDING, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, call
 from tests.lldb.programs import program
 from tests.lldb.terminal import terminal
+from tests.samples.build import build
 from tests.waiting import wait_until_idle
 
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
@@ -132,6 +135,24 @@ def test_nothing_to_work_on(lldb: str) -> None:
     assert "no stopped process" in status[1]
     assert mode == (True, "mode always\n", "")
     assert {(succeeded, error) for succeeded, _, error in others} == {(False, "error: sframe: no stopped process\n")}
+
+
+def test_explain_needs_no_process(lldb: str) -> None:
+    """The addresses are those of the file: the row is the one that its section has there."""
+    path = build("recursion")
+    commands = [f"sframe explain {text}" for text in ("main", "main+4", "main + 4", "nosuch", "")]
+    create = f"target create '{path}'"
+    before, _, start, once, again, nosuch, nothing = run(lldb, None, commands[0], create, *commands)
+    assert before == (False, "", "error: sframe: no process, and no program file\n")
+    assert once == again
+    address = int(start[1].split()[0], 16) + 4
+    assert once[1].startswith(f"{address:#x} main (recursion.c:")
+    match = elf.load(path)[0].lookup(address)
+    assert isinstance(match, Match)
+    assert f"FDE:   {match.function.start:#x} to {match.function.end:#x}" in once[1]
+    assert f"row:   from +{match.row_start:#x}\n" in once[1]
+    assert "'nosuch' is no address" in nosuch[2]
+    assert nothing == (False, "", "error: sframe: no stopped process\n")
 
 
 def test_help(lldb: str) -> None:

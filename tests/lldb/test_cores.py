@@ -35,7 +35,10 @@ def lldb(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A folder with a short name: LLDB 23.1 dies of core files of programs with long paths, without a plugin too."""
+    """A folder with a short name: LLDB 23.1 dies of many core files of programs with paths of 83 letters and more.
+
+    It does so without the plugin too, whoever wrote the core file.
+    """
     with tempfile.TemporaryDirectory(prefix="c", dir="/tmp") as folder:
         yield Path(folder)
 
@@ -60,7 +63,7 @@ def stacks(said: str) -> list[list[str]]:
 def with_cores(lldb: str, *arguments: str) -> str:
     """What LLDB says, tried again where it dies in loading a core file.
 
-    LLDB 23.1 does so at times, without a plugin too, in ``Module::SetLoadAddress`` called by ``Process::LoadCore``.
+    LLDB 23.1 does so, without a plugin too, in ``Module::SetLoadAddress`` called by ``Process::LoadCore``.
     """
     for _ in range(4):
         try:
