@@ -130,9 +130,9 @@ class Session:
         self._freeing = True
 
     def _stopped(self, event: Any) -> None:
+        self._look_for_left()
         self.is_running = False
         self._look_for_freed()
-        self._look_for_left()
         if not isinstance(event, gdb.BreakpointEvent) or not any(point.commands for point in event.breakpoints):
             self._settle()
         self._look_up(True)

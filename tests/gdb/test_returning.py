@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdb.compiling import with_and_without_cfi
+from tests.gdb.compiling import compiled, with_and_without_cfi
 from tests.gdb.driver import Debugger, batch
 
 REGISTERS = "rbx, r12, r13, r14, r15"
@@ -58,4 +58,12 @@ def test_other_ways_to_the_caller_are_silent(debugger: Debugger, tmp_path: Path)
     looks = ("continue", "bt", "set sframe mode off", "bt", "set sframe mode always", "bt", "sframe compare", "bt")
     output = shown(debugger, without, "bt", *ways, *looks)
     assert output.count("main (") > 8
+    assert WARNING not in output
+
+
+def test_a_return_to_an_inlined_function_is_silent(debugger: Debugger, tmp_path: Path) -> None:
+    """The first frame that is asked for is then not at level 0, and seems to belong to the chain of before."""
+    executable = compiled("inlined_call.c", tmp_path, "-O2")
+    output = shown(debugger, executable, "tbreak 12", "continue", "bt", "maintenance flush register-cache", "bt")
+    assert output.count("#1  caller (") == 2
     assert WARNING not in output
