@@ -16,6 +16,7 @@ from tests.clients.process import Process
 from tests.drive.building import built
 from tests.drive.programs import named
 from tests.gdb import driver
+from tests.gdb.compiling import compiled
 from tests.lldb.beside_programs import program as beside
 from tests.missing import absent
 from tools.debian import FetchError
@@ -114,6 +115,28 @@ def test_lldbs_adapter_shows_what_it_shows_without_the_plugin(build: str, functi
             assert process.errors() == ""
     assert len(shown[0]) > 100
     assert shown[1] == shown[0]
+
+
+@pytest.mark.parametrize("settings", [(), ("set sframe strict on",)], ids=["without", "strict"])
+def test_gdbs_adapter_fails_where_the_bound_of_an_array_is_lost(settings: Sequence[str], tmp_path: Path) -> None:
+    """So it does without the plugin where CFI says that a register is lost, not only in frames of SFrame alone."""
+    gdb = driver.find("pypi")
+    assert gdb is not None
+    executable = compiled("lost_bound.c", tmp_path, "-O2")
+    environment = gdb_environment(tmp_path / "home", bool(settings), settings)
+    with Process([gdb.path, "-q", "-i", "dap"], environment, tmp_path) as process:
+        client = Client(process)
+        client.ask("initialize", adapterID="test", clientID="test")
+        client.send("launch", program=str(executable))
+        client.ask("setFunctionBreakpoints", breakpoints=[{"name": "lose"}])
+        client.ask("configurationDone")
+        stopped = client.event("stopped")["body"]
+        frames = client.ask("stackTrace", threadId=stopped["threadId"])["stackFrames"]
+        scopes = client.ask("scopes", frameId=frames[1]["id"])["scopes"]
+        (scope,) = (scope for scope in scopes if scope["name"] == "Locals")
+        response = client.respond("variables", variablesReference=scope["variablesReference"])
+    assert frames[1]["name"] == "sum"
+    assert (response["success"], response.get("message")) == (False, "value has been optimized out")
 
 
 WATCHES = ("1 + 2", "start", "this->start", "local", "no_such_thing", "this", "*this")
