@@ -118,7 +118,9 @@ def test_lldbs_adapter_shows_what_it_shows_without_the_plugin(build: str, functi
 
 
 @pytest.mark.parametrize("settings", [(), ("set sframe strict on",)], ids=["without", "strict"])
-def test_gdbs_adapter_fails_where_the_bound_of_an_array_is_lost(settings: Sequence[str], tmp_path: Path) -> None:
+def test_item_34_gdbs_adapter_fails_where_the_bound_of_an_array_is_lost(
+    settings: Sequence[str], tmp_path: Path
+) -> None:
     """So it does without the plugin where CFI says that a register is lost, not only in frames of SFrame alone."""
     gdb = driver.find("pypi")
     assert gdb is not None
