@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
 from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.elf._reader import ElfSection, ElfSegment, Reader
-from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_NOTE, SHT_GNU_SFRAME
+from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
+from sframe_unwind.elf.mini_debug_info import embedded_file
 from sframe_unwind.elf.padding import Padding
 from sframe_unwind.elf.plt import stubs
 from sframe_unwind.elf.reader import FileReader, PathLike, open_file
@@ -86,8 +87,20 @@ class ElfBinary(Reader):
 
     @cached_property
     def symbols(self) -> Symbols:
-        """The symbols of ``.symtab``, or of ``.dynsym`` where there is no other symbol table."""
-        return symbols_of(self, self.layout)
+        """The symbols of ``.symtab``; where there is none, of ``.dynsym`` and of the file in ``.gnu_debugdata``."""
+        own = symbols_of(self, self.layout)
+        if self.has_symbol_table:
+            return own
+        with suppress(FileError):  # names are a help to people: what is damaged does not stand in the way of rules
+            if content := embedded_file(self):
+                embedded = Reader(BytesIO(content))
+                return Symbols([*own, *symbols_of(embedded, Layout(embedded))])
+        return own
+
+    @property
+    def has_symbol_table(self) -> bool:
+        """Whether there is a ``.symtab`` with contents: the file is not stripped."""
+        return any(section.type == SHT_SYMTAB and section.has_contents for section in self.sections)
 
     def function_name(self, address: int) -> str:
         """Return the name of the function with an address, and the offset from it; empty: no symbol covers it."""

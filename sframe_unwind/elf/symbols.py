@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -109,10 +109,21 @@ def symbols_of(reader: Reader, layout: Layout) -> Symbols:
 
 def _decode(reader: Reader, table: ElfSection, layout: Layout) -> list[Symbol]:
     addresses = symbol_values(reader, table.number, layout.addresses if layout.relocatable else ())
-    names = reader.strings(table)
+    return decoded(addresses, reader.records(SYMBOL, reader.contents(table)), reader.strings(table), layout.ends)
+
+
+def decoded(
+    addresses: Iterable[int], entries: Iterable[tuple[int, ...]], names: bytes, limits: Sequence[int] = ()
+) -> list[Symbol]:
+    """Return the functions of a symbol table.
+
+    :param addresses: of each entry.
+    :param entries: the fields of each entry.
+    :param names: the string table.
+    :param limits: end address of each section.
+    """
     symbols = []
-    limits = layout.ends
-    for address, (at, info, _, section, _, size) in zip(addresses, reader.records(SYMBOL, reader.contents(table))):
+    for address, (at, info, _, section, _, size) in zip(addresses, entries):
         if section and info & 0xF in _KINDS and (end := names.find(b"\0", at)) > at and names[at] != ord("$"):
             name = names[at:end].decode("utf-8", "backslashreplace")
             limit = limits[section] if section < len(limits) else _BEYOND

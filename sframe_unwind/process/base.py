@@ -31,3 +31,5 @@ class FileMapping(NamedTuple):
     offset: int
     """File offset of ``start``, in bytes."""
     path: str
+    link: str = ""
+    """Opens a file that was deleted or replaced since it was mapped; empty: the path still leads to it."""

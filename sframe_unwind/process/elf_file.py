@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sframe_unwind.elf import ElfBinary, opened
 from sframe_unwind.elf.cfi import DEBUG_FRAME
-from sframe_unwind.elf.constants import PT_LOAD, SHT_SYMTAB
+from sframe_unwind.elf.constants import PT_LOAD
 from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import SFrameError
@@ -53,7 +53,7 @@ class ElfFile:
                 section.name: (section.address, section.size) for section in kept if section.size <= binary.size
             }
             """Address (without the load bias) and size in bytes of each section with contents."""
-            self.has_symbol_table = any(section.type == SHT_SYMTAB for section in kept)
+            self.has_symbol_table = binary.has_symbol_table
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes at a file offset; fewer at the end of the file."""

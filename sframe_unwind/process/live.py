@@ -24,6 +24,8 @@ from sframe_unwind.process.registers import float_registers, general_registers
 _ADDRESS_SPACE = 1 << 63
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 _DELETED = b" (deleted)"
+_MAP_FILES = "/proc/{}/map_files"
+"""The folder with a link for each mapping of a file of a process, for who has CAP_CHECKPOINT_RESTORE."""
 _RED_ZONE = 128
 """Number of bytes below SP that an AMD64 function may use."""
 _LONGEST_COPY = 1 << 20
@@ -43,6 +45,8 @@ class MemoryMapping(NamedTuple):
     """File offset of ``start``, in bytes."""
     path: str
     """A path, or a name such as ``[stack]``; empty for anonymous memory."""
+    is_deleted: bool
+    """The path no longer leads to the file: it was deleted, or another one was moved there."""
 
 
 class Mappings:
@@ -53,7 +57,10 @@ class Mappings:
 
     def __init__(self, text: bytes) -> None:
         self._mappings = [
-            MemoryMapping(int(start, 16), int(end, 16), b"w" in flags, b"x" in flags, int(offset, 16), _unescaped(name))
+            MemoryMapping(
+                *(int(start, 16), int(end, 16), b"w" in flags, b"x" in flags, int(offset, 16), _unescaped(name)),
+                is_deleted=name.endswith(_DELETED),
+            )
             for start, end, flags, offset, name in _LINE.findall(text)
         ]
         self._starts = [mapping.start for mapping in self._mappings]
@@ -68,10 +75,16 @@ class Mappings:
         found = self.find(address)
         return found is not None and found.executable
 
-    def files(self) -> list[FileMapping]:
-        """Return the mappings of files."""
+    def files(self, process: int) -> list[FileMapping]:
+        """Return the mappings of files.
+
+        :param process: id of the process; in its ``map_files`` are links to files that were deleted.
+        """
         return [
-            FileMapping(mapping.start, mapping.end, mapping.offset, mapping.path)
+            FileMapping(
+                *(mapping.start, mapping.end, mapping.offset, mapping.path),
+                f"{_MAP_FILES.format(process)}/{mapping.start:x}-{mapping.end:x}" if mapping.is_deleted else "",
+            )
             for mapping in self._mappings
             if mapping.path.startswith("/")
         ]

@@ -33,7 +33,7 @@ class LiveTarget:
         self.threads = self._copy.threads
         self.read = live.memory.read
         mappings = self._copy.mappings
-        objects = Loader(live.arch, live.auxv, live.memory, files, given).objects(mappings.files())
+        objects = Loader(live.arch, live.auxv, live.memory, files, given).objects(mappings.files(live.id))
         self.code = Objects(live.arch, objects, live.memory.read, report, mappings.is_executable)
 
     def unwind(self, thread: Thread) -> UnwoundThread:

@@ -28,16 +28,16 @@ _MAX_PATH = 4096
 class MappedFile:
     """A file that was mapped.  It is searched on demand.
 
-    :param path: its path when it was mapped.
-    :param base: address of its first byte in memory.
+    :param mapping: its path when it was mapped, and where its first byte is in memory.
     :param given: the file that the user named for it; ``None``: search for the path or the build ID.
     """
 
     def __init__(
-        self, path: str, base: int, arch: Arch, memory: Memory, files: Files, given: ElfFile | None = None
+        self, mapping: FileMapping, arch: Arch, memory: Memory, files: Files, given: ElfFile | None = None
     ) -> None:
-        self.path = path
-        self.base = base
+        self.path = mapping.path
+        self.base = mapping.start
+        self._link = mapping.link
         self._arch = arch
         self._memory = memory
         self._files = files
@@ -53,7 +53,8 @@ class MappedFile:
             build_id = ""  # the first page was not saved
         if self._given:
             return self._given if self._files.fits(self._given, build_id) else None
-        return self._files.find(self.path, build_id)
+        mapped = self._files.open(self._link) if self._link else None
+        return mapped or self._files.find(self.path, build_id)
 
     def read(self, start: int, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes at file offset ``start`` plus ``offset``; none if the file was not found."""
@@ -106,9 +107,9 @@ class Loader:
     def _object(self, file: MappedFile, image: Image) -> LoadedObject:
         return LoadedObject(file.path, image, self._arch, self._memory.read, self._files, lambda: file.file)
 
-    def _file(self, path: str, base: int, is_executable: bool) -> MappedFile:
+    def _file(self, mapping: FileMapping, is_executable: bool) -> MappedFile:
         given = self._given if is_executable else None
-        file = MappedFile(path, base, self._arch, self._memory, self._files, given)
+        file = MappedFile(mapping, self._arch, self._memory, self._files, given)
         if is_executable:
             self.executable = file
         return file
@@ -121,7 +122,7 @@ class Loader:
         found = []
         for mapping in mappings:
             if mapping.offset == 0:
-                files[mapping.path] = self._file(mapping.path, mapping.start, mapping.path == executable)
+                files[mapping.path] = self._file(mapping, mapping.path == executable)
                 found.append(files[mapping.path])
             if mapping.path in files:
                 read = partial(files[mapping.path].read, mapping.offset)
@@ -131,13 +132,13 @@ class Loader:
     def _listed(self, name: str, address: int) -> MappedFile:
         """Return the file of an image in the dynamic linker's list, or of the executable."""
         if name != EXECUTABLE:
-            return self._file(name, address, is_executable=False)
+            return self._file(FileMapping(address, address, 0, name), is_executable=False)
         if self.executable is not None:
             return self.executable
         name = self._given.path if self._given else name
         with suppress(SFrameError):
             name = read_c_string(self._memory.read, self._auxv.get(AT_EXECFN, 0), _MAX_PATH) or name
-        return self._file(name, address, is_executable=True)
+        return self._file(FileMapping(address, address, 0, name), is_executable=True)
 
     def _map_segments(self, file: MappedFile) -> bool:
         """Add the loaded segments of a file to the memory; return whether the file was found."""

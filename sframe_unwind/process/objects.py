@@ -18,6 +18,7 @@ from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import Image, build_id_in
 from sframe_unwind.memory import ReadMemory, lazy_memory
 from sframe_unwind.process.cfi import ObjectCfi
+from sframe_unwind.process.dynamic_symbols import dynamic_symbols
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.files import Files
 from sframe_unwind.process.target import SymbolMatch
@@ -83,10 +84,12 @@ class LoadedObject:
         found = debug_file or file
         if found is not None:
             return found.symbols
-        return Symbols([]) if self.name.startswith("/") else self._symbols_in_memory()
+        if self.name.startswith("/"):
+            return dynamic_symbols(self._image, self._read, self._arch.byteorder)
+        return self._symbols_of_whole_image()
 
-    def _symbols_in_memory(self) -> Symbols:
-        """Return the symbols of an object without a file, which the kernel maps whole, section headers included."""
+    def _symbols_of_whole_image(self) -> Symbols:
+        """Return the symbols of an object that the kernel maps whole, section headers included: the vDSO."""
         start = min((segment.address for segment in self._image.segments), default=0)
         with suppress(SFrameError):
             content = b"".join(self._pages(page_start(start)))

@@ -1,0 +1,76 @@
+"""Reads the dynamic symbol table of a loaded object in memory, where its file cannot be had."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from sframe_unwind.address import ByteOrder
+from sframe_unwind.elf.constants import SYMBOL
+from sframe_unwind.elf.symbols import Symbols, decoded
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.image.elf_image import Image
+from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
+
+_PT_DYNAMIC = 2
+_DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 5, 6, 10, 0x6FFFFEF5
+_MAX_SYMBOLS = 1 << 20
+_MAX_NAMES = 1 << 26
+"""Bytes."""
+_MAX_TAGS = 1 << 12
+
+
+def dynamic_symbols(image: Image, read: ReadMemory, byteorder: ByteOrder) -> Symbols:
+    """Return the symbols of an image in memory, at their addresses in its file; none if they cannot be read.
+
+    How many there are follows from the GNU hash table; without one there are none.
+
+    :param read: reads the memory of the process.
+    """
+    mark = STRUCT_MARKS[byteorder]
+    try:
+        tags = dict(_tags(image, read, mark))
+        if not {_DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH} <= tags.keys():
+            return Symbols([])
+        first = min(segment.address for segment in image.segments)
+
+        def address(tag: int) -> int:
+            # The dynamic linker of glibc relocates these values in memory; others leave those of the file.
+            return tags[tag] if tags[tag] >= first else tags[tag] + image.bias
+
+        count = _count(address(_DT_GNU_HASH), read, mark)
+        entry = struct.Struct(mark + SYMBOL)
+        entries = list(entry.iter_unpack(read(address(_DT_SYMTAB), count * entry.size)))
+        names = read(address(_DT_STRTAB), min(tags[_DT_STRSZ], _MAX_NAMES))
+    except MemoryReadError:
+        return Symbols([])
+    return Symbols(decoded((fields[4] for fields in entries), entries, names))
+
+
+def _tags(image: Image, read: ReadMemory, mark: str) -> Iterator[tuple[int, int]]:
+    pair = struct.Struct(mark + "qQ")
+    for segment in image.segments:
+        if segment.kind == _PT_DYNAMIC:
+            size = min(segment.size // pair.size, _MAX_TAGS) * pair.size
+            for tag, value in pair.iter_unpack(read(segment.address, size)):
+                if not tag:
+                    return
+                yield tag, value
+
+
+def _count(table: int, read: ReadMemory, mark: str) -> int:
+    """Return the number of symbols: one more than the last that a GNU hash table has."""
+    header: tuple[int, int, int, int] = struct.unpack(mark + "IIII", read(table, 16))
+    buckets, first, bloom_words, _ = header
+    buckets, start = min(buckets, _MAX_SYMBOLS), table + 16 + 8 * bloom_words
+    heads: tuple[int, ...] = struct.unpack(f"{mark}{buckets}I", read(start, 4 * buckets))
+    last = max(heads, default=0)
+    if last < first:
+        return min(first, _MAX_SYMBOLS)  # no symbol is defined here
+    chains = start + 4 * buckets
+    while last < _MAX_SYMBOLS:
+        (value,) = struct.unpack(mark + "I", read(chains + 4 * (last - first), 4))
+        last += 1
+        if value & 1:  # the end of the chain
+            break
+    return last

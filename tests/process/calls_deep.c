@@ -1,0 +1,6 @@
+int outer(int);
+
+int main(void)
+{
+    return outer(0) + 1;
+}
