@@ -12,6 +12,7 @@ WORD_SIZE = 8
 """Size of an address and of a general register, in bytes.  It is 8 in every ABI that the format supports."""
 
 ByteOrder = Literal["little", "big"]
+BYTE_ORDERS: tuple[ByteOrder, ...] = ("little", "big")
 
 ADDRESS_MASK = (1 << 8 * WORD_SIZE) - 1
 """The bits of an address.  Address arithmetic wraps around at 64 bits."""

@@ -12,7 +12,7 @@ from sframe_unwind.lint.reading import Entry, RawRow, RowReader, TableReading, e
 from sframe_unwind.lint.rows import RowRules
 from sframe_unwind.lint.subject import Subject
 from sframe_unwind.sframe.constants import FdeType
-from sframe_unwind.sframe.fde import ADDRESS_SIZES, RawFde
+from sframe_unwind.sframe.raw import ADDRESS_SIZES, RawFde
 
 _MAX_FDE_TYPE = max(FdeType)
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.address import ADDRESS_MASK, ByteOrder
 from sframe_unwind.errors import FormatError
-from sframe_unwind.sframe import fde as fdes
 from sframe_unwind.sframe import fre, header
-from sframe_unwind.sframe.constants import PLT_ENTRY_SIZE_V1, VERSIONS, AbiNumber, Flag
-from sframe_unwind.sframe.fde import RawFde
+from sframe_unwind.sframe.constants import VERSIONS, AbiNumber, Flag, PcType
 from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.raw import ADDRESS_SIZES, VERBATIM, RawFde, RawFdes, Stop, StopReason, read_rows
 from sframe_unwind.sframe.section import next_header
 
 _MAX_ROWS = 1 << 18
@@ -65,22 +64,22 @@ class Entry(NamedTuple):
     @property
     def is_mask(self) -> bool:
         """Whether rows are found by the offset within a block."""
-        return self.fields is not None and bool(self.fields.info & 0x10)
+        return self.fields is not None and self.fields.pc_type is PcType.MASK
 
     @property
     def is_signal(self) -> bool:
         """Whether the function is marked as a signal trampoline; only version 3 has the mark."""
-        return self.fields is not None and bool(self.fields.info & 0x80)
+        return self.fields is not None and self.fields.is_signal
 
     @property
     def fde_type(self) -> int:
         """0 default, 1 flexible; others are unknown."""
-        return self.fields.info2 & 0x1F if self.fields else 0
+        return self.fields.fde_type if self.fields else 0
 
     @property
     def fre_type(self) -> int:
         """0 to 2; others are unknown."""
-        return self.fields.info & 0xF if self.fields else 0
+        return self.fields.fre_type if self.fields else 0
 
 
 class Rest(NamedTuple):
@@ -129,21 +128,18 @@ def entries(
     :param is_movable: the file is loaded far above 0: a start below 0 is an address before the file.
     """
     head = table.header
-    size = header.FDE_SIZES[head.version]
-    first = table.offset + head.fdes_start
+    fdes = RawFdes(data, table.offset, head)
+    size, first = fdes.entry_size, fdes.first
     base = _LOAD_ADDRESS if is_movable else 0
     pcrel = relocated or header.starts_are_pcrel(head.version, head.flags)
-    layout = fdes.START_STRUCTS[head.version, head.byteorder]
     for index in range(min(head.num_fdes, max(len(data) - first, 0) // size)):
         offset = first + index * size
-        field, length = layout.unpack_from(data, offset)
+        field, length = fdes.start.unpack_from(data, offset)
         start = (base + address + (offset if pcrel else table.offset) + field & ADDRESS_MASK) - base
         try:
-            raw: RawFde | None = fdes.read(data, table.offset, head, index)
+            raw: RawFde | None = fdes.read(index)
         except FormatError:
             raw = None
-        if raw is not None and head.version == 1 and raw.info & 0x10:
-            raw = raw._replace(repetition_size=PLT_ENTRY_SIZE_V1)
         yield Entry(index, offset, start, length, raw)
 
 
@@ -167,34 +163,32 @@ class RowReader:
         :raises FormatError: the functions of the section claim the same rows over and over.
         """
         fields, data = entry.fields, self._data
-        found: list[RawRow] = []
-        outside: RawRow | None = None
         if fields is None or not fields.num_rows:
-            return found, None, None
+            return [], None, None
         limit = min(table.fres_end, len(data))
-        size, order = fdes.ADDRESS_SIZES[entry.fre_type], "little" if table.header.byteorder == "little" else "big"
         at = table.offset + table.header.fres_start + fields.rows_offset
-        for _ in range(fields.num_rows):
-            head = at + size
-            if head >= limit and outside is None:
-                outside, limit = RawRow(at, 0, b""), len(data)
-            if head >= limit:
-                return found, outside, RawRow(at, 0, b"")
-            start = int.from_bytes(data[at:head], order)  # type: ignore[arg-type]  # "little" or "big"
-            words = fre.WORDS_SIZE[data[head]]
-            if words == fre.INVALID_SIZE:
-                if outside is None:
-                    found.append(RawRow(at, start, data[head : head + 1]))
-                break
-            end = head + 1 + words
-            if end > limit and outside is None:
-                outside, limit = RawRow(at, start, b""), len(data)
-            if end > limit:
-                return found, outside, RawRow(at, start, b"")
-            if outside is None:
-                found.append(RawRow(at, start, data[head:end]))
-            at = end
-            self._left -= 1
-            if self._left < 0:
-                raise FormatError("the functions claim the same rows over and over: too many to read", entry.offset)
-        return found, outside, None
+        layout = ADDRESS_SIZES[entry.fre_type], table.header.byteorder
+        starts, rows, stop = self._read(at, limit, fields.num_rows, layout, entry)
+        found: list[RawRow] = []
+        for start, row in zip(starts, rows):
+            found.append(RawRow(at, start, row))
+            at += layout[0] + len(row)
+        if stop is None:
+            return found, None, None
+        if stop.reason is StopReason.WORD_SIZE:
+            start = int.from_bytes(data[at : stop.info_offset], layout[1])
+            return [*found, RawRow(at, start, data[stop.info_offset : stop.info_offset + 1])], None, None
+        outside = RawRow(at, 0, b"")
+        _, _, stop = self._read(at, len(data), fields.num_rows - len(rows), layout, entry)
+        if stop is None or stop.reason is StopReason.WORD_SIZE:
+            return found, outside, None
+        return found, outside, RawRow(stop.offset, 0, b"")
+
+    def _read(
+        self, at: int, limit: int, count: int, layout: tuple[int, ByteOrder], entry: Entry
+    ) -> tuple[list[int], list[bytes], Stop | None]:
+        found = read_rows(self._data, at, limit, min(count, self._left + 1), layout, VERBATIM)
+        self._left -= len(found[1])
+        if self._left < 0:
+            raise FormatError("the functions claim the same rows over and over: too many to read", entry.offset)
+        return found

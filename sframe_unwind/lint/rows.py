@@ -7,7 +7,7 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
 from sframe_unwind.lint.reading import TableReading
-from sframe_unwind.sframe import fre
+from sframe_unwind.sframe import fre, raw
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.unwind_rule import UnwindRule
@@ -45,7 +45,7 @@ class RowRules:
 
     def _judge(self, fde_type: int, row: bytes) -> list[tuple[Rule, str]]:
         info = row[0]
-        if fre.WORDS_SIZE[info] == fre.INVALID_SIZE:
+        if raw.WORDS_SIZE[info] == raw.INVALID_SIZE:
             return [(c.ROW_WORD_SIZE, f"info byte {info:#x}: data words of the invalid size 3")]
         if fde_type not in (FdeType.DEFAULT, FdeType.FLEX):
             return []

@@ -11,6 +11,9 @@ MAGIC = 0xDEE2
 
 VERSIONS = (1, 2, 3)
 
+NEWEST = VERSIONS[-1]
+"""The version that is written where nothing asks for another one."""
+
 
 class Flag(IntFlag):
     """Section-wide flags (``sfp_flags``), V2 errata 1, 2.1.3."""

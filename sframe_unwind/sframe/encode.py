@@ -11,10 +11,10 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import EncodeError
 from sframe_unwind.memory import STRUCT_MARKS
-from sframe_unwind.sframe import fde as fdes
-from sframe_unwind.sframe import fre, header
+from sframe_unwind.sframe import fre, header, raw
 from sframe_unwind.sframe.constants import (
     ARCH_BY_ABI,
     KNOWN_FLAGS,
@@ -81,7 +81,7 @@ class TableSpec(NamedTuple):
     """Length of the FRE sub-section in bytes; ``None``: the length of the rows."""
 
     @property
-    def byteorder(self) -> str:
+    def byteorder(self) -> ByteOrder:
         """``"little"`` or ``"big"``, as the ABI defines it."""
         return ARCH_BY_ABI[self.abi].byteorder
 
@@ -289,7 +289,7 @@ def function_rows(table: TableSpec, function: FunctionSpec, where: str) -> bytes
     _check_attributes(table, function, where)
     size = _address_size(function, where)
     mark = _mark(table)
-    layout = mark + "BHI"[fdes.ADDRESS_SIZES.index(size)]
+    layout = mark + "BHI"[raw.ADDRESS_SIZES.index(size)]
     area = bytearray()
     if table.version == 3:
         _check(len(function.rows), 2, False, f"{where}: number of rows")
@@ -310,7 +310,7 @@ def function_rows(table: TableSpec, function: FunctionSpec, where: str) -> bytes
 def _row(row: RowSpec, mark: str, where: str) -> bytes:
     """Return the bytes of a row, starting with the info byte."""
     _check(row.info, 1, False, f"{where}: info byte")
-    if fre.WORDS_SIZE[row.info] == fre.INVALID_SIZE:
+    if raw.WORDS_SIZE[row.info] == raw.INVALID_SIZE:
         raise EncodeError(f"{where}: info byte {row.info:#x} has the invalid word size 3, expected 0 to 2")
     count = row.info >> 1 & 0xF
     if len(row.words) != count:
@@ -318,7 +318,7 @@ def _row(row: RowSpec, mark: str, where: str) -> bytes:
     size = fre.word_size(row.info)
     for number, word in enumerate(row.words, 1):
         _check(word, size, True, f"{where}: word {number}")
-    return struct.pack(f"{mark}B{count}{'bhi'[fre.WORD_SIZES.index(size)]}", row.info, *row.words)
+    return struct.pack(f"{mark}B{count}{'bhi'[raw.WORD_SIZES.index(size)]}", row.info, *row.words)
 
 
 def _check_attributes(table: TableSpec, function: FunctionSpec, where: str) -> None:
@@ -339,14 +339,14 @@ def _check_attributes(table: TableSpec, function: FunctionSpec, where: str) -> N
 def _address_size(function: FunctionSpec, where: str) -> int:
     if function.address_size is None:
         last = max((row.start for row in function.rows), default=0)
-        return next((size for size in fdes.ADDRESS_SIZES if fits(last, size, False)), fdes.ADDRESS_SIZES[-1])
-    if function.address_size not in fdes.ADDRESS_SIZES:
+        return next((size for size in raw.ADDRESS_SIZES if fits(last, size, False)), raw.ADDRESS_SIZES[-1])
+    if function.address_size not in raw.ADDRESS_SIZES:
         raise EncodeError(f"{where}: row start addresses of {function.address_size} bytes, expected 1, 2 or 4")
     return function.address_size
 
 
 def _info(function: FunctionSpec, where: str) -> int:
-    fre_type = fdes.ADDRESS_SIZES.index(_address_size(function, where))
+    fre_type = raw.ADDRESS_SIZES.index(_address_size(function, where))
     return fre_type | function.pc_type << 4 | function.pauth_key << 5 | function.signal << 7
 
 
@@ -376,7 +376,7 @@ def _lay_out(wanted: list[int | None], blobs: list[bytes], names: list[str]) -> 
 
 def _record_size(version: int) -> int:
     """Return the number of bytes before the first row of a function in the FRE sub-section."""
-    return fdes.ATTRIBUTE_SIZE if version == 3 else 0
+    return raw.ATTRIBUTE_SIZE if version == 3 else 0
 
 
 def _mark(table: TableSpec) -> str:

@@ -8,7 +8,7 @@ from sframe_unwind.errors import EncodeError
 from sframe_unwind.sframe import default_row, flex_row
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, TableSpec, fits
-from sframe_unwind.sframe.fre import WORD_SIZES
+from sframe_unwind.sframe.raw import WORD_SIZES
 from sframe_unwind.unwind_rule import UnwindRule
 
 

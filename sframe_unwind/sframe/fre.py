@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import struct
-from typing import Callable, Protocol, TypeVar
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import STRUCT_MARKS, Data
-
-WORD_SIZES = (1, 2, 4)
-"""Size of a data word in bytes, by bits 5 and 6 of the info byte; the value 3 is invalid (V2 errata 1, 2.4.1)."""
+from sframe_unwind.sframe.raw import (
+    WORD_SIZES,
+    WORDS_SIZE,
+    Interpreted,
+    Interpreter,
+    Stop,
+    StopReason,
+    read_rows,
+)
 
 MIN_ROW_SIZE = 2
 """Size in bytes of the shortest row: a start address of one byte and the info byte (V2 errata 1, 2.4)."""
@@ -18,12 +24,6 @@ MAX_SHARED_ROWS = 32
 """How many rows each function of a table may share with others, on average.  A limit of this project: if all functions
 claimed the same long list of rows, reading them would take time that grows with the square of the section's size."""
 
-INVALID_SIZE = 1 << 62  # ends beyond every section, so one comparison finds both
-WORDS_SIZE = tuple(
-    (info >> 1 & 0xF) * WORD_SIZES[info >> 5 & 3] if info >> 5 & 3 < 3 else INVALID_SIZE for info in range(256)
-)
-"""Size of all data words of a row in bytes, by its info byte."""
-
 _SIGNED = "bhi"
 _WORD_STRUCTS = {
     (order, info): struct.Struct(f"{mark}{info >> 1 & 0xF}{_SIGNED[info >> 5 & 3]}")
@@ -31,14 +31,6 @@ _WORD_STRUCTS = {
     for info in range(0, 128, 2)
     if info >> 5 & 3 < 3
 }
-
-Interpreted = TypeVar("Interpreted", covariant=True)
-
-
-class Interpreter(Protocol[Interpreted]):
-    """Converts the bytes of a row, without its start address, to the form that the caller needs."""
-
-    def __getitem__(self, row: bytes, /) -> Interpreted: ...
 
 
 def most_rows(fre_size: int, num_fdes: int) -> int:
@@ -73,59 +65,47 @@ def words(row: bytes, byteorder: str) -> tuple[int, ...]:
 
 
 def decode(
-    data: Data,
-    offset: int,
-    limit: int,
-    count: int,
-    address_size: int,
-    byteorder: str,
-    interpret: Interpreter[Interpreted],
+    data: Data, offset: int, limit: int, count: int, layout: tuple[int, ByteOrder], interpret: Interpreter[Interpreted]
 ) -> tuple[list[int], list[Interpreted]]:
     """Decode the rows of one function.
-
-    The interpreter is a mapping and not a function because a program has a few dozen distinct rows: with a ``dict``
-    that computes missing values, a repeated row costs one dictionary lookup.
 
     :param data: the whole section.
     :param offset: section offset of the first row, in bytes.
     :param limit: section offset of the end of the FRE sub-section, in bytes.
     :param count: number of rows.
-    :param address_size: size of the start address of a row in bytes.
+    :param layout: size of the start address of a row in bytes, and byte order.
     :returns: the start addresses (in bytes from the start of the function) and the interpreted rows.
     :raises FormatError: a row is malformed, ends after ``limit`` or is out of order.
     """
-    starts: list[int] = []
-    rows: list[Interpreted] = []
-    position, previous = offset, 0
-    order: Callable[[bytes], int] = _from_little if byteorder == "little" else _from_big
-    try:
-        for _ in range(count):
-            head = position + address_size
-            start = data[position] if address_size == 1 else order(data[position:head])
-            size = WORDS_SIZE[data[head]]
-            end = head + 1 + size
-            if end > limit or start < previous:
-                if head >= limit:
-                    raise IndexError
-                if size == INVALID_SIZE:
-                    raise FormatError(f"row {len(starts)}: info byte {data[head]:#x} has the invalid word size 3", head)
-                if end > limit:
-                    raise FormatError(f"row {len(starts)}: data words end beyond the FRE sub-section's end", position)
-                raise FormatError(f"row {len(starts)} starts at {start:#x}, before its predecessor", position)
-            rows.append(interpret[data[head:end]])
-            starts.append(start)
-            position, previous = end, start
-    except FormatError as error:
-        raise error.at(position) from None
-    except IndexError:
-        what = "starts beyond the FRE sub-section's end" if head >= limit else "lies beyond the section's end"
-        raise FormatError(f"row {len(starts)} of {count} {what}", position) from None
+    starts, rows, stop = read_rows(data, offset, limit, count, layout, interpret)
+    if starts != sorted(starts):
+        raise _out_of_order(starts, data, offset, layout[0])
+    if stop is not None:
+        raise _malformed(stop, len(rows), count, data)
     return starts, rows
 
 
-def _from_little(raw: bytes) -> int:
-    return int.from_bytes(raw, "little")
+def _out_of_order(starts: list[int], data: Data, offset: int, address_size: int) -> FormatError:
+    """Return the error of the first row that starts before its predecessor."""
+    number = next(number for number in range(1, len(starts)) if starts[number] < starts[number - 1])
+    for _ in range(number):
+        head = offset + address_size
+        offset = head + 1 + WORDS_SIZE[data[head]]
+    return FormatError(f"row {number} starts at {starts[number]:#x}, before its predecessor", offset)
 
 
-def _from_big(raw: bytes) -> int:
-    return int.from_bytes(raw, "big")
+def _malformed(stop: Stop, number: int, count: int, data: Data) -> FormatError:
+    """Return the error of the row at which reading stopped.
+
+    :param number: of the row.
+    """
+    if stop.error is not None:
+        return stop.error.at(stop.offset)
+    if stop.reason is StopReason.WORD_SIZE:
+        info = data[stop.info_offset]
+        return FormatError(f"row {number}: info byte {info:#x} has the invalid word size 3", stop.info_offset)
+    if stop.reason is StopReason.ENDS_OUTSIDE:
+        return FormatError(f"row {number}: data words end beyond the FRE sub-section's end", stop.offset)
+    starts_outside = stop.reason is StopReason.STARTS_OUTSIDE
+    what = "starts beyond the FRE sub-section's end" if starts_outside else "lies beyond the section's end"
+    return FormatError(f"row {number} of {count} {what}", stop.offset)

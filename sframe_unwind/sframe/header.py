@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from sframe_unwind.address import BYTE_ORDERS, ByteOrder
 from sframe_unwind.errors import FormatError, UnsupportedError
 from sframe_unwind.memory import STRUCT_MARKS, Data, take
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, KNOWN_FLAGS, MAGIC, VERSIONS, AbiNumber, Flag
@@ -18,8 +19,8 @@ ABI_OFFSET = 4
 _LAYOUT = "HBBBbbBIIIII"
 _STRUCTS = {order: struct.Struct(mark + _LAYOUT) for order, mark in STRUCT_MARKS.items()}
 
-MAGIC_BYTES = (MAGIC.to_bytes(2, "little"), MAGIC.to_bytes(2, "big"))
-"""The first two bytes of a header, in little-endian and in big-endian data."""
+MAGIC_BYTES: dict[bytes, ByteOrder] = {MAGIC.to_bytes(2, order): order for order in BYTE_ORDERS}
+"""The first two bytes of a header, with the byte order that they show."""
 
 _ABI_NUMBERS = frozenset(AbiNumber)
 
@@ -30,8 +31,8 @@ FDE_SIZES = {1: 17, 2: 20, 3: 16}
 class Header(NamedTuple):
     """One header.  The properties give offsets in bytes from the start of this header."""
 
-    byteorder: str
-    """``"little"`` or ``"big"``, as the magic number shows."""
+    byteorder: ByteOrder
+    """As the magic number shows."""
     version: int
     flags: Flag
     abi: AbiNumber
@@ -111,7 +112,7 @@ def decode(data: Data, offset: int = 0) -> Header:
     return Header(byteorder, version, Flag(flags), AbiNumber(abi), *fields[3:])
 
 
-def read(data: Data, offset: int) -> tuple[str, tuple[int, ...]]:
+def read(data: Data, offset: int) -> tuple[ByteOrder, tuple[int, ...]]:
     """Return byte order and fields of a header, in the order of :class:`Header`, whatever the fields say.
 
     :raises FormatError: the data is too short, or the magic number is wrong.
@@ -121,11 +122,10 @@ def read(data: Data, offset: int) -> tuple[str, tuple[int, ...]]:
     return byteorder, _STRUCTS[byteorder].unpack(raw)[1:]
 
 
-def _byteorder(raw: bytes, offset: int) -> str:
-    for magic, byteorder in zip(MAGIC_BYTES, ("little", "big")):
-        if raw.startswith(magic):
-            return byteorder
-    raise FormatError(f"no SFrame header: expected magic number {MAGIC:#x}, found bytes {raw[:2].hex()}", offset)
+def _byteorder(raw: bytes, offset: int) -> ByteOrder:
+    if raw[:2] not in MAGIC_BYTES:
+        raise FormatError(f"no SFrame header: expected magic number {MAGIC:#x}, found bytes {raw[:2].hex()}", offset)
+    return MAGIC_BYTES[raw[:2]]
 
 
 def check_extent(header: Header, size: int, offset: int = 0) -> None:

@@ -17,6 +17,7 @@ from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, Flag, PcType
 from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.plain_rows import PlainRows
+from sframe_unwind.sframe.raw import VERBATIM, Interpreted, Interpreter, RawFdes
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -89,9 +90,9 @@ class Table:
         self.arch: Arch = ARCH_BY_ABI[self.header.abi]
         self._data = data
         self._address = address
-        self._entries = offset + self.header.fdes_start
-        self._entry_size = header.FDE_SIZES[self.header.version]
-        self._start = fdes.START_STRUCTS[self.header.version, self.header.byteorder]
+        self._raw = RawFdes(data, offset, self.header)
+        self._entries, self._entry_size = self._raw.first, self._raw.entry_size
+        self._start = self._raw.start
         # The relocations that an assembler emits are relative to the field.  Before V2 errata 1, no flag said so, and
         # GNU ld made the starts relative to the section when it linked.
         self._pcrel = relocated or header.starts_are_pcrel(self.header.version, self.header.flags)
@@ -142,7 +143,7 @@ class Table:
 
         :raises FormatError: its FDE is malformed.
         """
-        return Function(start, fdes.decode(self._data, self.offset, self.header, index), index, self)
+        return Function(start, fdes.decode(self._raw, self.header, index), index, self)
 
     def functions(self) -> Iterator[Function]:
         """Yield all functions in the order of the section.
@@ -179,11 +180,11 @@ class Table:
 
         :raises FormatError: a row is malformed.
         """
-        return list(zip(*self.interpreted_rows(function, _Verbatim())))
+        return list(zip(*self.interpreted_rows(function, VERBATIM)))
 
     def interpreted_rows(
-        self, function: Function, interpret: fre.Interpreter[fre.Interpreted]
-    ) -> tuple[list[int], list[fre.Interpreted]]:
+        self, function: Function, interpret: Interpreter[Interpreted]
+    ) -> tuple[list[int], list[Interpreted]]:
         """Return the start offsets (in bytes) of a function's rows, and what something makes of the bytes of each.
 
         :param interpret: gives what it makes of the info byte and the data words of a row.
@@ -196,8 +197,7 @@ class Table:
                 self._fres + entry.rows_offset,
                 self._fres_end,
                 entry.num_rows,
-                entry.address_size,
-                self.header.byteorder,
+                (entry.address_size, self.header.byteorder),
                 interpret,
             )
         except FormatError as error:
@@ -270,10 +270,3 @@ def _before_rows(function: Function) -> Miss:
         return Miss(f"the address lies before the first row of the function at {function.start:#x}", function)
     kind = "signal trampoline" if function.fde.signal else "function"
     return Miss(f"SFrame lists the {kind} at {function.start:#x} without rows", function)
-
-
-class _Verbatim:
-    """The interpreter that returns the bytes of a row unchanged."""
-
-    def __getitem__(self, row: bytes) -> bytes:
-        return row

@@ -24,6 +24,7 @@ from sframe_unwind.errors import EncodeError, FileError, FormatError, NoSFrameEr
 from sframe_unwind.lint import PROFILES, SectionReport, lint_elf, lint_section
 from sframe_unwind.lint.catalogue import ABI_NOT_READ, VERSION_NOT_READ
 from sframe_unwind.lint.sections import subject_of
+from sframe_unwind.sframe.constants import NEWEST
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.survey.producers import producers_of
 from sframe_unwind.survey.rows import (
@@ -45,8 +46,6 @@ from sframe_unwind.verify import verify_elf
 from sframe_unwind.verify.reasons import reason, reason_unread
 from sframe_unwind.verify.verdict import Outcome, Verdict
 
-_NEWEST = 3
-"""The version of SFrame that ``convert`` writes, and that the reasons of GNU as are told for."""
 _TYPES = {"ET_EXEC": "executable", "ET_DYN": "shared", "ET_REL": "object", "ET_CORE": "core"}
 _PLACE = re.compile(r"^(?:at \+0x[0-9a-f]+: )|^.*?: (?=no function)")
 """What of a reason is about one function, or one file, and not for counting."""
@@ -146,7 +145,7 @@ class _Judge:
             return None
         section = Section(made.section, made.address)
         made.proved([section])
-        self._row = self._row._replace(origin=CONVERTED, version=_NEWEST, sframe=section.size)
+        self._row = self._row._replace(origin=CONVERTED, version=NEWEST, sframe=section.size)
         self._lint(lint_section(subject_of(self._binary, made.section, made.address), list(PROFILES.values())))
         self._losses(made)
         return [section]
@@ -267,7 +266,7 @@ def _why_left_out(function: CfiFunction | CfiProblem, arch: Arch) -> str:
     """Return why GNU as would write no SFrame for a function; empty: it would."""
     if isinstance(function, CfiProblem):
         return reason_unread(function, arch)
-    return reason(function, arch, _NEWEST)
+    return reason(function, arch, NEWEST)
 
 
 def _first_of_each(findings: Iterable[FindingRow]) -> Iterator[FindingRow]:

@@ -10,13 +10,12 @@ from sframe_unwind.cfi.rules import CfiRules
 from sframe_unwind.cfi.section import CfiSection
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import encode
+from sframe_unwind.sframe.constants import NEWEST
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.description import Description, of_cfi, of_sframe
 from sframe_unwind.translation.proof import prove
 from sframe_unwind.translation.to_sframe import Target, make_table
-
-VERSION = 3
 
 
 def generate(cfi: CfiSection, ranges: Sequence[tuple[int, int]], arch: Arch) -> bytes:
@@ -30,7 +29,7 @@ def generate(cfi: CfiSection, ranges: Sequence[tuple[int, int]], arch: Arch) -> 
     :raises TranslationError: the result does not say what the CFI says.
     """
     descriptions = list(_descriptions(cfi, ranges, arch))
-    made = make_table(descriptions, arch, Target(VERSION))
+    made = make_table(descriptions, arch, Target(NEWEST))
     data = encode.encode(encode.SectionSpec(cfi.address, (made.table,)))
     results = map(of_sframe, listed_functions([Section(data, cfi.address)]))
     prove(descriptions, results, made.losses, arch)

@@ -12,6 +12,7 @@ from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import table
+from sframe_unwind.sframe.constants import NEWEST
 from sframe_unwind.sframe.listing import Malformed, listed_functions, unrolled
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.changes import Rules, at_changes
@@ -22,8 +23,6 @@ from sframe_unwind.verify.rules import words
 from sframe_unwind.verify.verdict import Disagreement, Function, Gap, Line, Outcome
 from sframe_unwind.workers import Progress
 
-_NEWEST = 3
-"""The version of SFrame in which an empty section is taken to be: it has words for the most."""
 _SHOWN_GAPS = 8
 """How many ranges of one function its reason lists; JSON has all."""
 _PROGRESS_STEP = 256
@@ -52,7 +51,7 @@ class Comparison:
         self._cfi = cfi = binary.cfi
         self._layout = layout = binary.layout
         self._rules = CfiRules(self._arch)
-        self._version = max((part.header.version for section in sections for part in section.tables), default=_NEWEST)
+        self._version = max((part.header.version for section in sections for part in section.tables), default=NEWEST)
         self.addresses_compared = 0
         self.disagreements: list[Disagreement] = []
         self.disagreeing: list[int] = []

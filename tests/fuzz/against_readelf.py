@@ -21,8 +21,8 @@ from random import Random
 from sframe_unwind.elf import load
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report import dump
-from sframe_unwind.sframe.fde import ATTRIBUTE_SIZE
 from sframe_unwind.sframe.header import FDE_SIZES
+from sframe_unwind.sframe.raw import ATTRIBUTE_SIZE
 from sframe_unwind.sframe.section import Section
 from tests.cli.text import as_in_2_40, comparable
 from tests.fuzz.fields import fields

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sframe_unwind.sframe import fre
-from sframe_unwind.sframe.fde import ATTRIBUTE_SIZE
 from sframe_unwind.sframe.header import FDE_SIZES
+from sframe_unwind.sframe.raw import ATTRIBUTE_SIZE
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Table
 from tests.fuzz.seeds import Seed

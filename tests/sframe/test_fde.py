@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import pytest
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError, UnsupportedError
 from sframe_unwind.sframe import fde, header
 from sframe_unwind.sframe.constants import AbiNumber, FdeType, Flag, PauthKey, PcType
 from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.header import Header
+from sframe_unwind.sframe.raw import RawFdes
 from tests.sframe.literal import literal
 
 ABI_OF = {"little": AbiNumber.AARCH64_ENDIAN_LITTLE, "big": AbiNumber.AARCH64_ENDIAN_BIG}
 
 
-def section(version: int, byteorder: str, entries: bytes, rows: bytes, num_fdes: int = 1) -> tuple[bytes, Header]:
+def section(version: int, byteorder: ByteOrder, entries: bytes, rows: bytes, num_fdes: int = 1) -> tuple[bytes, Header]:
     """A header, these entries and these rows."""
     head = Header(byteorder, version, Flag(0), ABI_OF[byteorder], 0, 0, 0, num_fdes, 0, len(rows), 0, len(entries))
     return header.encode(head) + entries + rows, head
 
 
-def decode(version: int, byteorder: str, entries: bytes, rows: bytes, index: int = 0) -> Fde:
+def decode(version: int, byteorder: ByteOrder, entries: bytes, rows: bytes, index: int = 0) -> Fde:
     content, head = section(version, byteorder, entries, rows, index + 1)
-    return fde.decode(content, 0, head, index)
+    return fde.decode(RawFdes(content, 0, head), head, index)
 
 
 V1_LITTLE = literal("""
@@ -117,7 +119,7 @@ ATTRIBUTES_BIG = literal("""
     ],
     ids=["v1-little", "v1-big", "v2-little", "v2-big", "v3-little", "v3-big"],
 )
-def test_item_09_both_byte_orders(version: int, byteorder: str, entry: bytes, rows: bytes, expected: Fde) -> None:
+def test_item_09_both_byte_orders(version: int, byteorder: ByteOrder, entry: bytes, rows: bytes, expected: Fde) -> None:
     """Every field; the second entry lies behind the first."""
     assert decode(version, byteorder, entry, rows) == expected
     assert decode(version, byteorder, bytes(len(entry)) + entry, rows, 1) == expected
@@ -221,5 +223,5 @@ def test_item_13_without_rows_their_offset_does_not_matter() -> None:
 def test_an_entry_beyond_the_data() -> None:
     content, head = section(2, "little", bytes(20), b"")
     with pytest.raises(FormatError) as caught:
-        fde.decode(content[:-1], 0, head, 0)
+        fde.decode(RawFdes(content[:-1], 0, head), head, 0)
     assert str(caught.value) == "FDE 0 needs 20 bytes, the section has 19 left (.sframe offset 0x1c)"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import fre
+from sframe_unwind.sframe.raw import VERBATIM
 from tests.sframe.literal import literal
-from tests.sframe.verbatim import Verbatim
 
 
 def decode(
-    content: bytes, count: int, address_size: int = 1, byteorder: str = "little", offset: int = 0
+    content: bytes, count: int, address_size: int = 1, byteorder: ByteOrder = "little", offset: int = 0
 ) -> list[tuple[int, bytes]]:
-    starts, rows = fre.decode(content, offset, len(content), count, address_size, byteorder, Verbatim())
+    starts, rows = fre.decode(content, offset, len(content), count, (address_size, byteorder), VERBATIM)
     return list(zip(starts, rows))
 
 
@@ -67,7 +68,7 @@ def test_one_byte_starts_and_words() -> None:
     ],
 )
 def test_item_09_both_byte_orders(
-    byteorder: str, content: bytes, address_size: int, start: int, words: tuple[int, ...]
+    byteorder: ByteOrder, content: bytes, address_size: int, start: int, words: tuple[int, ...]
 ) -> None:
     ((found, row),) = decode(b"abc" + content, 1, address_size, byteorder, 3)
     assert found == start
@@ -111,7 +112,7 @@ def test_malformed_rows(content: bytes, count: int, message: str) -> None:
 
 def test_item_07_rows_end_with_their_sub_section_not_with_the_section() -> None:
     with pytest.raises(FormatError, match=r"data words end beyond the FRE sub-section's end"):
-        fre.decode(literal("00 05 08 f0 00 00"), 0, 3, 1, 1, "little", Verbatim())
+        fre.decode(literal("00 05 08 f0 00 00"), 0, 3, 1, (1, "little"), VERBATIM)
 
 
 def test_item_07_a_huge_number_of_rows_ends_at_the_end_of_the_bytes() -> None:
@@ -122,4 +123,4 @@ def test_item_07_a_huge_number_of_rows_ends_at_the_end_of_the_bytes() -> None:
 def test_rows_beyond_the_data() -> None:
     """The limit comes from the header, which is checked; memory that ends sooner must not be a crash."""
     with pytest.raises(FormatError, match=r"row 1 of 2 lies beyond the section's end \(\.sframe offset 0x2\)"):
-        fre.decode(bytes(2), 0, 10, 2, 1, "little", Verbatim())
+        fre.decode(bytes(2), 0, 10, 2, (1, "little"), VERBATIM)

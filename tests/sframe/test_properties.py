@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import LazyBytes
-from sframe_unwind.sframe import fde
 from sframe_unwind.sframe.constants import AbiNumber, FdeType, PcType
 from sframe_unwind.sframe.encode import (
     FunctionSpec,
@@ -21,10 +20,10 @@ from sframe_unwind.sframe.encode import (
     usual_table,
     without_layout,
 )
+from sframe_unwind.sframe.raw import VERBATIM, RawFdes
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss, Table
 from tests.sframe.strategies import SECTION_ADDRESS, Made, raw_sections, sections
-from tests.sframe.verbatim import Verbatim
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -165,7 +164,7 @@ def assert_rows_are_the_same(section: Section) -> None:
     for table in section.tables:
         plain = table.plain_rows()
         for number in range(len(table)):
-            found = plain.read(number, [Verbatim()] * len(FdeType))
+            found = plain.read(number, [VERBATIM] * len(FdeType))
             assert (found and list(zip(*found))) == careful_rows(table, number)
 
 
@@ -189,7 +188,7 @@ def test_plain_rows_are_the_rows_whatever_the_attributes_say(version: int) -> No
     table = usual_table(version, AbiNumber.AMD64_ENDIAN_LITTLE, [function])
     content = encode(SectionSpec(SECTION_ADDRESS, (table,)))
     entry = Section(content, SECTION_ADDRESS).tables[0].function(0)
-    first = fde.read(content, 0, entry.table.header, 0).info_offset
+    first = RawFdes(content, 0, entry.table.header).read(0).info_offset
     for at in (first, first + 1, first + 2):
         for value in range(256):
             assert_rows_are_the_same(Section(content[:at] + bytes([value]) + content[at + 1 :], SECTION_ADDRESS))
