@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from sframe_unwind import unwind_rule
 from sframe_unwind.code.entries import entries, interpreted
 from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted
@@ -62,6 +63,8 @@ class Checker:
             parts,
             frozenset(run.continued),
             starts,
+            run.returns,
+            run.changes_fp,
             run.complete,
         )
         if run.is_local and not result.findings and not starts and len(self._remembered) < _MAX_REMEMBERED:
@@ -91,6 +94,10 @@ class Checker:
     def judge(self, run: Run, block: int, rule: RowRule, state: State) -> Judgements:
         """Judge one rule in one state of a block."""
         return self._judge.judge_in(run, block, rule, state)
+
+    def clobbered(self, rule: RowRule, state: State) -> dict[str, int]:
+        """Return the values of a rule that the ABI alone makes wrong in a state: see :meth:`Judge.clobbered`."""
+        return self._judge.clobbered(rule, state)
 
     def finding(
         self, table: str, what: str, rule: UnwindRule, run: Run, block: int, pc: int, state: State, end: int
@@ -162,13 +169,26 @@ class _Check:
             # Signal trampolines are entered with the frame of a handler that returned.
             is_signal = any(table.is_signal(function) for table in checker.tables.values())
             entered = {} if is_signal else entries(self._all, function)
-        self.run = interpreted(self._all, function, entered)
         self.instructions = 0
         self._rows: dict[CodeRange, dict[str, Rows]] = {}
         self._verdicts: dict[int, dict[str, Verdicts]] = {}
         self._findings: dict[int, list[Finding]] = {}
         self._unreached: set[int] = set()
         self._open: dict[tuple[str, str], tuple[object, int]] = {}
+        self.run = interpreted(self._all, function, entered)
+        if self.run.called and (self.run.rests_on_call or self._has_other_base()):
+            self.run = interpreted(self._all, function, entered, through_calls=True)
+
+    def _has_other_base(self) -> bool:
+        """Return whether a rule counts on another register than the CFA, the stack pointer and the frame pointer."""
+        usual = (unwind_rule.CFA, self._all.frame.sp, self._all.frame.fp)
+        for rows in self._described(self._function).values():
+            for rule in rows.rules:
+                if isinstance(rule, UnwindRule):
+                    places = (rule.cfa, rule.ra, rule.fp)
+                    if any(place is not None and place.base not in usual for place in places):
+                        return True
+        return False
 
     def parts(self) -> dict[int, Part]:
         """Return what was found, by the starts of the functions it was found in."""
@@ -206,17 +226,25 @@ class _Check:
                 if judged is not PROVED and not isinstance(rule, str):
                     if is_first and rule.ra_undefined:
                         judged = PROVED  # nobody called it
-                    elif judged.worst is Judgement.WRONG:
-                        self._found(table, rule, judged, start, pc, state)
+                    else:
+                        self._note(table, rule, judged, start, pc, state)
                 verdicts[table][pc] = judged
 
-    def _found(self, table: str, rule: UnwindRule, judged: Judgements, block: int, pc: int, state: State) -> None:
+    def _note(self, table: str, rule: UnwindRule, judged: Judgements, block: int, pc: int, state: State) -> None:
+        """Note what is wrong with a rule, or is by the ABI."""
+        clobbered = self._checker.clobbered(rule, state)
+        if judged.worst is not Judgement.WRONG and not clobbered:
+            return
         function = self._all.ranges.find(pc)
         assert function is not None
         findings = self._findings.setdefault(function.start, [])
         end = pc + self._all.sweep_at(pc).instruction(pc).size
         for what, verdict in zip(_VALUES, judged):
-            if verdict is not Judgement.WRONG:
+            if verdict is Judgement.WRONG:
+                assumes: tuple[str, ...] = ()
+            elif verdict is Judgement.UNKNOWN and what in clobbered:
+                assumes = (f"callee changes {self._all.machine.arch.register_name(clobbered[what])}",)
+            else:
                 continue
             key = self._error(what, rule, state)
             known = self._open.get((table, what))
@@ -224,7 +252,8 @@ class _Check:
                 findings[known[1]] = findings[known[1]]._replace(end=end)
             elif len(findings) < _MAX_FINDINGS:
                 self._open[table, what] = key, len(findings)
-                findings.append(self._checker.finding(table, what, rule, self.run, block, pc, state, end))
+                found = self._checker.finding(table, what, rule, self.run, block, pc, state, end)
+                findings.append(found._replace(assumes=assumes))
 
     @staticmethod
     def _error(what: str, rule: UnwindRule, state: State) -> object:

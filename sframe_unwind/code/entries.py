@@ -21,19 +21,22 @@ def entries(interpreter: Interpreter, function: CodeRange) -> dict[int, State]:
     return {address: frame.entry() for address in range(max(first, plt.first), function.end, plt.entry_size)}
 
 
-def interpreted(interpreter: Interpreter, function: CodeRange, entered: dict[int, State]) -> Run:
+def interpreted(
+    interpreter: Interpreter, function: CodeRange, entered: dict[int, State], through_calls: bool = False
+) -> Run:
     """Interpret a function, in other states if it shows that it is not entered as the ABI says.
 
     The header of a procedure linkage table pushes two words before it jumps to the dynamic linker, which takes them
     off again at the end.  No other function leaves its caller with less on the stack than it was entered with.
 
     :param entered: the states in which it is entered by the ABI, by address.
+    :param through_calls: see :meth:`Interpreter.run`.
     """
-    run = interpreter.run(function, entered)
+    run = interpreter.run(function, entered, through_calls)
     pushed = _pushed(interpreter, run)
     if not pushed:
         return run
-    again = interpreter.run(function, {address: interpreter.frame.entry(pushed) for address in entered})
+    again = interpreter.run(function, {address: interpreter.frame.entry(pushed) for address in entered}, through_calls)
     return again if again.stack_pointers_at_end == {interpreter.frame.entry_sp} else run
 
 

@@ -32,11 +32,14 @@ from sframe_unwind.code.stack_order import is_above, may_overlap, with_top
 from sframe_unwind.code.state import Frame, Slot, State
 from sframe_unwind.code.values import (
     CFA,
+    CLOBBERED,
+    CLOBBERED_BASE,
     ENTRY,
     JUMP_ENTRY,
     NUMBER,
     OTHER,
     OTHER_BASE,
+    REPLACED,
     SIGNED,
     STACK,
     STACK_BASE,
@@ -81,6 +84,10 @@ class Evaluator:
         self._read = read_constant
         self.entries = Entries()
         self._bounds = frame.bounds
+        self.rests_on_call = False
+        """Whether the stack pointer was taken from another register than the frame pointer since this was cleared."""
+        self.has_replaced = False
+        """Whether anything was stored over the return address since this was cleared."""
         self.has_read = False
         """Whether a constant was looked for in memory since this was last cleared."""
 
@@ -175,7 +182,7 @@ class Evaluator:
 
     def _is_index(self, base: int) -> bool:
         """Return whether a value may be the index of a table: it is a number, or an argument."""
-        return base == OTHER_BASE or (ENTRY <= base < SYMBOL and not self._frame.is_tracked(base))
+        return base in (OTHER_BASE, CLOBBERED_BASE) or (ENTRY <= base < SYMBOL and not self._frame.is_tracked(base))
 
     def _subtract(self, left: Value, right: Value) -> Value:
         if right[0] == NUMBER:
@@ -231,7 +238,11 @@ class Evaluator:
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
         """Carry an instruction out: change a state to what it is behind it."""
         value = self.value
-        puts = [(number, value(expression, state, pc)) for number, expression in instruction.puts]
+        puts = []
+        for register, expression in instruction.puts:
+            puts.append((register, value(expression, state, pc)))
+            if register == self._frame.sp and expression[0] == REGISTER:
+                self.rests_on_call |= expression[1] not in (register, self._frame.fp)
         for address, size, expression in instruction.stores:
             if not isinstance(size, int):
                 self._fill(address, value(address, state, pc), value(size, state, pc), state)
@@ -327,7 +338,10 @@ class Evaluator:
             for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:
                 del slots[slot]
         if size != _WORD or not self._frame.is_tracked(value[0]):
-            slots.pop(address, None)
+            old = slots.pop(address, None)
+            if size == _WORD and old in (self._frame.return_address, SIGNED):
+                slots[address] = REPLACED
+                self.has_replaced = True
         elif len(slots) < _MAX_SLOTS:
             slots[address] = value
         else:
@@ -338,16 +352,22 @@ class Evaluator:
         for register in self._machine.system_call_results:
             state.registers[register] = UNKNOWN
 
-    def call(self, state: State) -> None:
+    def call(self, state: State, changed: frozenset[int] | None) -> None:
         """Change a state to what it is behind a call.
 
-        By the ABI a call leaves the callee-saved registers and the caller's stack as they were.
+        :param changed: the registers that the callee may change; ``None``: those that it may by the ABI.  The stack
+            pointer and the caller's stack are left as they were.
         """
-        preserved = self._machine.preserved
+        preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers
-        for register in registers:
-            if register not in preserved:
+        for register, (base, _) in registers.items():
+            if register in preserved:
+                if changed is not None and register in changed and register != self._frame.sp:
+                    registers[register] = UNKNOWN
+            elif register == self._frame.ra or not is_tracked(base):
                 registers[register] = OTHER
+            elif changed is None or register in changed:
+                registers[register] = CLOBBERED
         sp = registers[self._frame.sp]
         for slot in state.slots:
             if slot[1] < sp[1] if slot[0] == sp[0] else not is_above(state.tops, slot, sp):

@@ -31,6 +31,9 @@ class Finding(NamedTuple):
     """Address of the instruction since which that is so, where it can be told."""
     instruction: str
     """That instruction, in objdump's notation."""
+    assumes: tuple[str, ...] = ()
+    """What the finding rests on and the file does not show, such as ``callee changes r11``: then it is a warning, and
+    the rule is counted as unknown."""
 
 
 class Counts(NamedTuple):
@@ -86,7 +89,11 @@ class FunctionResult(NamedTuple):
     continued: frozenset[int]
     """Starts of functions that are entered so at their first instruction."""
     called: frozenset[int]
-    """Starts of functions that are called."""
+    """Starts of functions that are called, or jumped to as a call would enter them."""
+    returns: bool
+    """Whether any path leaves it for its caller, or may."""
+    changes_fp: bool
+    """Whether it certainly returns with another frame pointer than it was entered with."""
     complete: bool
     """``False``: the function was given up, being too large."""
 

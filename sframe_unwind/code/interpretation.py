@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Callable, NamedTuple
 
+from sframe_unwind.code.effects import Effects
 from sframe_unwind.code.evaluation import BOUND, Evaluator
 from sframe_unwind.code.exception_tables import LandingPad
 from sframe_unwind.code.image import CodeImage
@@ -18,7 +19,18 @@ from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.code.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.state import Frame, State
 from sframe_unwind.code.sweep import Sweep, Sweeps
-from sframe_unwind.code.values import CFA, JUMP_ENTRY, NUMBER, OTHER, UNKNOWN, Value, plus
+from sframe_unwind.code.values import (
+    CFA,
+    JUMP_ENTRY,
+    NUMBER,
+    OTHER,
+    REPLACED_BASE,
+    UNKNOWN,
+    UNKNOWN_BASE,
+    Value,
+    is_open,
+    plus,
+)
 
 LandingPads = Callable[[int], Iterable[LandingPad]]
 
@@ -66,6 +78,12 @@ class Run(NamedTuple):
     """Addresses that are called."""
     returns: bool
     """Whether any path leaves the function for its caller, or may."""
+    changes_fp: bool
+    """Whether it certainly returns with another frame pointer than it was entered with."""
+    replaces_return: bool
+    """Whether it may return to what it has stored over its return address."""
+    rests_on_call: bool
+    """Whether the stack pointer was taken from another register than the frame pointer."""
     is_local: bool
     """Whether nothing but the function's own code counted."""
     stack_pointers_at_end: frozenset[Value]
@@ -112,6 +130,9 @@ class Interpreter:
         self.evaluator = Evaluator(machine, self.frame, image.read_constant)
         self.sweeps = Sweeps(image, lifter)
         self.not_returning = set(image.not_returning)
+        self.effects = Effects(image, machine, ranges, self.sweeps)
+        self.changing_fp: set[int] = set()
+        """Starts of functions that return with another frame pointer than they were called with."""
         self.unentered: frozenset[int] = frozenset()
         """Starts of functions that their own rows say to be entered with another's frame, as far as that is known."""
         self._max_steps = max_steps
@@ -120,19 +141,21 @@ class Interpreter:
         """Return the instructions of the function with an address."""
         return self.sweeps.sweep(self.ranges.find(pc) or CodeRange(pc, pc))
 
-    def run(self, function: CodeRange, entries: dict[int, State]) -> Run:
+    def run(self, function: CodeRange, entries: dict[int, State], through_calls: bool = False) -> Run:
         """Interpret a function.
 
         :param entries: the states in which it is entered, by address.
+        :param through_calls: find out which registers the functions of the file that it calls may change.
         """
         dead: set[int] = set()
         tables: set[int] = set()
         self.evaluator.entries.tables.clear()
-        self.evaluator.has_read = False
+        self.evaluator.has_read = self.evaluator.rests_on_call = self.evaluator.has_replaced = False
         count = len(self.sweeps.sweep(function).instructions)
         steps = max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * count, self._max_steps))
         for _ in range(_MAX_RESTARTS):
             flow = _Flow(self, function, dead, tables, steps)
+            flow.effects = self.effects if through_calls else None
             try:
                 return flow.run(entries)
             except _Restart:
@@ -177,9 +200,11 @@ class _Flow:
         self._read: dict[tuple[Entry, int | None], Targets] = {}
         self._guessed: set[int] = set()
         self._settled: frozenset[int] | None = None
-        self._returns = False
+        self._returns = self._changes_fp = self._replaces_return = False
         self._stack_pointers_at_end: set[Value] = set()
         self._is_local = True
+        self.effects: Effects | None = None
+        """``None``: callees are taken to keep the ABI."""
         self.steps = steps
         """How many instructions may still be carried out."""
 
@@ -207,6 +232,9 @@ class _Flow:
             self._continued,
             self._called,
             self._returns or not complete,
+            self._changes_fp,
+            self._replaces_return,
+            self._evaluator.rests_on_call,
             self._is_local and not self._evaluator.has_read,
             frozenset(self._stack_pointers_at_end),
             complete,
@@ -284,11 +312,19 @@ class _Flow:
                 self._jump(pc, instruction, before, state)
         elif kind is Kind.RETURN:
             self._end(state)
+            value = state.registers[self._frame.fp]
+            self._changes_fp |= self._settled is None and value != self._frame.entry_fp and not is_open(value[0])
+            self._replaces_return |= self._evaluator.has_replaced and self._is_replaced(pc, instruction, state)
         elif kind is Kind.TRAP:
             self._later.append((pc + instruction.size, state))
         else:
             self._returns = True
         return False
+
+    def _is_replaced(self, pc: int, instruction: Instruction, state: State) -> bool:
+        """Return whether a return may lead to what was stored over the return address."""
+        base = self._evaluator.value(instruction.target or (), state, pc)[0] if instruction.target else UNKNOWN_BASE
+        return base == REPLACED_BASE or is_open(base)
 
     def _is_jump_by_table(self, pc: int, instruction: Instruction, state: State) -> bool:
         """Return whether what looks like a return is a jump: on s390x any register may hold a jump's target."""
@@ -309,12 +345,18 @@ class _Flow:
         ra = self._all.machine.arch.ra
         if ra is not None and instruction.link not in (None, ra):
             return self._call_with_other_link(pc, address if name is None else None, instruction, state)
-        self._evaluator.call(state)
+        called = address if name is None else None
+        changed = None
+        if self.effects is not None and called is not None:
+            changed = self.effects.changed(called)
+        self._evaluator.call(state, changed)
+        if called in self._all.changing_fp:
+            state.registers[self._frame.fp] = UNKNOWN
         for pad in self._all.landing_pads(following - 1):
             self._is_local = False
             self._flow(pad.address, self._popped(state, pad.popped))
-        if name is None and address is not None:
-            self._called.add(address)
+        if called is not None:
+            self._called.add(called)
         if is_not_returning(name) if name is not None else address in self._all.not_returning:
             return False
         # Behind a call that does not return there may be padding, and then what other paths lead to.
@@ -454,10 +496,14 @@ class _Flow:
             self._join(target, state, after_call)
             return
         other = self._all.ranges.find(target)
-        self._returns, self._is_local = True, False
+        self._is_local = False
         if other is None or self._is_tail_call(target, other, state):
-            self._end(state)
+            if target not in self._all.not_returning:
+                self._end(state)
+            if other is not None and target == other.start and self._frame.is_entry(state):
+                self._called.add(target)
             return
+        self._returns = True
         if other not in self._foreign and len(self._foreign) >= _MAX_FOREIGN:
             return
         self._foreign.add(other)

@@ -11,6 +11,7 @@ from sframe_unwind.code.interpretation import Run
 from sframe_unwind.code.state import Frame, State
 from sframe_unwind.code.values import (
     CFA,
+    CLOBBERED,
     OTHER,
     SIGNED,
     STACK_BASE,
@@ -77,24 +78,45 @@ class Judge:
         :param block: start of the block with the instruction.
         """
         judged = self.judge(rule, state)
-        if judged.worst is Judgement.WRONG and (
-            block in run.guessed or not run.complete or self._is_of_next_frame(run, judged, rule, state)
-        ):
+        if judged.worst is not Judgement.WRONG:
+            return judged
+        if block in run.guessed or not run.complete:
             return NOT_KNOWN
+        if any(is_displaced(base) for base, _ in run.stack_pointers_at_end):
+            judged = self._judged_before_switch(judged, rule, state)
+        if run.replaces_return:
+            # What ends with __builtin_eh_return puts the address that it goes to where its return address was.
+            judged = judged._replace(ra=min(judged.ra, Judgement.UNKNOWN))
         return judged
 
-    def _is_of_next_frame(self, run: Run, judged: Judgements, rule: RowRule, state: State) -> bool:
-        """Return whether a rule may describe a frame that the function goes to rather than its own.
+    def clobbered(self, rule: RowRule, state: State) -> dict[str, int]:
+        """Return the values of a rule for which it counts on a register that a call need not keep, and that register.
+
+        :return: by ``cfa``, ``ra`` and ``fp``.
+        """
+        if isinstance(rule, str) or rule.cfa is None:
+            return {}
+        places = {
+            "cfa": rule.cfa,
+            "ra": rule.ra,
+            "fp": RegisterRule(self._frame.fp, 0, False) if rule.fp is None else rule.fp,
+        }
+        return {
+            what: place.base
+            for what, place in places.items()
+            if place is not None and state.registers.get(place.base, OTHER) == CLOBBERED
+        }
+
+    def _judged_before_switch(self, judged: Judgements, rule: RowRule, state: State) -> Judgements:
+        """Return what is left of a judgement in a function that goes to another frame than its caller's.
 
         longjmp and libffi's calls end with a stack pointer that does not come from the one at their entry, and their
         rules give the CFA by what it will be, or by what it is made of.
         """
-        if judged.cfa is not Judgement.WRONG or isinstance(rule, str) or rule.cfa is None:
-            return False
-        if not any(is_displaced(base) for base, _ in run.stack_pointers_at_end):
-            return False
-        base, _ = self._value(rule.cfa, state, self._cfa)
-        return base not in (CFA, self._frame.entry_fp[0])
+        if judged.cfa is Judgement.WRONG and not isinstance(rule, str) and rule.cfa is not None:
+            base, _ = self._value(rule.cfa, state, self._cfa)
+            return judged if base in (CFA, self._frame.entry_fp[0]) else NOT_KNOWN
+        return judged
 
     def _return_address(self, rule: UnwindRule, state: State, cfas: Sequence[Value]) -> Judgement:
         """Judge where a rule takes the return address from, by that of some CFAs for which it is best."""

@@ -22,6 +22,10 @@ TABLE_BASE: Final = 7
 """An address in a table: a constant, which is the offset, plus an index."""
 JUMP_ENTRY: Final = 8
 """An entry of a jump table, or a jump's target made of one; the offset is a number of the interpretation's list."""
+CLOBBERED_BASE: Final = 9
+"""What a call has left in a register that held something of interest, and that calls need not keep by the ABI."""
+REPLACED_BASE: Final = 10
+"""What was stored over the return address."""
 ENTRY: Final = 16
 """Plus a register's number: its value at the function's entry."""
 SYMBOL: Final = 1 << 20
@@ -40,6 +44,8 @@ RETURN_ADDRESS: Final[Value] = (RETURN_BASE, 0)
 SIGNED: Final[Value] = (SIGNED_BASE, 0)
 """The return address with its authentication code."""
 
+CLOBBERED: Final[Value] = (CLOBBERED_BASE, 0)
+REPLACED: Final[Value] = (REPLACED_BASE, 0)
 _JOINED, _DISPLACED, _LOST = 0, 1, 2
 _MASK, _HALF = (1 << 64) - 1, 1 << 63
 
@@ -66,7 +72,7 @@ def is_displaced(base: int) -> bool:
 
 def is_open(base: int) -> bool:
     """Return whether a value with this base may be anything."""
-    return base == UNKNOWN_BASE or (base >= SYMBOL and base & 3 != _DISPLACED)
+    return base in (UNKNOWN_BASE, CLOBBERED_BASE) or (base >= SYMBOL and base & 3 != _DISPLACED)
 
 
 def on_stack(base: int) -> bool:
@@ -85,8 +91,10 @@ def plus(value: Value, offset: int) -> Value:
     base, start = value
     if base == NUMBER:
         return number(start + offset)
-    if base == OTHER_BASE:
+    if base in (OTHER_BASE, CLOBBERED_BASE):
         return value
+    if base == REPLACED_BASE:
+        return OTHER if offset else value
     if base in (STACK_BASE, UNKNOWN_BASE):
         return value if offset <= 0 else (base, 0)
     if base == SIGNED_BASE:

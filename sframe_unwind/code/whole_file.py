@@ -23,6 +23,8 @@ from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_orde
 
 _CHUNK = 64
 """Functions that a process takes at a time."""
+_MAX_ROUNDS = 8
+"""How often functions are checked again, since something was learned of what they call."""
 _MIN_PARALLEL = 256
 """Fewer functions than these are done before another process has started."""
 
@@ -49,6 +51,12 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
             done += 1
             if progress is not None:
                 progress(done, total)
+    for _ in range(_MAX_ROUNDS):
+        again = assembly.learn()
+        if not again:
+            break
+        for result in _results(checker, [number for number in range(total) if ranges.starts[number] in again], jobs):
+            assembly.add(result)
     return assembly.verdict()
 
 
@@ -91,6 +99,23 @@ class _Assembly:
         self._results[result.start] = result
         self._continued |= result.continued
         self._called |= result.called
+
+    def learn(self) -> set[int]:
+        """Tell the interpreter what was found of functions that others call; return the starts of those others.
+
+        What is learned is which functions do not return, and which return with another frame pointer.
+        """
+        interpreter, learned = self._checker.interpreter, set()
+        for start, result in self._results.items():
+            if not result.complete or not self._is_entered(start):
+                continue
+            if not result.returns and start not in interpreter.not_returning:
+                interpreter.not_returning.add(start)
+                learned.add(start)
+            if result.changes_fp and start not in interpreter.changing_fp:
+                interpreter.changing_fp.add(start)
+                learned.add(start)
+        return {start for start, result in self._results.items() if not learned.isdisjoint(result.called)}
 
     def is_part_of_others(self, start: int) -> bool:
         """Return whether a function is entered with another's frame, and nobody calls it, by what was added.

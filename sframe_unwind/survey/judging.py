@@ -215,7 +215,8 @@ class _Judge:
         self._kinds += (KindRow("code", kind, "", judged[kind], sizes[kind]) for kind in sorted(judged))
         for one in code.findings:
             place = one.spot.section, one.spot.address, one.function
-            self._findings.append(FindingRow("code", one.what, "error", *place, one.table, one.rule, one.code))
+            level = "warning" if one.assumes else "error"
+            self._findings.append(FindingRow("code", one.what, level, *place, one.table, one.rule, one.code))
 
     def _lint(self, report: SectionReport) -> None:
         for one in report.judgements:

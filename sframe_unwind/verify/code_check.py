@@ -108,7 +108,7 @@ def _with_code(
 ) -> Sequence[Function]:
     """Return functions with what the code makes of their lines, and lines for what it found itself."""
     findings: dict[tuple[FileAddress, str], list[CodeFinding]] = {}
-    for finding in code.findings:
+    for finding in filter(lambda finding: not finding.assumes, code.findings):
         findings.setdefault((finding.spot, finding.what), []).append(finding)
     sides = {(one.spot, one.what): one for one in disagreements}
     places = sorted(findings, key=lambda key: (key[0].section, key[0].address))

@@ -25,6 +25,8 @@ class CodeFinding(NamedTuple):
     rule: str
     code: str
     """What the code makes of it, and since which instruction."""
+    assumes: tuple[str, ...]
+    """What it rests on beside the code; if there is anything, it is a warning."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as ``verify --json`` has it."""
@@ -36,6 +38,7 @@ class CodeFinding(NamedTuple):
             "what": self.what,
             "rule": self.rule,
             "code": self.code,
+            "assumes": list(self.assumes),
         }
 
 
@@ -72,13 +75,14 @@ class CodeReport(NamedTuple):
         yield f"{file}: code of {self.functions} functions, {self.instructions} instructions: {'; '.join(sums)}"
         grouped: dict[tuple[str, ...], tuple[CodeFinding, list[str]]] = {}
         for finding in self.findings:
-            key = (str(finding.spot), finding.what, finding.rule, finding.code)
+            key = (str(finding.spot), finding.what, finding.rule, finding.code, *finding.assumes)
             grouped.setdefault(key, (finding, []))[1].append(TITLES[finding.table])
         for finding, tables in grouped.values():
             who = " and ".join(sorted(tables, reverse=True))
             says = "say" if len(tables) > 1 else "says"
             place = finding.spot.with_name(finding.function)
-            yield f"  {place}: {finding.what}: the code has {finding.code}; {who} {says} {finding.rule}"
+            text = f"{place}: {finding.what}: the code has {finding.code}; {who} {says} {finding.rule}"
+            yield f"  warning: {text} (assumed: {', '.join(finding.assumes)})" if finding.assumes else f"  {text}"
         if self.given_up:
             yield f"  {self.given_up} function{'s' * (self.given_up > 1)} too large to be interpreted"
 
@@ -103,4 +107,4 @@ def _finding(finding: Finding, binary: ElfBinary) -> CodeFinding:
     if finding.origin is not None:
         code = f"{code} since `{finding.instruction}` at {binary.layout.spot(finding.origin)}"
     place = binary.layout.spot(finding.address), binary.function_name(finding.address)
-    return CodeFinding(*place, finding.table, finding.what, finding.rule, code)
+    return CodeFinding(*place, finding.table, finding.what, finding.rule, code, finding.assumes)

@@ -56,7 +56,9 @@ class _Data:
             "sizes": verdict.sizes._asdict(),
             "compared": verdict.addresses_compared,
             "disagreements": len(verdict.disagreements),
-            "code": None if code is None else [code.instructions, len(code.findings), *_sums(code)],
+            "code": None
+            if code is None
+            else [code.instructions, sum(not finding.assumes for finding in code.findings), *_sums(code)],
             "functions": [self._function(function, code) for function in verdict.functions],
         }
 

@@ -81,6 +81,7 @@ def test_json(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "what": "cfa",
         "rule": "rsp + 8",
         "code": "CFA = rsp + 16 since `push %rbx` at .text+0x0",
+        "assumes": [],
     }
     assert file == {
         "file": str(program),

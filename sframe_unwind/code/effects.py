@@ -1,0 +1,89 @@
+"""Which registers the functions of a file may change, for their callers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sframe_unwind.code.image import CodeImage
+from sframe_unwind.code.instruction import PC_RELATIVE, REGISTER, Instruction, Kind
+from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.sweep import Sweeps
+
+_MAX_FUNCTIONS, _MAX_BYTES = 32, 65_536
+"""What is looked at for one callee; one that leads to more is taken to keep the ABI, and to change all that it may."""
+
+
+class Effects:
+    """Finds out which registers a callee may change, by all instructions that calls and jumps from it can lead to.
+
+    Where it leaves the file, or jumps to what a register holds, the ABI counts.
+    """
+
+    def __init__(self, image: CodeImage, machine: Machine, ranges: CodeRanges, sweeps: Sweeps) -> None:
+        self._image = image
+        self._machine = machine
+        self._ranges = ranges
+        self._sweeps = sweeps
+        self._by_abi = frozenset(machine.followed) - machine.preserved
+        self._known: dict[int, frozenset[int]] = {}
+
+    def changed(self, address: int) -> frozenset[int]:
+        """Return the registers that a call of an address may change."""
+        found = self._known.get(address)
+        if found is None:
+            found = self._known[address] = self._changed(address)
+        return found
+
+    def _changed(self, address: int) -> frozenset[int]:
+        waiting, seen, size = [address], {address}, 0
+        changed: set[int] = set()
+        while waiting:
+            start = waiting.pop()
+            function = self._ranges.find(start)
+            if function is None or self._image.plt(start) is not None:
+                changed |= self._by_abi
+                continue
+            size += function.end - function.start
+            if len(seen) > _MAX_FUNCTIONS or size > _MAX_BYTES:
+                return frozenset(changed | self._by_abi)
+            changed |= self._written(function)
+            for target in self._targets(function):
+                if target is None:
+                    changed |= self._by_abi
+                elif target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+        return frozenset(changed)
+
+    def _written(self, function: CodeRange) -> set[int]:
+        """Return the registers that a function writes, without the callee-saved ones that it saves first."""
+        preserved, saved, written = self._machine.preserved, set(), set()
+        for instruction in self._sweeps.sweep(function).instructions.values():
+            values = [value for _, _, value in instruction.stores]
+            values += [value for _, value in instruction.puts]
+            saved |= {value[1] for value in values if value[0] == REGISTER and not value[2] and value[1] not in written}
+            written |= {number for number, _ in instruction.puts}
+            if instruction.kind is Kind.SYSTEM:
+                written |= set(self._machine.system_call_results)
+            elif instruction.kind is Kind.STOP:
+                written |= self._by_abi
+        return written - (saved & preserved)
+
+    def _targets(self, function: CodeRange) -> Iterator[int | None]:
+        """Yield where a function may lead; ``None`` for what is not known, or not in the file."""
+        for pc, instruction in self._sweeps.sweep(function).instructions.items():
+            for target in _targets(instruction):
+                if target is None or self._image.external_call(pc, instruction.size) is not None:
+                    yield None
+                elif not function.start <= pc + target < function.end:
+                    yield pc + target
+
+
+def _targets(instruction: Instruction) -> Iterator[int | None]:
+    """Yield the distances in bytes that an instruction jumps or calls; ``None``: it is not constant."""
+    expressions = [leaving.target for leaving in instruction.exits]
+    if instruction.kind in (Kind.CALL, Kind.JUMP):
+        expressions.append(instruction.target or ())
+    for expression in expressions:
+        yield expression[1] if expression[:1] == (PC_RELATIVE,) else None

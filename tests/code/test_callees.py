@@ -1,0 +1,230 @@
+"""What a function of the file does is known from its code; what others do, from the ABI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind import elf
+from sframe_unwind.cli import main
+from sframe_unwind.code.findings import DWARF, Finding
+from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.verify.code_check import check_elf
+from tests.code.assembled import assemble
+
+HELPERS = {
+    "amd64": {
+        "keeps": "pxor %xmm1,%xmm1;ret",
+        "keeps_through_another": "call keeps;ret",
+        "writes_r11": "xor %r11d,%r11d;ret",
+        "jumps_to_writing": "jmp writes_r11",
+        "changes_rbp": "xor %ebp,%ebp;ret",
+        "changes_rbx": "xor %ebx,%ebx;ret",
+        "saves_rbx": "push %rbx;.cfi_adjust_cfa_offset 8;xor %ebx,%ebx;pop %rbx;.cfi_adjust_cfa_offset -8;ret",
+        "ends": "1: ud2",
+        "ends_in_another": "jmp ends",
+    },
+    "aarch64": {
+        "keeps": "mov x0,#3;ret",
+        "writes_x15": "mov x15,#3;ret",
+        "changes_x29": "mov x29,#3;ret",
+        "ends": "1: b 1b",
+    },
+    "s390x": {
+        "keeps": "lghi %r2,3;br %r14",
+        "writes_r1": "lghi %r1,3;br %r14",
+        "changes_r11": "lghi %r11,3;br %r14",
+        "ends": "1: j 1b",
+    },
+}
+IN_R11 = (
+    "lea 8(%rsp),%r11;.cfi_def_cfa %r11,0;sub $128,%rsp;and $-16,%rsp;call {};lea -8(%r11),%rsp;.cfi_def_cfa %rsp,8;ret"
+)
+IN_RBX = (
+    "push %rbx;.cfi_def_cfa_offset 16;lea 16(%rsp),%rbx;.cfi_def_cfa %rbx,0;and $-32,%rsp;call {};"
+    "lea -16(%rbx),%rsp;.cfi_def_cfa %rsp,16;pop %rbx;.cfi_def_cfa_offset 8;ret"
+)
+UNTOUCHED = "sub $8,%rsp;.cfi_def_cfa_offset 16;call {};nop;add $8,%rsp;.cfi_def_cfa_offset 8;ret"
+IN_X15 = "mov x15,x30;.cfi_register x30,x15;bl {};add x0,x0,#1;ret x15"
+X29_UNTOUCHED = (
+    "str x30,[sp,#-16]!;.cfi_def_cfa_offset 16;.cfi_offset x30,-16;bl {};nop;"
+    "ldr x30,[sp],#16;.cfi_def_cfa_offset 0;.cfi_restore x30;ret"
+)
+IN_R1 = "lgr %r1,%r14;.cfi_register %r14,%r1;brasl %r14,{};aghi %r2,1;br %r1"
+R11_UNTOUCHED = (
+    "stg %r14,112(%r15);.cfi_offset %r14,-48;lay %r15,-160(%r15);.cfi_def_cfa_offset 320;brasl %r14,{};nop;"
+    "lg %r14,272(%r15);.cfi_restore %r14;la %r15,160(%r15);.cfi_def_cfa_offset 160;br %r14"
+)
+PROVED, UNKNOWN, WARNED = "proved", "unknown", "warned"
+CALLERS = {
+    "amd64": [
+        (IN_R11, "keeps", PROVED),
+        (IN_R11, "keeps_through_another", PROVED),
+        (IN_R11, "writes_r11", WARNED),
+        (IN_R11, "jumps_to_writing", WARNED),
+        (IN_R11, "elsewhere", WARNED),
+        (IN_RBX, "keeps", PROVED),
+        (IN_RBX, "saves_rbx", PROVED),
+        (IN_RBX, "elsewhere", PROVED),
+        (IN_RBX, "changes_rbx", UNKNOWN),
+        (UNTOUCHED, "keeps", PROVED),
+        (UNTOUCHED, "changes_rbx", PROVED),
+        (UNTOUCHED, "elsewhere", PROVED),
+        (UNTOUCHED, "changes_rbp", UNKNOWN),
+    ],
+    "aarch64": [
+        (IN_X15, "keeps", PROVED),
+        (IN_X15, "writes_x15", WARNED),
+        (IN_X15, "elsewhere", WARNED),
+        (X29_UNTOUCHED, "keeps", PROVED),
+        (X29_UNTOUCHED, "elsewhere", PROVED),
+        (X29_UNTOUCHED, "changes_x29", UNKNOWN),
+    ],
+    "s390x": [
+        (IN_R1, "keeps", PROVED),
+        (IN_R1, "writes_r1", WARNED),
+        (IN_R1, "elsewhere", WARNED),
+        (R11_UNTOUCHED, "keeps", PROVED),
+        (R11_UNTOUCHED, "elsewhere", PROVED),
+        (R11_UNTOUCHED, "changes_r11", UNKNOWN),
+    ],
+}
+ASSUMED = {"amd64": "callee changes r11", "aarch64": "callee changes x15", "s390x": "callee changes r1"}
+AFTER_END = {
+    "amd64": "sub $8,%rsp;.cfi_def_cfa_offset 16;call {};.cfi_def_cfa_offset 77;add $8,%rsp;.cfi_def_cfa_offset 8;ret",
+    "aarch64": "str x30,[sp,#-16]!;.cfi_def_cfa_offset 16;.cfi_offset x30,-16;bl {};.cfi_def_cfa_offset 80;nop;ret",
+    "s390x": "stg %r14,112(%r15);.cfi_offset %r14,-48;brasl %r14,{};.cfi_def_cfa_offset 320;lghi %r2,0;br %r14",
+}
+"""Functions that do not come back behind a call, where the table has another frame's row."""
+
+TAIL = """
+    .text
+    .globl caller, switcher
+    .type g,@function
+g:  .cfi_startproc
+    push %rbx
+    .cfi_adjust_cfa_offset {}
+    mov %rdi,%rbx
+    call helper
+    pop %rbx
+    .cfi_adjust_cfa_offset -{}
+    ret
+    .cfi_endproc
+    .size g,.-g
+    .type caller,@function
+caller: .cfi_startproc
+    jmp g
+    .cfi_endproc
+    .size caller,.-caller
+    .type switcher,@function
+switcher: .cfi_startproc
+    sub $0x28,%rsp
+    .cfi_adjust_cfa_offset 0x28
+    call helper
+    cmp $4,%al
+    ja g
+    add $0x28,%rsp
+    .cfi_adjust_cfa_offset -0x28
+    ret
+    .cfi_endproc
+    .size switcher,.-switcher
+"""
+"""A conditional jump to another function that cannot be taken, and a tail call of that."""
+
+REPLACED = """
+    .text
+    .globl f
+    .type f,%function
+f:  .cfi_startproc
+    stp x29,x30,[sp,#-32]!
+    .cfi_def_cfa_offset 32
+    .cfi_offset x29,-32
+    .cfi_offset x30,-24
+    mov x29,sp
+    bl g
+    str x0,[x29,#8]
+    nop
+    ldp x29,x30,[sp],#32
+    .cfi_def_cfa_offset 0
+    .cfi_restore x29
+    .cfi_restore x30
+    ret {}
+    .cfi_endproc
+    .size f,.-f
+"""
+
+
+def _function(name: str, body: str, visible: bool = False) -> list[str]:
+    head = [f".globl {name}"] * visible
+    head += [f".type {name},%function", ".p2align 2", f"{name}: .cfi_startproc"]
+    return [*head, *body.split(";"), ".cfi_endproc", f".size {name},.-{name}"]
+
+
+class Checked:
+    """What is found in an assembled source, by function."""
+
+    def __init__(self, machine: str, source: str, folder: Path) -> None:
+        with elf.opened(assemble(machine, source, folder / "f.o")) as binary:
+            verdict = check_elf(binary, None)
+            self.worst = {binary.function_name(one.start): one.worst[DWARF] for one in verdict.functions}
+            self.findings: dict[str, list[Finding]] = {}
+            for finding in verdict.findings:
+                name = binary.function_name(finding.address).partition("+")[0]
+                self.findings.setdefault(name, []).append(finding)
+
+
+@pytest.mark.parametrize("machine", ["amd64", "aarch64", "s390x"])
+@pytest.mark.parametrize("callers_first", [True, False])
+def test_what_callees_keep(machine: str, callers_first: bool, tmp_path: Path) -> None:
+    lines = [line for name, body in HELPERS[machine].items() for line in _function(name, body)]
+    callers = [
+        line
+        for number, (body, callee, _) in enumerate(CALLERS[machine])
+        for line in _function(f"caller_{number}", body.format(callee), visible=True)
+    ]
+    found = Checked(
+        machine, "\n".join([".text", *(callers + lines if callers_first else lines + callers), ""]), tmp_path
+    )
+    for number, (_, callee, expected) in enumerate(CALLERS[machine]):
+        name = f"caller_{number}"
+        wanted = Judgement.PROVED if expected == PROVED else Judgement.UNKNOWN
+        assert found.worst[name] is wanted, (name, callee)
+        assumed = {finding.assumes for finding in found.findings.get(name, [])}
+        assert assumed == ({(ASSUMED[machine],)} if expected == WARNED else set()), (name, callee)
+
+
+@pytest.mark.parametrize("machine", ["amd64", "aarch64", "s390x"])
+def test_callees_that_do_not_return(machine: str, tmp_path: Path) -> None:
+    lines = [line for name, body in HELPERS[machine].items() for line in _function(name, body)]
+    ending = [name for name in HELPERS[machine] if name.startswith("ends")]
+    for callee in (*ending, "keeps"):
+        lines += _function(f"calls_{callee}", AFTER_END[machine].format(callee), visible=True)
+    found = Checked(machine, "\n".join([".text", *lines, ""]), tmp_path)
+    for callee in ending:
+        assert f"calls_{callee}" not in found.findings
+    assert found.worst["calls_keeps"] is Judgement.WRONG
+
+
+def test_a_function_that_is_entered_by_tail_calls_is_no_part_of_another(tmp_path: Path) -> None:
+    assert not Checked("amd64", TAIL.format(8, 8), tmp_path).findings
+    assert Checked("amd64", TAIL.format(16, 16), tmp_path).findings.keys() == {"g"}
+
+
+def test_a_function_may_return_to_what_it_stores_over_its_return_address(tmp_path: Path) -> None:
+    """As `__builtin_eh_return` has it; a function that returns to where it came from does not."""
+    assert Checked("aarch64", REPLACED.format(""), tmp_path).worst["f"] is Judgement.UNKNOWN
+    assert Checked("aarch64", REPLACED.format("x9"), tmp_path).worst["f"] is Judgement.WRONG
+
+
+def test_a_warning_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = assemble("amd64", "\n".join([".text", *_function("f", IN_R11.format("elsewhere")), ""]), tmp_path / "f.o")
+    assert main(["verify", "--against", "code", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("  warning: .text+0x15 f+0x15: cfa: the code has no register at a constant distance")
+    assert lines[1].endswith("say r11 (assumed: callee changes r11)")
+    assert main(["verify", "--against", "code", "--json", str(path)]) == 0
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert file["code"]["findings"][0]["assumes"] == ["callee changes r11"]
+    assert file["code"]["dwarf"]["wrong"] == 0
