@@ -214,6 +214,21 @@ class Explain(_Command):
         _show([*explain(code.modules, pc, name, here), *code_lines(code, pc), *register_lines(code, pc)])
 
 
+class Tasks(_Command):
+    """``sframe tasks``."""
+
+    def __init__(self, stacks: OpenStacks) -> None:
+        self._stacks = stacks
+        super().__init__(commands.TASKS)
+
+    def run(self, arguments: Arguments) -> Sequence[str]:
+        """Return the lines to print."""
+        from sframe_unwind.kernel.tasks import BLOCKED
+
+        state = BLOCKED if commands.BLOCKED in arguments.options else ""
+        return self._stacks().of_tasks(" ".join(arguments.rest), state)
+
+
 class Mode(gdb.Parameter):
     """``set sframe mode``."""
 
@@ -320,6 +335,7 @@ def register(unwinder: SFrameUnwinder, session: Session) -> None:
     Backtrace(stacks)
     Compare(stacks)
     Explain(stacks)
+    Tasks(stacks)
     CheckReturn(unwinder, session)
     if not hasattr(gdb.PendingFrame, "pc"):  # GDB 13
         from gdb_plugin.viewing import Rest

@@ -32,6 +32,7 @@ def debugger(process: Process) -> Debugger:
         _register,
         address_of,
         lambda: auxiliary_vector(process.arch, may_execute=True).get(_AT_RANDOM),
+        process.known_kernel,
     )
 
 

@@ -1,4 +1,4 @@
-"""Names in ``bt`` for code that the process registered with libunwind, which no symbol names.
+"""Names in ``bt`` for code that the process registered with libunwind, and for the entry code of a Linux kernel.
 
 GDB takes names of frames from a frame filter.  Filters make it slower, so there is one only while there is such code.
 """
@@ -12,6 +12,7 @@ import gdb
 from gdb.FrameDecorator import FrameDecorator
 
 from gdb_plugin.process import Process
+from sframe_unwind.kernel.entry_code import shown_name
 
 
 class _NamedFrame(FrameDecorator):
@@ -42,7 +43,8 @@ class FrameNames:
     def follow(self, process: Process | None) -> None:
         """Name the frames of a process from now on; ``None``: of none."""
         run_time = process.run_time if process is not None else None
-        self._process = process if run_time is not None and run_time.has_registered() else None
+        has_names = run_time is not None and run_time.has_registered()
+        self._process = process if has_names or (process is not None and process.kernel is not None) else None
         if self._process is None:
             self._filters.pop(self.name, None)
         else:
@@ -54,6 +56,9 @@ class FrameNames:
 
     def _named(self, decorated: Any) -> Any:
         frame = decorated.inferior_frame()
+        if self._process is not None and self._process.kernel is not None and frame.type() == gdb.SIGTRAMP_FRAME:
+            place = self._process.kernel.places.get(frame.pc() - 1)
+            return decorated if place is None else _NamedFrame(decorated, shown_name(place))
         if self._process is None or frame.type() != gdb.NORMAL_FRAME or frame.name() is not None:
             return decorated
         # A return address can lie behind the last byte of a procedure.

@@ -37,7 +37,8 @@ _LINE = re.compile(r"^\t0x([0-9a-f]+) - 0x([0-9a-f]+) is (\S+)(?: in (.*))?$", r
 _EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
 _OF_CORE = re.compile(r"load\d+[a-z]?$")
 """Names of the pieces of memory that a core file has: they are no module's."""
-_CODE = re.compile(r"\.text|\.plt|\.iplt|\.init$|\.fini$")
+_CODE = re.compile(r"(\.\w+)?\.text|\.plt|\.iplt|\.init$|\.fini$")
+"""Names of sections with code.  A Linux kernel has it in ``.head.text``, ``.init.text`` and others, too."""
 _REMOTE = "target:"
 """Before the path of a file that GDB reads through a remote target's server."""
 _AUXV = re.compile(r"^(\d+)\s.*\s(0x[0-9a-f]+|\d+)$", re.MULTILINE)

@@ -41,6 +41,8 @@ class Plan(NamedTuple):
     """Which of both it is matters."""
     leaf: UnwindRule | None
     """The rule of a frame that is left to GDB, where the return address is still in its register."""
+    outermost: int | None = None
+    """Where the function begins whose frame is the outermost one, which GDB's own unwinder does not see."""
 
 
 LEFT = Plan(None, None, False, None)

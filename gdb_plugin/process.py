@@ -16,10 +16,10 @@ from gdb_plugin.plans import Plan, make_plan
 from gdb_plugin.popping import Popping
 from gdb_plugin.registers import Registers
 from gdb_plugin.symbols import Symbols
-from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap
-from sframe_unwind.arch import Arch
+from sframe_unwind.address import ADDRESS_MASK, KERNEL_HALF, WORD_SIZE, RangeMap
+from sframe_unwind.arch import Arch, PlaceKind
 from sframe_unwind.debugger.settings import FALLBACK, Settings
-from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.unwind.modules import Found, Generate, Module, Modules
@@ -27,6 +27,8 @@ from sframe_unwind.unwind_rule import CFA, RegisterRule
 
 if TYPE_CHECKING:
     from sframe_unwind.debugger.code_registers import RegisterProver
+    from sframe_unwind.kernel.entry_code import EntryPlace
+    from sframe_unwind.kernel.linux import Kernel
     from sframe_unwind.runtime_code.source import RunTimeCode
 
 _NATIVE_FAILS = () if hasattr(gdb.PendingFrame, "pc") else ("s390x",)
@@ -81,6 +83,11 @@ class Process:
         """Of the first frame that was seen; it has the same number in all frames of a process."""
         self._plans: dict[int, Plan] = {}
         self._settings = Settings()
+        self.is_kernel_wanted = False
+        """A frame is in the kernel's half of the address space, and its kernel has not been looked for."""
+        self.kernel: Kernel | None = None
+        self.no_kernel = ""
+        """Why there is none."""
         self._prover: RegisterProver | None = None
         self._run_time_changed = run_time_changed
         self._look_for_run_time()
@@ -158,6 +165,36 @@ class Process:
         ):
             self._look_for_run_time()
 
+    def look_for_kernel(self) -> None:
+        """Look for the Linux kernel that the inferior is; GDB commands can be run."""
+        from gdb_plugin.kernel import kernel_of, tell_gdb
+
+        self.is_kernel_wanted = False
+        self._plans.clear()
+        try:
+            self.kernel = kernel_of(self.arch)
+            tell_gdb(self.kernel)
+        except (SFrameError, gdb.error) as error:
+            self.no_kernel = str(error)
+
+    def known_kernel(self) -> Kernel:
+        """Return the Linux kernel that the inferior is; GDB commands can be run.
+
+        :raises KernelError: it is none.
+        """
+        from sframe_unwind.kernel.types import KernelError
+
+        if self.kernel is None and not self.no_kernel:
+            self.look_for_kernel()
+        if self.kernel is None:
+            raise KernelError(self.no_kernel)
+        return self.kernel
+
+    @property
+    def entry_places(self) -> RangeMap[EntryPlace]:
+        """The places of the kernel's entry code, none where the inferior is no kernel."""
+        return RangeMap(()) if self.kernel is None else self.kernel.places
+
     def registers(self, frame: Any) -> Registers:
         """Return the registers of a (pending) frame.
 
@@ -177,12 +214,20 @@ class Process:
             self._settings = settings
         plan = self._plans.get(pc)
         if plan is None:
+            if pc >= KERNEL_HALF and self.kernel is None and not self.no_kernel:
+                self.is_kernel_wanted = True
             if len(self._plans) >= _LIMIT:
                 self._plans.clear()
             self._cover(pc)
             able = self.arch.name not in _NATIVE_FAILS
             strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
+            if self.kernel is not None and not settings.strict and not _is_readable(pc):
+                # On AArch64, GDB's own unwinder does without CFI then.  A kernel frees its initial code.
+                settings = settings._replace(strict=True)
             plan = make_plan(self.modules, self._gdb_has, self._find_registers, settings, pc, able, strips)
+            place = self.entry_places.get(pc)
+            if place is not None and place.is_outermost and not _is_readable(pc):
+                plan = plan._replace(outermost=place.start)
             if self._prover is None or not self._prover.is_exhausted:
                 self._plans[pc] = plan
         return plan
@@ -222,6 +267,9 @@ class Process:
         found = self.modules.results[pc]
         if isinstance(found, Found) and found.signal:
             return True
+        place = self.entry_places.get(pc - 1) or self.entry_places.get(pc)
+        if place is not None:
+            return place.kind is PlaceKind.EXCEPTION
         codes = [frame.code for frame in self.arch.signal_frames]
         try:
             return read(pc, max(map(len, codes))).startswith(tuple(codes))
@@ -250,3 +298,10 @@ class Process:
             return -WORD_SIZE if self.arch.ra is None else None
         place = rule.ra
         return place.offset if place is not None and place.base == CFA and place.in_memory else None
+
+
+def _is_readable(pc: int) -> bool:
+    try:
+        return bool(read(pc, 1))
+    except MemoryReadError:
+        return False

@@ -134,11 +134,13 @@ class Session:
         self.is_running = False
         self._look_for_freed()
         if not isinstance(event, gdb.BreakpointEvent) or not any(point.commands for point in event.breakpoints):
+            self._look_for_kernel()
             self._settle()
         self._look_up(True)
 
     def _prompted(self) -> None:
         self._look_for_freed()
+        self._look_for_kernel()
         self._look_up(False)
         self._settle()
 
@@ -154,6 +156,16 @@ class Session:
             with suppress(gdb.error):  # the selected thread runs
                 frame = gdb.newest_frame()
                 known.process.popping.stopped(int(frame.read_register(known.process.registers(frame).sp)))
+
+    def _look_for_kernel(self) -> None:
+        """Look for the kernel that a frame was in.  It needs GDB commands, which the unwinder must not run."""
+        known = self._known.get(gdb.selected_inferior().num)
+        process = known.process if known is not None else None
+        if process is not None and process.is_kernel_wanted:
+            process.look_for_kernel()
+            if process.kernel is not None:
+                self._frame_names.follow(process)
+                gdb.invalidate_cached_frames()
 
     def _look_up(self, at_stop: bool) -> bool:
         """Begin anew where the symbols of run-time code are found only now; return whether it is so."""
@@ -195,6 +207,7 @@ class Session:
             settled, self._settled = self._settled, True
             process.complete()
             self._settled = settled
+            self._look_for_kernel()
             if self._look_up(False):
                 return self.current(frame, in_command)
         return process

@@ -21,11 +21,16 @@ from gdb_plugin.registers import arch_of
 from gdb_plugin.session import Session
 from gdb_plugin.unwinder import Recorder, SFrameUnwinder
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
-from sframe_unwind.debugger import contexts
+from sframe_unwind.arch import PlaceKind
+from sframe_unwind.debugger import contexts, tasks
 from sframe_unwind.debugger.code_judge import ProcessCode
 from sframe_unwind.debugger.commands import ContextArgument
 from sframe_unwind.debugger.settings import ALWAYS, OFF, Settings
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.kernel.entry_code import shown_name
+from sframe_unwind.kernel.tasks import TaskList
+from sframe_unwind.kernel.unwinder import EXCEPTION
+from sframe_unwind.kernel.unwinder import NAME as KERNEL
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack, by_sframe
@@ -88,8 +93,22 @@ class Stacks:
 
         :param limit: how many frames at the most.
         """
-        process, context = self.process(), self.context(argument)
-        steps = contexts.walk(context, process.modules, read, self._pac_mask(process))
+        return self._of_saved(self.process(), self.context(argument), limit)
+
+    def of_tasks(self, pattern: str, state: str) -> list[str]:
+        """Return the lines that show the tasks of the kernel with their stacks.
+
+        :param pattern: see :func:`sframe_unwind.debugger.tasks.chosen`; ``state`` likewise.
+        """
+        process = self.process()
+        kernel = process.known_kernel()
+        wanted = tasks.chosen(TaskList(kernel), pattern, state)
+        return list(
+            tasks.grouped_lines(wanted, lambda task: self._of_saved(process, tasks.context_of(kernel, task), None))
+        )
+
+    def _of_saved(self, process: Process, context: SavedContext, limit: int | None) -> Stack:
+        steps = contexts.walk(context, process.modules, read, self._pac_mask(process), process.kernel)
         return contexts.stack(steps, process.modules, partial(name_of_code, process), limit)
 
     def explained(self, argument: ContextArgument) -> tuple[int, FrameContext]:
@@ -118,7 +137,7 @@ class Stacks:
         frame = gdb.selected_frame()
         while frame.type() in _SHARED and frame.older() is not None:
             frame = frame.older()
-        interrupted = _is_interrupted(frame)
+        interrupted = _is_interrupted(process, frame)
         registers = process.registers(frame)
         process.read_word.forget()
         here = FrameContext(
@@ -220,7 +239,7 @@ def _walk(process: Process, recorder: Recorder) -> Iterator[_Walked]:
             yield _Walked(frame, fp, claimed, interrupted, cfa, cfa is not None)
         if error is not None:
             raise error
-        interrupted = frame.type() in _NAMES
+        interrupted = _has_interrupted_caller(process, frame)
         # A register that is saved far in takes GDB long to find, once for each frame.
         unchanged = not (claimed or interrupted) and rule is not None and rule.cfa is not None and rule.fp is None
         if outer is not None and not unchanged:
@@ -252,16 +271,23 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
     frame = walked.frame
     pc = frame.pc()
     module = process.modules.find(pc)
-    name = _NAMES.get(frame.type()) or frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1)
     module_name = module.name if module else ""
     address = lookup_address(pc, walked.interrupted)
-    unwinder = by_sframe(address, process.modules) if walked.claimed else NATIVE if walked.has_caller else ""
-    place = _place(frame, module_name)
-    return ShownFrame(level, pc, walked.cfa, walked.fp, name, place, module_name, unwinder, lookup=address)
+    place = process.entry_places.get(address)
+    if place is not None:
+        name, unwinder = shown_name(place), EXCEPTION if place.kind is PlaceKind.EXCEPTION else KERNEL
+    else:
+        name = _NAMES.get(frame.type()) or frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1)
+        unwinder = by_sframe(address, process.modules) if walked.claimed else NATIVE if walked.has_caller else ""
+    source = _place(frame, module_name)
+    return ShownFrame(level, pc, walked.cfa, walked.fp, name, source, module_name, unwinder, lookup=address)
 
 
 def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> str:
     """Return why GDB shows nothing beyond a frame."""
+    place = process.entry_places.get(lookup_address(frame.pc(), _is_interrupted(process, frame)))
+    if place is not None and place.is_outermost:
+        return place.kind.value
     by_sframe = _by_sframe(process, recorder, frame) if mode == ALWAYS else ""
     reason = frame.unwind_stop_reason()
     if reason != gdb.FRAME_UNWIND_NO_REASON:
@@ -278,7 +304,7 @@ def _by_sframe(process: Process, recorder: Recorder, frame: gdb.Frame) -> str:
     refused = recorder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0))
     if refused is not None:
         return refused
-    answer = process.modules.results[lookup_address(pc, _is_interrupted(frame))]
+    answer = process.modules.results[lookup_address(pc, _is_interrupted(process, frame))]
     if isinstance(answer, NoData):
         return answer.reason
     if isinstance(answer, Found) and answer.rule.ra_undefined:
@@ -286,12 +312,21 @@ def _by_sframe(process: Process, recorder: Recorder, frame: gdb.Frame) -> str:
     return ""
 
 
-def _is_interrupted(frame: gdb.Frame) -> bool:
+def _is_interrupted(process: Process, frame: gdb.Frame) -> bool:
     """Return whether pc is the next instruction of a frame, and no return address."""
     inner = frame.newer()
     while inner is not None and inner.type() in _SHARED:
         inner = inner.newer()
-    return inner is None or inner.type() in _NAMES
+    return inner is None or _has_interrupted_caller(process, inner)
+
+
+def _has_interrupted_caller(process: Process, frame: gdb.Frame) -> bool:
+    """Return whether the caller of a frame was interrupted."""
+    if frame.type() not in _NAMES:
+        return False
+    # To GDB a switch of the kernel's stacks is a signal frame as well, because it is told so.
+    place = process.entry_places.get(frame.pc() - 1)
+    return place is None or place.kind is PlaceKind.EXCEPTION
 
 
 def _titled(frames: list[ShownFrame], end: str) -> Stack:

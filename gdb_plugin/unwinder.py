@@ -134,13 +134,17 @@ class SFrameUnwinder(Unwinder):
             return None
         registers = process.registers(frame)
         sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
+        if plan.outermost is not None:
+            return outermost_info(frame, registers, sp, plan.outermost)
         asked = _Asked(frame, process, registers, last, level, pc, sp, fp)
         interrupted = asked.is_interrupted() if plan.asks else None
         claim = plan.interrupted if interrupted else plan.calling
         if claim is not None:
             info = self._claim(asked, claim, interrupted)
             return None if claim.spares_innermost and not level else info
-        if plan.leaf is not None:  # where it returns to is in no memory to be found later
+        # Where a leaf function returns to is in no memory to be found later.  A return address can lie behind the last
+        # instruction of a function, at the leaf function that follows.
+        if plan.leaf is not None and asked.is_interrupted():
             with suppress(SFrameError, gdb.error):
                 caller = _step(asked, plan.leaf, True)
                 history.last = (level, pc, (caller.pc, caller.sp), False)

@@ -15,6 +15,7 @@ from sframe_unwind.debugger.code_judge import CodeJudge, code_lines
 from sframe_unwind.debugger.commands import ALL, Arguments, UsageError
 from sframe_unwind.debugger.settings import MODES
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.kernel.tasks import BLOCKED
 from sframe_unwind.report import explain
 from sframe_unwind.report.terminal import printable
 
@@ -215,3 +216,15 @@ class Explain(_Command):
             address, frame = stacks.selected(snapshot)
         lines = explain.explain(snapshot.process.modules, address, stacks.describe(snapshot, address), frame)
         return [*lines, *code_lines(stacks.code(snapshot), address)]
+
+
+class Tasks(_Command):
+    """``sframe tasks``."""
+
+    shared = commands.TASKS
+
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Return the tasks with their stacks."""
+        (thread,) = _threads(context, arguments)
+        state = BLOCKED if commands.BLOCKED in arguments.options else ""
+        return Contexts(context, stacks.take(thread, 1)).of_tasks(" ".join(arguments.rest), state)

@@ -10,9 +10,11 @@ import lldb
 from lldb_plugin import stacks
 from lldb_plugin.expressions import address_of
 from lldb_plugin.stacks import Snapshot
-from sframe_unwind.debugger import contexts
+from sframe_unwind.address import KERNEL_HALF
+from sframe_unwind.debugger import contexts, tasks
 from sframe_unwind.debugger.commands import ContextArgument
 from sframe_unwind.debugger.contexts import Debugger
+from sframe_unwind.kernel.tasks import TaskList
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import Stack
 from sframe_unwind.unwind.saved_context import SavedContext
@@ -36,13 +38,27 @@ class Contexts:
         :param limit: how many frames at the most.
         :raises SFrameError: there is no such context.
         """
-        process = self._process
-        steps = contexts.walk(self._saved(argument), process.modules, process.read, process.pac_mask)
-        return contexts.stack(steps, process.modules, partial(stacks.name_of, self._snapshot), limit)
+        return self._of_saved(self._saved(argument), limit)
+
+    def of_tasks(self, pattern: str, state: str) -> list[str]:
+        """Return the lines that show the tasks of the kernel with their stacks.
+
+        :param pattern: see :func:`sframe_unwind.debugger.tasks.chosen`; ``state`` likewise.
+        """
+        kernel = self._process.known_kernel()
+        wanted = tasks.chosen(TaskList(kernel), pattern, state)
+        return list(tasks.grouped_lines(wanted, lambda task: self._of_saved(tasks.context_of(kernel, task), None)))
 
     def explained(self, argument: ContextArgument) -> tuple[int, FrameContext]:
         """Return the lookup address of a context's innermost frame, and what explains it; see :meth:`stack`."""
         return contexts.explained(self._saved(argument), self._process.read, self._process.pac_mask)
+
+    def _of_saved(self, context: SavedContext, limit: int | None) -> Stack:
+        process = self._process
+        # Only of a task: the stack of a fiber does not reach the kernel, if there is one.
+        kernel = process.kernel() if context.innermost.pc >= KERNEL_HALF else None
+        steps = contexts.walk(context, process.modules, process.read, process.pac_mask, kernel)
+        return contexts.stack(steps, process.modules, partial(stacks.name_of, self._snapshot), limit)
 
     def _saved(self, argument: ContextArgument) -> SavedContext:
         debugger = Debugger(
@@ -50,6 +66,7 @@ class Contexts:
             self._register,
             self._symbols,
             lambda: None,  # LLDB does not show the auxiliary vector
+            self._process.known_kernel,
         )
         return contexts.saved_context(argument, self._process.modules, self._process.read, debugger)
 

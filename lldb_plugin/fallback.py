@@ -1,14 +1,17 @@
-"""Frames that neither SFrame nor LLDB has: by the registers that the kernel saved for a signal, or by DWARF CFI.
+"""Frames that neither SFrame nor LLDB has: by the registers that the kernel saved, or by DWARF CFI.
 
 LLDB's own stack can end before SFrame's: at the first frame of run-time code, at a signed return address, at a signal
 trampoline without CFI.  Where SFrame has then led to code without SFrame, LLDB has no frame to go on with.  The last of
-LLDB's frames is asked about too: that LLDB has no caller for it does not mean that there is none.
+LLDB's frames is asked about too: that LLDB has no caller for it does not mean that there is none.  In the entry code of
+a Linux kernel, LLDB guesses, so it is not asked there.
 """
 
 from __future__ import annotations
 
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process
+from sframe_unwind.address import KERNEL_HALF
+from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.cfi_fallback import CfiFallback
@@ -20,9 +23,13 @@ def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> Fall
     other = native.other()
     cfi = CfiFallback(process.arch, process.modules.cfi_match, read_word, process.pac_mask)
 
+    kernel = process.kernel() if native.innermost.pc >= KERNEL_HALF else None
+    entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
+
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
         return (
-            other.unwind(registers, interrupted, read_register)
+            (entry_code.unwind(registers, interrupted) if entry_code is not None else None)
+            or other.unwind(registers, interrupted, read_register)
             or signal_frame.unwind(process.arch, process.read, read_word, registers)
             or cfi.unwind(registers, interrupted, read_register if interrupted else None)
         )

@@ -10,7 +10,7 @@ of modules when their addresses are looked up.
 from __future__ import annotations
 
 import time
-from typing import Callable, NamedTuple
+from typing import TYPE_CHECKING, Callable, NamedTuple
 
 import lldb
 
@@ -21,7 +21,12 @@ from lldb_plugin.runtime_code import registers_code, run_time_code
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.module_agreement import Difference, ModuleAgreement
 from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.unwind.modules import Generate, Module, Modules
+
+if TYPE_CHECKING:
+    from sframe_unwind.kernel.linux import Kernel
 
 _SECONDS = 0.02
 """How long modules are compared for one question."""
@@ -71,7 +76,23 @@ class LoadedModules:
         self._loaded: list[_Loaded] = []
         self._pending: list[ModuleAgreement] = []
         self._difference: Difference | None = None
+        self._kernel: Kernel | None = None
+        self.no_kernel = ""
+        """Why the process is no Linux kernel that can be unwound; empty: it is one, or has not been looked at."""
         self._list_anew()
+
+    def kernel(self) -> Kernel | None:
+        """Return the Linux kernel that the process is, ``None`` where it is none; see :attr:`no_kernel`."""
+        if self._kernel is None and not self.no_kernel:
+            from lldb_plugin.kernel import kernel_of
+
+            try:
+                self._kernel = kernel_of(self._target, self.arch, self._read)
+            except KernelError as error:
+                self.no_kernel = str(error)
+            except MemoryReadError:
+                pass  # paging is not on yet: asked again
+        return self._kernel
 
     def refresh(self, fully: bool = False) -> None:
         """Bring :attr:`modules` up to date.
@@ -130,6 +151,7 @@ class LoadedModules:
         if self._loaded and listed == self._loaded:
             return
         self._loaded = listed
+        self._kernel, self.no_kernel = None, ""
         self.modules = Modules(
             self.arch,
             _modules(listed),

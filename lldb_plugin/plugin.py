@@ -32,6 +32,7 @@ _COMMANDS = (
     ("bt", "Backtrace"),
     ("compare", "Compare"),
     ("explain", "Explain"),
+    ("tasks", "Tasks"),
 )
 _debuggers: set[int] = set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Callable
 
 import lldb
 
@@ -11,9 +12,13 @@ from lldb_plugin.agreement import SharedRules
 from lldb_plugin.memory import reader
 from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.errors import SFrameError, StepError
+from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.memory import ReadRegister
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.modules import Modules
+
+if TYPE_CHECKING:
+    from sframe_unwind.kernel.linux import Kernel
 
 _ARCHITECTURES = {
     "x86_64": "amd64",
@@ -58,9 +63,16 @@ class Process:
     """What unwinding needs of one process while it stands still."""
 
     def __init__(
-        self, process: lldb.SBProcess, arch: Arch, modules: Modules, shared: Mapping[str, SharedRules]
+        self,
+        process: lldb.SBProcess,
+        arch: Arch,
+        modules: Modules,
+        shared: Mapping[str, SharedRules],
+        kernel: Callable[[], Kernel | None],
     ) -> None:
         self.arch = arch
+        self.kernel = kernel
+        """Returns the Linux kernel that the process is, ``None`` where it is none."""
         self.modules = modules
         self.shared = shared
         """By mode: the rules by which SFrame and LLDB go on alike."""
@@ -68,6 +80,16 @@ class Process:
         self._process = process
         mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if arch.pac_mask else 0
         self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask
+
+    def known_kernel(self) -> Kernel:
+        """Return the Linux kernel that the process is.
+
+        :raises KernelError: it is none.
+        """
+        kernel = self.kernel()
+        if kernel is None:
+            raise KernelError("the target is no Linux kernel whose stacks are known, or its code cannot be read yet")
+        return kernel
 
     def is_executable(self, pc: int) -> bool:
         """Return whether an address is in memory that can be executed; ``True`` where the target does not tell."""

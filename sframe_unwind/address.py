@@ -17,6 +17,9 @@ BYTE_ORDERS: tuple[ByteOrder, ...] = ("little", "big")
 ADDRESS_MASK = (1 << 8 * WORD_SIZE) - 1
 """The bits of an address.  Address arithmetic wraps around at 64 bits."""
 
+KERNEL_HALF = 1 << 63
+"""Addresses from here on are the kernel's on the machines where kernel and user space share an address space."""
+
 PAGE_SIZE = 0x1000
 """Smallest page size of the supported machines, in bytes.  An image begins at a multiple of it."""
 

@@ -34,6 +34,7 @@ LAYERS = (
     "runtime_code",
     "source",
     "report",
+    "kernel",
     "process",
     "code",
     "debugger",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sframe_unwind.arch import aarch64, amd64, s390x
 from sframe_unwind.arch.base import Arch
+from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, PlaceKind
 
 ARCHES = (aarch64.BIG, aarch64.LITTLE, amd64.ARCH, s390x.ARCH)
 
 BY_NAME = {arch.name: arch for arch in ARCHES}
 """Maps :attr:`Arch.name` to the architecture."""
 
-__all__ = ["ARCHES", "BY_NAME", "Arch"]
+__all__ = ["ARCHES", "BY_NAME", "Arch", "EntryCode", "LinuxKernel", "PlaceKind"]

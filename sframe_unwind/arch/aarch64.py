@@ -12,6 +12,7 @@ from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, ByteOrder
 from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
+from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, PlaceKind
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 PC, SP, FP, LR = 32, 31, 29, 30
@@ -105,6 +106,42 @@ def plt_stub(code: bytes) -> PltStub | None:
     return None
 
 
+_EXCEPTIONS = ("sync", "irq", "fiq", "error")
+_CPU_CONTEXT = "thread.cpu_context"
+
+
+def _ends_function(code: bytes) -> bool:
+    """Recognise ``b`` and ``ret``."""
+    instruction = int.from_bytes(code, "little")
+    return instruction >> 26 == 0b000101 or instruction & 0xFFFFFC1F == 0xD65F0000
+
+
+def _entry(vector: str, kind: PlaceKind) -> EntryCode:
+    return EntryCode(vector, f"{vector}_handler", kind)
+
+
+LINUX_KERNEL = LinuxKernel(
+    # arch/arm64/kernel/entry.S and head.S, since Linux 5.14
+    entry_code=(
+        *(_entry(f"el1{sp}_64_{name}", PlaceKind.EXCEPTION) for sp in "th" for name in _EXCEPTIONS),
+        *(_entry(f"el0t_{bits}_{name}", PlaceKind.USER_ENTRY) for bits in (64, 32) for name in _EXCEPTIONS),
+        EntryCode("call_on_irq_stack", "", PlaceKind.STACK_SWITCH),
+        EntryCode("ret_from_fork", "", PlaceKind.TASK_START),
+        EntryCode("__primary_switched", "start_kernel", PlaceKind.TASK_START),
+        EntryCode("__secondary_switched", "secondary_start_kernel", PlaceKind.TASK_START),
+    ),
+    saved_registers={**{number: f"regs.{number}" for number in range(31)}, SP: "sp", PC: "pc"},
+    frame_record="stackframe",
+    task_registers={
+        **{number: f"{_CPU_CONTEXT}.x{number}" for number in range(19, 29)},
+        FP: f"{_CPU_CONTEXT}.fp",
+        SP: f"{_CPU_CONTEXT}.sp",
+        PC: f"{_CPU_CONTEXT}.pc",
+    },
+    ends_function=_ends_function,
+)
+
+
 def _arch(name: str, byteorder: ByteOrder) -> Arch:
     return Arch(
         name=name,
@@ -158,6 +195,7 @@ def _arch(name: str, byteorder: ByteOrder) -> Arch:
             260: FieldRelocation(8, pc_relative=True),  # R_AARCH64_PREL64
             261: FieldRelocation(4, pc_relative=True),  # R_AARCH64_PREL32
         },
+        linux_kernel=LINUX_KERNEL,
     )
 
 

@@ -161,4 +161,5 @@ ARCH = Arch(
         11: FieldRelocation(4, pc_relative=False),  # R_X86_64_32S
         24: FieldRelocation(8, pc_relative=True),  # R_X86_64_PC64
     },
+    linux_kernel=None,
 )

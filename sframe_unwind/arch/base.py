@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.arch.linux_kernel import LinuxKernel
 from sframe_unwind.unwind_rule import UnwindRule
 
 
@@ -162,6 +163,8 @@ class Arch(NamedTuple):
     """Maps the kernel's numbers of the user registers in samples of perf (``asm/perf_regs.h``) to registers."""
     relocations: Mapping[int, FieldRelocation]
     """Maps a relocation type to its effect, for the types that occur in unwind sections."""
+    linux_kernel: LinuxKernel | None
+    """The entry code of the Linux kernel; ``None``: unwinding a kernel's stack ends there."""
 
     def strip(self, address: int, mask: int) -> int:
         """Return a signed return address without its authentication code.

@@ -151,4 +151,5 @@ ARCH = Arch(
         22: FieldRelocation(8, pc_relative=False),  # R_390_64
         23: FieldRelocation(8, pc_relative=True),  # R_390_PC64
     },
+    linux_kernel=None,
 )

@@ -10,14 +10,16 @@ from sframe_unwind.errors import SFrameError
 
 ALL = "-all"
 JSON = "--json"
-REGS, UCONTEXT, JMPBUF = CONTEXTS = ("-regs", "-ucontext", "-jmpbuf")
+BLOCKED = "-blocked"
+REGS, UCONTEXT, JMPBUF, TASK = CONTEXTS = ("-regs", "-ucontext", "-jmpbuf", "-task")
 """The options that name a context that does not run.  Their argument is the rest of the line."""
 _CONTEXT = re.compile(rf"(?:^|\s)({'|'.join(CONTEXTS)})(?:\s+(.*)|$)", re.DOTALL)
-_CONTEXT_USAGE = f"[{REGS} pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | {UCONTEXT} EXPR | {JMPBUF} EXPR]"
+_CONTEXT_USAGE = f"[{REGS} pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | {UCONTEXT} EXPR | {JMPBUF} EXPR | {TASK} PID]"
 _CONTEXT_HELP = (
     "With -regs, -ucontext or -jmpbuf: a context that does not run, such as a fiber, with these registers or saved in\n"
-    "this ucontext_t or jmp_buf (an expression for it, or for its address).  The option comes last.  Expressions are\n"
-    "{debugger}'s, in the selected frame, and cannot call functions of the program."
+    "this ucontext_t or jmp_buf (an expression for it, or for its address).  With -task: the task of a Linux kernel\n"
+    "with this pid, which does not run.  The option comes last.  Expressions are {debugger}'s, in the selected frame,\n"
+    "and cannot call functions of the program."
 )
 
 _MOST = 10**9
@@ -182,4 +184,14 @@ EXPLAIN = Command(
     "Python, it also says whether the machine code proves the row.\n" + _CONTEXT_HELP,
     positional=1,
     takes_context=True,
+)
+TASKS = Command(
+    "tasks",
+    f"[PATTERN] [{BLOCKED}]",
+    "Show the tasks of a Linux kernel with their stacks by SFrame",
+    "Tasks with the same stack are shown together.  Those that run have no stack here: their registers are those of a\n"
+    "processor, which is a thread for {debugger}.  PATTERN is a pid, or matches the command's name (*, ? and [...] as\n"
+    "in a shell).  With -blocked, only tasks in state D: they wait and take no signal.",
+    options=(BLOCKED,),
+    positional=1,
 )

@@ -6,7 +6,11 @@ from collections.abc import Iterable
 from typing import Callable, NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
-from sframe_unwind.debugger.commands import REGS, UCONTEXT, ContextArgument
+from sframe_unwind.debugger import tasks
+from sframe_unwind.debugger.commands import REGS, TASK, UCONTEXT, ContextArgument
+from sframe_unwind.kernel import unwinder as kernel_unwinder
+from sframe_unwind.kernel.entry_code import exception_name
+from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.memory import ReadMemory, ReadRegister, WordReader
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import SIGNAL_FRAME, ShownFrame, Stack, by_sframe
@@ -36,6 +40,8 @@ class Debugger(NamedTuple):
     """Returns the addresses of a variable by its linkage name."""
     at_random: Callable[[], int | None]
     """Returns ``AT_RANDOM`` of the auxiliary vector; ``None``: it is not known."""
+    kernel: Callable[[], Kernel]
+    """Returns the Linux kernel that the target is; raises :class:`KernelError` if it is none."""
 
 
 class Name(NamedTuple):
@@ -57,6 +63,8 @@ def saved_context(argument: ContextArgument, modules: Modules, read: ReadMemory,
     :raises SFrameError: the option is wrong, or there is no context.
     """
     arch = modules.arch
+    if argument.option == TASK:
+        return tasks.of_pid(debugger.kernel(), argument.text)
     if argument.option == REGS:
         registers = {number: debugger.address(text) for number, text in assignments(arch, argument.text).items()}
         return from_registers(arch, registers, read)
@@ -68,15 +76,23 @@ def saved_context(argument: ContextArgument, modules: Modules, read: ReadMemory,
     return from_jump_buffer(arch, address, read, guards, lambda pc: modules.find(pc) is not None)
 
 
-def walk(context: SavedContext, modules: Modules, read: ReadMemory, pac_mask: int | None) -> Walk:
-    """Return the walk over the stack of a context: by SFrame, else by signal frames and DWARF CFI."""
+def walk(
+    context: SavedContext, modules: Modules, read: ReadMemory, pac_mask: int | None, kernel: Kernel | None = None
+) -> Walk:
+    """Return the walk over the stack of a context: by SFrame, else by signal frames and DWARF CFI.
+
+    :param kernel: the Linux kernel in whose memory the context is.
+    """
     arch = context.arch
     read_word = WordReader(read, arch.byteorder)
     cfi = CfiFallback(arch, modules.cfi_match, read_word, pac_mask)
+    entry_code = kernel_unwinder.KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
-        return signal_frame.unwind(arch, read, read_word, registers) or cfi.unwind(
-            registers, interrupted, read_register
+        return (
+            (entry_code.unwind(registers, interrupted) if entry_code is not None else None)
+            or signal_frame.unwind(arch, read, read_word, registers)
+            or cfi.unwind(registers, interrupted, read_register)
         )
 
     return Walk(
@@ -111,8 +127,8 @@ def frames_of(
             return tuple(frames), only(limit)
         frames.append(_shown(frame, modules, name))
     end = steps.end.value if steps.end else ""
-    if steps.end is not End.OUTERMOST and steps.detail:
-        end = f"{end}: {steps.detail}"
+    if steps.detail:
+        end = steps.detail if steps.end is End.OUTERMOST else f"{end}: {steps.detail}"
     return tuple(frames), end
 
 
@@ -134,4 +150,6 @@ def _shown(frame: Frame, modules: Modules, name: Callable[[int], Name]) -> Shown
     named = name(address)
     if frame.unwinder == signal_frame.NAME:
         named = named._replace(function=SIGNAL_FRAME)
+    elif frame.unwinder == kernel_unwinder.EXCEPTION:
+        named = named._replace(function=exception_name(named.function))
     return ShownFrame(frame.level, frame.pc, frame.cfa, frame.fp, *named, unwinder, lookup=address)

@@ -68,6 +68,10 @@ class UnwindResult(NamedTuple):
     """Reads the other registers of the caller; ``None``: they are not known.  A signal frame saves all of them."""
     unwinder: str = ""
     """Name of the unwinder, if it differs from :attr:`FallbackUnwinder.name`."""
+    end: str = ""
+    """Why the frame is the outermost one, if that is known."""
+    switches_stack: bool = False
+    """The caller is on another stack, which can be at lower addresses."""
 
 
 class FallbackUnwinder(NamedTuple):
@@ -155,10 +159,10 @@ class Walk:
                 if unwound is None:
                     yield Frame(level, pc, sp, fp, None, "", interrupted)
                     return
-                caller, signal, read_register, name = unwound
+                caller, signal, read_register, name = unwound[:4]
                 unwinder = name or self._fallback_name
                 if caller is None:
-                    self.end = End.OUTERMOST
+                    self.end, self.detail = End.OUTERMOST, unwound.end
                     yield Frame(level, pc, sp, fp, None, unwinder, interrupted)
                     return
             cfa, caller_pc, caller_sp, caller_fp = caller
@@ -177,7 +181,8 @@ class Walk:
             unwound = self._fallback.unwind(registers, interrupted, read_register) if self._fallback else None
             if unwound is not None:
                 caller = unwound.caller
-                if caller is not None and caller.sp <= registers.sp and not unwound.signal:
+                leaves_stack = unwound.signal or unwound.switches_stack
+                if caller is not None and caller.sp <= registers.sp and not leaves_stack:
                     check_outward(registers.sp, caller.cfa, caller.sp, interrupted and caller.pc != registers.pc)
                 return unwound
         except SFrameError as error:

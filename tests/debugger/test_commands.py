@@ -16,7 +16,7 @@ from sframe_unwind.debugger.commands import (
     UsageError,
 )
 
-CONTEXT = "[-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR]"
+CONTEXT = "[-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR | -task PID]"
 ALL = (MODE, STRICT, STATUS, BACKTRACE, COMPARE, EXPLAIN)
 
 

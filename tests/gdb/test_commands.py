@@ -18,7 +18,9 @@ from tests.gdb.programs import built, program
 
 ABI = "amd64"
 COMMANDS = ("status", "backtrace", "compare", "explain")
-BACKTRACE = "sframe backtrace [N] [-all] [-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR]"
+BACKTRACE = (
+    "sframe backtrace [N] [-all] [-regs pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | -ucontext EXPR | -jmpbuf EXPR | -task PID]"
+)
 MODES = ("always", "fallback", "off")
 LEAF = next(stop for stop in STOPS if stop.sample == "leaf")
 THREADS = next(stop for stop in STOPS if stop.sample == "threads")
@@ -66,7 +68,10 @@ def test_the_prefix_alone_lists_the_commands(debugger: Debugger) -> None:
         ("set sframe m", ["set sframe mode"]),
         ("set sframe mode f", ["set sframe mode fallback"]),
         ("show sframe m", ["show sframe mode"]),
-        ("sframe backtrace -", [f"sframe backtrace {option}" for option in ("-all", "-jmpbuf", "-regs", "-ucontext")]),
+        (
+            "sframe backtrace -",
+            [f"sframe backtrace {option}" for option in ("-all", "-jmpbuf", "-regs", "-task", "-ucontext")],
+        ),
         ("sframe backtrace 3 -u", ["sframe backtrace 3 -ucontext"]),
         ("sframe compare -", ["sframe compare --json", "sframe compare -all"]),
         ("sframe compare -all -", ["sframe compare -all --json"]),

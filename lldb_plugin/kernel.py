@@ -1,0 +1,66 @@
+"""The Linux kernel that LLDB is attached to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import lldb
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.kernel.entry_code import find_places
+from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.types import KernelError, Member, Type, Types
+from sframe_unwind.memory import ReadMemory
+
+_PROBE = "linux_banner"
+"""A variable that every kernel has, and no program."""
+_COMPOUND = lldb.eTypeClassStruct | lldb.eTypeClassUnion | lldb.eTypeClassClass
+
+
+def kernel_of(target: lldb.SBTarget, arch: Arch, read: ReadMemory) -> Kernel:
+    """Return the kernel that a target is.
+
+    :raises KernelError: it is none, or none of a known architecture.
+    :raises MemoryReadError: its code cannot be read.
+    """
+
+    def symbol(name: str) -> int | None:
+        for found in target.FindSymbols(name):
+            address = found.GetSymbol().GetStartAddress().GetLoadAddress(target)
+            if address != lldb.LLDB_INVALID_ADDRESS:
+                return int(address)
+        return None
+
+    def find_type(tag: str) -> Type | None:
+        found = target.FindFirstType(tag)
+        return _type(found) if found.IsValid() else None
+
+    def read_code(address: int, size: int) -> bytes:
+        # LLDB reads code from the file: the kernel frees its initial code, in which the stack of an idle task ends.
+        # The error is that of the process's memory, also where the bytes are the file's.
+        data = target.ReadMemory(lldb.SBAddress(address, target), size, lldb.SBError())
+        if data is None or len(data) != size:
+            raise MemoryReadError(address, size)
+        return bytes(data)
+
+    if symbol(_PROBE) is None:
+        raise KernelError(f"no symbol {_PROBE}: the target is no Linux kernel, or its symbols are not loaded")
+    if arch.linux_kernel is None:
+        raise KernelError(f"the stacks of Linux kernels on {arch.name} are not known")
+    return Kernel(arch, arch.linux_kernel, find_places(arch, symbol, read_code), Types(find_type), symbol, read)
+
+
+def _type(found: lldb.SBType) -> Type:
+    plain = found.GetCanonicalType()
+
+    def members() -> Sequence[Member]:
+        if not plain.GetTypeClass() & _COMPOUND:
+            return ()
+        fields = (plain.GetFieldAtIndex(index) for index in range(plain.GetNumberOfFields()))
+        return [Member(field.GetName() or "", field.GetOffsetInBytes(), _type(field.GetType())) for field in fields]
+
+    def element() -> Type | None:
+        return _type(plain.GetArrayElementType()) if plain.IsArrayType() else None
+
+    return Type(int(plain.GetByteSize()), members, element)

@@ -1,0 +1,47 @@
+"""What the stack of a Linux kernel has besides functions, as an architecture's entry code makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Callable, NamedTuple
+
+
+class PlaceKind(Enum):
+    """What unwinding does at a place in entry code, which has neither SFrame rows nor DWARF CFI."""
+
+    EXCEPTION = "exception"
+    """An exception interrupted kernel code.  Its registers are in ``struct pt_regs`` at SP."""
+    STACK_SWITCH = "stack switch"
+    """The function called another one on another stack.  The frame pointer leads to the record on the old stack."""
+    USER_ENTRY = "entry from user space"
+    """The outermost frame: an exception or system call interrupted user space."""
+    TASK_START = "start of the task"
+    """The outermost frame: a task, or a processor, begins here."""
+
+
+class EntryCode(NamedTuple):
+    """A function in assembly, and the calls in it whose frames need more than a row."""
+
+    function: str
+    """Its symbol."""
+    callee: str
+    """Symbol of the function that it calls there; empty: each call in the function counts."""
+    kind: PlaceKind
+
+
+class LinuxKernel(NamedTuple):
+    """Facts of the Linux kernel on one architecture.  Offsets are not among them: debug information has those.
+
+    Members of structures are named by paths such as ``thread.cpu_context.pc``; a number is an index of an array.
+    """
+
+    entry_code: tuple[EntryCode, ...]
+    saved_registers: Mapping[int, str]
+    """Maps a register to its member of ``struct pt_regs``."""
+    frame_record: str
+    """The member of ``struct pt_regs`` that is a frame record.  The frame pointer points to it in entry code."""
+    task_registers: Mapping[int, str]
+    """Maps a register to its member of ``struct task_struct``, where it is saved while the task does not run."""
+    ends_function: Callable[[bytes], bool]
+    """``(an instruction)``: returns whether it returns or jumps away unconditionally."""

@@ -1,0 +1,1 @@
+"""Stacks of Linux kernels: what their entry code keeps on the stack, and their tasks."""

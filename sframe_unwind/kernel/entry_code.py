@@ -1,0 +1,88 @@
+"""Finds the places in a kernel's entry code at which the frames of a stack need more than a row."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Callable, NamedTuple
+
+from sframe_unwind.arch import Arch, EntryCode, PlaceKind
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.memory import ReadMemory
+
+FindSymbol = Callable[[str], "int | None"]
+"""``(name)``: returns the address of a function or variable of the kernel, or ``None``."""
+
+_LONGEST = 1024
+"""Size of the longest function to search, in bytes.  Entry code with all mitigations has some 400."""
+_CONTEXT = 8
+"""How many bytes before a return address :attr:`Arch.ends_call` takes."""
+
+
+class EntryPlace(NamedTuple):
+    """A call instruction in entry code, and the instruction behind it.
+
+    Frames that wait for the call, or are at one of the two instructions, are unwound by its kind.  The second one is
+    included because GDB looks up signal frames by pc, also where it is a return address.
+    """
+
+    start: int
+    """Address of the call instruction."""
+    end: int
+    """Address behind the other instruction."""
+    function: str
+    kind: PlaceKind
+
+    @property
+    def is_outermost(self) -> bool:
+        """Whether the stack ends here."""
+        return self.kind in (PlaceKind.USER_ENTRY, PlaceKind.TASK_START)
+
+
+def shown_name(place: EntryPlace) -> str:
+    """Return the name of a frame in entry code; an exception is shown as debuggers show signal frames."""
+    return exception_name(place.function) if place.kind is PlaceKind.EXCEPTION else place.function
+
+
+def exception_name(function: str) -> str:
+    """Return the name of a frame of an exception, by the function of its entry code."""
+    return f"<exception {function}>"
+
+
+def find_places(arch: Arch, symbol: FindSymbol, read: ReadMemory) -> Iterator[EntryPlace]:
+    """Yield the places of the entry code that the kernel has.
+
+    :param read: reads the kernel's code.
+    :raises MemoryReadError: its entry code cannot be read, as before the kernel has turned paging on.
+    """
+    for entry in arch.linux_kernel.entry_code if arch.linux_kernel else ():
+        start = symbol(entry.function)
+        callee = symbol(entry.callee) if entry.callee else None
+        if start is not None and (callee is not None or not entry.callee):
+            yield from _places(arch, entry, start, callee, _read_code(start, read))
+
+
+def _places(arch: Arch, entry: EntryCode, start: int, callee: int | None, code: bytes) -> Iterator[EntryPlace]:
+    size = arch.call_size
+    for at in range(0, len(code) - size + 1, arch.instruction_unit):
+        if callee is None and arch.linux_kernel and arch.linux_kernel.ends_function(code[at : at + size]):
+            return
+        before = code[max(0, at + size - _CONTEXT) : at + size].rjust(_CONTEXT, b"\0")
+        if not arch.ends_call(before):
+            continue
+        address = start + at
+        target = arch.call_target(code[at : at + size], address + size)
+        if callee is None or target == callee:
+            yield EntryPlace(address, address + size + arch.instruction_unit, entry.function, entry.kind)
+
+
+def _read_code(start: int, read: ReadMemory) -> bytes:
+    """Return the code from an address on, as far as it is in memory."""
+    size = _LONGEST
+    while True:
+        try:
+            return read(start, size)
+        except MemoryReadError:
+            if size <= struct.calcsize("Q"):
+                raise
+            size //= 2

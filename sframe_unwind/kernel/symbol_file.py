@@ -1,0 +1,82 @@
+"""Makes a symbol file with DWARF CFI for a kernel's entry code, for debuggers that take signal frames only from CFI."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sframe_unwind.arch import Arch, PlaceKind
+from sframe_unwind.cfi import encode
+from sframe_unwind.kernel.entry_code import EntryPlace
+from sframe_unwind.kernel.linux import SavedRegisters
+from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.unwind_rule import UNDEFINED, RegisterRule, saved_at_cfa
+
+_SIGNAL_FRAME = "zS"
+"""The augmentation of signal frames: the caller's pc is no return address, and its stack can be anywhere."""
+
+_HEADER = struct.Struct("16sHHIQQQIHHHHHH")
+_ET_EXEC = 2
+_SECTION = "IIQQQQIIQQ"
+_SHT_PROGBITS, _SHT_STRTAB, _SHT_NOBITS = 1, 3, 8
+_SHF_ALLOC, _SHF_EXECINSTR = 2, 4
+
+
+def symbol_file(arch: Arch, machine: int, places: Iterable[EntryPlace], saved: SavedRegisters) -> bytes:
+    """Return an ELF file with ``.debug_frame`` for the places of entry code.
+
+    The kernel's own file is loaded at the addresses of the places, so the file is loaded without an offset.
+
+    :param machine: ``e_machine`` of the kernel's file.
+    """
+    mark = STRUCT_MARKS[arch.byteorder]
+    data = encode.cie(_SIGNAL_FRAME, arch.pc, b"", mark)
+    for place in places:
+        data += encode.fde(0, place.start, place.end - place.start, True, _instructions(arch, place.kind, saved), mark)
+    return _elf(machine, mark, data)
+
+
+def _instructions(arch: Arch, kind: PlaceKind, saved: SavedRegisters) -> bytes:
+    if kind is PlaceKind.EXCEPTION:
+        code = encode.cfa(RegisterRule(arch.sp, saved.size, False))
+        for number, offset in saved.registers.items():
+            code += encode.register(number, saved_at_cfa(offset - saved.size))
+        return code
+    if kind is PlaceKind.STACK_SWITCH:
+        record = arch.frame_record
+        size = record.sp - arch.sp_from_cfa
+        code = encode.cfa(RegisterRule(arch.fp, size, False))
+        code += encode.register(arch.fp, saved_at_cfa(record.fp - size))
+        return code + encode.register(arch.pc, saved_at_cfa(record.pc - size))
+    return encode.cfa(RegisterRule(arch.sp, 0, False)) + encode.register(arch.pc, UNDEFINED)
+
+
+class _Section(NamedTuple):
+    name: str
+    type: int
+    flags: int
+    data: bytes
+
+
+def _elf(machine: int, mark: str, debug_frame: bytes) -> bytes:
+    """Return an ELF file.  It has an empty section of code, by which GDB relocates CFI."""
+    sections = [
+        _Section(".text", _SHT_NOBITS, _SHF_ALLOC | _SHF_EXECINSTR, b""),
+        _Section(".debug_frame", _SHT_PROGBITS, 0, debug_frame),
+    ]
+    names = b"\0" + b"".join(section.name.encode() + b"\0" for section in sections) + b".shstrtab\0"
+    sections.append(_Section(".shstrtab", _SHT_STRTAB, 0, names))
+    header, entry = struct.Struct(mark + _HEADER.format), struct.Struct(mark + _SECTION)
+    body, headers = b"", [bytes(entry.size)]
+    for section in sections:
+        at = header.size + len(body)
+        name = names.index(section.name.encode() + b"\0")
+        headers.append(entry.pack(name, section.type, section.flags, 0, at, len(section.data), 0, 0, 8, 0))
+        body += section.data + bytes(-len(section.data) % 8)
+    identity = b"\x7fELF\2" + (b"\1" if mark == "<" else b"\2") + b"\1"
+    start = header.pack(
+        *(identity, _ET_EXEC, machine, 1, 0, 0, header.size + len(body), 0, header.size, 0, 0, entry.size),
+        *(len(headers), len(headers) - 1),
+    )
+    return start + body + b"".join(headers)

@@ -1,0 +1,133 @@
+"""Lists the tasks of a kernel, with the registers of those that do not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.types import KernelError, Place
+from sframe_unwind.memory import ChunkCache
+
+_TASK = "task_struct"
+_COMM_SIZE = 64
+"""The longest name of a command to read, in bytes; the kernel has 16."""
+
+_STATES = ((0x80, "X"), (0x40, "P"), (0x20, "Z"), (0x10, "X"), (8, "t"), (4, "T"), (2, "D"), (1, "S"))
+"""Bits of the state of a task and their letters, as in ps (1), the most significant first."""
+_NO_LOAD = 0x400
+"""With ``D``: an idle kernel thread."""
+BLOCKED = "D"
+"""Waits and cannot be interrupted by a signal."""
+RUNNING = "R"
+
+
+class Task(NamedTuple):
+    """A task, which is a thread of a process or of the kernel."""
+
+    address: int
+    """Of its ``struct task_struct``."""
+    pid: int
+    """Its thread id; 0: the idle task of a processor."""
+    command: str
+    state: str
+    """A letter, as in ps (1)."""
+    on_cpu: bool
+    """It runs, so that its registers are those of a processor."""
+    registers: Mapping[int, int]
+    """By DWARF number, as saved when it last ran; empty if it runs."""
+
+    @property
+    def title(self) -> str:
+        """The heading of its stack."""
+        return f'Task {self.pid} "{self.command}", {self.state}'
+
+
+class TaskList:
+    """Reads the tasks of a kernel from its memory, which must not change meanwhile."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        types = kernel.types
+        self._kernel = kernel
+        self._read = ChunkCache(kernel.read).read
+        self._state = next((path for path in ("__state", "state") if types.has(_TASK, path)), "__state")
+        self._has_on_cpu = types.has(_TASK, "on_cpu")  # not in a kernel for one processor
+        self._registers = {number: types.place(_TASK, path) for number, path in kernel.facts.task_registers.items()}
+
+    def __iter__(self) -> Iterator[Task]:
+        """Yield the tasks: the first one, then each process with its threads.
+
+        :raises KernelError: a list does not end.
+        :raises MemoryReadError: it cannot be read.
+        """
+        first = self._kernel.init_task
+        yield self.read(first)
+        for leader in self._list(first + self._place("tasks").offset, self._place("tasks").offset):
+            yield from map(self.read, self._threads(leader))
+
+    def find(self, pid: int) -> Task:
+        """Return the task with a pid.
+
+        :raises KernelError: there is none.
+        """
+        for task in self:
+            if task.pid == pid:
+                return task
+        raise KernelError(f"no task has the pid {pid}")
+
+    def read(self, address: int) -> Task:
+        """Return the task at an address.
+
+        :raises MemoryReadError: it cannot be read.
+        """
+        on_cpu = self._has_on_cpu and self._number(address, self._place("on_cpu")) != 0
+        registers = {number: self._number(address, place) for number, place in self._registers.items()}
+        return Task(
+            address,
+            self._number(address, self._place("pid")),
+            self._command(address),
+            self._letter(address),
+            on_cpu,
+            {} if on_cpu else registers,
+        )
+
+    def _threads(self, leader: int) -> Iterator[int]:
+        types, offset = self._kernel.types, self._place("thread_node").offset
+        signal = self._number(leader, self._place("signal"))
+        if not signal:  # the process is being removed
+            yield leader
+            return
+        yield from self._list(signal + types.place("signal_struct", "thread_head").offset, offset)
+
+    def _list(self, head: int, offset: int) -> Iterator[int]:
+        """Yield the structures of a list of the kernel.
+
+        :param offset: of the list's links in a structure, in bytes.
+        """
+        link, seen = self._number(head, Place(0, WORD_SIZE)), set[int]()
+        while link != head:
+            if link in seen:
+                raise KernelError(f"the list of tasks at {head:#x} does not end: {link:#x} is in it twice")
+            seen.add(link)
+            yield link - offset & ADDRESS_MASK
+            link = self._number(link, Place(0, WORD_SIZE))
+
+    def _letter(self, address: int) -> str:
+        state = self._number(address, self._place(self._state)) & 0xFFFF
+        state |= self._number(address, self._place("exit_state"))
+        if state & 2 and state & _NO_LOAD:
+            return "I"
+        return next((letter for bit, letter in _STATES if state & bit), RUNNING)
+
+    def _command(self, address: int) -> str:
+        place = self._place("comm")
+        text = self._read(address + place.offset, min(place.size, _COMM_SIZE))
+        return text.partition(b"\0")[0].decode("utf-8", "replace")
+
+    def _place(self, path: str) -> Place:
+        return self._kernel.types.place(_TASK, path)
+
+    def _number(self, address: int, place: Place) -> int:
+        at = address + place.offset & ADDRESS_MASK
+        return int.from_bytes(self._read(at, place.size), self._kernel.arch.byteorder)

@@ -1,0 +1,65 @@
+"""Unwinds the frames of a kernel's entry code, which rows cannot describe."""
+
+from __future__ import annotations
+
+from sframe_unwind.address import lookup_address
+from sframe_unwind.arch import PlaceKind
+from sframe_unwind.errors import StepError
+from sframe_unwind.kernel.entry_code import EntryPlace
+from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.memory import ReadWord
+from sframe_unwind.unwind.signal_frame import reader
+from sframe_unwind.unwind.step import Caller
+from sframe_unwind.unwind.walk import Registers, UnwindResult
+
+NAME = "kernel"
+"""Name of this unwinder in stacks."""
+EXCEPTION = "pt_regs"
+"""Its name in the frame of an exception, whose caller has its registers in ``struct pt_regs``."""
+
+
+class KernelUnwinder:
+    """Unwinds entry code in one walk of a stack."""
+
+    def __init__(self, kernel: Kernel, read_word: ReadWord) -> None:
+        self._kernel = kernel
+        self._read_word = read_word
+        self._left: set[int] = set()
+        """SP at each exception and stack switch of the walk: a stack that comes back to one of them never ends."""
+
+    def unwind(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
+        """Return the caller of a frame; ``None``: the frame is not one of entry code.
+
+        :raises StepError: the registers in memory contradict the stack.
+        :raises MemoryReadError: the stack cannot be read.
+        """
+        place = self._kernel.places.get(lookup_address(registers.pc, interrupted))
+        if place is None:
+            return None
+        if place.is_outermost:
+            return UnwindResult(None, False, None, NAME, end=place.kind.value)
+        if registers.sp in self._left:
+            raise StepError(f"{place.function} is reached with SP {registers.sp:#x} for the second time")
+        self._left.add(registers.sp)
+        if place.kind is PlaceKind.EXCEPTION:
+            return self._exception(place, registers)
+        return self._stack_switch(registers)
+
+    def _exception(self, place: EntryPlace, registers: Registers) -> UnwindResult:
+        arch, saved = self._kernel.arch, self._kernel.saved_registers
+        read_register = reader(
+            arch, {number: registers.sp + offset for number, offset in saved.registers.items()}, self._read_word
+        )
+        if registers.fp != registers.sp + saved.frame_record:
+            raise StepError(
+                f"{place.function}: the frame pointer is {registers.fp:#x},"
+                f" expected the record in pt_regs at {registers.sp + saved.frame_record:#x}"
+            )
+        pc, sp, fp = (read_register(number) for number in (arch.pc, arch.sp, arch.fp))
+        return UnwindResult(Caller(registers.sp + saved.size, pc, sp, fp), True, read_register, EXCEPTION)
+
+    def _stack_switch(self, registers: Registers) -> UnwindResult:
+        record, arch = self._kernel.arch.frame_record, self._kernel.arch
+        pc, fp = (self._read_word(registers.fp + offset) for offset in (record.pc, record.fp))
+        sp = registers.fp + record.sp
+        return UnwindResult(Caller(sp - arch.sp_from_cfa, pc, sp, fp), False, None, NAME, switches_stack=True)

@@ -1,0 +1,120 @@
+"""A kernel made by hand: symbols, entry code, types and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sframe_unwind.arch import BY_NAME
+from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.kernel.entry_code import find_places
+from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.types import Member, Type, Types
+
+ARCH = BY_NAME["aarch64"]
+NOP, RET, BLR_X1 = 0xD503201F, 0xD65F03C0, 0xD63F0020
+
+EXCEPTION, USER, SWITCH, FORK = (0xFFFFFFC008010000 + 0x100 * number for number in range(4))
+HANDLER, USER_HANDLER = 0xFFFFFFC008020000, 0xFFFFFFC008020100
+
+
+def branch(at: int, target: int, link: bool) -> int:
+    """Return ``bl`` or ``b``."""
+    return (0x94000000 if link else 0x14000000) | (target - at >> 2 & 0x03FFFFFF)
+
+
+SYMBOLS = {
+    "el1h_64_irq": EXCEPTION,
+    "el1h_64_irq_handler": HANDLER,
+    "el0t_64_sync": USER,
+    "el0t_64_sync_handler": USER_HANDLER,
+    "call_on_irq_stack": SWITCH,
+    "ret_from_fork": FORK,
+    "init_task": 0xFFFFFFC009000000,
+}
+CODE = {
+    # A call of something else comes first.
+    EXCEPTION: (NOP, branch(EXCEPTION + 4, FORK, True), branch(EXCEPTION + 8, HANDLER, True), RET),
+    USER: (branch(USER, USER_HANDLER, True), NOP),
+    SWITCH: (NOP, BLR_X1, NOP, RET, BLR_X1),
+    FORK: (branch(FORK, HANDLER, True), NOP, BLR_X1, branch(FORK + 12, USER, False), BLR_X1),
+}
+
+
+def number(size: int = 8) -> Type:
+    return Type(size, lambda: (), lambda: None)
+
+
+def array(element: Type, count: int) -> Type:
+    return Type(element.size * count, lambda: (), lambda: element)
+
+
+def structure(size: int, **members: tuple[int, Type]) -> Type:
+    """Return a structure; members whose names begin with an underscore and a digit are anonymous."""
+    listed = [Member("" if name[:2] == "_0" else name, at, kind) for name, (at, kind) in members.items()]
+    return Type(size, lambda: listed, lambda: None)
+
+
+LINKS = structure(16, next=(0, number()), prev=(8, number()))
+_REGISTERS = structure(272, regs=(0, array(number(), 31)), sp=(248, number()), pc=(256, number()))
+_CPU_CONTEXT = structure(
+    104,
+    **{f"x{n}": (8 * (n - 19), number()) for n in range(19, 29)},
+    fp=(80, number()),
+    sp=(88, number()),
+    pc=(96, number()),
+)
+STRUCTURES = {
+    "pt_regs": structure(
+        336, _0union=(0, structure(272, _0struct=(0, _REGISTERS))), stackframe=(304, array(number(), 2))
+    ),
+    "task_struct": structure(
+        512,
+        __state=(0, number(4)),
+        exit_state=(4, number(4)),
+        on_cpu=(8, number(4)),
+        pid=(12, number(4)),
+        comm=(16, array(number(1), 16)),
+        tasks=(32, LINKS),
+        thread_node=(48, LINKS),
+        signal=(64, number()),
+        thread=(128, structure(104, cpu_context=(0, _CPU_CONTEXT))),
+    ),
+    "signal_struct": structure(64, thread_head=(16, LINKS)),
+}
+
+
+class Memory:
+    """Bytes by address."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[int, int] = {}
+        for start, words in CODE.items():
+            self.fill(start - 16, 16)
+            for at, word in enumerate(words):
+                self.write(start + 4 * at, word, 4)
+
+    def write(self, address: int, value: int, size: int = 8) -> None:
+        self.put(address, value.to_bytes(size, "little"))
+
+    def put(self, address: int, data: bytes) -> None:
+        self._bytes.update(enumerate(data, address))
+
+    def fill(self, start: int, size: int) -> None:
+        """Make memory readable, as a page is."""
+        for address in range(start, start + size):
+            self._bytes.setdefault(address, 0)
+
+    def read(self, address: int, size: int) -> bytes:
+        try:
+            return bytes(self._bytes[at] for at in range(address, address + size))
+        except KeyError as error:
+            raise MemoryReadError(address, size) from error
+
+    def word(self, address: int) -> int:
+        return int.from_bytes(self.read(address, 8), "little")
+
+
+def kernel(memory: Memory, symbols: Mapping[str, int] = SYMBOLS) -> Kernel:
+    assert ARCH.linux_kernel is not None
+    places = list(find_places(ARCH, symbols.get, memory.read))
+    return Kernel(ARCH, ARCH.linux_kernel, places, Types(STRUCTURES.get), symbols.get, memory.read)

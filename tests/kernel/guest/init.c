@@ -1,0 +1,51 @@
+/* The only program of the guest: system calls, page faults, and children that wait in different ways. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A parent of vfork waits in state D until its child ends or executes a program. */
+static void waits_for_vfork(void)
+{
+    if (fork() == 0) {
+        prctl(PR_SET_NAME, "vforker");
+        if (vfork() == 0)
+            for (;;)
+                pause();
+    }
+}
+
+static void waits_for_a_pipe(void)
+{
+    int ends[2];
+    char byte;
+    if (pipe(ends) == 0 && fork() == 0) {
+        prctl(PR_SET_NAME, "reader");
+        read(ends[0], &byte, 1);
+    }
+}
+
+int main(void)
+{
+    char buffer[256];
+    mkdir("/proc", 0755);
+    mount("proc", "/proc", "proc", 0, "");
+    for (int count = 0; count < 3; count++)
+        waits_for_vfork();
+    waits_for_a_pipe();
+    printf("guest is up\n");
+    fflush(stdout);
+    for (;;) {
+        int file = open("/proc/self/stat", O_RDONLY);
+        read(file, buffer, sizeof buffer);
+        close(file);
+        volatile char *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        page[0] = 1;
+        munmap((void *)page, 4096);
+        usleep(50000);
+    }
+}
