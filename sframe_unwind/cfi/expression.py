@@ -58,8 +58,16 @@ _NAMES = {
 }
 _WORD = 1 << 64
 
-Value = Union[int, RegisterRule]
-"""A number that is known, or a place."""
+
+class _Sum(NamedTuple):
+    """What was read from memory, plus a number."""
+
+    place: RegisterRule
+    added: int
+
+
+Value = Union[int, RegisterRule, _Sum]
+"""A number that is known, a place, or a sum."""
 
 
 class Evaluated(NamedTuple):
@@ -68,6 +76,8 @@ class Evaluated(NamedTuple):
     place: RegisterRule
     depends_on_pc: bool
     """The expression reads the pc: at another address it amounts to another place."""
+    added: int = 0
+    """Bytes that are added to what is read from memory at the place."""
 
 
 def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: str) -> Evaluated:
@@ -111,9 +121,12 @@ def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: st
                 raise UnsupportedExpressionError(_name(operation))
         except IndexError:
             raise UnsupportedExpressionError(f"{_name(operation)} on an empty stack") from None
-    if not stack or not isinstance(stack[-1], RegisterRule):
+    result = stack[-1] if stack else None
+    if isinstance(result, _Sum):
+        return Evaluated(result.place, depends_on_pc, result.added)
+    if not isinstance(result, RegisterRule):
         raise UnsupportedExpressionError("a constant" if stack else "nothing")
-    return Evaluated(stack[-1], depends_on_pc)
+    return Evaluated(result, depends_on_pc)
 
 
 def _name(operation: int) -> str:
@@ -138,9 +151,13 @@ def _dereference(value: Value) -> RegisterRule:
 def _plus(left: Value, right: Value) -> Value:
     if isinstance(left, int) and isinstance(right, int):
         return (left + right) % _WORD
-    place, number = (left, right) if isinstance(left, RegisterRule) else (right, left)
-    if not isinstance(place, RegisterRule) or not isinstance(number, int) or place.in_memory:
-        raise UnsupportedExpressionError("a sum of two places, or of what was read from memory")
+    place, number = (right, left) if isinstance(left, int) else (left, right)
+    if isinstance(place, int) or not isinstance(number, int):
+        raise UnsupportedExpressionError("a sum of two places")
+    if isinstance(place, _Sum):
+        return place._replace(added=signed(place.added + number))
+    if place.in_memory:
+        return _Sum(place, signed(number))
     return place._replace(offset=signed(place.offset + number))
 
 

@@ -69,13 +69,36 @@ class Row:
         """
         if isinstance(source, RegisterRule):
             return source
-        place, depends_on_pc = evaluate(source.code, pc, arch.pc, on_cfa, arch.byteorder)
-        self.depends_on_pc |= depends_on_pc
+        place, added = self._evaluate(source, arch, pc, on_cfa)
+        if added:
+            raise UnsupportedExpressionError("a sum of what was read from memory")
         if not source.read:
             return place
         if place.in_memory:
             raise UnsupportedExpressionError("more than one read from memory")
         return place._replace(in_memory=True)
+
+    def _evaluate(self, source: Expression, arch: Arch, pc: int, on_cfa: bool) -> tuple[RegisterRule, int]:
+        place, depends_on_pc, added = evaluate(source.code, pc, arch.pc, on_cfa, arch.byteorder)
+        self.depends_on_pc |= depends_on_pc
+        return place, added
+
+    def rule_with_sum(self, arch: Arch, return_column: int, pc: int) -> tuple[UnwindRule, int] | None:
+        """Return the rule where the CFA is a word in memory plus a constant, and that constant in bytes.
+
+        :return: the CFA of the rule is the word; ``None``: the row's CFA is no such sum.
+        :raises UnsupportedExpressionError: the return address is more than a place.
+        :raises FormatError: an expression is malformed.
+        """
+        if not isinstance(self.cfa, Expression):
+            return None
+        try:
+            place, added = self._evaluate(self.cfa, arch, pc, on_cfa=False)
+        except UnsupportedExpressionError:
+            return None
+        if not added or self.depends_on_pc:
+            return None
+        return Row(place, self.registers, self.ra_signed).rule(arch, return_column, pc), added
 
     def _make_rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
         ra = self.source(return_column)

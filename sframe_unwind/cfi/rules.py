@@ -19,6 +19,10 @@ class NoRule(NamedTuple):
     """CFA or return address are computed in more steps than a rule has, or the expression for one is malformed."""
 
     why: str
+    rule: UnwindRule | None = None
+    """Where the CFA is a word in memory plus a constant: the rule with that word as CFA."""
+    added: int = 0
+    """That constant, in bytes."""
 
 
 Said = Union[UnwindRule, NoRule]
@@ -75,13 +79,21 @@ class CfiRules:
         try:
             said = row.rule(self._arch, function.cie.return_column, pc)._replace(others=None)
         except UnsupportedExpressionError as error:
-            said = NoRule(f"computed: {error}")
+            found = self._rule_with_sum(function, row, pc)
+            said = NoRule(f"computed: {error}", *(found or ()))
         except FormatError as error:
             said = NoRule(f"malformed: {error}")
         said = self._same.setdefault(said, said)
         if not row.depends_on_pc:
             self._known[row] = said
         return said
+
+    def _rule_with_sum(self, function: CfiFunction, row: Row, pc: int) -> tuple[UnwindRule, int] | None:
+        try:
+            found = row.rule_with_sum(self._arch, function.cie.return_column, pc)
+        except FormatError:  # or the return address is computed, too
+            return None
+        return found and (found[0]._replace(others=None), found[1])
 
 
 def differences(sframe: UnwindRule, dwarf: Said, arch: Arch) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted
 from sframe_unwind.code.instruction import Instruction
 from sframe_unwind.code.interpretation import Interpreter, Run
-from sframe_unwind.code.judgement import NOT_KNOWN, PROVED, Judge, Judgement, Judgements, RowRule
+from sframe_unwind.code.judgement import NOT_KNOWN, PROVED, Judge, Judgement, Judgements, RowRule, SumRule, plain
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.state import State
 from sframe_unwind.code.tables import Rows, RuleTable
@@ -95,7 +95,7 @@ class Checker:
         """Judge one rule in one state of a block."""
         return self._judge.judge_in(run, block, rule, state)
 
-    def clobbered(self, rule: RowRule, state: State) -> dict[str, int]:
+    def clobbered(self, rule: UnwindRule, state: State) -> dict[str, int]:
         """Return the values of a rule that the ABI alone makes wrong in a state: see :meth:`Judge.clobbered`."""
         return self._judge.clobbered(rule, state)
 
@@ -183,8 +183,8 @@ class _Check:
         """Return whether a rule counts on another register than the CFA, the stack pointer and the frame pointer."""
         usual = (unwind_rule.CFA, self._all.frame.sp, self._all.frame.fp)
         for rows in self._described(self._function).values():
-            for rule in rows.rules:
-                if isinstance(rule, UnwindRule):
+            for rule in (plain(row) for row in rows.rules if row is not None):
+                if rule is not None:
                     places = (rule.cfa, rule.ra, rule.fp)
                     if any(place is not None and place.base not in usual for place in places):
                         return True
@@ -223,15 +223,18 @@ class _Check:
                 if rule is None:
                     continue
                 judged = judge(self.run, start, rule, state)
-                if judged is not PROVED and not isinstance(rule, str):
-                    if is_first and rule.ra_undefined:
+                if judged is not PROVED:
+                    if is_first and isinstance(rule, UnwindRule) and rule.ra_undefined:
                         judged = PROVED  # nobody called it
-                    else:
+                    elif not isinstance(rule, str):
                         self._note(table, rule, judged, start, pc, state)
                 verdicts[table][pc] = judged
 
-    def _note(self, table: str, rule: UnwindRule, judged: Judgements, block: int, pc: int, state: State) -> None:
+    def _note(
+        self, table: str, row: UnwindRule | SumRule, judged: Judgements, block: int, pc: int, state: State
+    ) -> None:
         """Note what is wrong with a rule, or is by the ABI."""
+        rule, added = row if isinstance(row, SumRule) else (row, 0)
         clobbered = self._checker.clobbered(rule, state)
         if judged.worst is not Judgement.WRONG and not clobbered:
             return
@@ -253,7 +256,8 @@ class _Check:
             elif len(findings) < _MAX_FINDINGS:
                 self._open[table, what] = key, len(findings)
                 found = self._checker.finding(table, what, rule, self.run, block, pc, state, end)
-                findings.append(found._replace(assumes=assumes))
+                said = f"{found.rule}, plus {added}" if added and what == "cfa" else found.rule
+                findings.append(found._replace(assumes=assumes, rule=said))
 
     @staticmethod
     def _error(what: str, rule: UnwindRule, state: State) -> object:

@@ -50,8 +50,25 @@ class Judgements(NamedTuple):
 PROVED = Judgements(Judgement.PROVED, Judgement.PROVED, Judgement.PROVED)
 NOT_KNOWN = Judgements(Judgement.UNKNOWN, Judgement.UNKNOWN, Judgement.UNKNOWN)
 
-RowRule = Union[UnwindRule, str]
+
+class SumRule(NamedTuple):
+    """A rule whose CFA is a word in memory plus a constant."""
+
+    rule: UnwindRule
+    """With that word as CFA."""
+    added: int
+    """In bytes."""
+
+
+RowRule = Union[UnwindRule, SumRule, str]
 """A rule, or why a row cannot be said to be one."""
+
+
+def plain(rule: RowRule) -> UnwindRule | None:
+    """Return the rule of a row, with the word in memory as CFA if that is one plus a constant."""
+    if isinstance(rule, SumRule):
+        return rule.rule
+    return rule if isinstance(rule, UnwindRule) else None
 
 
 class Judge:
@@ -63,9 +80,14 @@ class Judge:
 
     def judge(self, rule: RowRule, state: State) -> Judgements:
         """Judge a rule for the instruction before which the machine is in a state."""
+        added = 0
+        if isinstance(rule, SumRule):
+            rule, added = rule
         if isinstance(rule, str) or rule.cfa is None:
             return NOT_KNOWN  # that a stack ends does not show in the code
         cfa = self._value(rule.cfa, state, self._cfa)
+        if added:
+            cfa = plus(cfa, added)
         judged = self._compare(cfa, self._cfa)
         # A wrong CFA is one error, not three: return address and frame pointer may be found by either.
         cfas = (self._cfa,) if cfa == self._cfa else (self._cfa, cfa)
@@ -89,12 +111,12 @@ class Judge:
             judged = judged._replace(ra=min(judged.ra, Judgement.UNKNOWN))
         return judged
 
-    def clobbered(self, rule: RowRule, state: State) -> dict[str, int]:
+    def clobbered(self, rule: UnwindRule, state: State) -> dict[str, int]:
         """Return the values of a rule for which it counts on a register that a call need not keep, and that register.
 
         :return: by ``cfa``, ``ra`` and ``fp``.
         """
-        if isinstance(rule, str) or rule.cfa is None:
+        if rule.cfa is None:
             return {}
         places = {
             "cfa": rule.cfa,
@@ -113,8 +135,9 @@ class Judge:
         longjmp and libffi's calls end with a stack pointer that does not come from the one at their entry, and their
         rules give the CFA by what it will be, or by what it is made of.
         """
-        if judged.cfa is Judgement.WRONG and not isinstance(rule, str) and rule.cfa is not None:
-            base, _ = self._value(rule.cfa, state, self._cfa)
+        known = plain(rule)
+        if judged.cfa is Judgement.WRONG and known is not None and known.cfa is not None:
+            base, _ = self._value(known.cfa, state, self._cfa)
             return judged if base in (CFA, self._frame.entry_fp[0]) else NOT_KNOWN
         return judged
 

@@ -8,7 +8,7 @@ from sframe_unwind.address import RangeMap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
-from sframe_unwind.code.judgement import RowRule
+from sframe_unwind.code.judgement import RowRule, SumRule
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.tables import NO_ROWS, Rows
 from sframe_unwind.elf.cfi import FileCfi
@@ -97,5 +97,10 @@ def _unreadable(function: CodeRange, why: str) -> Rows:
 
 
 def _rows(start: int, end: int, offsets: list[int], said: Sequence[Said | None]) -> Rows:
-    rules: list[RowRule | None] = [one.why if isinstance(one, NoRule) else one for one in said]
-    return Rows([*(start + offset for offset in offsets), end], [*rules, None])
+    return Rows([*(start + offset for offset in offsets), end], [*map(_rule, said), None])
+
+
+def _rule(said: Said | None) -> RowRule | None:
+    if not isinstance(said, NoRule):
+        return said
+    return SumRule(said.rule, said.added) if said.rule is not None else said.why
