@@ -150,14 +150,9 @@ def driving(debugger: lldb.SBDebugger, mode: str, commands: list[str]) -> float:
     return seconds
 
 
-def moving(debugger: lldb.SBDebugger, mode: str | None, work: str, count: int, program_arguments: str) -> float:
-    """Return the CPU seconds of LLDB that a program takes to be moved, in a session of its own.
-
-    :param mode: ``None``: the plugin is not loaded.
-    """
+def moving(debugger: lldb.SBDebugger, work: str, count: int, program_arguments: str) -> float:
+    """Return the CPU seconds of LLDB that a program takes to be moved, in a session of its own."""
     debugger.SetAsync(False)
-    for command in _SETTINGS[mode] if mode else ():
-        _run(debugger, command)
     stop_at = {"loads": "loaded", "script": "step", "stepi": "step"}.get(work)
     _run(debugger, f"breakpoint set -n {stop_at}" if stop_at else f"breakpoint set -n hit {_CONDITIONS[work]}")
     gc.collect()

@@ -70,7 +70,7 @@ def _of(lldb: Lldb, work: Work, folder: Path) -> Iterator[Row]:
                 folder / "driving",
                 "moving",
                 plugin=mode != "without",
-                mode=mode if mode != "without" else None,
+                settings=(f"sframe mode {mode}",),
                 work=work.name,
                 count=work.times,
                 program_arguments=work.arguments.replace(" . ", f" {folder} "),

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,13 +28,19 @@ class Lldb(NamedTuple):
         """Run LLDB without init files; return what it prints on stdout and stderr."""
         return run(self.name, [str(self.path), "--no-lldbinit", "--batch", *arguments], **environment)
 
-    def call(self, program: Path, function: str, plugin: bool = True, **arguments: Any) -> Any:
-        """Call a function of :mod:`bench.in_lldb` in this LLDB, with the plugin loaded or not; return its result."""
+    def call(
+        self, program: Path, function: str, plugin: bool = True, settings: Sequence[str] = (), **arguments: Any
+    ) -> Any:
+        """Call a function of :mod:`bench.in_lldb` in this LLDB, with the plugin loaded or not; return its result.
+
+        :param settings: commands before LLDB has the program, as in ``~/.lldbinit``.
+        """
         with tempfile.TemporaryDirectory() as folder:
             result = Path(folder) / "result.json"
             job = json.dumps({"result": str(result), "function": function, "arguments": arguments})
             script = f'command script import "{CHECKOUT / "bench" / "in_lldb.py"}"'
-            said = self.run(*(("-O", IMPORT) if plugin else ()), "-o", script, str(program), BENCH_JOB=job)
+            before = [part for command in ((IMPORT, *settings) if plugin else ()) for part in ("-O", command)]
+            said = self.run(*before, "-o", script, str(program), BENCH_JOB=job)
             if not result.exists():
                 raise BenchError(f"{self.name}: {' / '.join(said.strip().splitlines()[-3:])}")
             return json.loads(result.read_text())

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import lldb
 
 from lldb_plugin import renewal
+from lldb_plugin.interpreter import run
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
-from lldb_plugin.targets import fetch, plug_in, unplug_at_stop
+from lldb_plugin.targets import any_plugged, fetch, plug_in, unplug_all, unplug_at_stop
 from sframe_unwind.debugger.settings import OFF
 
 _FOREVER = (1 << 32) - 1
 _PATIENCE = 5.0
 """Seconds to wait for LLDB's lock on a target; whoever holds it may be starting a process."""
+_HOOK = "sframe_lldb.SFrameStopHook"
+"""Where LLDB looks for the class."""
+_EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded)
+
+_hooks: dict[int, str] = {}
+"""By debugger: LLDB's number of the stop-hook."""
 
 
 class SFrameStopHook:
@@ -29,9 +37,10 @@ class SFrameStopHook:
         pass
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Plug in, and stay stopped; in mode ``off``, take the provider back."""
+        """Plug in, and stay stopped; in mode ``off``, take the provider back, and then the hook."""
         if SESSION.settings.mode == OFF:
             unplug_at_stop(exe_ctx.GetTarget())
+            rest()
             return True
         plug_in(exe_ctx.GetTarget(), has_frames=True)
         renewal.now(exe_ctx.GetTarget())
@@ -44,8 +53,34 @@ def watch(debugger: lldb.SBDebugger) -> None:
 
     Then nothing is shown twice; see :mod:`lldb_plugin.event_thread`.
     """
-    kind, bit = lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded
-    _listener().StartListeningForEventClass(debugger, kind, bit)
+    said = run(debugger, f"target stop-hook add -P {_HOOK}", debugger.GetDummyTarget())
+    _hooks[debugger.GetID()] = said.partition("#")[2].partition(" ")[0]
+    _listener().StartListeningForEventClass(debugger, *_EVENTS)
+
+
+def rest() -> None:
+    """Watch no target, unless one still has the provider.
+
+    A target shares the stop-hook with the dummy target that it has it from.
+    """
+    if any_plugged():
+        return
+    for debugger in _switch_hooks("disable"):
+        _listener().StopListeningForEventClass(debugger, *_EVENTS)
+
+
+def watch_again() -> None:
+    """Watch targets as before :func:`rest`."""
+    for debugger in _switch_hooks("enable"):
+        _listener().StartListeningForEventClass(debugger, *_EVENTS)
+
+
+def _switch_hooks(action: str) -> Iterator[lldb.SBDebugger]:
+    for identifier, hook in _hooks.items():
+        debugger = lldb.SBDebugger.FindDebuggerWithID(identifier)
+        if debugger.IsValid():
+            run(debugger, f"target stop-hook {action} {hook}", debugger.GetDummyTarget())
+            yield debugger
 
 
 @functools.cache
@@ -62,6 +97,9 @@ def _listen(listener: lldb.SBListener) -> None:
         if listener.WaitForEvent(_FOREVER, event):
             _plug_in_early(lldb.SBTarget.GetTargetFromEvent(event))
             event.Clear()  # it would keep the target
+            if SESSION.settings.mode == OFF:  # a command has set it meanwhile, and found no provider to take back yet
+                unplug_all()
+                rest()
 
 
 def _plug_in_early(target: lldb.SBTarget) -> None:

@@ -8,6 +8,7 @@ import re
 import lldb
 
 from lldb_plugin import new_targets, targets
+from lldb_plugin.interpreter import run
 from lldb_plugin.session import SESSION
 from sframe_unwind import __version__
 from sframe_unwind.debugger.banner import is_read_by_a_person
@@ -49,12 +50,11 @@ def start(debugger: lldb.SBDebugger) -> None:
     if debugger.GetID() in _debuggers:
         return
     _debuggers.add(debugger.GetID())
-    _run(debugger, f"command container add -h '{PREFIX_HELP}' sframe")
+    run(debugger, f"command container add -h '{PREFIX_HELP}' sframe")
     for name, kind in _COMMANDS:
-        _run(debugger, f"command script add -o -c {_MODULE}.{kind} sframe {name}")
+        run(debugger, f"command script add -o -c {_MODULE}.{kind} sframe {name}")
     if _TAKES_FRAMES:
         _plug_in_targets(debugger)
-        _run(debugger, f"target stop-hook add -P {_MODULE}.SFrameStopHook", debugger.GetDummyTarget())
         new_targets.watch(debugger)
         line = "stack frames are unwound from SFrame; see 'help sframe'"
     else:
@@ -72,7 +72,9 @@ def change(settings: Settings) -> None:
         return
     if settings.mode == OFF:
         targets.unplug_all()
+        new_targets.rest()
     elif was_off:
+        new_targets.watch_again()
         for debugger in map(lldb.SBDebugger.FindDebuggerWithID, _debuggers):
             _plug_in_targets(debugger)
     targets.forget_frames()
@@ -83,15 +85,3 @@ def _plug_in_targets(debugger: lldb.SBDebugger) -> None:
     for index in range(debugger.GetNumTargets()):
         target = debugger.GetTargetAtIndex(index)
         targets.plug_in(target, has_frames=target.GetProcess().IsValid())
-
-
-def _run(debugger: lldb.SBDebugger, command: str, target: lldb.SBTarget | None = None) -> None:
-    """Run a command of LLDB's without showing what it prints."""
-    result = lldb.SBCommandReturnObject()
-    interpreter = debugger.GetCommandInterpreter()
-    if target is None:
-        interpreter.HandleCommand(command, result)
-    else:
-        interpreter.HandleCommand(command, lldb.SBExecutionContext(target), result)
-    if not result.Succeeded():
-        SESSION.report(f"{command}: {result.GetError().strip()}")

@@ -64,6 +64,11 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         SESSION.report(f"LLDB does not take the frame provider: {error.GetCString()}")
 
 
+def any_plugged() -> bool:
+    """Return whether a target has the provider."""
+    return any(known.target.IsValid() for known in list(_plugged.values()))
+
+
 def unplug_all() -> None:
     """Take the provider back from each target without a process.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,7 @@ def test_on_a_stopped_process_with_threads(lldb: str) -> None:
 
 
 LIST = "target frame-provider list"
+HOOKS = "target stop-hook list"
 
 
 def test_not_registered_in_mode_off(lldb: str) -> None:
@@ -83,9 +85,23 @@ def test_taken_back_at_a_terminal_with_nothing_shown_twice(lldb: str) -> None:
         assert "sframe_lldb" in session.run(LIST)
         session.resume("thread step-inst")
         assert "sframe_lldb" not in session.run(LIST)
+        assert "State: disabled" in session.run(HOOKS)
         assert "`main" in session.run("bt")
         session.run("sframe mode always")
         assert "sframe_lldb" in session.run(LIST)
+        assert "State: enabled" in session.run(HOOKS)
+
+
+def test_no_stop_hook_in_mode_off(lldb: str) -> None:
+    """The hooks of targets, of those that come later too, are off with the mode; a hook of the user's is left alone."""
+    mine = "target stop-hook add -o 'script print(\"mine\")'"
+    commands = [f"target create {build('leaf')}", HOOKS, mine, "sframe mode always", HOOKS]
+    commands += ["sframe mode off", HOOKS, f"target create {build('recursion')}", HOOKS]
+    before = ("-O", IMPORT, "-O", "sframe mode off")
+    said = batch(lldb, *before, *(part for command in commands for part in ("-o", command)))
+    listed = [part.partition("(lldb)")[0] for part in said.split(f"(lldb) {HOOKS}\n")[1:]]
+    on, off = "enabled", "disabled"
+    assert [re.findall(r"State: (\w+)", part) for part in listed] == [[off], [on, on], [off, on], [off]]
 
 
 def test_core_file(lldb: str, tmp_path: Path) -> None:
