@@ -130,6 +130,19 @@ def fetch_sources(suite: str, packages: Sequence[str], folder: Path) -> None:
     shutil.rmtree(base)
 
 
+def fetch_archives(suite: str, package: str, folder: Path) -> list[Path]:
+    """Fetch the archives of a source package, without its description, into `folder`, which must exist.
+
+    Mirrors can lack the description of a package that has just been replaced. The archives are verified by the index.
+    Raises FetchError if the package is not available or fails verification.
+    """
+    base = folder / "apt"
+    apt = _private_apt("deb-src", suite, base)
+    _run([*apt, "source", "--download-only", "--tar-only", package], folder)
+    shutil.rmtree(base)
+    return sorted(folder.glob(f"{package}_*"))
+
+
 def _private_apt(kind: str, suite: str, base: Path, architecture: str = "amd64") -> list[str]:
     """Return the start of a command line for an apt with its folders in `base` and one release."""
     mirror = system_mirror()

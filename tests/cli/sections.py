@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-AMD64, AARCH64, S390X = 3, 2, 4
+AARCH64_BE, AARCH64, AMD64, S390X = 1, 2, 3, 4
 
-_MACHINES = {AMD64: 62, AARCH64: 183, S390X: 22}
+_MACHINES = {AMD64: 62, AARCH64: 183, AARCH64_BE: 183, S390X: 22}
 _MASK_BIT, _SIGNED_BIT = 0x10, 0x80
 _WORDS = "bhi"
 
 
 def order(abi: int) -> str:
     """The byte order of an ABI, for `struct`."""
-    return ">" if abi == S390X else "<"
+    return ">" if abi in (AARCH64_BE, S390X) else "<"
 
 
 def row(abi: int, start: int, words: Sequence[int], size: int = 0, fp: bool = False, signed: bool = False) -> bytes:

@@ -1,0 +1,44 @@
+"""The reader of glibc, compiled alone: ``python -m tests.readers.adapters.glibc PROGRAM``, made from ``glibc.c``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from tests.readers.adapters.libsframe import REGISTERS, UNKNOWN
+from tests.readers.notation import SAME, place, row
+from tests.readers.protocol import SECONDS, RefusedError, Request, serve
+
+_REFUSED = 3
+
+
+def read(program: str, request: Request) -> list[Any]:
+    """Return the row for each address."""
+    command = [program, hex(request.address), *map(hex, request.pcs)]
+    done = subprocess.run(command, input=request.section, capture_output=True, timeout=SECONDS, check=False)
+    if done.returncode < 0:  # the same as if the reader were in this process
+        signal.signal(-done.returncode, signal.SIG_DFL)
+        os.kill(os.getpid(), -done.returncode)
+    if done.returncode == _REFUSED:
+        raise RefusedError("no usable SFrame")
+    lines = done.stdout.decode().splitlines()
+    if done.returncode or len(lines) != len(request.pcs):
+        raise OSError(f"{program}: exit status {done.returncode}, {len(lines)} answers")
+    return [_row(request.section[4], line.split()) for line in lines]
+
+
+def _row(abi: int, fields: list[str]) -> Any:
+    if fields == ["-"]:
+        return None
+    base, cfa, *saved = fields
+    if cfa == "x":
+        return {"error": "no CFA"}
+    places = [SAME if offset == "x" else place(None, int(offset), True) for offset in saved]
+    return row([place(REGISTERS.get(abi, UNKNOWN)[int(base)], int(cfa), False), *places])
+
+
+if __name__ == "__main__":
+    serve(lambda request: read(sys.argv[1], request))

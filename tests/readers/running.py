@@ -1,0 +1,119 @@
+"""Runs readers on cases, and judges their answers."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.readers.corpus import Case
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+_SECONDS = 600
+
+
+class Outcome(str, Enum):
+    """What a reader did with a case."""
+
+    RIGHT = "right"
+    """The expected row at each address."""
+    LOSES = "loses"
+    """No row at some addresses that have one."""
+    WRONG = "wrong"
+    """Another row at some address, or one where there is none."""
+    REFUSES = "refuses"
+    """It takes nothing of the section."""
+    CRASHES = "crashes"
+    """It ends by a signal, or does not end."""
+    READS = "reads"
+    """It answers for a malformed section, of which no answer is expected."""
+
+
+class Reader(NamedTuple):
+    """A program that reads sections, as :mod:`protocol` describes."""
+
+    name: str
+    command: Sequence[str]
+    versions: frozenset[int]
+    """Of the format, that it is made for."""
+    abis: frozenset[int]
+    """Likewise; where a reader is compiled for its own machine, those of AMD64's byte order."""
+    shows_signed: bool = True
+    """It tells which return addresses are signed."""
+
+    def is_for(self, case: Case) -> bool:
+        """Return whether a case is of a version and an ABI that the reader is made for."""
+        return case.version in self.versions and case.abi in self.abis
+
+
+class Result(NamedTuple):
+    """What came of one case in one reader."""
+
+    outcome: Outcome
+    detail: str = ""
+
+
+def adapter(module: str, *arguments: str) -> tuple[str, ...]:
+    """Return the command of a module in :mod:`adapters`."""
+    return (sys.executable, "-m", f"tests.readers.adapters.{module}", *arguments)
+
+
+def run(reader: Reader, cases: Sequence[Case]) -> list[Result]:
+    """Run a reader on cases.
+
+    :raises OSError: it does not answer each of them.
+    """
+    requests = [
+        json.dumps({"section": one.section.hex(), "address": one.address, "pcs": [pc for pc, _ in one.expected]})
+        for one in cases
+    ]
+    done = subprocess.run(
+        reader.command,
+        input="\n".join(requests) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=_SECONDS,
+        cwd=CHECKOUT,
+        check=False,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    if len(answers) != len(cases):
+        raise OSError(f"{reader.name}: {len(answers)} answers to {len(cases)} sections: {done.stderr.strip()[-500:]}")
+    return [_judged(reader, case, answer) for case, answer in zip(cases, answers)]
+
+
+def _judged(reader: Reader, case: Case, answer: dict[str, Any]) -> Result:
+    if "crashed" in answer:
+        return Result(Outcome.CRASHES, answer["crashed"])
+    if "refused" in answer:
+        return Result(Outcome.REFUSES, answer["refused"])
+    if not case.is_valid:
+        return Result(Outcome.READS)
+    missing = ""
+    if len(answer["rows"]) != len(case.expected):
+        raise OSError(
+            f"{reader.name}: {len(answer['rows'])} rows for the {len(case.expected)} addresses of {case.name}"
+        )
+    for (pc, wanted), got in zip(case.expected, answer["rows"]):
+        if not reader.shows_signed:
+            wanted, got = _without_sign(wanted), _without_sign(got)
+        if got == wanted:
+            continue
+        detail = f"at {pc:#x} {_text(got)}, expected {_text(wanted)}"
+        if got is not None and "error" not in got:
+            return Result(Outcome.WRONG, detail)
+        if wanted is not None:
+            missing = missing or detail
+    return Result(Outcome.LOSES, missing) if missing else Result(Outcome.RIGHT)
+
+
+def _without_sign(row: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if row is None else {key: value for key, value in row.items() if key != "signed"}
+
+
+def _text(row: dict[str, Any] | None) -> str:
+    return "nothing" if row is None else ", ".join(f"{key} {value}" for key, value in row.items())
