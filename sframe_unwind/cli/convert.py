@@ -3,7 +3,8 @@
 --to sframe makes an SFrame section of what FILE, an executable or a shared library, says of its
 functions, and writes it to OUT: as a copy of FILE with the section loaded, which runs as FILE does;
 as the bytes of the section; or as an object file.  The source is SFrame where FILE has any, else
-DWARF CFI.
+DWARF CFI.  Of an object file, or an archive of such, OUT is a copy with relocated SFrame, which GNU
+ld 2.46 and later link with that of other objects.
 
 --to debug_frame makes DWARF CFI of the functions that only SFrame describes, and writes it as a
 separate debug file, which debuggers find by FILE's build ID, or as a copy of FILE with the section.
@@ -26,6 +27,7 @@ from sframe_unwind.convert import to_debug_frame, to_sframe
 from sframe_unwind.convert.consumers import CONSUMERS
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import DWARF, SFRAME
+from sframe_unwind.convert.static_library import convert_archive, is_archive
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.translation.compact import MAX_ROWS
@@ -33,6 +35,7 @@ from sframe_unwind.translation.compact import MAX_ROWS
 EXAMPLES = """\
   sframe-unwind convert /lib/x86_64-linux-gnu/libc.so.6 -o lib/libc.so.6
   sframe-unwind convert libfoo.so -o small/libfoo.so --compact
+  sframe-unwind convert libold.a -o libold-sframe.a
   sframe-unwind convert --for glibc ./program -o program-v2
   sframe-unwind convert --as section --json libfoo.so -o libfoo.sframe | jq '.losses[]'
   sframe-unwind convert --to debug_frame ./program -o program.debug
@@ -55,7 +58,9 @@ _NAMES = {"source": "from", "consumers": "for"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     forms = list(dict.fromkeys(form for known in _FORMS.values() for form in known))
-    parser.add_argument("file", metavar="FILE", help="an executable or a shared library")
+    parser.add_argument(
+        "file", metavar="FILE", help="an executable, a shared library, an object file or an archive of them"
+    )
     parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
     parser.add_argument("--to", choices=_FORMS, default=SFRAME, help="what to make (default: sframe)")
     parser.add_argument(
@@ -112,22 +117,26 @@ def run(options: argparse.Namespace) -> int:
             complain(f"convert: --{_NAMES.get(option, option)} has no meaning with --to {options.to}")
             return CANNOT
     try:
-        report = _convert(options, options.form or forms[0])
+        reports, is_archive = _convert(options, options.form or forms[0])
     except SFrameError as error:
         complain_of(options.file, error)
         return CANNOT
     if options.json:
-        json.dump(report.to_json(), sys.stdout)
+        found = [report.to_json() for report in reports]
+        json.dump({"members": found} if is_archive else found[0], sys.stdout)
         print()
     else:
-        print("\n".join(map(printable, report.lines())))
-    return DONE if report.is_whole else NOT_ALL
+        print("\n".join(printable(line) for report in reports for line in report.lines()))
+    return DONE if all(report.is_whole for report in reports) else NOT_ALL
 
 
-def _convert(options: argparse.Namespace, form: str) -> Report:
+def _convert(options: argparse.Namespace, form: str) -> tuple[list[Report], bool]:
+    """Return what was made, and whether it is of the members of an archive."""
     if options.to == _DEBUG_FRAME:
         plan = to_debug_frame.Wanted(form, bool(options.all))
-        return to_debug_frame.convert_to_debug_frame(options.file, options.output, plan)
+        return [to_debug_frame.convert_to_debug_frame(options.file, options.output, plan)], False
     consumers = tuple(options.consumers or ())
     wanted = to_sframe.Wanted(options.version, consumers, form, options.source, options.address, options.compact)
-    return to_sframe.convert_to_sframe(options.file, options.output, wanted)
+    if is_archive(options.file):
+        return convert_archive(options.file, options.output, wanted), True
+    return [to_sframe.convert_to_sframe(options.file, options.output, wanted)], False

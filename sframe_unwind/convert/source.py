@@ -36,11 +36,9 @@ def read_source(binary: ElfBinary, kind: str | None) -> Source:
     """Return what a file's unwind data says.
 
     :param kind: which of its unwind data; ``None``: SFrame where it has any, else DWARF CFI.
-    :raises FileError: the file is relocatable, or has no such data.
+    :raises FileError: the file has no such data.
     :raises FormatError: the data is malformed as a whole.
     """
-    if binary.is_object:
-        raise FileError("a relocatable object file; convert what it is linked to")
     if kind != DWARF:
         try:
             return _sframe(binary)
@@ -48,6 +46,15 @@ def read_source(binary: ElfBinary, kind: str | None) -> Source:
             if kind == SFRAME:
                 raise
     return _dwarf(binary)
+
+
+def check_linked(binary: ElfBinary) -> None:
+    """Check that a file is linked.
+
+    :raises FileError: it is an object file, whose functions have no addresses.
+    """
+    if binary.is_object:
+        raise FileError("a relocatable object file; convert what it is linked to")
 
 
 def _dwarf(binary: ElfBinary) -> Source:

@@ -14,7 +14,7 @@ from sframe_unwind.cfi.rules import CfiRules
 from sframe_unwind.convert.debug_file import DebugSymbol, debug_file
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
 from sframe_unwind.convert.report import Report
-from sframe_unwind.convert.source import SFRAME, Source, named_losses, read_source
+from sframe_unwind.convert.source import SFRAME, Source, check_linked, named_losses, read_source
 from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME
@@ -57,6 +57,7 @@ def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wa
     :raises TranslationError: the result does not say the same; nothing is written.
     """
     with elf.opened(path) as binary:
+        check_linked(binary)
         source = read_source(binary, SFRAME)
         if not wanted.all_functions:
             source = source._replace(descriptions=list(_not_in(source.descriptions, binary.cfi.ranges())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,14 +11,15 @@ from sframe_unwind import elf
 from sframe_unwind.convert.consumers import target_for
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
 from sframe_unwind.convert.elf_records import FileHeader, read_records
+from sframe_unwind.convert.linkable import with_sframe
 from sframe_unwind.convert.object_file import object_file
 from sframe_unwind.convert.report import Report
-from sframe_unwind.convert.source import DWARF, Source, named_losses, read_source
+from sframe_unwind.convert.source import DWARF, Source, check_linked, named_losses, read_source
 from sframe_unwind.convert.writing import PLAIN_MODE, mode_of_copy
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
-from sframe_unwind.errors import EncodeError
+from sframe_unwind.errors import EncodeError, FileError
 from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.sframe import encode
 from sframe_unwind.sframe.listing import listed_functions
@@ -29,6 +31,8 @@ from sframe_unwind.translation.to_sframe import Made, make_table
 
 _FRAGILE = "strip and objcopy would make this copy unloadable: there is no room for its program headers at the front"
 SECTION, OBJECT, COPY = "section", "object", "copy"
+_LINKABLE = 3
+"""The version of SFrame that an object file gets."""
 FORMS = (COPY, SECTION, OBJECT)
 """A copy of the file with the section; the bytes of the section; an object file with it."""
 
@@ -50,7 +54,7 @@ class Wanted(NamedTuple):
 
 
 def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted()) -> Report:  # noqa: B008  # it cannot change
-    """Write SFrame made from the unwind data of a linked file, if it says the same.
+    """Write SFrame made from the unwind data of a file, linked or not, if it says the same.
 
     :raises FileError: a file cannot be read or written, or there is nothing to convert.
     :raises FormatError: the unwind data is malformed as a whole.
@@ -58,12 +62,17 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
     :raises TranslationError: the result does not say the same; nothing is written.
     """
     with elf.opened(path) as binary:
+        if binary.is_object:
+            content, report = convert_object(binary, output, wanted)
+            with writing(output), replacing(output, mode_of_copy(path, output)) as temporary:
+                temporary.write_bytes(content)
+            return report
         made = conversion(binary, wanted)
         with (
             writing(output),
             replacing(output, mode_of_copy(path, output) if wanted.form == COPY else PLAIN_MODE) as temporary,
         ):
-            if wanted.form == COPY:
+            if wanted.form == COPY and made.copy is not None:
                 new = NewSection(SECTION_NAME, SHT_GNU_SFRAME, made.section, PT_GNU_SFRAME)
                 made.copy.write(temporary, new)
             elif wanted.form == OBJECT:
@@ -78,13 +87,40 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
             return _report(output, binary, made, compared, wanted)
 
 
+def convert_object(binary: ElfBinary, output: PathLike, wanted: Wanted) -> tuple[bytes, Report]:
+    """Return a copy of an object file with SFrame and the relocations of its start fields.
+
+    :param output: what the copy is called.
+    :raises FileError: there is nothing to convert, or the file has SFrame already.
+    :raises FormatError: the unwind data is malformed as a whole.
+    :raises EncodeError: a reader does not take the version, or no function can be expressed.
+    :raises TranslationError: the result does not say the same.
+    """
+    if wanted.form != COPY or wanted.max_rows is not None:
+        raise FileError("an object file: only a copy can be made of it, and not with --compact")
+    target = target_for(wanted.consumers, wanted.version)
+    if target.version < _LINKABLE:
+        raise FileError(f"an object file: version {_LINKABLE} only, which GNU ld 2.46 and later link")
+    if binary.has_sframe:
+        raise FileError("an object file: it has SFrame already")
+    source = read_source(binary, wanted.source)
+    made = make_table(source.descriptions, source.arch, target)
+    if not any(function.rows for function in made.table.functions):
+        raise EncodeError(f"{binary.name}: no function that version {target.version} can express")
+    content, section = with_sframe(binary, made.table)
+    conversion = Conversion(source, made, None, section, 0, None)
+    with elf.parsed(BytesIO(content), os.fspath(output)) as result:
+        compared = conversion.proved(result.sframe)
+    return content, _report(output, binary, conversion, compared, wanted)
+
+
 class Conversion(NamedTuple):
     """What converting an open file gives, before it is written and proved."""
 
     source: Source
     made: Made
-    copy: ElfCopy
-    """Writes the section into a copy of the file."""
+    copy: ElfCopy | None
+    """Writes the section into a copy of a linked file."""
     section: bytes
     address: int
     """Of the section."""
@@ -110,10 +146,11 @@ class Conversion(NamedTuple):
 def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # noqa: B008  # it cannot change
     """Return what converting an open file gives.
 
-    :raises FileError: there is nothing to convert, or no room for the section.
+    :raises FileError: there is nothing to convert, or no room for the section, or the file is not linked.
     :raises FormatError: the unwind data is malformed as a whole.
     :raises EncodeError: a reader does not take the version, or no function can be expressed.
     """
+    check_linked(binary)
     target = target_for(wanted.consumers, wanted.version)
     source = read_source(binary, wanted.source)
     made = make_table(source.descriptions, source.arch, target)
@@ -154,6 +191,6 @@ def _report(output: PathLike, binary: ElfBinary, conversion: Conversion, compare
         compared,
         named_losses(binary, conversion.losses),
         tuple(source.problems),
-        "" if wanted.form != COPY or conversion.copy.survives_strip else _FRAGILE,
+        _FRAGILE if wanted.form == COPY and conversion.copy is not None and not conversion.copy.survives_strip else "",
         compact,
     )

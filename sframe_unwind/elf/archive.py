@@ -12,11 +12,14 @@ from sframe_unwind.errors import FileError
 
 MAGIC, THIN_MAGIC = b"!<arch>\n", b"!<thin>\n"
 
-_HEADER_SIZE = 60
-_NAME, _SIZE, _END = slice(0, 16), slice(48, 58), slice(58, 60)
+HEADER_SIZE = 60
+_NAME, SIZE_FIELD, _END = slice(0, 16), slice(48, 58), slice(58, 60)
 _HEADER_END = b"`\n"
-_LONG_NAMES = b"//"
-_SYMBOL_TABLES = (b"/", b"/SYM64/", b"__.SYMDEF", b"__.SYMDEF SORTED", b"__.SYMDEF_64")
+LONG_NAMES = b"//"
+GNU_SYMBOL_TABLES = {b"/": 4, b"/SYM64/": 8}
+"""Names of the tables of GNU ar, and the bytes of a number in them."""
+BSD_SYMBOL_TABLES = (b"__.SYMDEF", b"__.SYMDEF SORTED", b"__.SYMDEF_64")
+_SYMBOL_TABLES = (*GNU_SYMBOL_TABLES, *BSD_SYMBOL_TABLES)
 _BSD_LONG_NAME = b"#1/"
 
 
@@ -60,9 +63,9 @@ def members_of(stream: BinaryIO, path: Path) -> Iterator[Member]:
     """
     thin = stream.read(len(MAGIC)) == THIN_MAGIC
     long_names = b""
-    for name, content, size in _headers(path, stream, thin):
+    for name, content, size in headers(path, stream, thin):
         length = 0
-        if name == _LONG_NAMES:
+        if name == LONG_NAMES:
             long_names = stream.read(size)
             continue
         if number := _number(name, _BSD_LONG_NAME):
@@ -79,7 +82,7 @@ def members_of(stream: BinaryIO, path: Path) -> Iterator[Member]:
             yield Member(text, path, content + length, max(size - length, 0))
 
 
-def _headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, int, int]]:
+def headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, int, int]]:
     """Yield the name of each member, and offset and size of its contents in bytes.
 
     The position of the stream is the start of the contents.  Of the members of a thin archive, the archive itself
@@ -89,11 +92,11 @@ def _headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, 
     offset = len(MAGIC)
     while offset < available:
         stream.seek(offset)
-        header = stream.read(_HEADER_SIZE)
-        if header[_END] != _HEADER_END or not header[_SIZE].strip().isdigit():
+        header = stream.read(HEADER_SIZE)
+        if header[_END] != _HEADER_END or not header[SIZE_FIELD].strip().isdigit():
             raise FileError(f"{path}: malformed archive: expected the header of a member at {offset:#x}")
-        name, content, size = header[_NAME].rstrip(b" "), offset + _HEADER_SIZE, int(header[_SIZE])
-        end = content if thin and name not in (_LONG_NAMES, *_SYMBOL_TABLES) else content + size
+        name, content, size = header[_NAME].rstrip(b" "), offset + HEADER_SIZE, int(header[SIZE_FIELD])
+        end = content if thin and name not in (LONG_NAMES, *_SYMBOL_TABLES) else content + size
         if end > available:
             raise FileError(f"{path}: truncated archive: a member ends at {end:#x}, the file at {available:#x}")
         yield name, content, size

@@ -10,7 +10,9 @@ SHT_GROUP, SHT_SYMTAB_SHNDX = 17, 18
 SHT_GNU_SFRAME = 0x6FFFFFF4
 """Types of sections.  Binutils before 2.45 give ``.sframe`` the type PROGBITS."""
 
-SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_COMPRESSED = 1, 2, 4, 0x400, 0x800
+SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_TLS, SHF_COMPRESSED = 1, 2, 4, 0x40, 0x400, 0x800
+SHN_LORESERVE = 0xFF00
+"""Numbers from here on are not sections."""
 """Flags of sections."""
 
 PT_LOAD, PT_NOTE, PT_PHDR = 1, 4, 6

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.elf._reader import ElfSection, Reader
-from sframe_unwind.elf.constants import ENTRY, SHT_REL, SHT_RELA, SHT_SYMTAB_SHNDX, SYMBOL
+from sframe_unwind.elf.constants import ENTRY, SHN_LORESERVE, SHT_REL, SHT_RELA, SHT_SYMTAB_SHNDX, SYMBOL
 from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.sframe.section import Section
 
-_EXTENDED, _FIRST_RESERVED = 0xFFFF, 0xFF00
-"""``SHN_XINDEX``: the section number of the symbol is in ``SHT_SYMTAB_SHNDX``.  ``SHN_LORESERVE``: numbers from here on
-are not sections."""
+_EXTENDED = 0xFFFF
+"""``SHN_XINDEX``: the section number of the symbol is in ``SHT_SYMTAB_SHNDX``."""
 
 
 class Relocation(NamedTuple):
@@ -147,7 +146,7 @@ def symbol_values(reader: Reader, table: int, addresses: Sequence[int]) -> list[
     for index, (_, _, _, section_number, value, _) in enumerate(entries):
         if section_number == _EXTENDED and index < len(numbers):
             section_number = numbers[index]
-        elif section_number >= _FIRST_RESERVED:
+        elif section_number >= SHN_LORESERVE:
             section_number = 0
         values.append(value + (addresses[section_number] if section_number < len(addresses) else 0))
     return values

@@ -54,7 +54,8 @@ def test_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (tmp_path / "half").write_bytes(program.read_bytes()[:2000])
     refused(capsys, tmp_path / "half", "-o", output)
     relocatable = compile_object(tools_for("amd64", 3), "amd64", "int f(void) { return 1; }", tmp_path / "f.o")
-    assert "a relocatable object file" in refused(capsys, relocatable, "-o", output)
+    assert "an object file: it has SFrame already" in refused(capsys, relocatable, "-o", output)
+    assert "a relocatable object file" in refused(capsys, relocatable, "-o", output, "--to", "debug_frame")
     assert leftovers(tmp_path, "text", "half", "f.o", "f.c") == []
 
 

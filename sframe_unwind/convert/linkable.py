@@ -1,0 +1,123 @@
+"""SFrame with relocations in a copy of an object file, which a linker merges with that of other objects.
+
+The start field of each function gets a relocation of 64 bits relative to the field, as GNU as writes it for version 3
+(SFrame 3, "SFrame FDE", ``sfdi_func_start_offset``; flag ``SFRAME_F_FDE_FUNC_START_PCREL``).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from sframe_unwind.address import RangeMap
+from sframe_unwind.arch.base import FieldRelocation
+from sframe_unwind.convert.elf_records import SHF_ALLOC, FileHeader, SectionHeader, read_records, write_records
+from sframe_unwind.elf import SECTION_NAME, ElfBinary, ElfSection
+from sframe_unwind.elf.constants import (
+    ENTRY,
+    SHF_EXECINSTR,
+    SHF_INFO_LINK,
+    SHN_LORESERVE,
+    SHT_GNU_SFRAME,
+    SHT_RELA,
+    SHT_STRTAB,
+    SHT_SYMTAB,
+    SYMBOL,
+)
+from sframe_unwind.errors import FileError
+from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.sframe import encode
+from sframe_unwind.sframe.constants import Flag
+from sframe_unwind.sframe.encode import TableSpec
+from sframe_unwind.sframe.section import Section
+
+_ALIGNMENT = 8
+_FIELD_SIZE = 8
+"""Bytes of a start field of version 3."""
+_LOCAL = 0
+"""Binding of a symbol that no other object can replace; those of sections have it, too."""
+
+
+def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
+    """Return a copy of an object file with SFrame, and the section by itself.
+
+    :param binary: an object file without SFrame.
+    :param table: of version 3; its addresses are those of the file's layout.
+    :raises FileError: the file has no symbol that a relocation can refer to, or too many sections.
+    """
+    # The linker sorts.
+    table = table._replace(flags=table.flags & ~Flag.FDE_SORTED)
+    content = bytearray(encode.encode(encode.SectionSpec(0, (table,))))
+    fields = Section(bytes(content), 0).tables[0].start_fields
+    for field in fields:  # the relocations give their values
+        content[field : field + _FIELD_SIZE] = bytes(_FIELD_SIZE)
+    symbols = _symbol_table(binary)
+    anchors, kind = _anchors(binary, symbols), _relative_relocation(binary)
+    entry = struct.Struct(STRUCT_MARKS[binary.byteorder] + ENTRY)
+    relocations = []
+    for field, function in zip(fields, table.functions):
+        anchor = anchors.get(function.start)
+        if anchor is None:
+            raise FileError(f"no local symbol in the section with the function at {function.start:#x}")
+        symbol, address = anchor
+        relocations.append(entry.pack(field, symbol << 32 | kind, function.start - address))
+    section = bytes(content)
+    return _copy(binary, section, b"".join(relocations), symbols.number), section
+
+
+def _copy(binary: ElfBinary, section: bytes, relocations: bytes, symbols: int) -> bytes:
+    """Return the file with both sections, the names and the headers of all sections behind it.
+
+    :param symbols: number of the symbol table's section.
+    """
+    data, order = binary.whole(), binary.byteorder
+    (header,) = read_records(data, 0, 1, FileHeader, order)
+    headers = read_records(data, header.shoff, header.shnum, SectionHeader, order)
+    if not header.shnum or header.shnum + 2 >= SHN_LORESERVE:
+        raise FileError("more than 65,277 sections, which a copy cannot have")
+    old = headers[header.shstrndx]
+    names = data[old.offset : old.offset + old.size]
+    own, of_relocations = len(names), len(names) + len(SECTION_NAME) + 1
+    names += f"{SECTION_NAME}\0.rela{SECTION_NAME}\0".encode()
+    content, places = bytearray(data), []
+    for part in (section, relocations, names):
+        content += bytes(-len(content) % _ALIGNMENT)
+        places.append(len(content))
+        content += part
+    headers[header.shstrndx] = old._replace(type=SHT_STRTAB, offset=places[2], size=len(names))
+    entry_size = struct.calcsize("=" + ENTRY)
+    place = places[1], len(relocations)
+    headers += [
+        SectionHeader(own, SHT_GNU_SFRAME, SHF_ALLOC, 0, places[0], len(section), 0, 0, _ALIGNMENT, 0),
+        SectionHeader(
+            *(of_relocations, SHT_RELA, SHF_INFO_LINK, 0, *place, symbols, len(headers), _ALIGNMENT, entry_size)
+        ),
+    ]
+    content += bytes(-len(content) % _ALIGNMENT)
+    first = write_records([header._replace(shoff=len(content), shnum=len(headers))], order)
+    content[: len(first)] = first
+    return bytes(content + write_records(headers, order))
+
+
+def _anchors(binary: ElfBinary, symbols: ElfSection) -> RangeMap[tuple[int, int]]:
+    """Map code to the number and the address of a symbol in its section that no other object can replace."""
+    addresses, ends = binary.layout.addresses, binary.layout.ends
+    entries = binary.records(SYMBOL, binary.contents(symbols))
+    found: dict[int, tuple[int, int]] = {}
+    for number, (_, info, _, section, value, _) in enumerate(entries):
+        if info >> 4 == _LOCAL and 0 < section < len(addresses) and section not in found:
+            found[section] = number, addresses[section] + value
+    code = (section.number for section in binary.sections if section.flags & SHF_EXECINSTR)
+    return RangeMap((addresses[number], ends[number], found[number]) for number in code if number in found)
+
+
+def _symbol_table(binary: ElfBinary) -> ElfSection:
+    for section in binary.sections:
+        if section.type == SHT_SYMTAB:
+            return section
+    raise FileError("no symbols, to which the relocations of SFrame would refer")
+
+
+def _relative_relocation(binary: ElfBinary) -> int:
+    """Return the type of relocation for a field of 64 bits that is relative to itself."""
+    wanted = FieldRelocation(_FIELD_SIZE, pc_relative=True)
+    return next(kind for kind, known in binary.arch.relocations.items() if known == wanted)

@@ -1,0 +1,155 @@
+"""Object files and archives that get SFrame: held against what GNU as writes, and what GNU ld makes of both."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind import elf
+from sframe_unwind.cli import main
+from sframe_unwind.verify import verify
+from tests.elf.objects import ONE, TWO, compile_object, link, run, tools_for
+
+ABIS = ("amd64", "aarch64", "aarch64_be", "s390x")
+GROUPS = """
+template <int N> [[gnu::noipa]] int f(int *p) {{ int b[N] = {{ *p }}; return b[0] + N; }}
+int {name}(int *p) {{ return f<10>(p) + 1; }}
+"""
+
+
+def by_assembler(abi: str, folder: Path) -> list[Path]:
+    """Two object files with SFrame of GNU as."""
+    tools = tools_for(abi, 3)
+    return [compile_object(tools, abi, source, folder / name) for name, source in (("one.o", ONE), ("two.o", TWO))]
+
+
+def without(abi: str, objects: list[Path]) -> list[Path]:
+    """The same without SFrame."""
+    bare = [file.with_suffix(".bare.o") for file in objects]
+    for file, copy in zip(objects, bare):
+        run(tools_for(abi, 3) / "objcopy", "--remove-section", ".sframe", file, copy)
+    return bare
+
+
+def converted(files: list[Path]) -> list[Path]:
+    copies = [file.with_suffix(".converted.o") for file in files]
+    for file, copy in zip(files, copies):
+        assert main(["convert", str(file), "-o", str(copy)]) == 0
+    return copies
+
+
+def sframe(path: Path, abi: str) -> str:
+    """The section as readelf of binutils 2.47 prints it."""
+    done = subprocess.run(
+        [tools_for(abi, 3) / "readelf", "--sframe", path], check=True, capture_output=True, text=True, timeout=60
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_linked_with_gnu_ld(abi: str, tmp_path: Path) -> None:
+    objects = by_assembler(abi, tmp_path)
+    copies = converted(without(abi, objects))
+    tools = tools_for(abi, 3)
+    program = link(tools, abi, tmp_path / "program", *copies)
+    expected = link(tools, abi, tmp_path / "expected", *objects)
+    assert "func idx [5]" in sframe(expected, abi)
+    assert sframe(program, abi) == sframe(expected, abi)
+    assert verify(program).agrees
+    # One of each kind.
+    mixed = link(tools, abi, tmp_path / "mixed", objects[0], copies[1])
+    assert sframe(mixed, abi) == sframe(expected, abi)
+
+
+@pytest.mark.parametrize("abi", ABIS)
+def test_copy_is_as_the_assembler_writes_it(abi: str, tmp_path: Path) -> None:
+    for file in by_assembler(abi, tmp_path):
+        (copy,) = converted(without(abi, [file]))
+        (expected,), (found,) = elf.load(file, lazy=False), elf.load(copy, lazy=False)
+        assert found.tables[0].header == expected.tables[0].header
+        assert [function.rows() for function in found.functions()] == [
+            function.rows() for function in expected.functions()
+        ]
+        assert relocations(copy, abi) == relocations(file, abi)
+        assert verify(copy).agrees
+
+
+def relocations(path: Path, abi: str) -> list[str]:
+    """Those of `.sframe`, as readelf prints them."""
+    done = subprocess.run(
+        [tools_for(abi, 3) / "readelf", "-rW", path], check=True, capture_output=True, text=True, timeout=60
+    )
+    return done.stdout.partition("'.rela.sframe'")[2].partition("\n\n")[0].splitlines()[1:]
+
+
+def test_functions_in_section_groups(tmp_path: Path) -> None:
+    """The linker keeps one of two groups, and its SFrame."""
+    tools, files = tools_for("amd64", 3), []
+    for name in ("one", "two"):
+        source = tmp_path / f"{name}.cc"
+        source.write_text(GROUPS.format(name=name), encoding="ascii")
+        files.append(source.with_suffix(".o"))
+        run("g++", "-O2", "-ffreestanding", "-fno-pie", f"-B{tools}/", "-c", source, "-o", files[-1])
+    program = link(tools, "amd64", tmp_path / "program", *converted(files), options=("-e", "_Z3onePi"))
+    (section,) = elf.load(program)
+    assert len(section.tables[0]) == 3
+    assert verify(program).agrees
+
+
+def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = by_assembler("amd64", tmp_path)
+    note = tmp_path / "a note with a long name.txt"
+    note.write_text("odd", encoding="ascii")
+    library, copy = tmp_path / "libtwo.a", tmp_path / "copy.a"
+    run("ar", "rcs", library, *without("amd64", objects), note)
+    assert main(["convert", "--json", str(library), "-o", str(copy)]) == 0
+    members = json.loads(capsys.readouterr().out)["members"]
+    assert [member["file"] for member in members] == [f"{library}(one.bare.o)", f"{library}(two.bare.o)"]
+    listed = subprocess.run(["ar", "p", copy, note.name], check=True, capture_output=True, text=True, timeout=60)
+    assert listed.stdout == "odd"
+    tools = tools_for("amd64", 3)
+    program = link(tools, "amd64", tmp_path / "program", copy, options=("-e", "start", "-u", "start"))
+    expected = link(tools, "amd64", tmp_path / "expected", *reversed(objects), options=("-e", "start", "-u", "start"))
+    assert sframe(program, "amd64") == sframe(expected, "amd64")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--as", "section"], "only a copy can be made of it"),
+        (["--compact"], "only a copy can be made of it"),
+        (["--version", "2"], "version 3 only, which GNU ld 2.46 and later link"),
+    ],
+)
+def test_what_an_object_file_cannot_become(
+    options: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (file,) = without("amd64", by_assembler("amd64", tmp_path)[:1])
+    assert main(["convert", str(file), "-o", str(tmp_path / "out"), *options]) == 2
+    line = capsys.readouterr().err
+    assert f"{file}: an object file: " in line
+    assert expected in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_archives_that_cannot_be_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    objects = by_assembler("amd64", tmp_path)
+    output = tmp_path / "out.a"
+    thin, whole, damaged = tmp_path / "thin.a", tmp_path / "whole.a", tmp_path / "damaged.a"
+    run("ar", "rcsT", thin, *objects)
+    run("ar", "rcs", whole, *objects)
+    run("ar", "rcs", damaged, *without("amd64", objects))
+    content = bytearray(damaged.read_bytes())
+    content[8 + 60 + 4 + 3] ^= 1  # the place of the first symbol's member
+    damaged.write_bytes(content)
+    for library, expected in (
+        (thin, "a thin archive: convert its members"),
+        (whole, "no object file with DWARF CFI and without SFrame in it"),
+        (damaged, "the table of symbols refers to "),
+    ):
+        assert main(["convert", str(library), "-o", str(output)]) == 2
+        assert expected in capsys.readouterr().err
+        assert not output.exists()
