@@ -26,6 +26,7 @@ LAYERS = (
     "replacing",
     "arch",
     "sframe",
+    "consumers",
     "cfi",
     "translation",
     "image",
@@ -66,8 +67,12 @@ MAX_PARAMETERS = 6
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")
 """Machines know nothing of SFrame; unwind rules are common to all unwind data."""
 
-VERSIONED = ("sframe", "translation", "verify", "lint", "convert", "survey", "runtime_code.status_text", "report")
-"""Who may ask for the version of the format: the package that normalises it, and who shows it to people."""
+VERSIONED = ("sframe", "lint", "runtime_code.status_text", "report")
+"""May ask a header for its version: the package that normalises it, ``lint``, which reads it as it is, and modules that
+show it to people."""
+
+OTHER_VERSIONS = ("cfi.cie", "cfi.index", "source.lines", "runtime_code", "survey.store", "survey.cluster")
+"""Compare versions of other formats and programs."""
 
 
 class Import(NamedTuple):
@@ -245,6 +250,18 @@ def test_no_test_imports_a_test() -> None:
     texts = {path: path.read_text(encoding="utf-8") for path in (CHECKOUT / "tests").rglob("*.py")}
     assert len(texts) > 200
     assert {str(path): named.findall(text) for path, text in texts.items() if named.search(text)} == {}
+
+
+def test_only_sframe_compares_versions() -> None:
+    """Others ask ``sframe.constants.FEATURES`` what a version has."""
+    operators = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
+    for module, path in modules(CORE).items():
+        if is_within(module, ("sframe", *OTHER_VERSIONS)):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare) and any(isinstance(one, operators) for one in node.ops):
+                names = {getattr(one, "attr", getattr(one, "id", "")) for one in (node.left, *node.comparators)}
+                assert "version" not in names, f"{path}:{node.lineno} compares a version"
 
 
 def test_one_place_subtracts_from_a_return_address() -> None:

@@ -24,7 +24,7 @@ import sys
 
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
 from sframe_unwind.convert import to_debug_frame, to_sframe
-from sframe_unwind.convert.consumers import CONSUMERS
+from sframe_unwind.convert.consumers import READERS
 from sframe_unwind.convert.report import Report
 from sframe_unwind.convert.source import DWARF, SFRAME
 from sframe_unwind.convert.static_library import convert_archive, is_archive
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="consumers",
         action="append",
-        choices=CONSUMERS,
+        choices=tuple(READERS),
         help="a reader that must accept the SFrame; may be given several times",
     )
     parser.add_argument(

@@ -1,46 +1,38 @@
-"""What readers of SFrame take, as far as it decides what to write for them."""
+"""What a table may have so that given readers of SFrame take it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from sframe_unwind.consumers import CONSUMERS, SPEC, Consumer
 from sframe_unwind.errors import EncodeError
-from sframe_unwind.translation.to_sframe import Target
+from sframe_unwind.translation.to_sframe import WRITTEN, Target
 
-_CONSUMERS: dict[str, dict[int, Target]] = {
-    "spec": {2: Target(2, flexible=False), 3: Target(3)},
-    # The series of 2026 refuses rows of flexible FDEs with fewer than two data words, which an outermost row has.
-    "linux-user": {3: Target(3, outermost_in_flexible=False)},
-    # The arm64 series (v8) expects default FDEs only.
-    "linux-kernel": {3: Target(3, flexible=False)},
-    # 2.42 and 2.43; a patch of April 2026 for default FDEs of version 3 is not in a release.
-    "glibc": {2: Target(2, flexible=False)},
-}
-"""By name and version."""
-
-CONSUMERS = tuple(_CONSUMERS)
-"""Names of readers; ``spec`` is one that reads all that the specification has."""
+READERS: Mapping[str, Consumer] = {name: one for name, one in CONSUMERS.items() if one.pcrel_flag}
+"""The readers that tables can be made for, by name: all tables have the flag FDE_FUNC_START_PCREL."""
 
 
 def target_for(names: Iterable[str], version: int | None) -> Target:
     """Return what a table may have so that all of some readers take it.
 
-    :param names: of :data:`CONSUMERS`; none: ``spec``.
+    :param names: of :data:`READERS`; none: ``spec``.
     :param version: ``None``: the newest that all of them read.
     :raises EncodeError: one does not read the version, or there is none that all read.
     """
-    readers = {name: _CONSUMERS[name] for name in names} or {"spec": _CONSUMERS["spec"]}
+    readers = [READERS[name] for name in names] or [SPEC]
     if version is None:
-        common = set.intersection(*(set(known) for known in readers.values()))
+        common = set(WRITTEN).intersection(*(reader.versions for reader in readers))
         if not common:
-            raise EncodeError(f"no version of SFrame is read by {' and '.join(readers)} alike")
+            raise EncodeError(
+                f"no version of SFrame is read by {' and '.join(reader.name for reader in readers)} alike"
+            )
         version = max(common)
-    for name, known in readers.items():
+    for reader in readers:
+        known = [one for one in reader.versions if one in WRITTEN]
         if version not in known:
-            raise EncodeError(f"{name} does not read version {version}, but {' and '.join(map(str, known))}")
-    targets = [known[version] for known in readers.values()]
+            raise EncodeError(f"{reader.name} does not read version {version}, but {' and '.join(map(str, known))}")
     return Target(
         version,
-        all(target.flexible for target in targets),
-        all(target.outermost_in_flexible for target in targets),
+        all(reader.flexible for reader in readers),
+        all(reader.outermost_in_flexible for reader in readers),
     )

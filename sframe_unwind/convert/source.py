@@ -11,6 +11,7 @@ from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.sframe.listing import Malformed, listed_functions
+from sframe_unwind.sframe.section import highest_version
 from sframe_unwind.translation.description import Description, Loss, of_cfi, of_sframe
 
 DWARF, SFRAME = "dwarf", "sframe"
@@ -77,7 +78,7 @@ def _dwarf(binary: ElfBinary) -> Source:
 
 def _sframe(binary: ElfBinary) -> Source:
     arch, sections = binary.arch, binary.sframe
-    version = max((table.header.version for section in sections for table in section.tables), default=0)
+    version = highest_version(sections)
     source = Source(SFRAME, version, arch, [], [], [])
     known: set[tuple[int, int]] = set()
     malformed: list[Malformed] = []

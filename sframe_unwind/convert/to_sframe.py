@@ -22,6 +22,7 @@ from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
 from sframe_unwind.errors import EncodeError, FileError
 from sframe_unwind.replacing import replacing, writing
 from sframe_unwind.sframe import encode
+from sframe_unwind.sframe.constants import FEATURES
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.compact import Compact, compacted
@@ -31,8 +32,8 @@ from sframe_unwind.translation.to_sframe import Made, make_table
 
 _FRAGILE = "strip and objcopy would make this copy unloadable: there is no room for its program headers at the front"
 SECTION, OBJECT, COPY = "section", "object", "copy"
-_LINKABLE = 3
-"""The version of SFrame that an object file gets."""
+_LINKABLE = " or ".join(str(version) for version, has in FEATURES.items() if has.linkable)
+"""The versions of SFrame that an object file can get."""
 FORMS = (COPY, SECTION, OBJECT)
 """A copy of the file with the section; the bytes of the section; an object file with it."""
 
@@ -43,7 +44,7 @@ class Wanted(NamedTuple):
     version: int | None = None
     """2 or 3; ``None``: the newest that the readers take."""
     consumers: tuple[str, ...] = ()
-    """Readers that must take it; see :data:`sframe_unwind.convert.consumers.CONSUMERS`."""
+    """Readers that must take it; see :data:`sframe_unwind.convert.consumers.READERS`."""
     form: str = COPY
     source: str | None = None
     """``dwarf`` or ``sframe``; ``None``: SFrame where the file has any, else DWARF CFI."""
@@ -99,7 +100,7 @@ def convert_object(binary: ElfBinary, output: PathLike, wanted: Wanted) -> tuple
     if wanted.form != COPY or wanted.max_rows is not None:
         raise FileError("an object file: only a copy can be made of it, and not with --compact")
     target = target_for(wanted.consumers, wanted.version)
-    if target.version < _LINKABLE:
+    if not FEATURES[target.version].linkable:
         raise FileError(f"an object file: version {_LINKABLE} only, which GNU ld 2.46 and later link")
     if binary.has_sframe:
         raise FileError("an object file: it has SFrame already")

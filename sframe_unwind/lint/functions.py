@@ -11,7 +11,7 @@ from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.reading import Entry, RawRow, RowReader, TableReading, entries
 from sframe_unwind.lint.rows import RowRules
 from sframe_unwind.lint.subject import Subject
-from sframe_unwind.sframe.constants import FdeType
+from sframe_unwind.sframe.constants import FEATURES, FdeType
 from sframe_unwind.sframe.raw import ADDRESS_SIZES, RawFde
 
 _MAX_FDE_TYPE = max(FdeType)
@@ -154,7 +154,7 @@ class _Function:
             self._break(c.ROW_OUTSIDE, entry.offset, f"first row at {fields.rows_offset:#x} of the FRE sub-section")
 
     def _rowless(self) -> Rule:
-        is_marked = self._entry.is_signal and self._table.header.version >= 3
+        is_marked = self._entry.is_signal and FEATURES[self._table.header.version].signal
         return c.SIGNAL_WITHOUT_ROWS if is_marked else c.NO_ROWS_OF_FUNCTION
 
     def _rows(self, fields: RawFde, rows: list[RawRow], outside: RawRow | None, behind_section: RawRow | None) -> None:

@@ -54,11 +54,11 @@ def _unread(facts: Facts, profile: Profile) -> Iterator[Finding]:
     """Yield a finding where the consumer does not read the section's version, or does not exist for its machine."""
     for table in facts.tables[:1]:
         version, abi = table.header.version, table.header.abi
-        if version not in profile.versions:
-            message = f"version {version}, expected {' or '.join(map(str, profile.versions))}"
+        if version not in profile.consumer.versions:
+            message = f"version {version}, expected {' or '.join(map(str, profile.consumer.versions))}"
             yield Finding(c.VERSION_NOT_READ, message, table.offset + _VERSION)
-        if profile.abis and abi not in profile.abis:
-            names = " or ".join(ARCH_BY_ABI[number].name for number in profile.abis)
+        if profile.consumer.abis and abi not in profile.consumer.abis:
+            names = " or ".join(ARCH_BY_ABI[number].name for number in profile.consumer.abis)
             yield Finding(c.ABI_NOT_READ, f"ABI {int(abi)}, expected {names}", table.offset + _ABI)
 
 

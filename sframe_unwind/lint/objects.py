@@ -9,7 +9,7 @@ from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Described, by_table
 from sframe_unwind.lint.reading import TableReading
 from sframe_unwind.lint.subject import Subject
-from sframe_unwind.sframe.constants import Flag
+from sframe_unwind.sframe.constants import KNOWN_FLAGS, Flag
 
 _NAMED = 3
 
@@ -41,7 +41,7 @@ def relocation_findings(
 def _pcrel(subject: Subject, tables: Sequence[TableReading], functions: Sequence[Described]) -> Iterator[Finding]:
     kinds = {field.offset: field.pc_relative for field in subject.fields}
     for table, own in zip(tables, by_table(functions, tables)):
-        if table.header.version < 2:  # it has no such flag
+        if not KNOWN_FLAGS[table.header.version] & Flag.FDE_FUNC_START_PCREL:
             continue
         flagged = bool(table.header.flags & Flag.FDE_FUNC_START_PCREL)
         for function in own:

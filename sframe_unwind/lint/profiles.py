@@ -1,6 +1,6 @@
 """The consumers of SFrame, and what each does with a section that breaks a rule.
 
-Each profile names what it was read from.  What a consumer does not look at has no effect on it.
+:mod:`sframe_unwind.consumers` names what each was read from.  What a consumer does not look at has no effect on it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from sframe_unwind import consumers
+from sframe_unwind.consumers import Consumer
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
-from sframe_unwind.sframe.constants import VERSIONS, AbiNumber
 
 
 class Kind(Enum):
@@ -45,15 +46,9 @@ class Objects(Enum):
 
 
 class Profile(NamedTuple):
-    """One consumer."""
+    """What one consumer does."""
 
-    name: str
-    title: str
-    source: str
-    """What its rules were read from."""
-    versions: tuple[int, ...]
-    abis: tuple[AbiNumber, ...]
-    """For which it exists; empty: it does not look at the number."""
+    consumer: Consumer
     objects: Objects
     effects: Mapping[Rule, Effect]
     unread: str
@@ -66,6 +61,11 @@ class Profile(NamedTuple):
     """A search takes the last function that begins at or before an address, and looks no further."""
     is_linux: bool = False
     """It reads as Linux does: what is wrong with a function is met where its FDE can be read."""
+
+    @property
+    def name(self) -> str:
+        """The name that ``--for`` takes."""
+        return self.consumer.name
 
 
 def _refuses(then: str, *rules: Rule) -> dict[Rule, Effect]:
@@ -80,11 +80,7 @@ _MALFORMED = (c.HEADER_MALFORMED, c.BYTE_ORDER, c.VERSION_UNKNOWN)
 _LATE = (c.FIRST_ROW_LATE, c.NO_ROWS_OF_FUNCTION)
 
 SPEC = Profile(
-    "spec",
-    "the specification",
-    "the manuals of binutils 2.44 to 2.46, as the decoder of this project reads them",
-    VERSIONS,
-    (),
+    consumers.SPEC,
     Objects.READ,
     {
         **_refuses(
@@ -128,11 +124,7 @@ _LINUX_LOSES = {
 _DIVISION = "the kernel divides by zero at the first lookup that meets it (from reading the source)"
 
 LINUX_USER = Profile(
-    "linux-user",
-    "Linux, user stacks",
-    "kernel/unwind/sframe.c of the series v13 (not merged), November 2026",
-    (3,),
-    (),
+    consumers.LINUX_USER,
     Objects.NOT_LOADED,
     {
         **_refuses(_REGISTRATION, *_LINUX_HEADER, c.NOT_SORTED),
@@ -151,11 +143,7 @@ _KERNEL_REFUSES = "the kernel or module has no SFrame: the reader warns once, an
 _KERNEL_LOOKUP = "the lookup fails (EFAULT): the stack is not reliable; with CONFIG_SFRAME_VALIDATION no SFrame at all"
 
 LINUX_KERNEL = Profile(
-    "linux-kernel",
-    "Linux, the arm64 kernel and its modules",
-    "kernel/unwind/sframe.c of the series v8 for arm64 (not merged), November 2026",
-    (3,),
-    (AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
+    consumers.LINUX_KERNEL,
     Objects.MODULE,
     {
         **_refuses(_KERNEL_REFUSES, *_LINUX_HEADER, c.NOT_SORTED, c.RELOCATION_STRAY),
@@ -176,11 +164,7 @@ _BEYOND = "`backtrace` reads FDEs and rows from other places than they are at"
 _TWO_AT_START = "the first of the two rows holds for all of the function"
 
 GLIBC = Profile(
-    "glibc",
-    "glibc's backtrace",
-    "sysdeps/generic/sframe-read.c of glibc 2.43 with --enable-sframe",
-    (2,),
-    (AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
+    consumers.GLIBC,
     Objects.NOT_LOADED,
     {
         **_refuses(
@@ -223,11 +207,7 @@ _LIBSFRAME_LOSES = _loses(
 )
 
 LIBSFRAME_2_44 = Profile(
-    "libsframe-2.44",
-    "libsframe of GNU binutils 2.44",
-    "libsframe/sframe.c of binutils 2.44, which was run as well",
-    (2,),
-    (),
+    consumers.LIBSFRAME_2_44,
     Objects.NOT_LOADED,
     {
         **_LIBSFRAME_REFUSES,
@@ -242,11 +222,7 @@ LIBSFRAME_2_44 = Profile(
 )
 
 LIBSFRAME_2_47 = Profile(
-    "libsframe-2.47",
-    "libsframe of GNU binutils 2.47",
-    "libsframe/sframe.c of binutils 2.47, which was run as well",
-    (2, 3),
-    (),
+    consumers.LIBSFRAME_2_47,
     Objects.NOT_LOADED,
     {
         **_LIBSFRAME_REFUSES,

@@ -10,7 +10,7 @@ from sframe_unwind.lint.functions import Described, by_table
 from sframe_unwind.lint.reading import Rest, TableReading
 from sframe_unwind.lint.subject import Subject
 from sframe_unwind.sframe import header
-from sframe_unwind.sframe.constants import ARCH_BY_ABI, KNOWN_FLAGS, VERSIONS, AbiNumber, Flag
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FEATURES, KNOWN_FLAGS, VERSIONS, AbiNumber, Flag
 from sframe_unwind.sframe.header import Header
 
 _VERSION, _FLAGS, _ABI, _FIXED_FP, _FIXED_RA, _AUX, _FDES, _FRES, _FDE_AT, _FRE_AT = 2, 3, 4, 5, 6, 7, 8, 12, 20, 24
@@ -73,7 +73,7 @@ def _header(subject: Subject, table: TableReading, rows_claimed: int) -> Iterato
         yield c.NOT_SORTED, _FLAGS, "FDE_SORTED is not set: a search must look at every FDE"
     if not head.flags & Flag.FDE_FUNC_START_PCREL:
         yield c.NOT_PCREL, _FLAGS, "FDE_FUNC_START_PCREL is not set"
-    elif head.version < 3:  # later versions know no other starts
+    elif FEATURES[head.version].pcrel_optional:
         yield c.PCREL_SET, _FLAGS, "FDE_FUNC_START_PCREL is set"
     if head.aux_size:
         yield c.AUX_HEADER, _AUX, f"an auxiliary header of {head.aux_size} bytes"

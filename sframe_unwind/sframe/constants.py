@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum, IntFlag
+from typing import NamedTuple
 
 from sframe_unwind.arch import Arch, aarch64, amd64, s390x
 
@@ -25,6 +26,32 @@ class Flag(IntFlag):
 
 KNOWN_FLAGS = {1: 0x3, 2: 0x7, 3: 0x5}
 """The flag bits that each version defines.  All others must be zero.  V2 errata 1 added FDE_FUNC_START_PCREL."""
+
+
+class Features(NamedTuple):
+    """What a version can express."""
+
+    signal: bool
+    """FDEs can be marked as signal trampolines."""
+    flexible: bool
+    """There are flexible FDEs, whose rows have any base register, and values without a load."""
+    undefined_ra: bool
+    """A row can tell that its frame is the outermost one."""
+    pcrel_optional: bool
+    """Producers write start fields that are relative to the section, too."""
+    linkable: bool
+    """GNU ld 2.46 and later link object files with it."""
+
+
+FEATURES = {
+    1: Features(signal=False, flexible=False, undefined_ra=False, pcrel_optional=True, linkable=False),
+    2: Features(signal=False, flexible=False, undefined_ra=False, pcrel_optional=True, linkable=False),
+    3: Features(signal=True, flexible=True, undefined_ra=True, pcrel_optional=False, linkable=True),
+}
+"""By version (V2 errata 1; the manual of binutils 2.46)."""
+
+MAX_ROWS = 0xFFFF
+"""Rows of one function: their number has 16 bits in version 3, and GNU as keeps to that in every version."""
 
 
 class AbiNumber(IntEnum):

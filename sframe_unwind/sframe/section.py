@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
@@ -103,6 +103,11 @@ class Section:
         starts, tables = self._index
         at = bisect_right(starts, pc) - 1
         return tables[at] if at >= 0 else None
+
+
+def highest_version(sections: Iterable[Section]) -> int:
+    """Return the highest version of the headers; 0: there is none."""
+    return max((table.header.version for section in sections for table in section.tables), default=0)
 
 
 def next_header(data: Data, end: int) -> int | None:

@@ -25,7 +25,7 @@ from sframe_unwind.lint import PROFILES, SectionReport, lint_elf, lint_section
 from sframe_unwind.lint.catalogue import ABI_NOT_READ, VERSION_NOT_READ
 from sframe_unwind.lint.sections import subject_of
 from sframe_unwind.sframe.constants import NEWEST
-from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.section import Section, highest_version
 from sframe_unwind.survey.producers import producers_of
 from sframe_unwind.survey.rows import (
     CONVERTED,
@@ -121,7 +121,7 @@ class _Judge:
             sections = self._binary.sframe
         except NoSFrameError:
             return None
-        version = max((table.header.version for section in sections for table in section.tables), default=0)
+        version = highest_version(sections)
         size = sum(section.size for section in sections)
         self._row = self._row._replace(origin=IN_FILE, version=version, sframe=size)
         return sections

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import NoRule, Said
 from sframe_unwind.errors import EncodeError
-from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType, Flag, PcType
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FEATURES, MAX_ROWS, AbiNumber, FdeType, Flag, PcType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, TableSpec, fits, usual_table
 from sframe_unwind.sframe.encode_rule import info_and_words
 from sframe_unwind.translation.changes import Rules
@@ -17,8 +17,8 @@ from sframe_unwind.translation.description import Description, Loss
 from sframe_unwind.translation.repetition import repetition
 from sframe_unwind.unwind_rule import COMPUTED, UNDEFINED, UnwindRule
 
-_MAX_ROWS = (1 << 16) - 1
-"""The number of rows has two bytes in version 3."""
+WRITTEN = (2, 3)
+"""The versions that tables are made for.  Of version 2, the starts count as errata 1 has it."""
 _SIZE_BYTES = 4
 
 _Row = tuple[int, tuple[int, ...]]
@@ -29,7 +29,7 @@ class Target(NamedTuple):
     """What the table is for."""
 
     version: int
-    """2 (errata 1) or 3."""
+    """One of :data:`WRITTEN`."""
     flexible: bool = True
     """Flexible FDEs may be used (version 3)."""
     outermost_in_flexible: bool = True
@@ -73,6 +73,7 @@ class _Writer:
         self.table = table._replace(flags=table.flags | Flag.FDE_FUNC_START_PCREL)
         self._arch = arch
         self._target = target
+        self._features = FEATURES[target.version]
         self._rows: dict[tuple[UnwindRule, FdeType], _Row | EncodeError] = {}
 
     def functions(self, description: Description) -> list[FunctionSpec]:
@@ -80,7 +81,7 @@ class _Writer:
 
         :raises EncodeError: the table cannot express one of its rules.
         """
-        if description.signal and self._target.version < 3:
+        if description.signal and not self._features.signal:
             raise EncodeError(f"a signal trampoline, which version {self._target.version} cannot mark")
         size = description.end - description.start
         if not fits(size, _SIZE_BYTES, signed=False):
@@ -98,8 +99,8 @@ class _Writer:
         :param period: after how many bytes the rules repeat; 0: they do not.
         """
         rules = _part(description.rules, low, low + period if period else high)
-        if len(rules) > _MAX_ROWS:
-            raise EncodeError(f"{len(rules):,} rows, more than {_MAX_ROWS:,}")
+        if len(rules) > MAX_ROWS:
+            raise EncodeError(f"{len(rules):,} rows, more than {MAX_ROWS:,}")
         rows, kind = self._encoded(rules, low)
         return FunctionSpec(
             description.start + low,
@@ -124,7 +125,7 @@ class _Writer:
         try:
             return self._rows_of(checked, FdeType.DEFAULT, low), FdeType.DEFAULT
         except EncodeError as error:
-            if self._target.version < 3:
+            if not self._features.flexible:
                 raise
             if not self._target.flexible:
                 raise EncodeError(f"{error}; it takes flexible rows") from None
@@ -144,7 +145,7 @@ class _Writer:
             raise EncodeError(f"{fp} cannot be restored")
         if rule.fp == COMPUTED:
             raise EncodeError(f"{fp} is computed by an expression")
-        if rule.ra_undefined and self._target.version < 3:
+        if rule.ra_undefined and not self._features.undefined_ra:
             raise EncodeError(f"the return address is undefined, for which version {self._target.version} has no row")
 
     def _rows_of(self, rules: list[tuple[int, UnwindRule]], kind: FdeType, low: int) -> tuple[RowSpec, ...]:

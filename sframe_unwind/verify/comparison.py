@@ -14,7 +14,7 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.sframe import table
 from sframe_unwind.sframe.constants import NEWEST
 from sframe_unwind.sframe.listing import Malformed, listed_functions, unrolled
-from sframe_unwind.sframe.section import Section
+from sframe_unwind.sframe.section import Section, highest_version
 from sframe_unwind.translation.changes import Rules, at_changes
 from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.verify.coverage import described_ranges
@@ -51,7 +51,7 @@ class Comparison:
         self._cfi = cfi = binary.cfi
         self._layout = layout = binary.layout
         self._rules = CfiRules(self._arch)
-        self._version = max((part.header.version for section in sections for part in section.tables), default=NEWEST)
+        self._version = highest_version(sections) or NEWEST
         self.addresses_compared = 0
         self.disagreements: list[Disagreement] = []
         self.disagreeing: list[int] = []

@@ -12,12 +12,9 @@ from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.elf.cfi import CfiProblem
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.report.notation import describe_register_rule
-from sframe_unwind.sframe.constants import ARCH_BY_ABI, GNU_AS_WRITES_FLEXIBLE
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, FEATURES, GNU_AS_WRITES_FLEXIBLE, MAX_ROWS
 from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, UnwindRule
 from sframe_unwind.verify.untranslated import untranslated, window_save
-
-_MAX_ROWS = 0xFFFF
-"""The number of rows of a function has 16 bits in version 3; GNU as keeps to that in every version."""
 
 
 def reason(described: CfiFunction, arch: Arch, version: int) -> str:
@@ -26,13 +23,13 @@ def reason(described: CfiFunction, arch: Arch, version: int) -> str:
     :param version: of SFrame.
     """
     if described.cie.signal:
-        # Version 3 marks a signal trampoline, if need be without rows.
-        return f"a signal trampoline, which version {version} cannot mark" if version < 3 else ""
+        # A version that marks signal trampolines does so, if need be, without rows.
+        return "" if FEATURES[version].signal else f"a signal trampoline, which version {version} cannot mark"
     column, usual = described.cie.return_column, arch.pc if arch.ra is None else arch.ra
     if column != usual:
         return f"return address in column {arch.register_name(column)}, expected {arch.register_name(usual)}"
-    if len(described.rows) > _MAX_ROWS:
-        return f"{len(described.rows):,} rows, more than the {_MAX_ROWS:,} that a function may have"
+    if len(described.rows) > MAX_ROWS:
+        return f"{len(described.rows):,} rows, more than the {MAX_ROWS:,} that a function may have"
     why = _of_rows(described, arch, version)
     # CFI that is computed from the pc is a linker's, for a PLT: no assembler has seen it.
     return why or ("" if any(row.depends_on_pc for row in described.rows) else untranslated(described, arch))
@@ -63,9 +60,10 @@ def _of_rows(described: CfiFunction, arch: Arch, version: int) -> str:
 
 def _not_in_version(rule: UnwindRule, arch: Arch, version: int) -> str:
     cfa = rule.cfa
-    if cfa is None or (version >= 3 and _has_flexible(arch)):
+    flexible = FEATURES[version].flexible
+    if cfa is None or (flexible and _has_flexible(arch)):
         return ""
-    lack = f"version {version} has no words" if version < 3 else f"GNU as has no words on {arch.name}"
+    lack = f"GNU as has no words on {arch.name}" if flexible else f"version {version} has no words"
     if cfa.in_memory or cfa.base not in (arch.sp, arch.fp):
         return f"CFA {describe_register_rule(cfa, arch)}, for which {lack}"
     for place in (rule.ra, rule.fp):

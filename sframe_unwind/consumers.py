@@ -1,0 +1,84 @@
+"""The readers of SFrame: the versions, machines and kinds of rows that each takes.
+
+``lint`` adds what each does with a section that breaks a rule; ``convert`` writes what given readers take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sframe_unwind.sframe.constants import VERSIONS, AbiNumber
+
+
+class Consumer(NamedTuple):
+    """One reader of SFrame."""
+
+    name: str
+    """The name that ``--for`` takes."""
+    title: str
+    source: str
+    """What its rules were read from."""
+    versions: tuple[int, ...]
+    abis: tuple[AbiNumber, ...] = ()
+    """For which it exists; empty: it does not look at the number."""
+    pcrel_flag: bool = True
+    """It takes a section with the flag FDE_FUNC_START_PCREL."""
+    flexible: bool = True
+    """It expects flexible FDEs, in the versions that have them."""
+    outermost_in_flexible: bool = True
+    """It takes a row of a flexible FDE with an undefined return address, which has fewer than two data words."""
+
+
+SPEC = Consumer(
+    "spec",
+    "the specification",
+    "the manuals of binutils 2.44 to 2.46, as the decoder of this project reads them",
+    VERSIONS,
+)
+
+LINUX_USER = Consumer(
+    "linux-user",
+    "Linux, user stacks",
+    "kernel/unwind/sframe.c of the series v13 (not merged), November 2026",
+    (3,),
+    outermost_in_flexible=False,
+)
+
+LINUX_KERNEL = Consumer(
+    "linux-kernel",
+    "Linux, the arm64 kernel and its modules",
+    "kernel/unwind/sframe.c of the series v8 for arm64 (not merged), November 2026",
+    (3,),
+    (AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
+    flexible=False,
+)
+
+# A patch of April 2026 for default FDEs of version 3 is not in a release.
+GLIBC = Consumer(
+    "glibc",
+    "glibc's backtrace",
+    "sysdeps/generic/sframe-read.c of glibc 2.43 with --enable-sframe",
+    (2,),
+    (AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
+)
+
+LIBSFRAME_2_44 = Consumer(
+    "libsframe-2.44",
+    "libsframe of GNU binutils 2.44",
+    "libsframe/sframe.c of binutils 2.44, which was run as well",
+    (2,),
+    pcrel_flag=False,
+)
+
+LIBSFRAME_2_47 = Consumer(
+    "libsframe-2.47",
+    "libsframe of GNU binutils 2.47",
+    "libsframe/sframe.c of binutils 2.47, which was run as well",
+    (2, 3),
+)
+
+CONSUMERS: Mapping[str, Consumer] = {
+    one.name: one for one in (SPEC, LINUX_USER, LINUX_KERNEL, GLIBC, LIBSFRAME_2_44, LIBSFRAME_2_47)
+}
+"""By name."""
