@@ -46,6 +46,7 @@ SEGMENT_LONGER = Rule(4, "segment-longer", "the segment PT_GNU_SFRAME is longer 
 TEXT_MISSING = Rule(5, "text-missing", "the file has no executable code", _W)
 CONCATENATED = Rule(6, "concatenated-headers", "several headers in one section", _W)
 TRAILING_BYTES = Rule(7, "trailing-bytes", "bytes behind the last table", _W)
+UNLOADABLE = Rule(8, "segments-unloadable", "segments that cannot be loaded", _W)
 
 # The header.
 HEADER_MALFORMED = Rule(10, "header-malformed", "no header: too short, or another magic number", _W)

@@ -106,6 +106,7 @@ _REMOVED = (
 )
 _NOT_FOUND = "the stack ends here, or goes on by frame pointers (EINVAL)"
 _NOT_VALID = f"{_NOT_FOUND}; with CONFIG_SFRAME_VALIDATION registration fails"
+_NOT_RUN = "a process cannot load the file"
 _LINUX_HEADER = (
     *(*_MALFORMED, c.SECTION_EMPTY, c.SECTION_NOT_LOADED, c.TEXT_MISSING, c.NOT_PCREL, c.AUX_HEADER),
     *(c.NO_FUNCTIONS, c.NO_ROWS, c.AREA_OUTSIDE, c.AREAS_OVERLAP),
@@ -128,6 +129,7 @@ LINUX_USER = Profile(
     Objects.NOT_LOADED,
     {
         **_refuses(_REGISTRATION, *_LINUX_HEADER, c.NOT_SORTED),
+        **_refuses(_NOT_RUN, c.UNLOADABLE),
         **_refuses(_REMOVED, *_LINUX_FUNCTIONS),
         **_refuses(_DIVISION, c.REPETITION_0),
         **_loses(_NOT_VALID, c.FDE_OUTSIDE_TEXT, c.FDE_ATTRIBUTES),
@@ -173,6 +175,7 @@ GLIBC = Profile(
             c.NO_FUNCTIONS,
         ),
         **_refuses(_BEYOND, c.AREAS_OVERLAP, c.AREAS_MOVED, c.AREA_OUTSIDE, c.PCREL_WRONG),
+        **_refuses(_NOT_RUN, c.UNLOADABLE),
         **_refuses("`backtrace` divides by zero (SIGFPE)", c.REPETITION_0),
         **_refuses("`backtrace` reads behind the section (SIGSEGV)", c.ROW_OUTSIDE_SECTION),
         **_loses(

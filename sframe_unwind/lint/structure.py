@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sframe_unwind.elf.loading import loading_problems
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Described, by_table
@@ -29,6 +30,8 @@ def container_findings(subject: Subject) -> Iterator[Finding]:
         yield Finding(c.TEXT_MISSING, "the file has no code that can be executed")
     if subject.is_object:
         return
+    if subject.binary is not None:
+        yield from (Finding(c.UNLOADABLE, problem) for problem in loading_problems(subject.binary))
     if not subject.is_loaded:
         where = f"{len(subject.data):#x} bytes at {subject.address:#x}"
         yield Finding(c.SECTION_NOT_LOADED, f"{where}, which are in no loaded segment")

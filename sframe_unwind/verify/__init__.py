@@ -5,6 +5,7 @@ from __future__ import annotations
 from sframe_unwind import elf
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, PathLike
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, EH_FRAME_HDR
+from sframe_unwind.elf.loading import loading_problems
 from sframe_unwind.errors import FileError, NoSFrameError
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.verify.comparison import Comparison
@@ -43,7 +44,11 @@ def verify_elf(
     if plan.dwarf and sections is not None and cfi.ranges():
         found = Comparison(binary, sections, plan.progress)
     problems = tuple(dict.fromkeys(map(str, cfi.problems)))
-    verdict = Verdict(binary.name, (), 0, (), _sizes(binary, 0), problems, compared=found is not None)
+    verdict = Verdict(
+        *(binary.name, (), 0, (), _sizes(binary, 0), problems),
+        compared=found is not None,
+        loading=tuple(loading_problems(binary)),
+    )
     if found is not None:
         verdict = verdict._replace(
             functions=found.functions,

@@ -168,6 +168,8 @@ class Verdict(NamedTuple):
     """What the machine code makes of it; ``None``: it was not asked."""
     compared: bool = True
     """Whether SFrame and DWARF CFI were compared with each other."""
+    loading: tuple[str, ...] = ()
+    """Why the file cannot be loaded, whatever its unwind data says."""
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many functions came out so."""
@@ -201,14 +203,14 @@ class Verdict(NamedTuple):
     @property
     def agrees(self) -> bool:
         """Whether all that could be compared was compared, and is the same, and the code shows nothing wrong."""
-        return not (self.disagreements or self.in_part or self.not_compared or self.problems) and (
-            self.code is None or self.code.is_clean
-        )
+        found = self.disagreements or self.in_part or self.not_compared or self.problems or self.loading
+        return not found and (self.code is None or self.code.is_clean)
 
     def to_json(self) -> dict[str, Any]:
         """Return the file as ``verify --json`` has it."""
         code = {} if self.code is None else {"code": self.code.to_json()}
-        return {"file": self.file, **(self._comparison_json() if self.compared else {}), **code}
+        comparison = self._comparison_json() if self.compared else {}
+        return {"file": self.file, "loading": list(self.loading), **comparison, **code}
 
     def _comparison_json(self) -> dict[str, Any]:
         return {
@@ -232,6 +234,8 @@ class Verdict(NamedTuple):
         """Yield the file as ``verify`` prints it."""
         if self.compared:
             yield from self._comparison_lines()
+        for problem in self.loading:
+            yield f"  cannot be loaded: {problem}"
         if self.code is not None:
             yield from self.code.lines(self.file)
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
+from io import BytesIO
 
+from sframe_unwind import elf
 from sframe_unwind.arch import Arch
+from sframe_unwind.elf.constants import PT_LOAD
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
 from sframe_unwind.lint.subject import Field, Subject
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber, FdeType, Flag, PcType
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, TableSpec, encode, usual_table
+from tests.samples.build import build
 
 AMD64, AARCH64 = AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_LITTLE
 ADDRESS, TEXT = 0x3000, (0x1000, 0x1080)
@@ -68,6 +72,18 @@ def relocated(*fields: Field, flags: Flag | None = None) -> Subject:
     return subject(data=data)._replace(is_object=True, fields=fields)
 
 
+def unloadable() -> Subject:
+    """A good section in a program of which the end is missing."""
+    content = build("leaf").read_bytes()
+    with elf.parsed(BytesIO(content), "program") as whole:
+        last = max(part.offset + part.file_size for part in whole.segments if part.type == PT_LOAD)
+    kept = bytearray(content[: last - 1])
+    struct.pack_into("<Q", kept, 40, 0)  # e_shoff: there are no section headers
+    struct.pack_into("<HH", kept, 60, 0, 0)
+    binary = elf.ElfBinary(BytesIO(kept), "program")
+    return subject()._replace(binary=binary)
+
+
 STARTS = (HEADER_SIZE, HEADER_SIZE + FDE_SIZE)
 GOOD_FIELDS = tuple(Field(offset, True, False, ".text") for offset in STARTS)
 UNSORTED_FLAGS = Flag.FDE_FUNC_START_PCREL
@@ -81,6 +97,7 @@ BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.SEGMENT_MISSING: lambda: linked(segment_size=None),
     c.SEGMENT_LONGER: lambda: linked(segment_size=0x1000),
     c.TEXT_MISSING: lambda: linked(text=(), code=()),
+    c.UNLOADABLE: unloadable,
     c.CONCATENATED: lambda: subject(table(FIRST), table(SECOND)),
     c.TRAILING_BYTES: lambda: subject(data=subject().data + b"\1\2\3"),
     c.HEADER_MALFORMED: lambda: changed(0, 0x1234, "H"),

@@ -1,0 +1,68 @@
+"""Finds segments that a kernel or a dynamic linker cannot load as they are.
+
+The conditions are those of the gABI, chapter 5 ("Program Header"), and of what loads files: ``fs/binfmt_elf.c`` of
+Linux and ``elf/dl-load.c`` of glibc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sframe_unwind.address import PAGE_SIZE
+from sframe_unwind.elf._reader import ElfSegment
+from sframe_unwind.elf.binary import ElfBinary
+from sframe_unwind.elf.constants import PT_LOAD, PT_PHDR
+
+_USER_END = 1 << 63
+"""Addresses from here on are the kernel's.  Its own file has segments at any addresses, and is not loaded as programs
+are."""
+
+
+def loading_problems(binary: ElfBinary) -> list[str]:
+    """Return what is wrong with the segments of a linked file; none where it is no program and no library.
+
+    :raises FileError: the program headers are malformed.
+    """
+    loads = [segment for segment in binary.segments if segment.type == PT_LOAD]
+    # A separate debug file has the program headers of the file that it belongs to, but not its contents.
+    is_debug_file = binary.sections and not binary.layout.code
+    if binary.is_object or is_debug_file or any(load.address >= _USER_END for load in loads):
+        return []
+    return [*_own_problems(loads, binary.size), *_order_problems(loads), *_header_problems(binary, loads)]
+
+
+def _own_problems(loads: Sequence[ElfSegment], size: int) -> Iterator[str]:
+    for load in loads:
+        name, end = f"the segment at {load.address:#x}", load.offset + load.file_size
+        if load.file_size and end > size:
+            yield f"{name} ends at {end:#x} of the file, which has {size:#x} bytes"
+        if load.file_size > load.memory_size:
+            in_memory = f"expected at most its {load.memory_size:#x} in memory"
+            yield f"{name} has {load.file_size:#x} bytes in the file, {in_memory}"
+        alignment = max(load.alignment, PAGE_SIZE)
+        if alignment & (alignment - 1):
+            yield f"{name} has the alignment {load.alignment:#x}, expected a power of two"
+        elif load.address % alignment != load.offset % alignment:
+            yield f"{name} is at {load.offset:#x} of the file, expected the same remainder by {alignment:#x}"
+        if load.address + load.memory_size > _USER_END:
+            yield f"{name} has {load.memory_size:#x} bytes, which end behind the address space"
+
+
+def _order_problems(loads: Sequence[ElfSegment]) -> Iterator[str]:
+    for before, after in zip(loads, loads[1:]):
+        end = before.address + before.memory_size
+        if after.address < before.address:
+            yield f"the segment at {after.address:#x} comes behind the one at {before.address:#x}, expected them sorted"
+        elif after.address < end:
+            yield f"the segments at {before.address:#x} and {after.address:#x} overlap: the first ends at {end:#x}"
+
+
+def _header_problems(binary: ElfBinary, loads: Sequence[ElfSegment]) -> Iterator[str]:
+    for segment in binary.segments:
+        if segment.type == PT_PHDR and not any(_holds(load, segment) for load in loads):
+            yield f"the program headers at {segment.address:#x} are in no loaded segment"
+
+
+def _holds(load: ElfSegment, part: ElfSegment) -> bool:
+    inside = load.address <= part.address and part.address + part.file_size <= load.address + load.file_size
+    return inside and part.address - load.address == part.offset - load.offset
