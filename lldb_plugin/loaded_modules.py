@@ -100,7 +100,7 @@ class LoadedModules:
         :param fully: look at all modules even if no event tells of a change.
         """
         event = lldb.SBEvent()
-        added, others = 0, fully
+        added, others = 0, fully or self._some_came_to_a_place()
         while self._listener.GetNextEvent(event):
             added += lldb.SBTarget.GetNumModulesFromEvent(event)
             others = others or event.GetType() != lldb.SBTarget.eBroadcastBitModulesLoaded
@@ -112,8 +112,14 @@ class LoadedModules:
 
     def is_up_to_date(self) -> bool:
         """Return whether no module has come or gone since the last :meth:`refresh`; this waits for no lock."""
-        event = lldb.SBEvent()
-        return self._target.GetNumModules() == len(self._loaded) and not self._listener.PeekAtNextEvent(event)
+        if self._target.GetNumModules() != len(self._loaded) or self._some_came_to_a_place():
+            return False
+        return not self._listener.PeekAtNextEvent(lldb.SBEvent())
+
+    def _some_came_to_a_place(self) -> bool:
+        """Return whether a module that LLDB has from an earlier run is loaded now; LLDB broadcasts no event of it."""
+        unplaced = (loaded.module for loaded in self._loaded if loaded.address == lldb.LLDB_INVALID_ADDRESS)
+        return any(_address(module, self._target) != lldb.LLDB_INVALID_ADDRESS for module in unplaced)
 
     def can_change_stacks(self, settings: Settings) -> bool:
         """Return whether SFrame can give other frames than LLDB for any stack; this waits for no lock.

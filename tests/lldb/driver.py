@@ -97,3 +97,14 @@ def call(
         said = batch(lldb, *load, "-o", entry, seconds=seconds, SFRAME_TEST_JOB=str(job))
         assert answer.exists(), said[-4000:]
         return json.loads(answer.read_text(encoding="utf-8"))
+
+
+def stacks(said: str) -> list[list[str]]:
+    """The pcs of each backtrace, without the line of the stop, which LLDB 23 can show behind it."""
+    found: list[list[str]] = []
+    for part in said.split("(lldb) bt\n")[1:]:
+        found.append([])
+        for level, pc in re.findall(r"frame #(\d+): (0x[0-9a-f]+) ", part):
+            if int(level) == len(found[-1]):
+                found[-1].append(pc)
+    return found

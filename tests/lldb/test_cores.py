@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import struct
 import tempfile
@@ -14,7 +13,7 @@ import pytest
 from tests.expectations import STRIPPED_DEPTH
 from tests.gdb import driver
 from tests.lldb.debuggers import PROVIDING, find
-from tests.lldb.driver import IMPORT, batch
+from tests.lldb.driver import IMPORT, batch, stacks
 from tests.missing import not_on_this_system
 from tests.samples.build import build
 
@@ -47,17 +46,6 @@ def program(folder: Path, variant: str = "O2") -> Path:
     """A stripped program that has SFrame alone, with a short name, which LLDB compares with that in the core file."""
     folder.mkdir()
     return Path(shutil.copy(build("sframe_only_stripped", variant=variant), folder / "only"))
-
-
-def stacks(said: str) -> list[list[str]]:
-    """The pcs of each backtrace, without the line of the stop, which LLDB 23 can show behind it."""
-    found: list[list[str]] = []
-    for part in said.split("(lldb) bt\n")[1:]:
-        found.append([])
-        for level, pc in re.findall(r"frame #(\d+): (0x[0-9a-f]+) ", part):
-            if int(level) == len(found[-1]):
-                found[-1].append(pc)
-    return found
 
 
 def with_cores(lldb: str, *arguments: str) -> str:

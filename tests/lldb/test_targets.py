@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.expectations import STOPS
+from tests.expectations import STOPS, STRIPPED_DEPTH
 from tests.lldb.debuggers import PLUGIN, PROVIDING, find
-from tests.lldb.driver import agrees, call
+from tests.lldb.driver import IMPORT, agrees, batch, call, stacks
 from tests.lldb.programs import program
 from tests.samples.build import build
 
@@ -37,3 +37,16 @@ def test_launched_again_and_rebuilt(lldb: str, tmp_path: Path) -> None:
     assert first == second
     assert first[:4] == third[:4] == ["sample_stop", "inner", "outer", "main"]
     assert all(agrees(verdict) for *_, verdict in answer)
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_launched_again_and_stopped_before_its_libraries_are_loaded(lldb: str) -> None:
+    """LLDB knows the libraries from the run before, and broadcasts no event when they are loaded."""
+    end = ("-o", "breakpoint disable", "-o", "continue", "-o", "breakpoint enable")
+    start = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null", "-o", "bt", *end)
+    again = ("-o", "process launch -s -o /dev/null", "-o", "bt", "-o", "continue", "-o", "bt", "-o", "sframe status")
+    said = batch(find(lldb), "-O", IMPORT, *start, *again, str(build("sframe_only_stripped")))
+    first, early, second = stacks(said)
+    assert len(early) < STRIPPED_DEPTH <= len(first)
+    assert second == first
+    assert "libc.so.6" in said.rpartition("without SFrame: ")[2]
