@@ -58,7 +58,7 @@ READING_FILES = (
 """Packages that import ``elf``, and with it pyelftools.  A debugger's Python may lack pyelftools, and must load without
 it all that a stack needs."""
 
-NAMES_OF_MACHINES = ("arch", "elf", "code.elf_image", "code.code_relocations")
+NAMES_OF_MACHINES = ("arch", "elf")
 """May contain pyelftools' names of machines."""
 
 MAX_PARAMETERS = 6

@@ -11,4 +11,13 @@ ARCHES = (aarch64.BIG, aarch64.LITTLE, amd64.ARCH, s390x.ARCH)
 BY_NAME = {arch.name: arch for arch in ARCHES}
 """Maps :attr:`Arch.name` to the architecture."""
 
-__all__ = ["ARCHES", "BY_NAME", "Arch", "EntryCode", "LinuxKernel", "PlaceKind"]
+
+def of_elf(machine: str, byteorder: str) -> Arch | None:
+    """Return the architecture of an ELF file; ``None``: SFrame has no ABI for it.
+
+    :param machine: pyelftools' name of ``e_machine``.
+    """
+    return next((arch for arch in ARCHES if (arch.elf_machine, arch.byteorder) == (machine, byteorder)), None)
+
+
+__all__ = ["ARCHES", "BY_NAME", "Arch", "EntryCode", "LinuxKernel", "PlaceKind", "of_elf"]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, ByteOrder
-from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
+from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
+from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad
 from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, PlaceKind
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
@@ -142,6 +143,59 @@ LINUX_KERNEL = LinuxKernel(
 )
 
 
+def slot_loads(code: bytes, address: int, _entry: int) -> Iterator[SlotLoad]:
+    """Yield each ``adrp x16, PAGE; ldr x17, [x16, OFFSET]``.  A stub can begin with ``bti c``."""
+    words = struct.unpack(f"<{len(code) // 4}I", code[: len(code) // 4 * 4])
+    for number, (adrp, ldr) in enumerate(zip(words, words[1:])):
+        if adrp & 0x9F00001F == 0x90000010 and ldr & 0xFFC003FF == 0xF9400211:
+            begins_with_bti = number > 0 and words[number - 1] == 0xD503245F
+            page = (address + 4 * number & ~0xFFF) + (_pages(adrp) << 12)
+            yield SlotLoad(4 * number - 4 * begins_with_bti, page + (ldr >> 10 & 0xFFF) * 8)
+
+
+def _pages(adrp: int) -> int:
+    """Return the distance that an ``adrp`` instruction has, in pages."""
+    distance = adrp >> 3 & 0x1FFFFC | adrp >> 29 & 3
+    return distance - (1 << 21) if distance >> 20 else distance
+
+
+_BRANCHES = {282: (26, 0), 283: (26, 0), 280: (19, 5), 279: (14, 5)}
+"""R_AARCH64_JUMP26, CALL26, CONDBR19 and TSTBR14: bits and position of the operand, which counts in instructions."""
+_PAGES, _LOW, _ADR = 275, 277, 274
+"""R_AARCH64_ADR_PREL_PG_HI21, ADD_ABS_LO12_NC and ADR_PREL_LO21."""
+
+
+def relocate_instruction(instruction: int, kind: int, address: int, value: int) -> int:
+    """Fill in the operand of a branch, ``adrp``, ``adr`` or ``add``."""
+    if kind in _BRANCHES:
+        bits, shift = _BRANCHES[kind]
+        mask = (1 << bits) - 1
+        return instruction & ~(mask << shift) | ((value - address) >> 2 & mask) << shift
+    if kind in (_PAGES, _ADR):
+        distance = (value >> 12) - (address >> 12) if kind == _PAGES else value - address
+        return instruction & 0x9F00001F | (distance & 3) << 29 | (distance >> 2 & 0x7FFFF) << 5
+    if kind == _LOW:
+        return instruction & ~(0xFFF << 10) | (value & 0xFFF) << 10
+    return instruction
+
+
+_RELOCATIONS = {
+    257: FieldRelocation(8, pc_relative=False),  # R_AARCH64_ABS64
+    258: FieldRelocation(4, pc_relative=False),  # R_AARCH64_ABS32
+    260: FieldRelocation(8, pc_relative=True),  # R_AARCH64_PREL64
+    261: FieldRelocation(4, pc_relative=True),  # R_AARCH64_PREL32
+}
+
+ELF_CODE = ElfCode(
+    slot_relocations=(1026, 1025),
+    relative_relocation=1027,
+    fields=_RELOCATIONS,
+    relocate_instruction=relocate_instruction,
+    plt_header_size=32,
+    slot_loads=slot_loads,
+)
+
+
 def _arch(name: str, byteorder: ByteOrder) -> Arch:
     return Arch(
         name=name,
@@ -189,12 +243,8 @@ def _arch(name: str, byteorder: ByteOrder) -> Arch:
         user_registers=tuple(range(33)),  # struct user_pt_regs
         float_registers=(),
         sample_registers={number: number for number in range(33)},  # x0 to x29, lr, sp, pc
-        relocations={
-            257: FieldRelocation(8, pc_relative=False),  # R_AARCH64_ABS64
-            258: FieldRelocation(4, pc_relative=False),  # R_AARCH64_ABS32
-            260: FieldRelocation(8, pc_relative=True),  # R_AARCH64_PREL64
-            261: FieldRelocation(4, pc_relative=True),  # R_AARCH64_PREL32
-        },
+        relocations=_RELOCATIONS,
+        elf_code=ELF_CODE,
         linux_kernel=LINUX_KERNEL,
     )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
-from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
+from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
+from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad, unchanged
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 PC, SP, FP = 16, 7, 6
@@ -110,6 +111,34 @@ def plt_stub(code: bytes) -> PltStub | None:
     return PltStub(((0, _pushed(0)),)) if _JUMP.match(code) else None
 
 
+def slot_loads(code: bytes, address: int, entry: int) -> Iterator[SlotLoad]:
+    """Yield each ``jmp *slot(%rip)``."""
+    for found in re.finditer(rb"\xff\x25(....)", code, re.DOTALL):
+        (distance,) = struct.unpack("<i", found[1])
+        yield SlotLoad(found.start() - found.start() % (entry or 16), address + found.end() + distance)
+
+
+_RELOCATIONS = {
+    1: FieldRelocation(8, pc_relative=False),  # R_X86_64_64
+    2: FieldRelocation(4, pc_relative=True),  # R_X86_64_PC32
+    10: FieldRelocation(4, pc_relative=False),  # R_X86_64_32
+    11: FieldRelocation(4, pc_relative=False),  # R_X86_64_32S
+    24: FieldRelocation(8, pc_relative=True),  # R_X86_64_PC64
+}
+
+ELF_CODE = ElfCode(
+    slot_relocations=(7, 6),
+    relative_relocation=8,
+    fields={
+        **_RELOCATIONS,
+        4: FieldRelocation(4, pc_relative=True),  # R_X86_64_PLT32
+        15: FieldRelocation(1, pc_relative=True),  # R_X86_64_PC8
+    },
+    relocate_instruction=unchanged,
+    plt_header_size=16,
+    slot_loads=slot_loads,
+)
+
 ARCH = Arch(
     name="amd64",
     elf_machine="EM_X86_64",
@@ -154,12 +183,7 @@ ARCH = Arch(
         **dict(zip(range(9), (0, 3, 2, 1, 4, 5, 6, 7, 16))),  # ax, bx, cx, dx, si, di, bp, sp, ip
         **{16 + n: 8 + n for n in range(8)},  # r8 to r15
     },
-    relocations={
-        1: FieldRelocation(8, pc_relative=False),  # R_X86_64_64
-        2: FieldRelocation(4, pc_relative=True),  # R_X86_64_PC32
-        10: FieldRelocation(4, pc_relative=False),  # R_X86_64_32
-        11: FieldRelocation(4, pc_relative=False),  # R_X86_64_32S
-        24: FieldRelocation(8, pc_relative=True),  # R_X86_64_PC64
-    },
+    relocations=_RELOCATIONS,
+    elf_code=ELF_CODE,
     linux_kernel=None,
 )

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation
 from sframe_unwind.arch.linux_kernel import LinuxKernel
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -67,15 +68,6 @@ class PointerGuard(NamedTuple):
     """Offset of the word at ``AT_RANDOM`` from which the guard is made when the program starts, in bytes."""
     random_mask: int
     """The bits of that word that the guard keeps."""
-
-
-class FieldRelocation(NamedTuple):
-    """How a relocation type fills in its field."""
-
-    size: int
-    """Size of the field in bytes."""
-    pc_relative: bool
-    """The value is relative to the address of the field."""
 
 
 class PltStub(NamedTuple):
@@ -163,6 +155,7 @@ class Arch(NamedTuple):
     """Maps the kernel's numbers of the user registers in samples of perf (``asm/perf_regs.h``) to registers."""
     relocations: Mapping[int, FieldRelocation]
     """Maps a relocation type to its effect, for the types that occur in unwind sections."""
+    elf_code: ElfCode
     linux_kernel: LinuxKernel | None
     """The entry code of the Linux kernel; ``None``: unwinding a kernel's stack ends there."""
 

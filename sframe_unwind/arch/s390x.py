@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
-from sframe_unwind.arch.base import Arch, FieldRelocation, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
+from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
+from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad, unchanged
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 PC, SP, FP, RA = 65, 15, 11, 14
@@ -84,6 +85,35 @@ def plt_stub(code: bytes) -> PltStub | None:
     return PltStub(parts, is_header) if is_header or _STUB.match(code) else None
 
 
+def slot_loads(code: bytes, address: int, _entry: int) -> Iterator[SlotLoad]:
+    """Yield each ``larl %r1,slot``."""
+    for found in re.finditer(rb"\xc0\x10(....)", code, re.DOTALL):
+        (distance,) = struct.unpack(">i", found[1])
+        yield SlotLoad(found.start(), address + found.start() + 2 * distance)
+
+
+_RELOCATIONS = {
+    4: FieldRelocation(4, pc_relative=False),  # R_390_32
+    5: FieldRelocation(4, pc_relative=True),  # R_390_PC32
+    22: FieldRelocation(8, pc_relative=False),  # R_390_64
+    23: FieldRelocation(8, pc_relative=True),  # R_390_PC64
+}
+
+ELF_CODE = ElfCode(
+    slot_relocations=(11, 10),
+    relative_relocation=12,
+    fields={
+        **_RELOCATIONS,
+        16: FieldRelocation(2, pc_relative=True, unit=2),  # R_390_PC16DBL
+        18: FieldRelocation(2, pc_relative=True, unit=2),  # R_390_PLT16DBL
+        19: FieldRelocation(4, pc_relative=True, unit=2),  # R_390_PC32DBL
+        20: FieldRelocation(4, pc_relative=True, unit=2),  # R_390_PLT32DBL
+    },
+    relocate_instruction=unchanged,
+    plt_header_size=32,
+    slot_loads=slot_loads,
+)
+
 ARCH = Arch(
     name="s390x",
     elf_machine="EM_S390",
@@ -145,11 +175,7 @@ ARCH = Arch(
         32: _PSW_MASK,
         33: PC,
     },
-    relocations={
-        4: FieldRelocation(4, pc_relative=False),  # R_390_32
-        5: FieldRelocation(4, pc_relative=True),  # R_390_PC32
-        22: FieldRelocation(8, pc_relative=False),  # R_390_64
-        23: FieldRelocation(8, pc_relative=True),  # R_390_PC64
-    },
+    relocations=_RELOCATIONS,
+    elf_code=ELF_CODE,
     linux_kernel=None,
 )

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.arch import Arch
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import ENTRY, SHT_RELA, SYMBOL
 from sframe_unwind.elf.relocation import symbol_values
 
 _UNDEFINED = 0
+_INSTRUCTION = 4
+"""Size of an instruction whose operand is not of whole bytes."""
+_CODE_ORDER: ByteOrder = "little"
+"""Byte order of such instructions: that of AArch64, also in big-endian programs."""
 _FAR = 0x4000_0000
-
-# Relocation type to how the field is filled in.
-_ABSOLUTE, _RELATIVE = False, True
-_PLAIN = {
-    "EM_X86_64": {
-        1: (8, _ABSOLUTE),
-        2: (4, _RELATIVE),
-        4: (4, _RELATIVE),
-        10: (4, _ABSOLUTE),
-        11: (4, _ABSOLUTE),
-        24: (8, _RELATIVE),
-        15: (1, _RELATIVE),
-    },
-    "EM_AARCH64": {257: (8, _ABSOLUTE), 258: (4, _ABSOLUTE), 260: (8, _RELATIVE), 261: (4, _RELATIVE)},
-    "EM_S390": {4: (4, _ABSOLUTE), 5: (4, _RELATIVE), 22: (8, _ABSOLUTE), 23: (8, _RELATIVE)},
-}
-"""Size in bytes, and whether what is filled in counts from the field."""
-_HALVES = {16: 2, 18: 2, 19: 4, 20: 4}
-"""s390x: sizes of fields that count from the field in units of two bytes."""
-_BRANCHES = {282: (26, 0), 283: (26, 0), 280: (19, 5), 279: (14, 5)}
-"""AArch64: bits and position of fields that count in units of four bytes."""
-_PAGES, _LOW = 275, 277
-_ADR = 274
 
 
 def relocate(binary: ElfBinary, number: int, contents: bytes) -> tuple[bytes, dict[int, str]]:
@@ -56,9 +38,9 @@ def relocate(binary: ElfBinary, number: int, contents: bytes) -> tuple[bytes, di
             if symbol and not defined:
                 external[start + offset] = name
                 # Not to be taken for a jump to the next instruction.
-                _apply(result, binary, info & 0xFFFFFFFF, offset, start + offset, start + offset - _FAR)
+                _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, start + offset - _FAR)
             else:
-                _apply(result, binary, info & 0xFFFFFFFF, offset, start + offset, value + addend)
+                _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, value + addend)
     return bytes(result), external
 
 
@@ -73,32 +55,15 @@ def _symbols(binary: ElfBinary, number: int) -> list[tuple[bool, int, str]]:
     return found
 
 
-def _apply(contents: bytearray, binary: ElfBinary, kind: int, offset: int, place: int, value: int) -> None:
-    order, machine = binary.byteorder, binary.machine
-    plain = _PLAIN.get(machine, {}).get(kind)
-    if plain is not None:
-        size, relative = plain
-        _fill(contents, offset, size, value - place if relative else value, order)
-    elif machine == "EM_S390" and kind in _HALVES:
-        _fill(contents, offset, _HALVES[kind], (value - place) >> 1, order)
-    elif machine == "EM_AARCH64" and offset + 4 <= len(contents):
-        word = int.from_bytes(contents[offset : offset + 4], "little")
-        contents[offset : offset + 4] = _aarch64(word, kind, place, value).to_bytes(4, "little")
-
-
-def _fill(contents: bytearray, offset: int, size: int, value: int, order: ByteOrder) -> None:
-    if offset + size <= len(contents):
-        contents[offset : offset + size] = (value & (1 << 8 * size) - 1).to_bytes(size, order)
-
-
-def _aarch64(word: int, kind: int, place: int, value: int) -> int:
-    if kind in _BRANCHES:
-        bits, shift = _BRANCHES[kind]
-        mask = (1 << bits) - 1
-        return word & ~(mask << shift) | ((value - place) >> 2 & mask) << shift
-    if kind in (_PAGES, _ADR):
-        distance = (value >> 12) - (place >> 12) if kind == _PAGES else value - place
-        return word & 0x9F00001F | (distance & 3) << 29 | (distance >> 2 & 0x7FFFF) << 5
-    if kind == _LOW:
-        return word & ~(0xFFF << 10) | (value & 0xFFF) << 10
-    return word
+def _apply(contents: bytearray, arch: Arch, kind: int, offset: int, place: int, value: int) -> None:
+    field = arch.elf_code.fields.get(kind)
+    if field is not None:
+        filled = (value - place if field.pc_relative else value) // field.unit
+        if offset + field.size <= len(contents):
+            mask = (1 << 8 * field.size) - 1
+            contents[offset : offset + field.size] = (filled & mask).to_bytes(field.size, arch.byteorder)
+    elif offset + _INSTRUCTION <= len(contents):
+        code = slice(offset, offset + _INSTRUCTION)
+        instruction = int.from_bytes(contents[code], _CODE_ORDER)
+        relocated = arch.elf_code.relocate_instruction(instruction, kind, place, value)
+        contents[code] = relocated.to_bytes(_INSTRUCTION, _CODE_ORDER)

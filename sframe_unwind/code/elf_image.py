@@ -27,10 +27,6 @@ from sframe_unwind.elf.constants import (
 )
 from sframe_unwind.elf.relocation import symbol_values
 
-_RELATIVE = {"EM_X86_64": 8, "EM_AARCH64": 1027, "EM_S390": 12}
-"""The type of a relocation that adds where the file is loaded."""
-_PLT_HEADERS = {"EM_X86_64": 16, "EM_AARCH64": 32, "EM_S390": 32}
-"""Sizes in bytes."""
 _FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
 """``STT_FUNC`` and ``STT_GNU_IFUNC``; ``STB_GLOBAL`` and ``STB_WEAK``."""
 
@@ -72,10 +68,10 @@ class _Pointers(Mapping[int, int]):
     """What the relative relocations of a linked file fill in, read when first asked for."""
 
     def __init__(self, binary: ElfBinary) -> None:
-        kind = _RELATIVE.get(binary.machine)
         self._offsets, self._values = array("Q"), array("Q")
         if binary.is_object:
             return
+        kind = binary.arch.elf_code.relative_relocation
         pairs = [
             (offset, addend & (1 << 64) - 1)
             for section in binary.sections
@@ -104,7 +100,7 @@ def _plts(binary: ElfBinary, machine: Machine) -> Iterator[Plt]:
     for section in binary.sections:
         if not section.name.startswith((".plt", ".iplt")) or not section.flags & SHF_EXECINSTR:
             continue
-        header = _PLT_HEADERS.get(binary.machine, 0) if section.name == ".plt" else 0
+        header = binary.arch.elf_code.plt_header_size if section.name == ".plt" else 0
         entry_size = section.entry_size
         if entry_size not in machine.plt_entry_sizes or section.name != ".plt":
             relocations = _plt_relocations(binary)

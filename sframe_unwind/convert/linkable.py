@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 
 from sframe_unwind.address import RangeMap
-from sframe_unwind.arch.base import FieldRelocation
+from sframe_unwind.arch.elf_code import FieldRelocation
 from sframe_unwind.convert.elf_records import SHF_ALLOC, FileHeader, SectionHeader, read_records, write_records
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, ElfSection
 from sframe_unwind.elf.constants import (

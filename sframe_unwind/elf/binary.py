@@ -8,7 +8,7 @@ from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
-from sframe_unwind.arch import ARCHES, Arch
+from sframe_unwind.arch import Arch, of_elf
 from sframe_unwind.elf._reader import ElfSection, ElfSegment, Reader
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
 from sframe_unwind.elf.mini_debug_info import embedded_file
@@ -63,9 +63,9 @@ class ElfBinary(Reader):
 
         :raises FileError: SFrame has no ABI for the machine of the file.
         """
-        for arch in ARCHES:
-            if (arch.elf_machine, arch.byteorder) == (self.machine, self.byteorder):
-                return arch
+        arch = of_elf(self.machine, self.byteorder)
+        if arch is not None:
+            return arch
         raise FileError(f"a {self.byteorder}-endian file for {self.machine}, for which SFrame has no ABI")
 
     @cached_property

@@ -79,7 +79,7 @@ class Relocations:
                     raise FileError(
                         f"relocation of type {entry.kind} in {section.name} at {entry.offset:#x} is not known"
                     )
-                size, relative = self._kinds[entry.kind]
+                size, relative, _ = self._kinds[entry.kind]
                 if entry.offset + size > len(contents):
                     raise FileError(f"relocation in {section.name} at {entry.offset:#x} lies outside the section")
                 if entry.symbol >= len(values):

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, RangeMap
-from sframe_unwind.arch import ARCHES, Arch
+from sframe_unwind.arch import Arch, of_elf
 from sframe_unwind.elf import ElfBinary, ElfSegment, PathLike, opened
 from sframe_unwind.elf.constants import PF_W, PF_X, PT_LOAD, PT_NOTE
 from sframe_unwind.elf.reader import FileReader, open_file
@@ -63,7 +63,7 @@ def open_core(path: PathLike) -> Core:
     with opened(path) as binary:
         if binary.type_name != "ET_CORE":
             raise FileError(f"no core file, but one of type {binary.type_name}")
-        arch = _arch(binary)
+        arch = of_elf(binary.machine, binary.byteorder)
         if arch is None:
             raise FileError(f"a core file of {binary.machine}, for which SFrame has no ABI")
         segments, size = binary.segments, binary.size
@@ -100,11 +100,6 @@ def _check_end(path: PathLike) -> None:
         )
         if sections > size:
             raise FileError(f"{path}: truncated after {size:,} bytes, its section headers would be at {sections:,}")
-
-
-def _arch(binary: ElfBinary) -> Arch | None:
-    machine = binary.machine, binary.byteorder
-    return next((arch for arch in ARCHES if (arch.elf_machine, arch.byteorder) == machine), None)
 
 
 def _cut(segments: Sequence[ElfSegment], size: int) -> str:

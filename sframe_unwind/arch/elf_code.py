@@ -1,0 +1,49 @@
+"""What assemblers and linkers write into the code of an ELF file: relocations, and stubs of the PLT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Callable, NamedTuple
+
+
+class SlotLoad(NamedTuple):
+    """A load from a slot of the global offset table, in a stub of the procedure linkage table (PLT)."""
+
+    stub: int
+    """Offset of its stub in the section, in bytes."""
+    slot: int
+    """Address of the slot."""
+
+
+class FieldRelocation(NamedTuple):
+    """How a relocation type fills in its field."""
+
+    size: int
+    """Size of the field in bytes."""
+    pc_relative: bool
+    """The value is relative to the address of the field."""
+    unit: int = 1
+    """The value counts in units of this many bytes."""
+
+
+class ElfCode(NamedTuple):
+    """Facts of one machine, from the ELF supplement of its psABI and the sources of the linkers."""
+
+    slot_relocations: tuple[int, int]
+    """Types of the relocations of slots: ``R_*_JUMP_SLOT``, ``R_*_GLOB_DAT``."""
+    relative_relocation: int
+    """Type of the relocation that adds the load bias: ``R_*_RELATIVE``."""
+    fields: Mapping[int, FieldRelocation]
+    """Maps a relocation type to its effect, for fields of whole bytes in code and constants."""
+    relocate_instruction: Callable[[int, int, int, int], int]
+    """``(instruction, type, address, value)``: returns a 4-byte instruction whose operand a relocation fills in; the
+    same one for other types."""
+    plt_header_size: int
+    """Size of the first entry of a lazy PLT in bytes."""
+    slot_loads: Callable[[bytes, int, int], Iterator[SlotLoad]]
+    """``(contents of a PLT, its address, size of an entry)``: yields the loads of its stubs."""
+
+
+def unchanged(instruction: int, _type: int, _address: int, _value: int) -> int:
+    """Return an instruction as it is, for machines whose relocations fill in whole bytes."""
+    return instruction
