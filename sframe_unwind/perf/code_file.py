@@ -17,6 +17,9 @@ from sframe_unwind.process.objects import LoadedObject
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 
+_LONGEST_START = 256
+"""Bytes: more than the code at the entry point of a dynamic linker has."""
+
 
 class CodeFile:
     """A loaded file.  Its memory is that of the file: recordings have no other, and code does not change.
@@ -40,6 +43,7 @@ class CodeFile:
         self.image = read_image(self.read, self.bias + first.address - page_start(first.offset))
         self.ranges = self.image.code_ranges()
         self.loaded = LoadedObject(mapping.path, self.image, arch, self.read, files, lambda: file)
+        self._is_start: dict[int, bool] = {}
 
     def _bias(self, mapping: Mapping) -> int:
         for load in self._file.loads:
@@ -60,6 +64,17 @@ class CodeFile:
                 if len(data) == size:
                     return data
         raise MemoryReadError(address, size)
+
+    def is_start(self, pc: int) -> bool:
+        """Return whether the code at an address is that at the entry point, which nothing calls, and no CFI covers it.
+
+        The dynamic linkers of glibc are such files: the kernel starts a process there.
+        """
+        if pc not in self._is_start:
+            entry = self._file.entry_point + self.bias
+            is_near = self._file.entry_point != 0 and 0 <= pc - entry < _LONGEST_START
+            self._is_start[pc] = is_near and not any(map(self.loaded.cfi.at, range(entry, pc + 1)))
+        return self._is_start[pc]
 
     @cached_property
     def sframe(self) -> Module:

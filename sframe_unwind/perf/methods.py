@@ -138,7 +138,7 @@ def _walk(context: Context, modules: Modules, with_cfi: bool = True, alone: bool
         history.add(frame)
     pcs = tuple(frame.pc for frame in history.frames)
     interrupted = tuple(frame.interrupted for frame in history.frames)
-    if walk.end in (None, End.OUTERMOST, End.PC_ZERO):
+    if walk.end in (None, End.OUTERMOST, End.PC_ZERO) or _is_start(context.space, walk, pcs[-1]):
         ending, reason = Ending.REACHED, ""
     elif walk.end is End.UNREADABLE and context.stack_is_cut and context.memory.is_behind(context.memory.missed):
         ending, reason = Ending.CUT, ""
@@ -146,6 +146,15 @@ def _walk(context: Context, modules: Modules, with_cfi: bool = True, alone: bool
         ending = Ending.FAILED
         reason = _reason(context.space, modules, lookup_address(pcs[-1], interrupted[-1]), walk)
     return Stack(pcs, interrupted, ending, reason)
+
+
+def _is_start(space: Space, walk: Walk, pc: int) -> bool:
+    """Return whether a walk ended where the process began."""
+    file = space.find(pc) if walk.end is End.NO_DATA else None
+    try:
+        return file is not None and file.is_start(pc)
+    except SFrameError:
+        return False
 
 
 def _reason(space: Space, modules: Modules, lookup: int, walk: Walk) -> str:

@@ -42,6 +42,8 @@ class ElfFile:
         self._reader = FileReader(path)
         with opened(path) as binary:
             self.machine = binary.machine, binary.byteorder
+            self.entry_point = binary.entry_point
+            """``e_entry``: an address in the file; 0: there is none."""
             self.loads = tuple(
                 Load(segment.address, segment.offset, segment.file_size)
                 for segment in binary.segments
