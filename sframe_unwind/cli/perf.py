@@ -4,6 +4,7 @@ PERF.DATA is a recording of Linux perf with copies of the user stack: perf recor
 another machine, if the files that it names are found here.  The stack of each sample is unwound by each method:
 
   fp            frame pointers, as the kernel does it
+  fp-mended     SFrame or DWARF CFI for the innermost frame, frame pointers for its callers
   sframe        SFrame alone, by a careful reader
   sframe-linux  SFrame of the sections and functions that Linux would load
   sframe+dwarf  SFrame, and DWARF CFI where SFrame has no row

@@ -70,7 +70,7 @@ def judge(method: str, stack: Stack, reference: Stack) -> Judged:
     if stack.ending is Ending.REACHED:
         if is_whole:
             return Judged(stack, Verdict.COMPLETE, None, "")
-        if method == "fp":
+        if method.startswith("fp"):
             return Judged(stack, Verdict.FAILED, last, "the chain of frame pointers ends here")
         return Judged(stack, Verdict.WRONG, last, "it is called the outermost frame")
     return Judged(stack, Verdict.FAILED, last, stack.reason)

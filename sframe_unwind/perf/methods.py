@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from itertools import islice
 from typing import Callable, NamedTuple
 
 from sframe_unwind.address import lookup_address
@@ -71,9 +72,37 @@ def by_frame_pointers(context: Context) -> Stack:
 
     s390x has a back chain in place of frame pointers, in code that was compiled for it.
     """
+    arch = context.arch
+    chain = arch.sp if arch.frame_record.in_back_chain else arch.fp
+    return _follow(context, [context.registers[arch.pc]], context.registers[chain])
+
+
+def by_frame_pointers_of_caller(context: Context) -> Stack:
+    """Unwind the innermost frame by SFrame or DWARF CFI, and its callers by frame pointers.
+
+    A function that has not set up its frame yet, or never does, hides its caller from frame pointers.
+    """
+    walk, history = _begin(context, context.space.sframe)
+    for frame in islice(walk, 2):
+        history.add(frame)
+    if len(history.frames) < 2:
+        return by_frame_pointers(context)
+    innermost, caller = history.frames
+    if caller.interrupted:  # by a signal: its frame may be as incomplete
+        return by_frame_pointers(context)
+    return _follow(
+        context, [innermost.pc, caller.pc], caller.sp if context.arch.frame_record.in_back_chain else caller.fp
+    )
+
+
+def _follow(context: Context, pcs: list[int], at: int) -> Stack:
+    """Follow the chain of frame pointers.
+
+    :param pcs: the frames that are known.
+    :param at: the frame pointer of the last of them; on s390x SP, where the back chain begins.
+    """
     arch, read_word = context.arch, context.memory.read_word
     record = arch.frame_record
-    pcs, at = [context.registers[arch.pc]], context.registers[arch.sp if record.in_back_chain else arch.fp]
     ending, reason = Ending.FAILED, "more frames than the kernel records"
     try:
         while len(pcs) < KERNEL_LIMIT:
@@ -122,18 +151,8 @@ def by_sframe_then_cfi(context: Context) -> Stack:
 
 
 def _walk(context: Context, modules: Modules, with_cfi: bool = True, alone: bool = False) -> Stack:
-    """Unwind by SFrame.
-
-    :param with_cfi: unwind by DWARF CFI where the modules have no SFrame.
-    :param alone: nothing but SFrame, so that the stack ends at a signal frame.
-    """
-    arch, registers, memory = context.arch, context.registers, context.memory
-    innermost = Registers(*(registers[number] for number in (arch.pc, arch.sp, arch.fp)))
-    history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
-    reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
-    fallback = Fallback(arch, context.space, reads, history, with_cfi, with_guess=False)
-    other = None if alone else FallbackUnwinder(NAME, fallback.unwind)
-    walk = Walk(arch, modules, innermost, memory.read_frame_word, context.read_register, other)
+    """Unwind by SFrame; see :func:`_begin`."""
+    walk, history = _begin(context, modules, with_cfi, alone)
     for frame in walk:
         history.add(frame)
     pcs = tuple(frame.pc for frame in history.frames)
@@ -146,6 +165,23 @@ def _walk(context: Context, modules: Modules, with_cfi: bool = True, alone: bool
         ending = Ending.FAILED
         reason = _reason(context.space, modules, lookup_address(pcs[-1], interrupted[-1]), walk)
     return Stack(pcs, interrupted, ending, reason)
+
+
+def _begin(
+    context: Context, modules: Modules, with_cfi: bool = True, alone: bool = False
+) -> tuple[Walk, RegisterHistory]:
+    """Return a walk by SFrame, and the history to which each of its frames has to be added.
+
+    :param with_cfi: unwind by DWARF CFI where the modules have no SFrame.
+    :param alone: nothing but SFrame, so that the stack ends at a signal frame.
+    """
+    arch, registers, memory = context.arch, context.registers, context.memory
+    innermost = Registers(*(registers[number] for number in (arch.pc, arch.sp, arch.fp)))
+    history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
+    reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
+    fallback = Fallback(arch, context.space, reads, history, with_cfi, with_guess=False)
+    other = None if alone else FallbackUnwinder(NAME, fallback.unwind)
+    return Walk(arch, modules, innermost, memory.read_frame_word, context.read_register, other), history
 
 
 def _is_start(space: Space, walk: Walk, pc: int) -> bool:
@@ -176,6 +212,7 @@ def _reason(space: Space, modules: Modules, lookup: int, walk: Walk) -> str:
 
 METHODS: Mapping[str, Method] = {
     "fp": by_frame_pointers,
+    "fp-mended": by_frame_pointers_of_caller,
     "sframe": by_sframe,
     "sframe-linux": by_sframe_of_linux,
     "sframe+dwarf": by_sframe_then_cfi,
@@ -185,6 +222,7 @@ METHODS: Mapping[str, Method] = {
 
 TITLES = {
     "fp": "frame pointers",
+    "fp-mended": "frame pointers, innermost frame by SFrame or DWARF",
     "sframe": "SFrame",
     "sframe-linux": "SFrame as Linux loads it",
     "sframe+dwarf": "SFrame, then DWARF",

@@ -27,6 +27,8 @@ from tests.samples.build import build
 KEPT_BY_PERF = str(Path("~/.debug").expanduser())
 KERNEL = 1 << 63
 ALL = tuple(METHODS)
+FP = ("fp", "fp-mended")
+"""The methods that need code that keeps frame pointers."""
 
 
 def unwound(path: Path, convert: bool = False) -> list[Unwound]:
@@ -84,6 +86,17 @@ def test_a_process_that_is_being_loaded_is_complete_at_the_entry_point(tmp_path:
         assert judged.verdict is Verdict.COMPLETE, judged
         starts += one.space.find_cfi(judged.stack.pcs[-1]) is None
     assert starts > 5
+
+
+def test_mended_frame_pointers_have_the_caller_of_the_innermost_frame(tmp_path: Path) -> None:
+    """The C library keeps no frame pointers, so those of a sample in it lead past the caller."""
+    path = programs.record(programs.sorting(), tmp_path)
+    mended = 0
+    for one in unwound(path):
+        stacks = {name: judged.stack.pcs for name, judged in one.by_method.items()}
+        assert stacks["fp-mended"][:2] == stacks["dwarf"][:2]
+        mended += stacks["fp"][:2] != stacks["dwarf"][:2]
+    assert mended
 
 
 def test_sframe_made_from_cfi_gives_the_same_stacks(tmp_path: Path) -> None:
@@ -171,5 +184,5 @@ def test_a_recording_of_another_machine(tmp_path: Path, abi: str) -> None:
     path.write_bytes(writer.file())
     found = unwound(path)
     assert [one.by_method["sframe"].stack.pcs for one in found] == [(at,) for at in expected]
-    verdicts = {judged.verdict for one in found for name, judged in one.by_method.items() if name != "fp"}
+    verdicts = {judged.verdict for one in found for name, judged in one.by_method.items() if name not in FP}
     assert verdicts == {Verdict.COMPLETE}
