@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from typing import Any
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
+from sframe_unwind.cli.output import terminal_columns
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import ContextError
 from sframe_unwind.process.core_file import Core, open_core
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         json.dump({"threads": threads, "modules": [_module_json(found) for found in modules]}, sys.stdout)
         print()
     else:
-        columns = None if options.wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
+        columns = terminal_columns(options.wide)
         print("\n\n".join(_text(stack, columns) for stack in stacks))
     return CANNOT if target.missing or files.refused else DONE
 

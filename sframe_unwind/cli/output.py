@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import sys
 from pathlib import Path
 
 from sframe_unwind.errors import FileError
@@ -28,6 +30,14 @@ def check_writable(option: str, path: str) -> None:
         raise FileError(f"{option}: expected the name of a file, found {path!r}")
     if not os.access(target if exists else target.parent, os.W_OK):
         raise FileError(f"{path}: cannot be written: {os.strerror(errno.EACCES if there else errno.ENOENT)}")
+
+
+def terminal_columns(wide: bool) -> int | None:
+    """Return the width of the terminal that standard output goes to; ``None``: lines may have any width.
+
+    :param wide: the user wants lines of any width.
+    """
+    return None if wide or not sys.stdout.isatty() else shutil.get_terminal_size().columns
 
 
 def write(path: str, text: str) -> None:

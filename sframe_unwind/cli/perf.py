@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from sframe_unwind import __version__
 from sframe_unwind.cli import output
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.status import CANNOT, DONE, complain
@@ -44,6 +45,7 @@ from sframe_unwind.report.terminal import printable
 
 EXAMPLES = """\
   sframe-unwind perf perf.data
+  sframe-unwind perf perf.data --html stacks.html
   sframe-unwind perf perf.data --convert --method sframe,dwarf --json
   sframe-unwind perf perf.data --method sframe --folded stacks.txt
 """
@@ -69,13 +71,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f" (default: {DEBUG_FOLDER}, and ~/{_PERF_FOLDER} where perf keeps them)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--wide", action="store_true", help="never cut names to the width of the terminal")
+    parser.add_argument(
+        "--html", metavar="OUT", help="write an HTML page with flame graphs of the methods and of differences"
+    )
     parser.add_argument("--folded", metavar="OUT", help="write the stacks for flamegraph.pl")
     parser.add_argument("--speedscope", metavar="OUT", help="write the stacks for speedscope")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the verdicts; return the exit status."""
-    for option, path in (("--folded", options.folded), ("--speedscope", options.speedscope)):
+    written = {"--html": options.html, "--folded": options.folded, "--speedscope": options.speedscope}
+    for option, path in written.items():
         if path is not None:
             output.check_writable(option, path)
     names = Names()
@@ -94,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
             unwound = judge.take(event)
             if unwound is not None:
                 summary.add(unwound, spaces.name(event.tid))
-                if options.folded or options.speedscope:
+                if any(written.values()):
                     stacks.add(unwound, spaces.name(event.tid))
     summary.samples = judge.samples
     for reason, count in judge.unusable.items():
@@ -102,6 +109,10 @@ def run(options: argparse.Namespace) -> int:
     if not summary.user_samples:
         complain(f"{options.recording}: no sample can be unwound (perf record --call-graph dwarf keeps what it needs)")
         return CANNOT
+    if options.html:
+        from sframe_unwind.perf.page import page
+
+        output.write(options.html, page(summary, stacks.tree(), options.recording, __version__))
     if options.folded:
         output.write(options.folded, "".join(f"{line}\n" for line in stacks.folded()))
     if options.speedscope:
@@ -110,7 +121,7 @@ def run(options: argparse.Namespace) -> int:
         json.dump(summary.to_json(), sys.stdout)
         print()
     else:
-        for line in to_text(summary):
+        for line in to_text(summary, output.terminal_columns(options.wide)):
             print(printable(line))
     return DONE
 

@@ -1,4 +1,4 @@
-"""Writes stacks for flame graphs: folded lines, and speedscope's file."""
+"""Writes stacks for flame graphs: folded lines, speedscope's file, and the tree of the page."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sframe_unwind.perf.call_tree import CallTree
 from sframe_unwind.perf.judging import Unwound, frames
 from sframe_unwind.perf.names import Names
 
@@ -35,6 +36,10 @@ class Stacks:
             for stack, count in sorted(counts.items()):
                 parts = (method, *stack) if several else stack
                 yield ";".join(part.replace(";", ":").replace("\n", " ") for part in parts) + f" {count}"
+
+    def tree(self) -> CallTree:
+        """Return the stacks as a tree; its methods are in the order of the output."""
+        return CallTree(list(self._counts.values()))
 
     def speedscope(self) -> dict[str, Any]:
         """Return speedscope's file: one profile for each method."""

@@ -9,14 +9,22 @@ from sframe_unwind.columns import aligned
 from sframe_unwind.perf.judging import Verdict
 from sframe_unwind.perf.methods import TITLES
 from sframe_unwind.perf.summary import Summary
+from sframe_unwind.report.terminal import shortened
 
 _MOST_BLOCKERS = 20
 _MOST_THREADS = 20
+_FUNCTION = 2
+"""The column of names in the table of blockers."""
+_SHORTEST_NAME = 24
 
 
-def to_text(summary: Summary) -> Iterator[str]:
-    """Yield the lines."""
-    yield _sentence(summary)
+def to_text(summary: Summary, columns: int | None = None) -> Iterator[str]:
+    """Yield the lines.
+
+    :param columns: width that a line may have; names of functions that are too long are cut in the middle, to not less
+        than 24 characters.  ``None``: no line is cut.
+    """
+    yield sentence(summary)
     rows = [["method", *(verdict.value for verdict in Verdict), "complete %"]]
     for method in summary.methods:
         counts = [summary.count(method, verdict) for verdict in Verdict]
@@ -28,6 +36,10 @@ def to_text(summary: Summary) -> Iterator[str]:
         rows = [["samples", "method", "function", "module", "reason"]]
         for one in blockers[:_MOST_BLOCKERS]:
             rows.append([str(one.samples), one.method, one.name.function or "?", one.name.module or "?", one.reason])
+        if columns is not None:
+            others = sum(max(map(len, cells)) + 2 for at, cells in enumerate(zip(*rows)) if at != _FUNCTION)
+            for row in rows:
+                row[_FUNCTION] = shortened(row[_FUNCTION], max(columns - others, _SHORTEST_NAME))
         yield ""
         yield from _table(rows, (0,))
         if len(blockers) > _MOST_BLOCKERS:
@@ -56,7 +68,7 @@ def _table(rows: list[list[str]], numbers: Iterable[int]) -> list[str]:
     return aligned(rows)
 
 
-def _sentence(summary: Summary) -> str:
+def sentence(summary: Summary) -> str:
     """Return the result in one sentence: about SFrame if it was asked for, else about the first method."""
     main = "sframe" if "sframe" in summary.methods else summary.methods[0]
     total = summary.user_samples

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from sframe_unwind.report.terminal import shortened
 from sframe_unwind.unwind.modules import Found, Modules
 from sframe_unwind.unwind.walk import SFRAME, STUB_CODE
 
@@ -16,7 +17,6 @@ GENERATED = "sframe (generated)"
 _LONGEST_PADDED = 100
 """Length in characters of the longest label that other labels are padded to."""
 _SHORTEST_NAME = 12
-_CUT = "..."
 
 
 def by_sframe(address: int, modules: Modules) -> str:
@@ -130,12 +130,4 @@ def _label(frame: ShownFrame, room: int | None) -> str:
         rest = f"{rest} at {frame.file.rpartition('/')[2]}:{frame.line}"
     if frame.place:
         rest = f"{rest} ({frame.place})"
-    return (name if room is None else _cut(name, max(room - len(rest), _SHORTEST_NAME))) + rest
-
-
-def _cut(name: str, size: int) -> str:
-    """Return a name in at most ``size`` characters, without its middle."""
-    if len(name) <= size:
-        return name
-    kept = size - len(_CUT)
-    return f"{name[: kept - kept // 2]}{_CUT}{name[len(name) - kept // 2 :]}"
+    return (name if room is None else shortened(name, max(room - len(rest), _SHORTEST_NAME))) + rest

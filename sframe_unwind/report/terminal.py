@@ -1,6 +1,16 @@
-"""Escapes text from files before it is sent to a terminal."""
+"""Makes text from files fit for a terminal: escaped, and not too wide."""
 
 from __future__ import annotations
+
+_CUT = "..."
+
+
+def shortened(name: str, size: int) -> str:
+    """Return a name in at most ``size`` characters, without its middle."""
+    if len(name) <= size:
+        return name
+    kept = size - len(_CUT)
+    return f"{name[: kept - kept // 2]}{_CUT}{name[len(name) - kept // 2 :]}"
 
 
 def printable(text: str) -> str:

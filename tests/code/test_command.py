@@ -18,10 +18,10 @@ from sframe_unwind.code.interpretation import Interpreter
 from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.page import OUTCOMES, TEMPLATE
+from tests.browser import PIXELS, render
 from tests.code.assembled import assemble
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
-from tests.verify.browser import PIXELS, render
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FUNCTION = """\

@@ -13,9 +13,12 @@ from sframe_unwind.arch import ARCHES
 from sframe_unwind.perf.judging import Judge, Unwound, Verdict, frames
 from sframe_unwind.perf.machines import arch_of
 from sframe_unwind.perf.methods import METHODS
+from sframe_unwind.perf.names import Names
 from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.spaces import Spaces
+from sframe_unwind.perf.summary import Summary
+from sframe_unwind.perf.text import to_text
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
@@ -186,3 +189,18 @@ def test_a_recording_of_another_machine(tmp_path: Path, abi: str) -> None:
     assert [one.by_method["sframe"].stack.pcs for one in found] == [(at,) for at in expected]
     verdicts = {judged.verdict for one in found for name, judged in one.by_method.items() if name not in FP}
     assert verdicts == {Verdict.COMPLETE}
+
+
+def test_text_fits_the_terminal(tmp_path: Path) -> None:
+    """Names of C++ functions are cut, and nothing else is."""
+    path = programs.record(programs.compiled("threads.cpp", tmp_path), tmp_path)
+    summary = Summary(("sframe", "dwarf"), Names())
+    for one in unwound(path):
+        both = {method: one.by_method[method] for method in summary.methods}
+        summary.add(one._replace(by_method=both), "threads")
+    whole, cut = list(to_text(summary)), list(to_text(summary, 150))
+    assert len(whole) == len(cut)
+    assert max(map(len, whole)) > 200
+    assert max(map(len, cut)) <= 150
+    assert any("..." in line for line in cut)
+    assert [line.split()[-4:] for line in whole] == [line.split()[-4:] for line in cut]

@@ -15,10 +15,10 @@ from sframe_unwind.survey.page import page
 from sframe_unwind.survey.rows import SURVEYED, FileRow, FindingRow, KindRow, Plan, ProfileRow, Surveyed
 from sframe_unwind.survey.store import Store
 from sframe_unwind.survey.tables import TABLES
+from tests.browser import render
 from tests.samples.build import build
 from tests.survey.programs import plain_program, tar
 from tests.survey.stores import query
-from tests.verify.browser import render
 
 NASTY = "</script><img src=x onerror=alert(1)>&amp;<!--"
 FILES = 5000

@@ -18,9 +18,9 @@ from sframe_unwind.sframe.encode import FunctionSpec, describe, encode
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.verdict import Function, Outcome
 from tests.abis.rewrite import overwrite
+from tests.browser import render
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
-from tests.verify.browser import render
 
 Change = Callable[[FunctionSpec], FunctionSpec]
 

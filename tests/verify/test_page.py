@@ -13,9 +13,9 @@ from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.page import page
 from sframe_unwind.verify.verdict import Function, Outcome, Sizes, Verdict
+from tests.browser import DARK, PIXELS, Element, render
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
-from tests.verify.browser import DARK, PIXELS, Element, render
 
 NASTY = "</script><img src=x onerror=alert(1)>&amp;<!--"
 """A name, of a function or of a file, that would be part of the page if it were not escaped."""

@@ -1,0 +1,42 @@
+"""The page of ``sframe-unwind perf``: tables, and flame graphs of the methods and of their differences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sframe_unwind.perf.call_tree import CallTree
+from sframe_unwind.perf.judging import Verdict
+from sframe_unwind.perf.methods import TITLES
+from sframe_unwind.perf.summary import Summary
+from sframe_unwind.perf.text import sentence
+from sframe_unwind.report.page import filled
+from sframe_unwind.report.terminal import printable
+
+TEMPLATE = Path(__file__).with_name("page.html")
+
+
+def page(summary: Summary, tree: CallTree, recording: str, version: str) -> str:
+    """Return the HTML page.
+
+    :param tree: the stacks by the methods of ``summary``.
+    :param recording: the path of the recording.
+    :param version: of this project.
+    """
+    nodes = tree.to_json()
+    nodes["texts"] = [printable(text) for text in nodes["texts"]]
+    data = {
+        "recording": printable(recording),
+        "sentence": printable(sentence(summary)),
+        "samples": summary.samples,
+        "user_samples": summary.user_samples,
+        "methods": [{"name": name, "title": TITLES[name]} for name in summary.methods],
+        "verdicts": [verdict.value for verdict in Verdict],
+        "counts": [[summary.count(name, verdict) for verdict in Verdict] for name in summary.methods],
+        "blockers": [
+            [one.samples, one.method, printable(one.name.function), printable(one.name.module), one.reason]
+            for one in summary.blockers()
+        ],
+        "threads": [[one.samples, one.pid, one.tid, printable(one.name), *one.complete] for one in summary.threads()],
+        "tree": nodes,
+    }
+    return filled(TEMPLATE, data, version)
