@@ -53,6 +53,17 @@ class FileError(SFrameError):
     """A file cannot be read, or is not of the expected kind; the message names the file."""
 
 
+PACKAGES = {
+    "gdb": "gdb-for-pwndbg",
+    "lldb": "lldb-for-pwndbg",
+    "code": "pyvex 'bitstring<5' capstone",
+    "survey": "libarchive-c",
+    "cluster": "distributed",
+    "perf": "zstandard",
+}
+"""What ``pip install`` takes for each optional extra of this project, which is in no package index itself."""
+
+
 class MissingExtraError(SFrameError):
     """A package from an optional extra of this project is not installed, or cannot be loaded.
 
@@ -62,7 +73,7 @@ class MissingExtraError(SFrameError):
     """
 
     def __init__(self, package: str, extra: str = "code", reason: str = "") -> None:
-        install = f": pip install 'sframe-unwind[{extra}]' (Python 3.10 or later)"
+        install = f": pip install {PACKAGES[extra]} (Python 3.10 or later)"
         rest = f", which cannot be loaded: {reason}" if reason else install
         super().__init__(f"this needs the package {package}{rest}")
 

@@ -20,6 +20,7 @@ if str(ROOT) not in sys.path:  # when run or imported by its path
     sys.path.insert(0, str(ROOT))
 
 from sframe_unwind import __version__, cli  # noqa: E402
+from sframe_unwind.cli.status import STATUSES  # noqa: E402
 
 PLACES = {
     "bash": f"share/bash-completion/completions/{cli.PROGRAM}",
@@ -33,6 +34,18 @@ _COMPLETIONS = {
     "FOLDER": shtab.DIRECTORY,
 }
 """What is completed for an argument, by the name that the help gives it."""
+
+
+_VARIABLES = {
+    "SFRAME_UNWIND_GDB, SFRAME_UNWIND_LLDB": "the debugger that the commands gdb and lldb start",
+    "SFRAME_UNWIND_TRACEBACK": "if set, an internal error is shown with its traceback",
+    "DEBUGINFOD_URLS": "servers for --debuginfod, separated by spaces",
+    "DEBUGINFOD_CACHE_PATH, XDG_CACHE_HOME": "where their files are kept",
+    "DEBUGINFOD_TIMEOUT": "seconds for all downloads together",
+    "DEBUGINFOD_MAXSIZE": "bytes of the largest file that is downloaded",
+}
+"""What the environment variables that commands read mean."""
+_SEE_ALSO = (("gdb", 1), ("lldb", 1), ("readelf", 1), ("eu-stack", 1), ("perf", 1), ("proc", 5), ("ptrace", 2))
 
 
 def shell_files() -> Iterator[tuple[str, str]]:
@@ -61,7 +74,16 @@ def _manual(parser: argparse.ArgumentParser) -> str:
     examples = "".join(module.EXAMPLES for module in cli.COMMANDS.values())
     lines = (line.strip().replace("\\", "\\e").replace("-", "\\-") for line in examples.splitlines())
     page.add_section("EXAMPLES", ">", ".nf\n" + "\n".join(lines) + "\n.fi")
+    statuses = "".join(f".TP\n.B {status}\n{meaning}\n" for status, meaning in STATUSES.items())
+    variables = "".join(f".TP\n.B {name}\n{meaning}\n" for name, meaning in _VARIABLES.items())
+    page.add_section("EXIT STATUS", ">", _escaped(statuses))
+    page.add_section("ENVIRONMENT", ">", _escaped(variables))
+    page.add_section("SEE ALSO", ">", ", ".join(f"\\fB{name}\\fR({section})" for name, section in _SEE_ALSO))
     return str(page)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("-", "\\-")
 
 
 def write(folder: Path) -> list[str]:

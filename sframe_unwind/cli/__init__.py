@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import os
+import resource
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
@@ -81,9 +83,9 @@ def _reported(arguments: list[str]) -> int:
         return PIPE_CLOSED
     except SFrameError as error:
         complain(str(error))
-    except OSError as error:  # errors of reading are FileError, so this is an error of writing the output
+    except OSError as error:
         _forget_output()
-        complain(f"cannot write: {error.strerror or error}")
+        complain(_why(error))
     except MemoryError:
         complain(OUT_OF_MEMORY)
     except Exception as error:  # noqa: BLE001  # whatever it is, it is a bug of this package
@@ -91,6 +93,17 @@ def _reported(arguments: list[str]) -> int:
         complain(internal_error.describe(error))
         return INTERNAL_ERROR
     return CANNOT
+
+
+def _why(error: OSError) -> str:
+    """Return what went wrong.  Errors of reading are :class:`FileError`, so it is writing the output, or a limit."""
+    what = error.strerror or str(error)
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return f"{what}: at most {limit} (ulimit -n); fewer processes (-j) need fewer"
+    if error.errno in (errno.EAGAIN, errno.ENOMEM):
+        return f"cannot start a process: {what}; -j 1 starts none"
+    return f"cannot write: {what}"
 
 
 def _run(arguments: list[str]) -> int:

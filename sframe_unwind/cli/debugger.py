@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sframe_unwind.cli.status import CANNOT, complain
-from sframe_unwind.errors import FileError
+from sframe_unwind.errors import PACKAGES, FileError
 
 _INSTALLED = "plugins"
 """The folder of the plugins in an installed package; in a checkout they lie beside the package."""
@@ -68,7 +68,7 @@ def start(debugger: Debugger, arguments: list[str]) -> int:
     wanted = os.environ.get(variable)
     program = _find(wanted or name)
     if program is None:
-        remedy = f"{variable} names it" if wanted else f"pip install 'sframe-unwind[{name}]' installs it"
+        remedy = f"{variable} names it" if wanted else f"pip install {PACKAGES[name]} installs it"
         complain(f"{wanted or name}: no such debugger ({remedy})")
         return CANNOT
     sys.stdout.flush()

@@ -29,7 +29,13 @@ def check_writable(option: str, path: str) -> None:
     if path in ("", "-") or is_folder:
         raise FileError(f"{option}: expected the name of a file, found {path!r}")
     if not os.access(target if exists else target.parent, os.W_OK):
-        raise FileError(f"{path}: cannot be written: {os.strerror(errno.EACCES if there else errno.ENOENT)}")
+        raise FileError(f"{path}: cannot be written: {os.strerror(_why(target) if there else errno.ENOENT)}")
+
+
+def _why(target: Path) -> int:
+    """Return the error number of writing a file that may not be written, in a folder that exists."""
+    is_read_only = os.statvfs(target.parent).f_flag & os.ST_RDONLY
+    return errno.EROFS if is_read_only else errno.EACCES
 
 
 def terminal_columns(wide: bool) -> int | None:

@@ -20,6 +20,16 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 """The status that a shell gives a program that SIGPIPE ended: the reader of the output closed the pipe."""
 
+STATUSES = {
+    DONE: "success",
+    NOT_ALL: "a negative result: an address without SFrame, a disagreement, a finding, something left out",
+    CANNOT: "the command failed, or a part of what was asked for; one line on standard error says why",
+    INTERNAL_ERROR: "a bug of this program",
+    INTERRUPTED: "interrupted (SIGINT)",
+    PIPE_CLOSED: "the reader of the output closed the pipe (SIGPIPE)",
+}
+"""What each exit status means, for people."""
+
 
 def complain(message: str) -> None:
     """Write a message as one line to standard error."""

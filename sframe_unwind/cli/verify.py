@@ -4,7 +4,7 @@ Compares the rules for the CFA, the return address and the frame pointer in FILE
 with those in .eh_frame and .debug_frame, at each address where one of them changes.
 With --against code, interprets the instructions and compares both tables with the result at each
 instruction; the verdict on a rule is proved, wrong or unknown.  This needs the extra "code"
-(pip install 'sframe-unwind[code]').
+(pip install pyvex 'bitstring<5' capstone).
 An archive stands for its members with SFrame, a directory for all ELF files with SFrame
 and all archives below it; with --against code, also for files with DWARF CFI but no SFrame.
 

@@ -88,7 +88,7 @@ def test_no_debugger_at_all(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     monkeypatch.delenv("SFRAME_UNWIND_GDB", raising=False)
     assert debugger.start(debugger.GDB, []) == 2
     assert capsys.readouterr().err == (
-        "sframe-unwind: gdb: no such debugger (pip install 'sframe-unwind[gdb]' installs it)\n"
+        "sframe-unwind: gdb: no such debugger (pip install gdb-for-pwndbg installs it)\n"
     )
 
 

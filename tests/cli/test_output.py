@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import shutil
 import stat
 import subprocess
 import sys
@@ -10,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.cli.output import check_writable
+from sframe_unwind.errors import FileError
 from tests.samples.build import build
 
 OLD = "an older report\n"
@@ -66,3 +70,28 @@ def test_a_report_may_go_to_a_device(program: Path) -> None:
     done = run("verify", "--html", "/dev/stderr", program)
     assert done.returncode == 1  # GNU ld describes .plt.got wrongly
     assert "</html>" in done.stderr
+
+
+def test_too_few_open_files(tmp_path: Path, program: Path) -> None:
+    files = [Path(shutil.copy(program, tmp_path / str(number))) for number in range(20)]
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+
+    command = [sys.executable, "-m", "sframe_unwind", "verify", "-j", "20", *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=limited, check=False)
+    assert done.returncode == 2
+    assert "Too many open files: at most 20 (ulimit -n)" in done.stderr
+    assert "cannot write" not in done.stderr
+
+
+def test_read_only_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told from missing permissions."""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(FileError, match=": cannot be written: Permission denied"):
+        check_writable("--html", str(tmp_path / "report"))
+    found = os.statvfs(tmp_path)
+    read_only = os.statvfs_result((*found[:8], found.f_flag | os.ST_RDONLY, found.f_namemax))
+    monkeypatch.setattr(os, "statvfs", lambda _: read_only)
+    with pytest.raises(FileError, match=": cannot be written: Read-only file system"):
+        check_writable("--html", str(tmp_path / "report"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +11,10 @@ import pexpect
 import pytest
 
 from sframe_unwind.cli import COMMANDS
+from sframe_unwind.cli.debugger import GDB, LLDB
+from sframe_unwind.cli.status import STATUSES
+from sframe_unwind.internal_error import TRACEBACK
+from sframe_unwind.process.debuginfod import CACHE, MAX_SIZE, SERVERS, TIMEOUT
 from tests.missing import absent
 from tools.shell_files import MANUAL, PLACES, write
 
@@ -88,3 +93,9 @@ def test_manual_page_has_no_warnings(folder: Path) -> None:
     for name, module in COMMANDS.items():
         assert f"sframe-unwind {name}" in plain
         assert module.EXAMPLES.split("\n")[0].strip() in plain
+    sections = re.findall(r"^([A-Z][A-Z ]+)$", plain, re.MULTILINE)
+    assert {"EXIT STATUS", "ENVIRONMENT", "SEE ALSO"} <= set(sections)
+    statuses = plain.partition("\nEXIT STATUS\n")[2].partition("\nENVIRONMENT\n")[0]
+    assert [int(status) for status in re.findall(r"^ +(\d+) ", statuses, re.MULTILINE)] == list(STATUSES)
+    read = {SERVERS, CACHE, TIMEOUT, MAX_SIZE, TRACEBACK, GDB.variable, LLDB.variable}
+    assert read <= set(re.findall(r"\w+", plain.partition("\nENVIRONMENT\n")[2]))

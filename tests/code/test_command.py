@@ -180,7 +180,7 @@ def test_without_the_extra(program: Path, monkeypatch: pytest.MonkeyPatch, capsy
     out, err = capsys.readouterr()
     assert out == ""
     (line,) = err.splitlines()
-    assert "pip install 'sframe-unwind[code]'" in line
+    assert "pip install pyvex 'bitstring<5' capstone" in line
 
 
 def test_extra_that_cannot_be_loaded(program: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ SOURCE = Path(__file__).parent / "debugged" / "forgetful.c"
 PLACES = ("right", "forgetful", "huge")
 ASKED = ("sframe compare", "sframe compare --json", "up", "sframe explain", "sframe explain")
 WRONG = r"cfa: the code has CFA = rsp \+ 16 since `push %rbx` at 0x\w+; SFrame and DWARF say rsp \+ 8$"
-HOW_TO_GET_IT = "code:  not checked: this needs the package pyvex: pip install 'sframe-unwind[code]'"
+HOW_TO_GET_IT = "code:  not checked: this needs the package pyvex: pip install pyvex 'bitstring<5' capstone"
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind import errors
 from tests.elf.objects import ONE, compile_object, tools_for
 from tests.missing import absent
 from tests.readme import commands
@@ -181,3 +182,12 @@ def check(programs: Path, home: Path) -> None:
     shown = run(gdb, "-batch", *typed, program, HOME=str(home))
     assert re.search(r"^#\d+ .* in main ", shown, re.MULTILINE), shown
     assert re.search(r"^#\d+ +0x\w+ +main \(.*\) +sframe$", shown, re.MULTILINE), shown
+
+
+def test_advice_names_the_packages_of_each_extra() -> None:
+    metadata = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
+    for extra, packages in errors.PACKAGES.items():
+        wanted = re.search(rf"^{extra} = \[(.*?)\]$", metadata, re.MULTILINE | re.DOTALL)
+        assert wanted is not None
+        names = re.findall(r'^ *"([a-z-]+)', wanted[1].replace(", ", "\n"), re.MULTILINE)
+        assert {re.split("[<>]", package.strip("'"))[0] for package in packages.split()} == set(names)

@@ -329,7 +329,7 @@ def test_libarchive_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "libarchive", None)
     assert found(tree) == {"one": digest()}
     write(tree, "two.tar", tar(MEMBERS))
-    with pytest.raises(MissingExtraError, match=r"pip install 'sframe-unwind\[survey\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install libarchive-c"):
         found(tree)
 
 

@@ -50,6 +50,7 @@ def test_what_the_page_says_is_what_verify_says(tmp_path: Path) -> None:
     )
     assert f"{missing}: No such file or directory" in shown.by_id("failures").text
     assert int(shown.by_id("map").attributes["data-cells"]) == len(functions) + len(files)
+    assert shown.by_id("wrong-heading").text == "Disagreements"
     (kind,) = rows(shown.by_id("kinds"))
     assert kind == ["cfa", "rsp + 16", "rsp + 8", str(len(differences)), str(len(wrong))]
     listed = rows(shown.by_id("functions"))
