@@ -138,7 +138,7 @@ def run(
 
 
 def _compare(seed: int, debugger: Debugger, corner: Corner, length: int, outcome: Outcome, moves: list[Move]) -> None:
-    making, mode = made(corner, seed), corner["mode"]
+    making, mode = made(corner, seed, debugger.is_gdb), corner["mode"]
     own = CornerScene(debugger, corner, making, making.file, seed)
     lacking = making.whole != making.file and mode != "off"
     model = CornerScene(debugger, corner, making, making.whole, seed) if lacking else own
@@ -181,7 +181,8 @@ def met(outcomes: Iterable[Outcome], debugger: Debugger) -> Iterator[str]:
 def show(seed: int, debugger: Debugger) -> int:
     """Print what is typed and shown in the session of a seed; return 1 where something differs."""
     corner = corner_of(seed, debugger.is_gdb, debugger.has_adapter)
-    print(f"{' '.join(f'{name}={value}' for name, value in corner.items())}\nprogram: {made(corner, seed).file}")
+    program = made(corner, seed, debugger.is_gdb).file
+    print(f"{' '.join(f'{name}={value}' for name, value in corner.items())}\nprogram: {program}")
     moves: list[Move] = []
     outcome = run(seed, debugger, corner, moves=moves)
     for number, move in enumerate(moves):

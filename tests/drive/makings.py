@@ -48,6 +48,8 @@ _POSITION = {
 }
 _BASE = {"pie": 0x555555554000, "fixed": 0, "static": 0}
 """Where Linux loads a program whose addresses are not randomised."""
+_OTHER_NAMES = "other names"
+"""The symbols of a copy that has a symbol table, with other names, and no debug information."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,11 @@ class Making:
     """Addresses in the process, each first and end, of code that has neither CFI nor SFrame in `file`."""
 
 
-def made(corner: Corner, seed: int) -> Making:
+def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
     """Build what a corner wants.
 
     :param seed: which functions lack something.
+    :param is_gdb: for GDB, else for LLDB.
     :raises ToolchainUnavailable: an assembler or a linker is not there.
     :raises ProgramError: the compiler or the linker fails.
     """
@@ -90,7 +93,7 @@ def made(corner: Corner, seed: int) -> Making:
                 temporary.rename(folder)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
-        return _cut(corner, seed, program, folder)
+        return _cut(corner, seed, program, folder, is_gdb)
 
 
 def _command(corner: Corner, program: Program) -> list[str]:
@@ -113,7 +116,7 @@ def _command(corner: Corner, program: Program) -> list[str]:
     ]
 
 
-def _cut(corner: Corner, seed: int, program: Program, folder: Path) -> Making:
+def _cut(corner: Corner, seed: int, program: Program, folder: Path, is_gdb: bool) -> Making:
     built = folder / "built"
     known = {function.name: function for function in cutting.functions(built)}
     present = [name for name in program.functions if name in known]
@@ -121,10 +124,11 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path) -> Making:
     starts, covered = {known[name].start for name in chosen}, cutting.covered(built)
     assert starts <= covered.keys()
     # Names of the same length, as the path is on the stack of the program.
-    whole = _copy(built, folder / _digest("whole", corner["symbols"]) / program.name, corner)
+    symbols = _OTHER_NAMES if _needs_symbols(corner, is_gdb) else corner["symbols"]
+    whole = _copy(built, folder / _digest("whole", symbols) / program.name, symbols)
     file = folder / _digest(corner["tables"], corner["symbols"], *sorted(chosen)) / program.name
     if not file.exists():
-        temporary = _copy(built, file.with_name("unfinished"), corner)
+        temporary = _copy(built, file.with_name("unfinished"), corner["symbols"])
         tables = corner["tables"]
         if tables == GONE:
             cutting.without_any_cfi(temporary)
@@ -141,7 +145,8 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path) -> Making:
         program = replace(program, functions=places, calls=())
     elif len(present) != len(program.functions):  # the others were inlined
         program = replace(program, functions=tuple(present))
-    return Making(program, file, whole if _lacks(corner) else file, _unknown(corner, file, covered, starts))
+    lacks = _lacks(corner) or _needs_symbols(corner, is_gdb)
+    return Making(program, file, whole if lacks else file, _unknown(corner, file, covered, starts))
 
 
 def _unknown(
@@ -169,6 +174,14 @@ def _lacks(corner: Corner) -> bool:
     return corner["tables"] in LACKING or corner["symbols"] == "headless"
 
 
+def _needs_symbols(corner: Corner, is_gdb: bool) -> bool:
+    """Whether the debugger alone does not use the CFI for want of symbols.
+
+    LLDB asks `.debug_frame` only about functions that have a symbol.
+    """
+    return not is_gdb and corner["tables"] == DEBUG_FRAME and corner["symbols"] != "all"
+
+
 def _chosen(tables: str, seed: int, names: list[str]) -> list[str]:
     """The functions that lack something."""
     rng = random.Random(f"cut {seed}")
@@ -181,13 +194,19 @@ def _digest(*words: str) -> str:
     return hashlib.sha256(repr(words).encode()).hexdigest()[:10]
 
 
-def _copy(built: Path, copy: Path, corner: Corner) -> Path:
-    """Copy a program if the copy is not there yet, without its symbols where the corner wants that."""
+def _copy(built: Path, copy: Path, symbols: str) -> Path:
+    """Copy a program if the copy is not there yet.
+
+    :param symbols: a value of the dimension, or `_OTHER_NAMES`; without symbols unless it is "all".
+    """
     copy.parent.mkdir(exist_ok=True)
     if copy.exists():
         return copy
     shutil.copy(built, copy)
-    if corner["symbols"] != "all":
-        # `.debug_frame` is CFI; strip takes it for debug information.
-        run_tool(["strip", "--strip-all", "--keep-section=.debug_frame", "--keep-section=.sframe", str(copy)], FOLDER)
+    if symbols != "all":
+        # In both copies of a program nothing is found by a name.
+        what = ("--strip-debug", "--prefix-symbols=hidden_") if symbols == _OTHER_NAMES else ("--strip-all",)
+        # `.debug_frame` is CFI; objcopy takes it for debug information.
+        kept = ("--keep-section=.debug_frame", "--keep-section=.sframe")
+        run_tool(["objcopy", *what, *kept, str(copy)], FOLDER)
     return copy

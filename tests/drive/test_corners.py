@@ -129,6 +129,7 @@ SAMPLE = (
     ("lldb23", corner(client="two", position="fixed", version="1", plt="ibt")),
     ("lldb23", corner(client="batch", place="kernel", symbols="stripped", linker="lld")),
     ("lldb22", corner(client="script", tables=DEBUG_FRAME, program="methods")),
+    ("lldb23", corner(client="script", tables=DEBUG_FRAME, symbols="stripped", place="minidump", mode="fallback")),
     ("lldb22", corner(client="batch", place="minidump", position="fixed")),
 )
 SEEDS = range(3)
