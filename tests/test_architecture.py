@@ -24,6 +24,7 @@ LAYERS = (
     "columns",
     "workers",
     "replacing",
+    "baseline",
     "arch",
     "sframe",
     "consumers",

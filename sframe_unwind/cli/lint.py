@@ -22,18 +22,19 @@ import argparse
 import json
 import sys
 
-from sframe_unwind import __version__
+from sframe_unwind import __version__, baseline
 from sframe_unwind.cli.one_of_several import Item, guarded, status_of
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import DONE, NOT_ALL, complain
 from sframe_unwind.lint import PROFILES, SPEC, FileReport, Profile, lint_elf
-from sframe_unwind.lint import baseline as baselines
+from sframe_unwind.lint.baseline import keys
 from sframe_unwind.lint.report import counts, to_json, to_text
 from sframe_unwind.lint.sarif import to_sarif
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify.inputs import Failure, examined, inputs
 
+_COMMAND = "lint"
 EXAMPLES = """\
   sframe-unwind lint ./program libfoo.so
   sframe-unwind lint --for linux-user --for glibc /usr/lib/libfoo.so
@@ -64,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     for option, path in (("--sarif", options.sarif), ("--write-baseline", options.write_baseline)):
         if path is not None:
             check_writable(option, path)
-    known = baselines.read(options.baseline) if options.baseline is not None else frozenset()
+    known = baseline.read(options.baseline, _COMMAND) if options.baseline is not None else frozenset()
     profiles = [PROFILES[name] for name in dict.fromkeys(options.profiles or [SPEC.name])]
     reports: list[FileReport] = []
     failures: list[Failure] = []
@@ -88,8 +89,8 @@ def run(options: argparse.Namespace) -> int:
         log = to_sarif(reports, list(map(str, failures)), known, __version__)
         write(options.sarif, json.dumps(log, indent=1) + "\n")
     if options.write_baseline is not None:
-        write(options.write_baseline, baselines.to_text(reports))
-        known |= baselines.keys(reports)
+        write(options.write_baseline, baseline.to_text(keys(reports), _COMMAND))
+        known |= keys(reports)
     if failures:
         return status_of(failures)
     return NOT_ALL if any(counts(report, known) for report in reports) else DONE

@@ -9,7 +9,7 @@ An archive stands for its members with SFrame, a directory for all ELF files wit
 and all archives below it; with --against code, also for files with DWARF CFI but no SFrame.
 
 The exit status is 0 if all rules agree, 1 if some do not or one table leaves out a part of a function that
-the other describes, 2 if a file cannot be compared.
+the other describes, unless the baseline has it, 2 if a file cannot be compared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from sframe_unwind import __version__
+from sframe_unwind import __version__, baseline
 from sframe_unwind.cli.numbers import add_jobs
 from sframe_unwind.cli.one_of_several import Item, guarded, status_of
 from sframe_unwind.cli.output import check_writable, write
@@ -28,14 +28,19 @@ from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import DONE, NOT_ALL, complain
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify import Plan
+from sframe_unwind.verify.baseline import keys as keys_of
+from sframe_unwind.verify.baseline import without
 from sframe_unwind.verify.inputs import Failure, answer, inputs
 from sframe_unwind.verify.verdict import Verdict
 from sframe_unwind.workers import Lost, can_fork, in_order
 
+_COMMAND = "verify"
 EXAMPLES = """\
   sframe-unwind verify ./program libfoo.so libbar.a module.ko
   sframe-unwind verify --against code /usr/lib/libfoo.so
   sframe-unwind verify --against dwarf --against code -j 4 ./program
+  sframe-unwind verify --against code --write-baseline known.json build/
+  sframe-unwind verify --against code --baseline known.json build/
   sframe-unwind verify --html report.html build/
   sframe-unwind verify --json build/ | jq '.files[].disagreements[]'
 """
@@ -50,7 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("dwarf", "code"),
         help="DWARF CFI (the default), or the machine code; may be given twice",
     )
+    parser.add_argument(
+        "--why-unknown", action="store_true", help="with --against code: say why it is unknown whether a rule is right"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--baseline", metavar="FILE", help="accept the findings that this file has")
+    parser.add_argument("--write-baseline", metavar="FILE", help="write the findings to a file that accepts them")
     parser.add_argument("--html", metavar="OUT", help="also write an HTML page")
     add_jobs(parser)
 
@@ -62,13 +72,16 @@ def run(options: argparse.Namespace) -> int:
     verdicts: list[Verdict] = []
     failures: list[Failure] = []
     against = options.against or ["dwarf"]
-    plan = Plan("dwarf" in against, "code" in against)
+    plan = Plan("dwarf" in against, "code" in against, options.why_unknown)
     if plan.code:
         from sframe_unwind.code.lifting import check_installed  # most comparisons do without the interpreter
 
         check_installed()
-    if options.html:
-        check_writable("--html", options.html)
+    for option, path in (("--html", options.html), ("--write-baseline", options.write_baseline)):
+        if path is not None:
+            check_writable(option, path)
+    known = baseline.read(options.baseline, _COMMAND) if options.baseline is not None else frozenset()
+    keys: frozenset[baseline.Key] = frozenset()
     progress = Progress()
     items = []
     for item in inputs(options.files, plan.code, progress.tick):
@@ -80,7 +93,11 @@ def run(options: argparse.Namespace) -> int:
             complain(str(found))
             failures.append(found)
             continue
-        if not found.agrees:
+        if options.write_baseline is not None:
+            keys |= keys_of(found)
+        if known:
+            found = without(found, known)
+        if not found.agrees and options.write_baseline is None:
             status = NOT_ALL
         if keep:
             verdicts.append(found)
@@ -92,6 +109,8 @@ def run(options: argparse.Namespace) -> int:
         found_json = {"files": [verdict.to_json() for verdict in verdicts]}
         json.dump({**found_json, "failures": [failure.to_json() for failure in failures]}, sys.stdout)
         print()
+    if options.write_baseline is not None:
+        write(options.write_baseline, baseline.to_text(keys, _COMMAND))
     if options.html:
         from sframe_unwind.verify.page import page
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.entries import entries, interpreted
 from sframe_unwind.code.explanation import Explainer
-from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted
+from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted, unknown_in
 from sframe_unwind.code.instruction import Instruction
 from sframe_unwind.code.interpretation import Interpreter, Run
-from sframe_unwind.code.judgement import NOT_KNOWN, PROVED, Judge, Judgement, Judgements, RowRule, SumRule, plain
+from sframe_unwind.code.judgement import NOT_REACHED, PROVED, Judge, Judgement, Judgements, RowRule, SumRule, plain
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.state import State
 from sframe_unwind.code.tables import Rows, RuleTable
@@ -30,11 +30,17 @@ class Checker:
 
     :param tables: SFrame and DWARF CFI, as far as the file has them, by name.
     :param wanted: addresses whose verdicts are to be part of the results.
+    :param origins: find out since which instruction something is unknown.
     """
 
     def __init__(
-        self, interpreter: Interpreter, tables: Mapping[str, RuleTable], wanted: frozenset[int] = frozenset()
+        self,
+        interpreter: Interpreter,
+        tables: Mapping[str, RuleTable],
+        wanted: frozenset[int] = frozenset(),
+        origins: bool = False,
     ) -> None:
+        self.origins = origins
         self.interpreter = interpreter
         self.tables = tables
         self._wanted = wanted
@@ -47,7 +53,14 @@ class Checker:
         key = self._key(function)
         known = self._remembered.get(key)
         if known is not None and self._wanted.isdisjoint(range(*function)):
-            return known._replace(start=function.start)
+            moved = function.start - known.start
+            return known._replace(
+                start=function.start,
+                unknown=tuple(
+                    one._replace(address=one.address + moved, origin=None if one.origin is None else one.origin + moved)
+                    for one in known.unknown
+                ),
+            )
         check = _Check(self, function)
         parts = check.parts()
         own = parts.pop(function.start)
@@ -58,6 +71,7 @@ class Checker:
             check.instructions,
             {table: counted(verdicts) for table, verdicts in own.verdicts.items() if verdicts},
             own.findings,
+            unknown_in(own.verdicts),
             self.wanted_of(own.verdicts, function),
             own if parts else None,
             parts,
@@ -98,6 +112,15 @@ class Checker:
     def clobbered(self, rule: UnwindRule, state: State) -> dict[str, int]:
         """Return the values of a rule that the ABI alone makes wrong in a state: see :meth:`Judge.clobbered`."""
         return self._judge.clobbered(rule, state)
+
+    def with_origin(self, judged: Judgements, rule: RowRule, run: Run, block: int, pc: int, state: State) -> Judgements:
+        """Return a judgement that something is unknown with the instruction since which it is."""
+        known = plain(rule)
+        if known is None or known.cfa is None:
+            return judged
+        what = next(what for what, one in zip(_VALUES, judged) if one is Judgement.UNKNOWN)
+        found = self._explainer.explain(what, known, run, block, pc, state).origin
+        return judged if found is None else judged._replace(origin=found.address, instruction=found.text)
 
     def finding(
         self, table: str, what: str, rule: UnwindRule, run: Run, block: int, pc: int, state: State, end: int
@@ -217,6 +240,7 @@ class _Check:
         rows, verdicts = self._described(function), self._verdicts[function.start]
         is_first = function.start == self._all.image.entry_point
         judge = self._checker.judge
+        unknown: dict[str, Judgements] = {}
         for pc, state in walk(self._all, self.run, start):
             for table, described in rows.items():
                 rule = described.at(pc)
@@ -228,6 +252,10 @@ class _Check:
                         judged = PROVED  # nobody called it
                     elif not isinstance(rule, str):
                         self._note(table, rule, judged, start, pc, state)
+                        if self._checker.origins and judged.worst is Judgement.UNKNOWN:
+                            if judged[:4] != unknown.get(table, ())[:4]:
+                                unknown[table] = self._checker.with_origin(judged, rule, self.run, start, pc, state)
+                            judged = unknown[table]
                 verdicts[table][pc] = judged
 
     def _note(
@@ -283,7 +311,7 @@ class _Check:
                     continue
                 for table, described in rows.items():
                     if described.at(pc) is not None:
-                        verdicts[table][pc] = NOT_KNOWN
+                        verdicts[table][pc] = NOT_REACHED
                 self._unreached.add(pc)
             self.instructions += 1
 
@@ -297,6 +325,6 @@ def joined(parts: Iterable[Part]) -> Part:
             known = verdicts.setdefault(table, {})
             for pc, judgements in found.items():
                 other = known.get(pc)
-                known[pc] = judgements if other is None else Judgements(*map(max, judgements, other))
+                known[pc] = judgements if other is None else judgements.joined(other)
         findings.update(dict.fromkeys(part.findings))
     return Part(verdicts, tuple(findings))

@@ -37,18 +37,37 @@ class Finding(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """How many instructions a table was judged at."""
+    """How many instructions a table was judged at; together, all that there are."""
 
     proved: int
     wrong: int
     unknown: int
+    not_examined: int = 0
+    """The table has no row for them."""
 
     def plus(self, other: Counts) -> Counts:
         """Return the sum of two."""
-        return Counts(self.proved + other.proved, self.wrong + other.wrong, self.unknown + other.unknown)
+        return Counts(*(one + more for one, more in zip(self, other)))
 
 
 NONE = Counts(0, 0, 0)
+
+
+class Unknown(NamedTuple):
+    """Instructions, one behind the other, for which it is unknown whether a table is right."""
+
+    address: int
+    """Of the first."""
+    table: str
+    """:data:`SFRAME` or :data:`DWARF`."""
+    why: str
+    origin: int | None
+    """Address of the instruction since which that is so, where it was looked for and can be told."""
+    instruction: str
+    """That instruction, in objdump's notation."""
+    instructions: int
+    """How many."""
+
 
 Verdicts = dict[int, Judgements]
 """By the address of the instruction."""
@@ -59,6 +78,21 @@ def counted(verdicts: Mapping[int, Judgements]) -> Counts:
     worst = [judgements.worst for judgements in verdicts.values()]
     wrong, unknown = worst.count(Judgement.WRONG), worst.count(Judgement.UNKNOWN)
     return Counts(len(worst) - wrong - unknown, wrong, unknown)
+
+
+def unknown_in(verdicts: Mapping[str, Verdicts]) -> tuple[Unknown, ...]:
+    """Return what is unknown by the verdicts on one function."""
+    found: list[Unknown] = []
+    for table, by_address in verdicts.items():
+        previous = None
+        for pc, judged in sorted(by_address.items()):
+            reason = (judged.why, judged.origin, judged.instruction) if judged.worst is Judgement.UNKNOWN else None
+            if reason is not None and reason == previous:
+                found[-1] = found[-1]._replace(instructions=found[-1].instructions + 1)
+            elif reason is not None:
+                found.append(Unknown(pc, table, *reason, 1))
+            previous = reason
+    return tuple(found)
 
 
 class Part(NamedTuple):
@@ -80,6 +114,7 @@ class FunctionResult(NamedTuple):
     counts: Mapping[str, Counts]
     """By table."""
     findings: tuple[Finding, ...]
+    unknown: tuple[Unknown, ...]
     wanted: Mapping[str, Verdicts]
     """By table: the verdicts at the addresses that were asked for."""
     own: Part | None
@@ -115,6 +150,8 @@ class CodeVerdict(NamedTuple):
     counts: Mapping[str, Counts]
     """By table."""
     findings: tuple[Finding, ...]
+    unknown: tuple[Unknown, ...]
+    """By function and table."""
     wanted: Mapping[str, Verdicts]
     """By table: the verdicts at the addresses that were asked for."""
     given_up: int

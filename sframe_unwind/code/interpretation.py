@@ -195,6 +195,8 @@ class _Flow:
         self._continued: set[int] = set()
         self._called: set[int] = set()
         self._later: list[tuple[int, State]] = []
+        self._behind_calls: dict[int, State] = {}
+        """What follows calls that do not return, and how it would be reached if they did: tables describe that, too."""
         self._unresolved: list[State] = []
         self._table_jumps: dict[int, _TableJump] = {}
         self._read: dict[tuple[Entry, int | None], Targets] = {}
@@ -222,6 +224,10 @@ class _Flow:
         self._settled, self._current = frozenset(self._visited), None
         self._follow_tables()
         self._guess()
+        returns = self._returns
+        for address, state in self._behind_calls.items():
+            self._follow_guess(address, state)
+        self._returns = returns
         return self.result(complete=True)
 
     def result(self, complete: bool) -> Run:
@@ -357,13 +363,17 @@ class _Flow:
             self._flow(pad.address, self._popped(state, pad.popped))
         if called is not None:
             self._called.add(called)
-        if is_not_returning(name) if name is not None else address in self._all.not_returning:
-            return False
+        is_end = is_not_returning(name) if name is not None else address in self._all.not_returning
         # Behind a call that does not return there may be padding, and then what other paths lead to.
         sweep, padding = self._all.sweep_at(pc), self._all.machine.is_padding
         while (size := sweep.instruction(following).size) and padding(sweep.bytes_at(following, size)):
             following += size
-        if sweep.function.start <= following < sweep.function.end:  # a call at the end does not return
+        if not sweep.function.start <= following < sweep.function.end:
+            return False  # a call at the end does not return
+        if is_end:
+            if self._settled is None:
+                self._behind_calls[following] = state
+        else:
             self._flow(following, state, after_call=True)
         return False
 
@@ -473,10 +483,14 @@ class _Flow:
 
     def _follow(self, jump: _TableJump, found: Targets) -> None:
         for target in found.addresses:
-            if target not in self._visited:
-                self._current = None
-                self._flow(target, jump.state)
-                self._drain()
+            self._follow_guess(target, jump.state)
+
+    def _follow_guess(self, target: int, state: State) -> None:
+        """Follow what nothing leads to for certain, if nothing else has."""
+        if target not in self._visited:
+            self._current = None
+            self._flow(target, state)
+            self._drain()
 
     def _end(self, state: State) -> None:
         """Note that the function is left, in a state."""

@@ -40,15 +40,39 @@ class Judgements(NamedTuple):
     cfa: Judgement
     ra: Judgement
     fp: Judgement
+    why: str = ""
+    """Why something is unknown, if it is."""
+    origin: int | None = None
+    """Address of the instruction since which it is, where that was looked for and can be told."""
+    instruction: str = ""
+    """That instruction, in objdump's notation."""
 
     @property
     def worst(self) -> Judgement:
         """The judgement of the rule as a whole."""
-        return max(self)
+        return max(self.cfa, self.ra, self.fp)
+
+    def joined(self, other: Judgements) -> Judgements:
+        """Return the worst of two."""
+        reason = (self if self.why else other)[3:]
+        return Judgements(max(self.cfa, other.cfa), max(self.ra, other.ra), max(self.fp, other.fp), *reason)
 
 
 PROVED = Judgements(Judgement.PROVED, Judgement.PROVED, Judgement.PROVED)
-NOT_KNOWN = Judgements(Judgement.UNKNOWN, Judgement.UNKNOWN, Judgement.UNKNOWN)
+
+
+def not_known(why: str) -> Judgements:
+    """Return that nothing can be told of a rule."""
+    return Judgements(Judgement.UNKNOWN, Judgement.UNKNOWN, Judgement.UNKNOWN, why)
+
+
+_OUTERMOST = not_known("that the stack ends does not show in the code")
+_NOT_CERTAIN = not_known("only a jump whose targets are not known for certain leads here")
+_GIVEN_UP = not_known("the function takes too long to interpret")
+_OF_NEXT_FRAME = not_known("the rule may be of the frame that the function goes to")
+NOT_REACHED = not_known("nothing that is known leads here")
+_REPLACED = "the function may return to what it stores over its return address"
+_NO_RULE = "no register rule holds what the frame pointer is computed by"
 
 
 class SumRule(NamedTuple):
@@ -83,8 +107,10 @@ class Judge:
         added = 0
         if isinstance(rule, SumRule):
             rule, added = rule
-        if isinstance(rule, str) or rule.cfa is None:
-            return NOT_KNOWN  # that a stack ends does not show in the code
+        if isinstance(rule, str):
+            return not_known(rule)
+        if rule.cfa is None:
+            return _OUTERMOST
         cfa = self._value(rule.cfa, state, self._cfa)
         if added:
             cfa = plus(cfa, added)
@@ -92,7 +118,16 @@ class Judge:
         # A wrong CFA is one error, not three: return address and frame pointer may be found by either.
         cfas = (self._cfa,) if cfa == self._cfa else (self._cfa, cfa)
         ra, fp = self._return_address(rule, state, cfas), self._frame_pointer(rule, state, cfas)
-        return Judgements(judged, ra, fp) if judged or ra or fp else PROVED
+        return Judgements(judged, ra, fp, self._why(judged, ra, rule)) if judged or ra or fp else PROVED
+
+    @staticmethod
+    def _why(cfa: Judgement, ra: Judgement, rule: UnwindRule) -> str:
+        """Return why something is unknown, if it is."""
+        if cfa is Judgement.UNKNOWN:
+            return "where the CFA is, is not known"
+        if ra is Judgement.UNKNOWN:
+            return "where the return address is, is not known"
+        return _NO_RULE if rule.fp in (UNDEFINED, COMPUTED) else "where the caller's frame pointer is, is not known"
 
     def judge_in(self, run: Run, block: int, rule: RowRule, state: State) -> Judgements:
         """Judge a rule for an instruction of a function that was interpreted: wrong is only what is so for certain.
@@ -103,12 +138,12 @@ class Judge:
         if judged.worst is not Judgement.WRONG:
             return judged
         if block in run.guessed or not run.complete:
-            return NOT_KNOWN
+            return _NOT_CERTAIN if run.complete else _GIVEN_UP
         if any(is_displaced(base) for base, _ in run.stack_pointers_at_end):
             judged = self._judged_before_switch(judged, rule, state)
         if run.replaces_return:
             # What ends with __builtin_eh_return puts the address that it goes to where its return address was.
-            judged = judged._replace(ra=min(judged.ra, Judgement.UNKNOWN))
+            judged = judged._replace(ra=min(judged.ra, Judgement.UNKNOWN), why=_REPLACED)
         return judged
 
     def clobbered(self, rule: UnwindRule, state: State) -> dict[str, int]:
@@ -138,7 +173,7 @@ class Judge:
         known = plain(rule)
         if judged.cfa is Judgement.WRONG and known is not None and known.cfa is not None:
             base, _ = self._value(known.cfa, state, self._cfa)
-            return judged if base in (CFA, self._frame.entry_fp[0]) else NOT_KNOWN
+            return judged if base in (CFA, self._frame.entry_fp[0]) else _OF_NEXT_FRAME
         return judged
 
     def _return_address(self, rule: UnwindRule, state: State, cfas: Sequence[Value]) -> Judgement:

@@ -12,7 +12,7 @@ from sframe_unwind.code.entries import interpreted
 from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.image import CodeImage, CodeSection, Plt
 from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.judgement import NOT_KNOWN, Judge, Judgement, Judgements
+from sframe_unwind.code.judgement import NOT_REACHED, Judge, Judgement, Judgements
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.not_returning import is_not_returning
@@ -112,7 +112,7 @@ class FunctionCode:
         """Judge a rule for the instruction that contains an address."""
         found = self._find(pc)
         if found is None:
-            return AddressVerdict(NOT_KNOWN, ())
+            return AddressVerdict(NOT_REACHED, ())
         block, at, state = found
         judged = self._judge.judge_in(self._run, block, rule, state)
         wrong = []

@@ -14,10 +14,12 @@ from sframe_unwind.code.findings import (
     FunctionResult,
     FunctionVerdict,
     Part,
+    Unknown,
     Verdicts,
     counted,
+    unknown_in,
 )
-from sframe_unwind.code.judgement import NOT_KNOWN, PROVED, Judgement
+from sframe_unwind.code.judgement import NOT_REACHED, PROVED, Judgement
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
@@ -82,6 +84,7 @@ class _Found(NamedTuple):
     instructions: int
     counts: Mapping[str, Counts]
     findings: tuple[Finding, ...]
+    unknown: tuple[Unknown, ...]
     wanted: Mapping[str, Verdicts]
 
 
@@ -138,6 +141,7 @@ class _Assembly:
         totals: dict[str, Counts] = {}
         wanted: dict[str, Verdicts] = {}
         findings: list[Finding] = []
+        unknown: list[Unknown] = []
         instructions = 0
         ranges = self._checker.interpreter.ranges
         for function in map(ranges.__getitem__, range(len(ranges))):
@@ -146,16 +150,20 @@ class _Assembly:
             instructions += found.instructions
             worst = {table: _worst(counts) for table, counts in found.counts.items()}
             functions.append(FunctionVerdict(*function, worst))
-            for table, counts in found.counts.items():
-                totals[table] = totals.get(table, NONE).plus(counts)
+            for table in self._checker.tables:
+                counts = found.counts.get(table, NONE)
+                examined = counts._replace(not_examined=found.instructions - sum(counts))
+                totals[table] = totals.get(table, NONE).plus(examined)
             for table, verdicts in found.wanted.items():
                 wanted.setdefault(table, {}).update(verdicts)
             findings += found.findings
+            unknown += found.unknown
         return CodeVerdict(
             tuple(functions),
             instructions,
             {table: totals.get(table, NONE) for table in self._checker.tables},
             tuple(sorted(findings, key=lambda finding: (finding.address, finding.what, finding.table))),
+            tuple(unknown),
             wanted,
             sum(not result.complete for result in self._results.values()),
         )
@@ -190,12 +198,13 @@ class _Assembly:
         :param result: what is found from its start; ``None``: it is not entered there, as functions are.
         """
         if result is not None and not others:
-            return _Found(result.instructions, result.counts, result.findings, result.wanted)
+            return _Found(result.instructions, result.counts, result.findings, result.unknown, result.wanted)
         part = self._whole(function, result, others)
         return _Found(
             len(set().union(*part.verdicts.values())),
             {table: counted(verdicts) for table, verdicts in part.verdicts.items() if verdicts},
             part.findings,
+            unknown_in(part.verdicts),
             self._checker.wanted_of(part.verdicts, function),
         )
 
@@ -208,7 +217,7 @@ class _Assembly:
         # What nothing else reaches is not known.
         found = joined(others)
         verdicts = {
-            table: {**dict.fromkeys(known, NOT_KNOWN), **found.verdicts.get(table, {})}
+            table: {**dict.fromkeys(known, NOT_REACHED), **found.verdicts.get(table, {})}
             for table, known in self._checker.unentered(function).verdicts.items()
         }
         return Part(verdicts, found.findings)

@@ -7,7 +7,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from sframe_unwind.lint.baseline import Key, key
+from sframe_unwind.baseline import Key
+from sframe_unwind.lint.baseline import key
 from sframe_unwind.lint.catalogue import Level, Rule
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.verdict import FileReport, Judgement, Outcome, SectionReport, Shown

@@ -10,7 +10,8 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from sframe_unwind.lint.baseline import Key, key
+from sframe_unwind.baseline import Key
+from sframe_unwind.lint.baseline import key
 from sframe_unwind.lint.catalogue import RULES, Level
 from sframe_unwind.lint.verdict import FileReport, Shown
 

@@ -49,11 +49,12 @@ TABLES = (
         round(1.0 * nullif(sum(sframe), 0) / sum(eh_frame), 3) AS ratio,
         round(1.0 * nullif(sum(sframe), 0) / sum(eh_frame + eh_frame_hdr), 3) AS ratio_with_hdr,
         sum(addresses) AS addresses_compared, sum(disagreements) AS disagreements,
-        sum(instructions) AS instructions, sum(sframe_wrong) AS sframe_wrong, sum(sframe_unknown) AS sframe_unknown,
+        sum(instructions) AS instructions, sum(sframe_proved) AS sframe_proved,
+        sum(sframe_wrong) AS sframe_wrong, sum(sframe_unknown) AS sframe_unknown, sum(dwarf_proved) AS dwarf_proved,
         sum(dwarf_wrong) AS dwarf_wrong, sum(dwarf_unknown) AS dwarf_unknown, round(sum(seconds), 1) AS seconds
         FROM file WHERE state = 'surveyed' GROUP BY machine, origin ORDER BY machine, origin""",
-        "Sizes in bytes. Covered: code that SFrame describes. Wrong and unknown: instructions, by the code. Seconds of"
-        " one processor.",
+        "Sizes in bytes. Covered: code that SFrame describes. Proved, wrong and unknown: instructions, by the code."
+        " Seconds of one processor.",
     ),
     Table(
         "states",

@@ -55,7 +55,7 @@ def check_elf(
     described = (entry for table in tables.values() for entry in table.ranges())
     ranges = CodeRanges(entry for entry in described if image.is_code(entry[0]))
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
-    return check_functions(Checker(interpreter, tables, wanted), plan.jobs, plan.progress)
+    return check_functions(Checker(interpreter, tables, wanted, plan.why_unknown), plan.jobs, plan.progress)
 
 
 def judged(
@@ -66,7 +66,7 @@ def judged(
     :param disagreeing: the address of each disagreement of the verdict.
     """
     found = check_elf(binary, sections, plan, frozenset(disagreeing))
-    code = report(found, binary)
+    code = report(found, binary, plan.why_unknown)
     disagreements = tuple(
         disagreement._replace(code=_side(pc, disagreement.what, found.wanted))
         for pc, disagreement in zip(disagreeing, verdict.disagreements)

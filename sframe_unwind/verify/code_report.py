@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sframe_unwind.code.findings import DWARF, NONE, SFRAME, TITLES, CodeVerdict, Counts, Finding
+from sframe_unwind.code.findings import DWARF, NONE, SFRAME, TITLES, CodeVerdict, Counts, Finding, Unknown
 from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.section_addresses import FileAddress
@@ -42,6 +42,25 @@ class CodeFinding(NamedTuple):
         }
 
 
+class CodeUnknown(NamedTuple):
+    """Instructions, one behind the other, for which it is unknown whether a table is right."""
+
+    spot: FileAddress
+    """Of the first."""
+    function: str
+    """Name, and offset from it; empty where no symbol says."""
+    table: str
+    """``sframe`` or ``dwarf``."""
+    why: str
+    """And since which instruction, where that can be told."""
+    instructions: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``verify --json`` has it."""
+        rest = {name: value for name, value in self._asdict().items() if name != "spot"}
+        return {"address": self.spot.address, "section": self.spot.section, **rest}
+
+
 class CodeReport(NamedTuple):
     """What was found in one file."""
 
@@ -50,6 +69,8 @@ class CodeReport(NamedTuple):
     counts: Mapping[str, Counts]
     """By table."""
     findings: tuple[CodeFinding, ...]
+    unknown: tuple[CodeUnknown, ...] | None
+    """``None``: nobody asked why."""
     judged: Mapping[FileAddress, Judgement]
     """The worst of each function, by where it begins."""
     given_up: int
@@ -57,21 +78,19 @@ class CodeReport(NamedTuple):
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is wrong."""
-        return not any(counts.wrong for counts in self.counts.values())
+        """Whether nothing is wrong that is not left out."""
+        return all(finding.assumes for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as ``verify --json`` has it."""
         counts = {table: self.counts.get(table, NONE)._asdict() for table in (SFRAME, DWARF)}
         findings = [finding.to_json() for finding in self.findings]
-        return {"functions": self.functions, "instructions": self.instructions, **counts, "findings": findings}
+        result = {"functions": self.functions, "instructions": self.instructions, **counts, "findings": findings}
+        return result if self.unknown is None else {**result, "unknown": [one.to_json() for one in self.unknown]}
 
     def lines(self, file: str) -> Iterator[str]:
         """Yield it as ``verify`` prints it."""
-        sums = [
-            f"{TITLES[table]} {counts.proved} proved, {counts.wrong} wrong, {counts.unknown} unknown"
-            for table, counts in self.counts.items()
-        ]
+        sums = [f"{TITLES[table]} {_said(counts)}" for table, counts in self.counts.items()]
         yield f"{file}: code of {self.functions} functions, {self.instructions} instructions: {'; '.join(sums)}"
         grouped: dict[tuple[str, ...], tuple[CodeFinding, list[str]]] = {}
         for finding in self.findings:
@@ -83,17 +102,29 @@ class CodeReport(NamedTuple):
             place = finding.spot.with_name(finding.function)
             text = f"{place}: {finding.what}: the code has {finding.code}; {who} {says} {finding.rule}"
             yield f"  warning: {text} (assumed: {', '.join(finding.assumes)})" if finding.assumes else f"  {text}"
+        for one in self.unknown or ():
+            place, plural = one.spot.with_name(one.function), "s" * (one.instructions > 1)
+            yield f"  unknown: {place}: {one.instructions} instruction{plural} ({TITLES[one.table]}): {one.why}"
         if self.given_up:
             yield f"  {self.given_up} function{'s' * (self.given_up > 1)} too large to be interpreted"
 
 
-def report(verdict: CodeVerdict, binary: ElfBinary) -> CodeReport:
-    """Return what was found in the terms of the file."""
+def _said(counts: Counts) -> str:
+    rest = f", {counts.not_examined} not examined" if counts.not_examined else ""
+    return f"{counts.proved} proved, {counts.wrong} wrong, {counts.unknown} unknown{rest}"
+
+
+def report(verdict: CodeVerdict, binary: ElfBinary, why_unknown: bool = False) -> CodeReport:
+    """Return what was found in the terms of the file.
+
+    :param why_unknown: also why something is unknown.
+    """
     return CodeReport(
         len(verdict.functions),
         verdict.instructions,
         verdict.counts,
         tuple(_finding(finding, binary) for finding in verdict.findings),
+        tuple(_unknown(one, binary) for one in verdict.unknown) if why_unknown else None,
         {
             binary.layout.spot(function.start): max(function.worst.values(), default=Judgement.UNKNOWN)
             for function in verdict.functions
@@ -102,9 +133,16 @@ def report(verdict: CodeVerdict, binary: ElfBinary) -> CodeReport:
     )
 
 
+def _since(text: str, one: Finding | Unknown, binary: ElfBinary) -> str:
+    return text if one.origin is None else f"{text} since `{one.instruction}` at {binary.layout.spot(one.origin)}"
+
+
+def _unknown(one: Unknown, binary: ElfBinary) -> CodeUnknown:
+    place = binary.layout.spot(one.address), binary.function_name(one.address)
+    return CodeUnknown(*place, one.table, _since(one.why, one, binary), one.instructions)
+
+
 def _finding(finding: Finding, binary: ElfBinary) -> CodeFinding:
-    code = finding.code
-    if finding.origin is not None:
-        code = f"{code} since `{finding.instruction}` at {binary.layout.spot(finding.origin)}"
+    code = _since(finding.code, finding, binary)
     place = binary.layout.spot(finding.address), binary.function_name(finding.address)
     return CodeFinding(*place, finding.table, finding.what, finding.rule, code, finding.assumes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from sframe_unwind.code.findings import TITLES
 from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.report.page import filled
 from sframe_unwind.report.terminal import printable
@@ -56,9 +57,7 @@ class _Data:
             "sizes": verdict.sizes._asdict(),
             "compared": verdict.addresses_compared,
             "disagreements": len(verdict.disagreements),
-            "code": None
-            if code is None
-            else [code.instructions, sum(not finding.assumes for finding in code.findings), *_sums(code)],
+            "code": None if code is None else _counts(code),
             "functions": [self._function(function, code) for function in verdict.functions],
         }
 
@@ -86,9 +85,13 @@ class _Data:
         return self._texts.setdefault(printable(text), len(self._texts))
 
 
-def _sums(code: CodeReport) -> tuple[int, int]:
-    """Return at how many instructions a table is wrong, and at how many it is unknown whether one is."""
-    return sum(counts.wrong for counts in code.counts.values()), sum(counts.unknown for counts in code.counts.values())
+def _counts(code: CodeReport) -> dict[str, Any]:
+    """Return how many findings there are, and how each table came out, in instructions."""
+    return {
+        "instructions": code.instructions,
+        "findings": sum(not finding.assumes for finding in code.findings),
+        "tables": {TITLES[table]: list(counts) for table, counts in code.counts.items()},
+    }
 
 
 def _common_folder(names: Sequence[str]) -> str:

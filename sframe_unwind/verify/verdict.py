@@ -170,6 +170,8 @@ class Verdict(NamedTuple):
     """Whether SFrame and DWARF CFI were compared with each other."""
     loading: tuple[str, ...] = ()
     """Why the file cannot be loaded, whatever its unwind data says."""
+    known: int = 0
+    """How many findings a baseline has, which are left out here."""
 
     def count(self, *outcomes: Outcome) -> int:
         """Return how many functions came out so."""
@@ -210,7 +212,8 @@ class Verdict(NamedTuple):
         """Return the file as ``verify --json`` has it."""
         code = {} if self.code is None else {"code": self.code.to_json()}
         comparison = self._comparison_json() if self.compared else {}
-        return {"file": self.file, "loading": list(self.loading), **comparison, **code}
+        known = {"known_by_baseline": self.known} if self.known else {}
+        return {"file": self.file, "loading": list(self.loading), **comparison, **code, **known}
 
     def _comparison_json(self) -> dict[str, Any]:
         return {
@@ -238,6 +241,8 @@ class Verdict(NamedTuple):
             yield f"  cannot be loaded: {problem}"
         if self.code is not None:
             yield from self.code.lines(self.file)
+        if self.known:
+            yield f"  known by the baseline: {self.known} finding{_s(self.known)}"
 
     def _comparison_lines(self) -> Iterator[str]:
         count = len(self.disagreements)

@@ -73,7 +73,7 @@ def test_nothing_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 def test_json(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "--against", "code", "--json", str(program)]) == 1
     (file,) = json.loads(capsys.readouterr().out)["files"]
-    counts = {"proved": 6, "wrong": 2, "unknown": 0}
+    counts = {"proved": 6, "wrong": 2, "unknown": 0, "not_examined": 0}
     finding = {
         "address": 1,
         "section": ".text",
@@ -85,6 +85,7 @@ def test_json(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
     assert file == {
         "file": str(program),
+        "loading": [],
         "code": {
             "functions": 2,
             "instructions": 8,
@@ -172,6 +173,64 @@ def test_the_page_in_a_browser(program: Path, tmp_path: Path) -> None:
     # The two functions are of one size.
     assert found["wrong by the code"] == pytest.approx(found["agrees"], rel=0.1)
     assert found["wrong by the code"] > 1000
+
+
+def test_why_it_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = "    push    %rbp\n    .cfi_def_cfa_offset 16\n    .cfi_offset %rbp,-16\n    mov %rsp,%rbp\n"
+    body += "    .cfi_def_cfa_register %rbp\n    mov (%rdi),%rsp\n    mov %rcx,(%rsp)\n1:  jmp 1b\n    .cfi_endproc\n"
+    path = assemble("amd64", f"    .globl f\nf:\n    .cfi_startproc\n{body}", tmp_path / "f.o")
+    arguments = ["verify", "--against", "code", str(path)]
+    assert main(arguments) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.endswith("DWARF 4 proved, 0 wrong, 1 unknown")
+    assert main([*arguments, "--why-unknown"]) == 0
+    *_, last = capsys.readouterr().out.splitlines()
+    why = "where the return address is, is not known since `mov %rcx,(%rsp)` at .text+0x7"
+    assert last == f"  unknown: .text+0xb f+0xb: 1 instruction (DWARF): {why}"
+    assert main([*arguments, "--why-unknown", "--json"]) == 0
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    found = [one for one in file["code"]["unknown"] if one["table"] == "dwarf"]
+    place = {"address": 11, "section": ".text", "function": "f+0xb"}
+    assert found == [{**place, "table": "dwarf", "why": why, "instructions": 1}]
+
+
+def test_counts_and_findings_are_of_the_same_instructions(program: Path) -> None:
+    """Each instruction is proved, wrong, unknown or not examined; what is wrong has a finding, and nothing else has."""
+    for path in (program, build("plt"), build("free_walk")):
+        code = verify(path, Plan(dwarf=False, code=True, why_unknown=True)).code
+        assert code is not None
+        for table, counts in code.counts.items():
+            assert sum(counts) == code.instructions
+            assert min(counts) >= 0
+            assert (counts.wrong > 0) == any(one.table == table and not one.assumes for one in code.findings)
+            assert counts.unknown == sum(one.instructions for one in code.unknown or () if one.table == table)
+
+
+def test_a_baseline(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known = tmp_path / "known.json"
+    arguments = ["verify", "--against", "code", str(program)]
+    assert main([*arguments, "--write-baseline", str(known)]) == 0
+    capsys.readouterr()
+    assert main([*arguments, "--baseline", str(known)]) == 0
+    first, last = capsys.readouterr().out.splitlines()
+    assert "2 wrong" in first
+    assert last == "  known by the baseline: 2 findings"
+    text = known.read_text()
+    known.write_text(text.replace('"wrong"', '"right"'))
+    assert main([*arguments, "--baseline", str(known)]) == 1
+    capsys.readouterr()
+    known.write_text(text.replace("verify baseline", "lint baseline"))
+    assert main([*arguments, "--baseline", str(known)]) == 2
+    assert "not a baseline" in capsys.readouterr().err
+
+
+def test_a_baseline_of_disagreements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    known, program = str(tmp_path / "known.json"), str(build("plt"))
+    assert main(["verify", program]) == 1
+    assert main(["verify", program, "--write-baseline", known]) == 0
+    capsys.readouterr()
+    assert main(["verify", program, "--baseline", known]) == 0
+    assert "known by the baseline: " in capsys.readouterr().out
 
 
 def test_without_the_extra(program: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

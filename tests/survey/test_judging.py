@@ -104,8 +104,8 @@ def test_code(capsys: pytest.CaptureFixture[str]) -> None:
     (told,) = command(capsys, "verify", "--against=code", "--json", path)["files"]
     row, code = found.file, told["code"]
     assert (row.interpreted, row.instructions) == (code["functions"], code["instructions"])
-    assert [row.sframe_proved, row.sframe_wrong, row.sframe_unknown] == list(code["sframe"].values())
-    assert [row.dwarf_proved, row.dwarf_wrong, row.dwarf_unknown] == list(code["dwarf"].values())
+    assert [row.sframe_proved, row.sframe_wrong, row.sframe_unknown] == list(code["sframe"].values())[:3]
+    assert [row.dwarf_proved, row.dwarf_wrong, row.dwarf_unknown] == list(code["dwarf"].values())[:3]
     wrong = [finding for finding in found.findings if finding.judge == "code"]
     assert [(one.address, one.kind, one.table, one.says) for one in wrong] == [
         (one["address"], one["what"], one["table"], one["rule"]) for one in code["findings"]
