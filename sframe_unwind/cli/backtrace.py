@@ -59,9 +59,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser,
         debug_dir=f"look for debug files by build ID below this folder; may be repeated (default: {DEBUG_FOLDER})",
     )
+    parser.add_argument(
+        "-n", dest="limit", metavar="LIMIT", type=_limit, help="show at most so many frames of each stack"
+    )
     parser.add_argument("--no-lines", dest="lines", action="store_false", help="no source lines, no inlined functions")
     parser.add_argument("--wide", action="store_true", help="never cut names to the width of the terminal")
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _limit(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text}: not a number of frames, 1 or more")
+    return int(text)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -72,9 +81,9 @@ def run(options: argparse.Namespace) -> int:
     for line in target.missing:
         complain(line)
     if registers:
-        stacks = [of_context(from_registers(target.arch, registers, target.read), target)]
+        stacks = [of_context(from_registers(target.arch, registers, target.read), target, options.limit)]
     else:
-        stacks = [named(target.unwind(thread), target.code) for thread in target.threads]
+        stacks = [named(target.unwind(thread), target.code, options.limit) for thread in target.threads]
     if options.json:
         shown = {frame.module for stack in stacks for frame in stack.frames}
         modules = [found for found in target.code.all if found.name in shown]

@@ -18,7 +18,7 @@ from sframe_unwind.elf import machine_number
 from sframe_unwind.errors import MemoryReadError, ProcessError
 from sframe_unwind.process.base import FileMapping, RegisterValues, Thread
 from sframe_unwind.process.memory import Memory
-from sframe_unwind.process.ptrace import NT_FPREGSET, NT_PRSTATUS, Stopped, has_ended, status, thread_ids
+from sframe_unwind.process.ptrace import NT_FPREGSET, NT_PRSTATUS, Stopped, has_ended, not_permitted, status, thread_ids
 from sframe_unwind.process.registers import float_registers, general_registers
 
 _ADDRESS_SPACE = 1 << 63
@@ -228,7 +228,7 @@ class Live:
         try:
             return Path(f"{self.folder}/{name}").open("rb", buffering=0)
         except PermissionError as error:
-            raise ProcessError(f"process {self.id}: not permitted") from error
+            raise ProcessError(f"process {self.id}: {not_permitted(self.id)}") from error
         except OSError as error:
             raise ProcessError(f"process {self.id}: {error.strerror or error}") from error
 

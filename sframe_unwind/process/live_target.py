@@ -10,6 +10,7 @@ from sframe_unwind.process.files import Files
 from sframe_unwind.process.live import Live
 from sframe_unwind.process.loader import Loader
 from sframe_unwind.process.objects import Objects
+from sframe_unwind.process.perf_map import PerfMap
 from sframe_unwind.process.stacks import walk
 from sframe_unwind.process.target import UnwoundThread
 
@@ -34,7 +35,8 @@ class LiveTarget:
         self.read = live.memory.read
         mappings = self._copy.mappings
         objects = Loader(live.arch, live.auxv, live.memory, files, given).objects(mappings.files(live.id))
-        self.code = Objects(live.arch, objects, live.memory.read, report, mappings.is_executable)
+        names = PerfMap(live.id, f"{live.folder}/root")
+        self.code = Objects(live.arch, objects, live.memory.read, report, mappings.is_executable, names.name)
 
     def unwind(self, thread: Thread) -> UnwoundThread:
         """Return the frames of a thread, from the copy of its stack.

@@ -164,6 +164,7 @@ class Objects:
     :param read: reads the memory of the process.
     :param report: called with one line for the user, once for each object with unusable SFrame data.
     :param is_executable: returns whether memory at an address can be executed.
+    :param name: returns the name of run-time code at an address that is not registered; empty: not known.
     """
 
     def __init__(
@@ -173,8 +174,10 @@ class Objects:
         read: ReadMemory,
         report: Callable[[str], None],
         is_executable: Callable[[int], bool],
+        name: Callable[[int], str] = lambda _: "",
     ) -> None:
         self._is_executable = is_executable
+        self._name = name
         symbols = finder((found.file.path, found.bias) for found in objects if found.file is not None)
         self._run_time = open_run_time_code(arch, read, symbols, report)
         self.modules = Modules(arch, [found.module for found in objects], report, run_time=self._run_time, read=read)
@@ -187,8 +190,9 @@ class Objects:
         return self._by_module.get(module) if module else None
 
     def run_time_name(self, pc: int) -> str:
-        """Return the registered name of the run-time code at an address; empty: there is none."""
-        return self._run_time.name(pc) if self._run_time is not None else ""
+        """Return the name of the run-time code at an address; empty: there is none."""
+        registered = self._run_time.name(pc) if self._run_time is not None else ""
+        return registered or ("" if self.modules.find(pc) is not None else self._name(pc))
 
     def is_code(self, pc: int) -> bool:
         """Return whether an address is in the code of a loaded object, or in other code, as compilers generate it."""

@@ -27,6 +27,14 @@ _PATIENCE = 2.0
 _ASK_AGAIN = 0.01
 """Seconds to wait for the signal that a thread has stopped, which the kernel does not send to who ignores it."""
 
+_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
+_SCOPES = {
+    "1": "which permits it to parents of the process and to root",
+    "2": "which permits it to root",
+    "3": "which permits it to nobody",
+}
+"""What the Yama security module permits (``Documentation/admin-guide/LSM/Yama.rst`` of Linux)."""
+
 
 class _Vector(ctypes.Structure):
     _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
@@ -149,8 +157,20 @@ def _why(process: int, error: int) -> str:
         tracer = status(process, process).get("TracerPid", "0")
         if tracer != "0":
             return f"process {tracer} is debugging it"
-        return "not permitted"
+        return not_permitted(process)
     return os.strerror(error)
+
+
+def not_permitted(process: int) -> str:
+    """Return why a process may not be inspected."""
+    try:
+        scope = _SCOPE.read_text(encoding="ascii").strip()
+        is_own = Path(f"/proc/{process}").stat().st_uid == os.geteuid()
+    except OSError:
+        return "not permitted"
+    meaning = _SCOPES.get(scope)
+    # Of other users' processes, the setting is not the reason.
+    return f"not permitted: kernel.yama.ptrace_scope is {scope}, {meaning}" if is_own and meaning else "not permitted"
 
 
 def _ptrace(request: int, thread: int, address: int, data: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
@@ -46,10 +46,10 @@ def walk(thread: Thread, arch: Arch, code: Code, read: ReadMemory, interrupted: 
     return UnwoundThread(thread, history.frames, _end(steps, history.frames[-1], code))
 
 
-def of_context(context: SavedContext, target: Target) -> Stack:
-    """Return the stack of a context that does not run; see :func:`walk`."""
+def of_context(context: SavedContext, target: Target, limit: int | None = None) -> Stack:
+    """Return the stack of a context that does not run; see :func:`walk` and :func:`named`."""
     thread = Thread(0, "", "", context.registers)
-    stack = named(walk(thread, target.arch, target.code, target.read, context.interrupted), target.code)
+    stack = named(walk(thread, target.arch, target.code, target.read, context.interrupted), target.code, limit)
     values = ", ".join(f"{name}={value:#x}" for name, value in context.innermost._asdict().items())
     return stack._replace(thread="context", title=f"Context {values}")
 
@@ -64,11 +64,17 @@ def _end(steps: Walk, last: Frame, code: Code) -> str:
     return f"{steps.end.value}: {detail}" if detail else steps.end.value
 
 
-def named(unwound: UnwoundThread, code: Code) -> Stack:
-    """Return the stack of a thread with the names of its functions."""
+def named(unwound: UnwoundThread, code: Code, limit: int | None = None) -> Stack:
+    """Return the stack of a thread with the names of its functions.
+
+    :param limit: how many frames it has at most, not counting inlined functions; ``None``: all.
+    """
     thread, frames, end = unwound
     interrupted = [*(frame.interrupted for frame in frames[1:]), False]
-    found = (_with_inlined(_shown(frame, signal, code), code) for frame, signal in zip(frames, interrupted))
+    if limit is not None and len(frames) > limit:
+        end = f"{len(frames) - limit} more frames (-n {limit})"
+    kept = islice(zip(frames, interrupted), limit)
+    found = (_with_inlined(_shown(frame, signal, code), code) for frame, signal in kept)
     shown = tuple(frame._replace(level=level) for level, frame in enumerate(chain.from_iterable(found)))
     title = f'Thread {thread.id} "{thread.name}"' + (f", {thread.state}" if thread.state else "")
     return Stack(str(thread.id), title, shown, end, thread.name, thread.state)
