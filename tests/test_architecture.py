@@ -21,7 +21,6 @@ LAYERS = (
     "address",
     "memory",
     "unwind_rule",
-    "columns",
     "workers",
     "replacing",
     "baseline",
@@ -32,10 +31,10 @@ LAYERS = (
     "translation",
     "image",
     "unwind",
+    "report",
     "elf",
     "runtime_code",
     "source",
-    "report",
     "kernel",
     "process",
     "code",
@@ -64,6 +63,9 @@ NAMES_OF_MACHINES = ("arch", "elf")
 
 MAX_PARAMETERS = 6
 """Of a function in the packages that check and write files."""
+
+MAX_ARROWS = 185
+"""Pairs of layers, of which one imports the other."""
 
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")
 """Machines know nothing of SFrame; unwind rules are common to all unwind data."""
@@ -280,6 +282,12 @@ def test_one_place_subtracts_from_a_return_address() -> None:
             ):
                 places.append(module)
     assert places == [f"{CORE}.address"]
+
+
+def test_few_layers_import_each_other() -> None:
+    pairs = {(layer(one.importer), layer(one.imported)) for one in all_imports(CORE) if one.imported.startswith(CORE)}
+    arrows = {pair for pair in pairs if None not in pair and pair[0] != pair[1]}
+    assert len(arrows) <= MAX_ARROWS, f"{len(arrows)} pairs of layers, of which the first imports the second"
 
 
 def test_the_page_has_the_layers() -> None:

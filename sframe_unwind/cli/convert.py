@@ -31,6 +31,7 @@ from sframe_unwind.convert.static_library import convert_archive, is_archive
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.translation.compact import MAX_ROWS
+from sframe_unwind.translation.to_sframe import WRITTEN
 
 EXAMPLES = """\
   sframe-unwind convert /lib/x86_64-linux-gnu/libc.so.6 -o lib/libc.so.6
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as", dest="form", choices=forms, help="what to write (default: copy for sframe, debug-file for debug_frame)"
     )
-    parser.add_argument("--version", type=int, choices=(2, 3), help="of SFrame (default: the newest that is read)")
+    parser.add_argument("--version", type=int, choices=WRITTEN, help="of SFrame (default: the newest that is read)")
     parser.add_argument("--from", dest="source", choices=(DWARF, SFRAME), help="the unwind data to make SFrame from")
     parser.add_argument(
         "--for",

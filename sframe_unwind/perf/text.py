@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from sframe_unwind.columns import aligned
 from sframe_unwind.perf.judging import Verdict
 from sframe_unwind.perf.methods import TITLES
 from sframe_unwind.perf.summary import Summary
+from sframe_unwind.report.columns import aligned
 from sframe_unwind.report.terminal import shortened
 
 _MOST_BLOCKERS = 20

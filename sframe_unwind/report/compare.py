@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, Callable, NamedTuple
 
-from sframe_unwind.columns import aligned
+from sframe_unwind.report.columns import aligned
 from sframe_unwind.report.stack import GENERATED, ShownFrame, Stack
 from sframe_unwind.unwind.walk import SFRAME
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from sframe_unwind.columns import aligned
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.report.columns import aligned
 from sframe_unwind.report.notation import describe_rule
 from sframe_unwind.sframe.constants import Flag
 from sframe_unwind.sframe.section import Section

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sframe_unwind.columns import aligned
 from sframe_unwind.errors import SFrameError
+from sframe_unwind.report.columns import aligned
 from sframe_unwind.runtime_code.jit.image import JitImage
 from sframe_unwind.runtime_code.libunwind.registered import Registered, UnknownFormat
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.columns import aligned
+from sframe_unwind.report.columns import aligned
 from sframe_unwind.survey.store import Store
 
 _PACKAGES = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sframe_unwind.columns import aligned
 from sframe_unwind.internal_error import PREFIX
+from sframe_unwind.report.columns import aligned
 from sframe_unwind.survey.store import Store
 from sframe_unwind.survey.tables import TABLES, Table, read
 

@@ -1,0 +1,124 @@
+"""The lists of docs/architecture.md: which files have to change for each kind of extension.
+
+Each list is compared with the files that know an extension of its kind which is there already: the architecture s390x,
+version 3, glibc, the HTML page of ``verify``, core files.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sframe_unwind import arch
+from sframe_unwind.cli import main
+from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
+from tests.samples.build import build
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
+ARCHITECTURE, VERSION = "Adding an architecture", "Adding a version of the format"
+WORDS = {
+    ARCHITECTURE: re.compile(r"_?s390x|_?S390X_\w+|EM_S390"),
+    "Adding a consumer of SFrame": re.compile("GLIBC|glibc"),
+    "Adding an output of `verify`": re.compile(r"sframe_unwind\.verify\.page"),
+    "Adding a source of stacks": re.compile(r"CoreTarget"),
+}
+"""By section of the page: names, modules and texts in the code that only files of the list have."""
+OTHER_FORMATS = ("sframe_unwind/cfi", "sframe_unwind/source")
+"""Have versions of DWARF."""
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Yield the path of each file that debuggers or the command line load, and its syntax tree."""
+    for package in PACKAGES:
+        for path in sorted((CHECKOUT / package).rglob("*.py")):
+            yield str(path.relative_to(CHECKOUT)), ast.parse(path.read_text(encoding="utf-8"))
+
+
+def words(path: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the names of a file, its text constants without docstrings, and the modules that it is and imports."""
+    yield path[: -len(".py")].replace("/", ".")
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
+        elif isinstance(node, (ast.alias, ast.ClassDef, ast.FunctionDef)):
+            yield node.name
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            yield node.value
+
+
+def knows_versions(tree: ast.Module) -> bool:
+    """Return whether a file has a table or a list of versions, or compares one with a number."""
+    for node in ast.walk(tree):
+        values: list[object] = []
+        if isinstance(node, (ast.Dict, ast.Tuple)):
+            parts = node.keys if isinstance(node, ast.Dict) else node.elts
+            values = [getattr(part, "value", None) for part in parts]
+        if values in ([1, 2, 3], [2, 3], [3]):
+            return True
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            names = {getattr(side, "attr", getattr(side, "id", "")) for side in sides}
+            if "version" in names and any(isinstance(getattr(side, "value", None), int) for side in sides):
+                return True
+    return False
+
+
+def listed(section: str) -> set[str]:
+    """Return the files of the packages in the numbered list of a section of the page."""
+    page = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    text = page.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    items = "\n".join(re.findall(r"^\d+\. (?:.*\n)(?:   .*\n)*", text, re.MULTILINE))
+    found = set(re.findall(rf"`((?:{'|'.join(PACKAGES)})/[\w/]+\.py)`", items))
+    return {path.replace("NAME", "s390x") for path in found}
+
+
+@pytest.mark.parametrize("section", WORDS)
+def test_list_has_the_files_that_know_one(section: str) -> None:
+    found = {path for path, tree in trees() if any(map(WORDS[section].fullmatch, words(path, tree)))}
+    assert len(found) > 1
+    assert listed(section) == found
+
+
+def test_list_has_the_files_that_know_versions() -> None:
+    found = {path for path, tree in trees() if not path.startswith(OTHER_FORMATS) and knows_versions(tree)}
+    assert len(found) > 5
+    assert listed(VERSION) == found
+
+
+def test_new_architecture_needs_no_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A machine with the facts of AMD64 and the number of RISC-V, added where the list has it."""
+    program = build("callback")
+    other = tmp_path / "program"
+    content = bytearray(program.read_bytes())
+    content[18:20] = (243).to_bytes(2, "little")
+    other.write_bytes(content)
+    commands = (["dump"], ["verify"], ["lint"], ["lookup", "0x401000"])
+
+    def answers(path: Path) -> list[tuple[int, Any]]:
+        found = []
+        for name, *more in commands:
+            status = main([name, *(["--json"] if name != "lookup" else []), str(path), *more])
+            shown = capsys.readouterr().out.replace(str(path), "FILE")
+            found.append((status, json.loads(shown) if name != "lookup" else shown))
+        return found
+
+    expected = answers(program)
+    with monkeypatch.context() as patch:
+        riscv = arch.BY_NAME["amd64"]._replace(elf_machine="EM_RISCV")
+        patch.setattr(arch, "ARCHES", (riscv,))
+        patch.setitem(ARCH_BY_ABI, AbiNumber.AMD64_ENDIAN_LITTLE, riscv)
+        assert answers(other) == expected
+    assert main(["dump", str(other)]) == 2
+    assert "EM_RISCV" in capsys.readouterr().err
