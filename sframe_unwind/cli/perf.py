@@ -30,6 +30,7 @@ from sframe_unwind.cli import output
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.status import CANNOT, DONE, complain
 from sframe_unwind.errors import FileError, FormatError
+from sframe_unwind.perf.advice import advice
 from sframe_unwind.perf.flame import Stacks
 from sframe_unwind.perf.judging import Judge
 from sframe_unwind.perf.machines import arch_of
@@ -112,7 +113,8 @@ def run(options: argparse.Namespace) -> int:
     if options.html:
         from sframe_unwind.perf.page import page
 
-        output.write(options.html, page(summary, stacks.tree(), options.recording, __version__))
+        hints = list(advice(summary, options.convert))
+        output.write(options.html, page(summary, stacks.tree(), hints, options.recording, __version__))
     if options.folded:
         output.write(options.folded, "".join(f"{line}\n" for line in stacks.folded()))
     if options.speedscope:
@@ -123,6 +125,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         for line in to_text(summary, output.terminal_columns(options.wide)):
             print(printable(line))
+        for line in advice(summary, options.convert):
+            print(f"\n{printable(line)}")
     return DONE
 
 

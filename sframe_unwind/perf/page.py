@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from sframe_unwind.perf.call_tree import CallTree
@@ -15,10 +16,11 @@ from sframe_unwind.report.terminal import printable
 TEMPLATE = Path(__file__).with_name("page.html")
 
 
-def page(summary: Summary, tree: CallTree, recording: str, version: str) -> str:
+def page(summary: Summary, tree: CallTree, advice: Sequence[str], recording: str, version: str) -> str:
     """Return the HTML page.
 
     :param tree: the stacks by the methods of ``summary``.
+    :param advice: what would make more stacks complete.
     :param recording: the path of the recording.
     :param version: of this project.
     """
@@ -27,6 +29,7 @@ def page(summary: Summary, tree: CallTree, recording: str, version: str) -> str:
     data = {
         "recording": printable(recording),
         "sentence": printable(sentence(summary)),
+        "advice": [printable(line) for line in advice],
         "samples": summary.samples,
         "user_samples": summary.user_samples,
         "methods": [{"name": name, "title": TITLES[name]} for name in summary.methods],

@@ -41,6 +41,8 @@ class Summary:
         self.samples = 0
         """All samples, also those that cannot be unwound."""
         self.user_samples = 0
+        self.largest_cut = 0
+        """Size of the largest copy of a stack behind whose end a stack goes on, in bytes; 0: there is none."""
         self._names = names
         self._verdicts: Counter[tuple[str, Verdict]] = Counter()
         self._blockers: Counter[tuple[str, Name, str]] = Counter()
@@ -54,6 +56,8 @@ class Summary:
         self._threads[thread] += 1
         for method, judged in unwound.by_method.items():
             self._verdicts[method, judged.verdict] += 1
+            if judged.verdict is Verdict.CUT:
+                self.largest_cut = max(self.largest_cut, len(unwound.sample.stack))
             self._complete[thread, method] += judged.verdict is Verdict.COMPLETE
             if judged.blocked_at is not None:
                 lookup = list(frames(judged.stack))[judged.blocked_at]

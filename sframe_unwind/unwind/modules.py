@@ -25,6 +25,9 @@ _Known = TypeVar("_Known")
 _CACHE_LIMIT = 200_000
 """Maximum number of addresses in a cache, which bounds memory use while a user single-steps for hours."""
 
+NO_SECTION = "the module has no SFrame section"
+"""The reason of :class:`NoData` for a module without SFrame."""
+
 
 class Module:
     """An executable or shared library in the address space of a process.
@@ -152,7 +155,7 @@ class Module:
         if self.error:
             raise self.error
         if section is None:
-            return NoData("the module has no SFrame section", self)
+            return NoData(NO_SECTION, self)
         if section.arch not in (None, arch):
             raise FormatError(f"SFrame for {section.arch and section.arch.name} in a process of {arch.name}")
         match = section.lookup(pc)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -189,6 +190,25 @@ def test_a_recording_of_another_machine(tmp_path: Path, abi: str) -> None:
     assert [one.by_method["sframe"].stack.pcs for one in found] == [(at,) for at in expected]
     verdicts = {judged.verdict for one in found for name, judged in one.by_method.items() if name not in FP}
     assert verdicts == {Verdict.COMPLETE}
+
+
+def test_the_advice_helps(tmp_path: Path) -> None:
+    """With the copies that the advice asks for no stack is cut; the files without SFrame are named."""
+    dump = 1024
+    for _ in range(6):
+        path = str(programs.record(programs.sorting(), tmp_path, dump=dump))
+        printed = command(path).stdout
+        asked = re.search(
+            r"cut at the end of the copy, ([\d,]+) bytes .* --call-graph dwarf,(\d+)$", printed, re.MULTILINE
+        )
+        if not asked:
+            break
+        assert int(asked[1].replace(",", "")) <= dump < int(asked[2])
+        dump = int(asked[2])
+    assert dump > 1024
+    assert all(not counts["cut"] for counts in json.loads(command(path, "--json").stdout)["methods"].values())
+    assert re.search(r"^\d+ stacks end by SFrame at a file without it: \S*/libc\.so\.6 ", printed, re.MULTILINE)
+    assert "file without it" not in command(path, "--convert").stdout
 
 
 def test_text_fits_the_terminal(tmp_path: Path) -> None:

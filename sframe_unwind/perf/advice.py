@@ -1,0 +1,59 @@
+"""Says what would make more stacks of a recording complete."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sframe_unwind.perf.judging import Verdict
+from sframe_unwind.perf.summary import Summary
+from sframe_unwind.unwind.modules import NO_SECTION
+
+_LARGEST_COPY = 65528
+"""Bytes: the kernel takes less than 64 KiB, in multiples of 8."""
+_MOST_FILES = 3
+
+
+def advice(summary: Summary, convert: bool) -> Iterator[str]:
+    """Yield sentences; none: nothing is known to help.
+
+    :param convert: SFrame was made from the CFI of files that have none.
+    """
+    yield from _larger_copies(summary)
+    if not convert:
+        yield from _sframe(summary)
+
+
+def _larger_copies(summary: Summary) -> Iterator[str]:
+    copied = summary.largest_cut
+    if not copied:
+        return
+    cut = max(summary.count(method, Verdict.CUT) for method in summary.methods)
+    what = f"{_stacks(cut)} cut at the end of the copy, {copied:,} bytes from SP"
+    larger = min(1 << copied.bit_length(), _LARGEST_COPY)
+    if larger > copied:
+        yield f"{what}: record more of it with --call-graph dwarf,{larger}"
+    else:
+        yield f"{what}, which is all that the kernel copies"
+
+
+def _sframe(summary: Summary) -> Iterator[str]:
+    for method in ("sframe", "sframe-linux"):
+        if method not in summary.methods:
+            continue
+        files: Counter[str] = Counter()
+        for one in summary.blockers(method):
+            if one.reason == NO_SECTION and one.name.module.startswith("/"):
+                files[one.name.module] += one.samples
+        if files:
+            shown = ", ".join(f"{path} ({samples:,})" for path, samples in files.most_common(_MOST_FILES))
+            more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+            yield (
+                f"{_stacks(sum(files.values()))} end by SFrame at a file without it: {shown}{more}; build them with"
+                " -Wa,--gsframe (--convert shows the effect)"
+            )
+        return
+
+
+def _stacks(count: int) -> str:
+    return f"{count:,} stacks" if count != 1 else "1 stack"
