@@ -1,6 +1,6 @@
 # Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint bench real-programs readers survey shell-files clean
+.PHONY: help setup setup-demo demo test lint bench real-programs readers test-kernel survey shell-files clean
 
 PY := .venv/bin/python
 # Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
@@ -38,6 +38,10 @@ real-programs: setup ## build lua, redis, sqlite, zlib and zstd with SFrame for 
 
 readers: setup ## run libsframe, glibc's reader, LLVM's and others on the same sections (docs/readers.md)
 	@$(PY) -m tests.readers
+
+test-kernel: setup ## boot a Linux kernel with SFrame in QEMU, under GDB and LLDB (its first build takes minutes)
+	@$(PY) tools/kernel.py
+	@$(PY) -m pytest -q tests/kernel/booted.py
 
 # Status 1 says that there are findings.
 survey: setup ## survey Debian's base system for three machines, in some two minutes

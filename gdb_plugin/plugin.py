@@ -39,6 +39,7 @@ def start() -> None:
     unwinder = SFrameUnwinder(session, names, report)
     register_unwinder(None, unwinder, replace=True)
     commands.register(unwinder, session)
+    session.look_for_kernel()
     gdb.invalidate_cached_frames()
     _started = True
     if is_read_by_a_person(_FOR_PROGRAMS):

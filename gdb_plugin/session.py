@@ -12,6 +12,7 @@ from gdb_plugin.process import Process
 from gdb_plugin.reentrancy import may_execute
 from gdb_plugin.registers import arch_of
 from gdb_plugin.symbols import Symbols
+from sframe_unwind.address import ADDRESS_MASK, KERNEL_HALF
 
 _CHANGED = ("exited", "memory_changed")
 """The inferior ended, or somebody wrote to it."""
@@ -156,6 +157,17 @@ class Session:
             with suppress(gdb.error):  # the selected thread runs
                 frame = gdb.newest_frame()
                 known.process.popping.stopped(int(frame.read_register(known.process.registers(frame).sp)))
+
+    def look_for_kernel(self) -> None:
+        """Look for the kernel that the inferior stopped in before the plugin was loaded."""
+        if gdb.selected_thread() is None:
+            return
+        with suppress(gdb.error):  # the thread runs
+            frame = gdb.newest_frame()
+            process = self.current(frame) if frame.pc() & ADDRESS_MASK >= KERNEL_HALF else None
+            if process is not None:
+                process.is_kernel_wanted = process.kernel is None
+                self._look_for_kernel()
 
     def _look_for_kernel(self) -> None:
         """Look for the kernel that a frame was in.  It needs GDB commands, which the unwinder must not run."""

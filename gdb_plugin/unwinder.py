@@ -134,7 +134,7 @@ class SFrameUnwinder(Unwinder):
             return None
         registers = process.registers(frame)
         sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
-        if plan.outermost is not None:
+        if plan.outermost is not None and _TELLS_PC:  # GDB 13 would fail in the frame that it makes of it
             return outermost_info(frame, registers, sp, plan.outermost)
         asked = _Asked(frame, process, registers, last, level, pc, sp, fp)
         interrupted = asked.is_interrupted() if plan.asks else None

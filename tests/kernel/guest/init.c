@@ -46,6 +46,6 @@ int main(void)
         volatile char *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         page[0] = 1;
         munmap((void *)page, 4096);
-        usleep(50000);
+        usleep(1000);
     }
 }

@@ -1,0 +1,195 @@
+"""The kernel in QEMU under GDB and LLDB: `make test-kernel`.
+
+What the debugger alone shows inside the first exception is the truth to compare with; behind it the debuggers alone
+end, or guess.  There the end of the stack is checked, and functions that must be on it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.kernel.machine import Machine, booted, run
+from tools.kernel import kernel, steps
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+GDB_PLUGIN, LLDB_PLUGIN = CHECKOUT / "gdb_plugin/sframe_gdb.py", CHECKOUT / "lldb_plugin/sframe_lldb.py"
+USER, TASK = "entry from user space", "start of the task"
+DEBUGGERS = ("gdb-18", "gdb-13", "lldb")
+MARK = "=====", "-----"
+
+
+class Stop(NamedTuple):
+    """Where to stop, and what the stack has there from the inside out."""
+
+    function: str
+    on_the_stack: tuple[str, ...]
+    """Functions, some left out."""
+    ends: tuple[str, ...]
+
+
+INTERRUPT = ("call_on_irq_stack", "<exception el1h_64_irq>")
+STOPS = (
+    Stop("vfs_read", ("el0t_64_sync",), (USER,)),
+    Stop("do_mem_abort", ("el0_da", "el0t_64_sync"), (USER,)),
+    Stop("scheduler_tick", INTERRUPT, (USER, TASK)),
+    Stop("rcu_gp_init", ("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
+    Stop("arch_cpu_idle", ("do_idle", "start_kernel", "__primary_switched"), (TASK,)),
+)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with booted(kernel(), tmp_path_factory.mktemp("machine")) as one:
+        yield one
+
+
+def at_stop(name: str, machine: Machine, function: str | None, *commands: str) -> list[str]:
+    """Return what a debugger prints for each command at a stop; ``None``: where the kernel happens to be."""
+    marked = [line for command in commands for line in (_echo(name), command)]
+    if name == "lldb":
+        stop = [f"breakpoint set -H -N here -n {function}", "continue", "breakpoint delete here"] if function else []
+        script = [
+            "settings set plugin.process.gdb-remote.packet-timeout 60",
+            "settings set stop-line-count-before 0",
+            f"gdb-remote 127.0.0.1:{machine.port}",
+            *(*stop, *marked, _echo(name), "detach"),
+        ]
+        program = [str(Path(sys.executable).with_name("lldb")), "--no-lldbinit", "--batch"]
+        arguments = [part for line in script for part in ("-o", line)]
+    else:
+        stop = [f"tbreak {function}", "continue"] if function else []
+        stop = [stop[0].replace("tbreak", "thbreak"), stop[1]] if stop else []
+        script = [
+            *("set pagination off", "set width 0", "set confirm off", "set print frame-arguments all"),
+            *(f"target remote 127.0.0.1:{machine.port}", *stop, *marked, _echo(name), "detach"),
+        ]
+        path = str(Path(sys.executable).with_name("gdb")) if name == "gdb-18" else shutil.which("gdb-multiarch")
+        assert path, "gdb-multiarch is not installed"
+        program = [path, "-nx", "-q", "-batch"]
+        arguments = [part for line in script for part in ("-ex", line)]
+    said = run([*program, *arguments, str(machine.built.vmlinux)])
+    parts = re.split(rf"^(?:\(lldb\) script print.*\n)?{''.join(MARK)}\n", said, flags=re.MULTILINE)
+    assert len(parts) == len(commands) + 2, said[-3000:]
+    return parts[1:-1]
+
+
+def _echo(name: str) -> str:
+    code = f"print('{MARK[0]}' + '{MARK[1]}', flush=True)"
+    return f"script {code}" if name == "lldb" else f"python {code}"
+
+
+def load(name: str) -> str:
+    return f"command script import {LLDB_PLUGIN}" if name == "lldb" else f"source {GDB_PLUGIN}"
+
+
+def functions(sframe_bt: str) -> list[str]:
+    """Return the functions of ``sframe bt``."""
+    return [found[1] for found in re.finditer(r"^#\d+ +0x[0-9a-f]{16}  (.+?) \(", sframe_bt, re.MULTILINE)]
+
+
+def end_of(sframe_bt: str) -> str:
+    found = re.search(r"^end: (.*)$", sframe_bt, re.MULTILINE)
+    assert found, sframe_bt
+    return found[1]
+
+
+def frames(name: str, bt: str) -> list[str]:
+    """Return the frames of the debugger's own ``bt``: each with function and arguments, without number and place."""
+    if name == "lldb":
+        found = re.findall(r"frame #\d+: (0x[0-9a-f]+ vmlinux`.*?)(?: at \S+)?(?: \[.*)?$", bt, re.MULTILINE)
+    else:
+        found = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(.*?\))(?: at .*)?$", bt, re.MULTILINE)
+    return [re.sub(r' ".*?"(?:\.\.\.)?', "", frame) for frame in found]
+
+
+@pytest.mark.parametrize("stop", STOPS, ids=[stop.function for stop in STOPS])
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_stop(name: str, stop: Stop, machine: Machine) -> None:
+    alone, _, bt, by_sframe = at_stop(name, machine, stop.function, "bt", load(name), "bt", "sframe bt")
+    shown = functions(by_sframe)
+    assert shown[0] == stop.function
+    wanted = iter(shown)
+    assert all(function in wanted for function in stop.on_the_stack), by_sframe
+    assert end_of(by_sframe) in stop.ends
+    # Up to the first frame of entry code the debugger is right.
+    before, after = frames(name, alone), frames(name, bt)
+    known = next(number for number, frame in enumerate(before) if ENTRY.search(frame))
+    assert known
+    assert after[:known] == before[:known]
+    if name != "gdb-13" or "__primary_switched" not in shown:  # GDB 13 ends in code that is freed
+        assert "corrupt" not in bt
+        assert shown[-1] in after[-1], bt
+
+
+ENTRY = re.compile(r"\b(el[01][th]_\d\d_\w+?(?<!_handler)|call_on_irq_stack|ret_from_fork|arch_call_rest_init)\b")
+"""Entry code; and where GDB alone ends because the code that follows is freed."""
+
+
+UNFINISHED = re.compile(r"vectors$|el[01][th]_\d\d_[a-z]+$|ret_to_(kernel|user)$")
+"""Entry code that has not saved all registers yet, or has restored some."""
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_anywhere(name: str, machine: Machine) -> None:
+    """Attaching stops the kernel anywhere, in an interrupt handler, a system call or the idle task."""
+    seen = 0
+    for _ in range(8):
+        _, by_sframe = at_stop(name, machine, None, load(name), "sframe bt")
+        innermost = re.search(r"^#0 +0x([0-9a-f]{16})", by_sframe, re.MULTILINE)
+        assert innermost, by_sframe
+        in_kernel = int(innermost[1], 16) >> 63  # and not in its program
+        if in_kernel and not UNFINISHED.match(functions(by_sframe)[0]):
+            seen += 1
+            assert end_of(by_sframe) in (USER, TASK), by_sframe
+    assert seen
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_tasks(name: str, machine: Machine) -> None:
+    commands = ("sframe tasks", "sframe tasks vforker -blocked", "sframe bt -task 2", "sframe status")
+    _, everything, blocked, kthreadd, status = at_stop(name, machine, "vfs_read", load(name), *commands)
+    assert 'Task 0 "swapper/0", R' in everything
+    assert 'Task 1 "init", R, on a processor' in everything
+    ends = re.findall(r"^end: (.*)$", everything, re.MULTILINE)
+    assert len(ends) >= 8
+    assert set(ends) <= {USER, TASK}
+    assert "3 tasks with one stack:" in blocked.splitlines()
+    assert re.findall(r'^Task \d+ "(.*)", (\w)$', blocked, re.MULTILINE) == [("vforker", "D")] * 3
+    assert "kernel_clone" in functions(blocked)
+    assert end_of(blocked) == USER
+    assert functions(kthreadd)[-2:] == ["kthreadd", "ret_from_fork"]
+    assert end_of(kthreadd) == TASK
+    share = re.search(r"(\d+)%$", status, re.MULTILINE)
+    assert share is not None
+    assert 95 <= int(share[1]) <= 100
+
+
+@pytest.mark.parametrize("name", ["gdb-18", "gdb-13"])
+def test_registers_of_the_interrupted_function(name: str, machine: Machine) -> None:
+    """GDB knows all registers behind an exception: those in memory are the ones in pt_regs."""
+    outward = "while f.type() != gdb.SIGTRAMP_FRAME or f.name() == 'call_on_irq_stack': f = f.older()"
+    compare = "registers = f.read_register('sp').cast(gdb.lookup_type('struct pt_regs').pointer()); o = f.older()"
+    pairs = ", ".join(f"(o.read_register('{name}'), registers['{name}'])" for name in ("sp", "pc"))
+    pairs += "".join(f", (o.read_register('x{number}'), registers['regs'][{number}])" for number in range(31))
+    code = f"f = gdb.newest_frame()\n{outward}\n{compare}\nprint([(int(a) - int(b)) % 2**64 for a, b in ({pairs})])"
+    *_, differences = at_stop(name, machine, "scheduler_tick", load(name), "bt 1", f"python exec({code!r})")
+    assert differences.strip() == str([0] * 33)
+
+
+def test_the_commands_of_the_page(machine: Machine) -> None:
+    command = steps().debug.replace("127.0.0.1:1234", f"127.0.0.1:{machine.port}")
+    program, *arguments, vmlinux = shlex.split(command)
+    assert (program, vmlinux) == (".venv/bin/gdb", "linux/vmlinux")
+    arguments = [argument.replace("gdb_plugin/", f"{CHECKOUT}/gdb_plugin/") for argument in arguments]
+    said = run(
+        [str(Path(sys.executable).with_name("gdb")), "-nx", "-q", "-batch", *arguments, str(machine.built.vmlinux)]
+    )
+    assert "<exception el1h_64_irq>" in said

@@ -1,0 +1,93 @@
+"""Boots the kernel in QEMU, and runs debuggers at it, all with a time limit."""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.waiting import wait_until
+from tools.kernel import Built, steps
+
+SECONDS = 600
+"""How long a machine runs at most."""
+IS_UP = "guest is up"
+_ATTEMPTS = 8
+
+
+class Machine(NamedTuple):
+    """A running guest."""
+
+    port: int
+    """Of its gdbstub, at this host."""
+    process: subprocess.Popen[bytes]
+    built: Built
+
+
+@contextmanager
+def booted(built: Built, folder: Path) -> Iterator[Machine]:
+    """Boot the kernel by the command of docs/kernel.md, and wait for its program.
+
+    :param folder: for the files of the machine.
+    """
+    tree = folder / "linux"
+    (tree / "arch/arm64/boot").mkdir(parents=True)
+    for name, path in (("vmlinux", built.vmlinux), ("arch/arm64/boot/Image", built.image), ("initrd", built.initrd)):
+        (tree / name).symlink_to(path)
+    port = free_port()
+    command = shlex.split(steps().boot.replace("1234 &", str(port)))
+    process = subprocess.Popen(
+        ["timeout", str(SECONDS), *command], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
+    )
+    try:
+        console = tree / "console"
+        wait_until(lambda: console.exists() and IS_UP in console.read_text("utf-8", "replace"), "the guest runs", 120)
+        yield Machine(port, process, built)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def run(command: Sequence[str], seconds: float = 110) -> str:
+    """Return what a debugger prints.
+
+    QEMU does not always answer LLDB's first packet in time; LLDB then gives up, and is started again.
+
+    :raises AssertionError: it fails, hangs, or shows a traceback.
+    """
+    for _ in range(_ATTEMPTS):
+        status, said = _run(command, seconds)
+        if "failed to get reply to handshake packet" not in said:
+            break
+    assert status == 0, f"exit status {status}: {said[-3000:]}"
+    assert "Traceback (most recent call last)" not in said, said[-3000:]
+    assert "internal error" not in said, said[-3000:]
+    return said
+
+
+def _run(command: Sequence[str], seconds: float) -> tuple[int, str]:
+    try:
+        done = subprocess.run(
+            ["timeout", "--kill-after=5", str(seconds), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    finally:
+        time.sleep(0.2)  # QEMU's stub takes a moment to notice that a debugger has gone
+    return done.returncode, done.stdout

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Builds the Linux kernel with SFrame that `make test-kernel` boots, by the commands of docs/kernel.md.
+
+    python3 tools/kernel.py
+
+It is kept in the checkout's `.cache/kernel`, once for each state of the commands and of the guest's files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+if str(CHECKOUT) not in sys.path:  # when run as a script
+    sys.path.insert(0, str(CHECKOUT))
+
+from tools.binutils import ToolchainUnavailable, provide  # noqa: E402
+from tools.kept import kept  # noqa: E402
+from tools.setup import Package, install_packages  # noqa: E402
+
+CACHE = CHECKOUT / ".cache" / "kernel"
+PAGE = CHECKOUT / "docs" / "kernel.md"
+GUEST = CHECKOUT / "tests" / "kernel" / "guest"
+TREE = "linux"
+"""The folder that the commands make in the current one."""
+TIMEOUT = 3600
+"""Time limit for one command, in seconds: the kernel takes four minutes of one processor that does nothing else."""
+
+
+class KernelUnavailable(Exception):  # noqa: N818 - it names a state of the machine
+    """The kernel cannot be built; the message is one line."""
+
+
+class Steps(NamedTuple):
+    """The commands of the page."""
+
+    packages: tuple[str, ...]
+    build: tuple[str, ...]
+    boot: str
+    debug: str
+
+
+class Built(NamedTuple):
+    """The files that a session needs."""
+
+    vmlinux: Path
+    image: Path
+    initrd: Path
+
+
+def steps() -> Steps:
+    """Return the commands of the page: packages, set-up, building, booting, debugging."""
+    block = re.search(r"^```sh\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    if block is None:
+        raise KernelUnavailable(f"{PAGE}: no commands")
+    packages, _, *build, boot, debug = block[1].splitlines()
+    return Steps(tuple(packages.split()[2:]), tuple(build), boot, debug)
+
+
+def kernel() -> Built:
+    """Return the kernel; build it if necessary.
+
+    :raises KernelUnavailable: a package is missing, or a command fails.
+    """
+    found = steps()
+    digest = hashlib.sha256("\n".join(found.build).encode())
+    for path in sorted(GUEST.iterdir()):
+        digest.update(path.read_bytes())
+    folder = kept(CACHE / f"arm64-{digest.hexdigest()[:12]}", lambda folder: _build(found, folder))
+    return Built(folder / "vmlinux", folder / "Image", folder / "initrd")
+
+
+def _build(found: Steps, folder: Path) -> None:
+    missing = install_packages([Package(name, None, "the Linux kernel") for name in found.packages])
+    if missing:
+        raise KernelUnavailable(f"missing packages: {' '.join(package.name for package in missing)}")
+    try:
+        provide("2.47", "aarch64")
+    except ToolchainUnavailable as error:
+        raise KernelUnavailable(str(error)) from error
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        here = Path(temporary)
+        for name in ("tests", ".cache"):  # the commands are for the checkout
+            (here / name).symlink_to(CHECKOUT / name)
+        for command in found.build:
+            print(f"kernel: {command}", flush=True)
+            _run(command, here)
+        tree = here / TREE
+        for path in (tree / "vmlinux", tree / "arch/arm64/boot/Image", tree / "initrd"):
+            shutil.copyfile(path, folder / path.name)
+
+
+def _run(command: str, folder: Path) -> None:
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT
+    )
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise KernelUnavailable(f"{command}: {lines[-1]}")
+
+
+def main() -> int:
+    """Build the kernel; return exit status 1 if that is not possible."""
+    try:
+        print("\n".join(map(str, kernel())))
+    except (KernelUnavailable, subprocess.SubprocessError, OSError) as error:
+        print(f"kernel: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
