@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import lzma
 import shutil
 import struct
 import subprocess
@@ -20,7 +21,7 @@ from tests.gdb.driver import call
 from tests.samples.build import CACHE, build
 from tests.samples.catalogue import ABIS
 
-FOLDER = CACHE.parent / "fuzz-seeds-1"
+FOLDER = CACHE.parent / "fuzz-seeds-2"
 """The files are made once; the number in the name grows when others are to be made."""
 SECONDS = 120
 CORES = ("amd64", "aarch64", "s390x")
@@ -58,12 +59,28 @@ def _made(folder: Path) -> Iterator[tuple[str, bytes]]:
             f"object of two sections {abi}",
             compile_object(tools_for(abi, 3), abi, ONE, _existing(folder / abi) / "one.o").read_bytes(),
         )
+        bare = folder / abi / "bare.o"
+        tools = tools_for(abi, 3)
+        command: list[str | Path] = [tools / "objcopy", "--remove-section", ".sframe", folder / abi / "one.o", bare]
+        subprocess.run(command, check=True, timeout=SECONDS)
+        yield f"object without SFrame {abi}", bare.read_bytes()
     yield "program plt amd64", build("plt").read_bytes()
+    yield "program stripped amd64", _with_embedded_symbols(folder)
     yield "object compressed amd64", _compressed(folder)
     yield from _archives(folder)
     for abi in CORES:
         for producer, path in _cores(abi, folder):
             yield f"core {producer} {abi}", compact(path.read_bytes(), abi)
+
+
+def _with_embedded_symbols(folder: Path) -> bytes:
+    """A program whose symbols are in `.gnu_debugdata`.  There is no checksum, so that damage reaches the symbols."""
+    source, symbols, packed, target = build("plt"), folder / "symbols", folder / "symbols.xz", folder / "stripped"
+    subprocess.run(["objcopy", "--only-keep-debug", source, symbols], check=True, timeout=SECONDS)
+    packed.write_bytes(lzma.compress(symbols.read_bytes(), check=lzma.CHECK_NONE))
+    options = ["--strip-all", "--add-section", f".gnu_debugdata={packed}"]
+    subprocess.run(["objcopy", *options, source, target], check=True, timeout=SECONDS)
+    return target.read_bytes()
 
 
 def _compressed(folder: Path) -> bytes:
@@ -86,6 +103,18 @@ def _archives(folder: Path) -> Iterator[tuple[str, bytes]]:
     for kind, flags in (("archive", "rcs"), ("thin", "rcsT")):
         subprocess.run(["ar", flags, f"{kind}.a", *members], cwd=folder, check=True, timeout=SECONDS)
         yield f"{kind} of two amd64", (folder / f"{kind}.a").read_bytes()
+    for name in members:
+        command: list[str | Path] = [
+            tools / "objcopy",
+            "--remove-section",
+            ".sframe",
+            folder / name,
+            folder / f"bare_{name}",
+        ]
+        subprocess.run(command, check=True, timeout=SECONDS)
+    bare = [f"bare_{name}" for name in members]
+    subprocess.run(["ar", "rcs", "bare.a", *bare], cwd=folder, check=True, timeout=SECONDS)
+    yield "archive without SFrame amd64", (folder / "bare.a").read_bytes()
 
 
 def _cores(abi: str, folder: Path) -> Iterator[tuple[str, Path]]:

@@ -119,9 +119,11 @@ def _exercise(seed: Seed, seen: Counter[str]) -> None:
         _check_page(page.read_text(encoding="utf-8"))
         page.unlink()
     _run(seen, "lint", file, *_json(seed))
-    if kind in ("archive", "thin"):
-        return
     made = folder / "made"
+    if kind in ("archive", "thin"):
+        _run(seen, "convert", file, "-o", made)
+        made.unlink(missing_ok=True)
+        return
     form = ("sframe", "debug_frame")[seed.address // 2 % 2]
     _run(seen, "convert", "--to", form, file, "-o", made)
     made.unlink(missing_ok=True)
