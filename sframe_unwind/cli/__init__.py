@@ -113,6 +113,8 @@ def _run(arguments: list[str]) -> int:
     if arguments[:1] in (["-V"], ["--version"]):  # the parser would import every command
         print(f"{PROGRAM} {__version__}")
         return DONE
+    if arguments[:1] == ["convert"]:
+        arguments = COMMANDS["convert"].spelled_out(arguments)
     options = parser(arguments[:1]).parse_args(arguments)
     return int(COMMANDS[options.command].run(options))
 

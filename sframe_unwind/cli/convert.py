@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
 from sframe_unwind.convert import to_debug_frame, to_sframe
@@ -99,6 +100,11 @@ def _address(text: str) -> int:
     if not 0 <= address < 1 << 64:
         raise argparse.ArgumentTypeError(f"{text}: not an address")
     return address
+
+
+def spelled_out(arguments: Sequence[str]) -> list[str]:
+    """Return arguments in which ``--compact`` has a value: argparse would take the argument behind it, such as FILE."""
+    return [f"--compact={MAX_ROWS}" if argument == "--compact" else argument for argument in arguments]
 
 
 def _rows(text: str) -> int:

@@ -60,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--convert", action="store_true", help="judge files without SFrame by what convert would make")
     parser.add_argument(
+        "--compact", action="store_true", help="measure what convert --compact would make of the SFrame"
+    )
+    parser.add_argument(
         "--most-code", metavar="BYTES", type=size, default=0, help="do not interpret files with more code than this"
     )
     parser.add_argument("--again", action="store_true", help="do files again that the database has")
@@ -92,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _survey(options: argparse.Namespace, store: Store) -> None:
-    plan = Plan(options.convert, "code" in (options.against or ()), options.most_code)
+    plan = Plan(options.convert, "code" in (options.against or ()), options.most_code, options.compact)
     if plan.code:
         from sframe_unwind.code.lifting import check_installed  # most surveys do without the interpreter
 

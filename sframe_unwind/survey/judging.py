@@ -17,6 +17,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.code.findings import DWARF, NONE, SFRAME
 from sframe_unwind.convert.source import DWARF as FROM_DWARF
+from sframe_unwind.convert.source import SFRAME as FROM_SFRAME
 from sframe_unwind.convert.to_sframe import Conversion, Wanted, conversion
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, EH_FRAME_HDR, CfiProblem
@@ -41,6 +42,7 @@ from sframe_unwind.survey.rows import (
     ProfileRow,
     Surveyed,
 )
+from sframe_unwind.translation.compact import MAX_ROWS
 from sframe_unwind.verify import Plan as VerifyPlan
 from sframe_unwind.verify import verify_elf
 from sframe_unwind.verify.reasons import reason, reason_unread
@@ -109,6 +111,8 @@ class _Judge:
             return
         if sections is None and self._plan.convert:
             sections = self._converted()
+        if self._plan.compact and sections is not None:
+            self._compact()
         self._verify(sections)
         self._extents(sections, cfi)
 
@@ -149,6 +153,18 @@ class _Judge:
         self._lint(lint_section(subject_of(self._binary, made.section, made.address), list(PROFILES.values())))
         self._losses(made)
         return [section]
+
+    def _compact(self) -> None:
+        """Measure what ``convert --compact`` would make of the SFrame, for a reader that shares rows."""
+        source = FROM_DWARF if self._row.origin == CONVERTED else FROM_SFRAME
+        try:
+            made = conversion(self._binary, Wanted(source=source, consumers=("spec",), max_rows=MAX_ROWS))
+        except (EncodeError, FileError):
+            return
+        made.proved([Section(made.section, made.address)])
+        if made.compact is not None:
+            plain, shared, merged = made.compact.sizes
+            self._row = self._row._replace(sframe_plain=plain, sframe_shared=shared, sframe_compact=merged)
 
     def _losses(self, made: Conversion) -> None:
         self._count("convert", "left out", ((loss.reason, loss.end - loss.start) for loss in made.losses))

@@ -31,6 +31,12 @@ class FileRow(NamedTuple):
     """Of the SFrame."""
     code: int = 0
     sframe: int = 0
+    sframe_plain: int = 0
+    """What ``convert`` writes without sharing rows or merging functions; 0: it was not asked, or cannot."""
+    sframe_shared: int = 0
+    """With shared rows."""
+    sframe_compact: int = 0
+    """With shared rows and merged functions."""
     eh_frame: int = 0
     eh_frame_hdr: int = 0
     debug_frame: int = 0
@@ -131,3 +137,5 @@ class Plan(NamedTuple):
     """The tables are held against the machine code."""
     most_code: int = 0
     """Files with more bytes of code than this are not interpreted; 0: all are."""
+    compact: bool = False
+    """What ``convert --compact`` would make of the SFrame is measured."""

@@ -48,13 +48,15 @@ TABLES = (
         sum(sframe) AS sframe, sum(eh_frame) AS eh_frame, sum(eh_frame_hdr) AS eh_frame_hdr,
         round(1.0 * nullif(sum(sframe), 0) / sum(eh_frame), 3) AS ratio,
         round(1.0 * nullif(sum(sframe), 0) / sum(eh_frame + eh_frame_hdr), 3) AS ratio_with_hdr,
+        round(1.0 * nullif(sum(sframe_shared), 0) / sum(sframe_plain), 3) AS shared,
+        round(1.0 * nullif(sum(sframe_compact), 0) / sum(sframe_plain), 3) AS compact,
         sum(addresses) AS addresses_compared, sum(disagreements) AS disagreements,
         sum(instructions) AS instructions, sum(sframe_proved) AS sframe_proved,
         sum(sframe_wrong) AS sframe_wrong, sum(sframe_unknown) AS sframe_unknown, sum(dwarf_proved) AS dwarf_proved,
         sum(dwarf_wrong) AS dwarf_wrong, sum(dwarf_unknown) AS dwarf_unknown, round(sum(seconds), 1) AS seconds
         FROM file WHERE state = 'surveyed' GROUP BY machine, origin ORDER BY machine, origin""",
-        "Sizes in bytes. Covered: code that SFrame describes. Proved, wrong and unknown: instructions, by the code."
-        " Seconds of one processor.",
+        "Sizes in bytes. Shared, compact: what convert --compact makes of SFrame, against what convert writes. Covered:"
+        " code that SFrame describes. Proved, wrong and unknown: instructions, by the code. Seconds of one processor.",
     ),
     Table(
         "states",

@@ -251,9 +251,11 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert compact["after"]["entries"] < compact["before"]["entries"]
     assert main(["convert", "--json", program, "-o", output]) == 0
     assert json.loads(capsys.readouterr().out)["compact"] is None
-    for wrong in ("0", "256", "x", program):
+    assert main(["convert", "--compact", program, "-o", output]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.startswith("  compact: ")] == lines
+    for wrong in ("0", "256", "x", ""):
         with pytest.raises(SystemExit, match="2"):
-            main(["convert", "--compact", wrong, "-o", output, program])
+            main(["convert", f"--compact={wrong}", "-o", output, program])
         assert f"{wrong}: not a number of rows from 1 to 255, as in --compact=16" in capsys.readouterr().err
     assert main(["convert", "--to", "debug_frame", "--compact=16", program, "-o", output]) == 2
     assert "--compact has no meaning with --to debug_frame" in capsys.readouterr().err

@@ -22,7 +22,7 @@ import traceback
 from typing import Any, Callable, NamedTuple
 
 SECONDS = 5
-"""Time for one section."""
+"""Time for one section, and again for each thousand of addresses."""
 _PROT_NONE = 0
 
 
@@ -32,6 +32,11 @@ class Request(NamedTuple):
     section: bytes
     address: int
     pcs: list[int]
+
+    @property
+    def seconds(self) -> int:
+        """How long a reader may take."""
+        return SECONDS * (1 + len(self.pcs) // 1000)
 
 
 class RefusedError(Exception):
@@ -57,7 +62,7 @@ def _answered(read: Callable[[Request], list[Any]], request: Request) -> dict[st
         # What the reader itself prints is no answer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
-        signal.alarm(SECONDS)
+        signal.alarm(request.seconds)
         with os.fdopen(sending, "w") as answer:
             try:
                 json.dump({"rows": read(request)}, answer)

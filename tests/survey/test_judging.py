@@ -46,6 +46,17 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
+def test_compact_sizes_are_those_of_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    library, own = next(iter(system_libraries())), build("callback", "amd64", 3, "O2")
+    for path, plan in ((library, Plan(convert=True, compact=True)), (own, Plan(compact=True))):
+        row = judge(path.read_bytes(), plan).file
+        made = command(capsys, "convert", "--json", "--compact", path, "-o", tmp_path / "copy")["compact"]["bytes"]
+        assert made == {"plain": row.sframe_plain, "shared": row.sframe_shared, "merged": row.sframe_compact}
+        assert 0 < row.sframe_compact < row.sframe_plain
+    assert judge(library.read_bytes(), Plan(compact=True)).file.sframe_compact == 0
+    assert judge(own.read_bytes(), Plan()).file.sframe_compact == 0
+
+
 def functions(found: Surveyed, judged_by: str, kind: str) -> int:
     return sum(row.functions for row in found.kinds if (row.judge, row.kind) == (judged_by, kind))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.readers.adapters.libsframe import REGISTERS, UNKNOWN
 from tests.readers.notation import SAME, place, row
-from tests.readers.protocol import SECONDS, RefusedError, Request, serve
+from tests.readers.protocol import RefusedError, Request, serve
 
 _REFUSED = 3
 
@@ -18,7 +18,7 @@ _REFUSED = 3
 def read(program: str, request: Request) -> list[Any]:
     """Return the row for each address."""
     command = [program, hex(request.address), *map(hex, request.pcs)]
-    done = subprocess.run(command, input=request.section, capture_output=True, timeout=SECONDS, check=False)
+    done = subprocess.run(command, input=request.section, capture_output=True, timeout=request.seconds, check=False)
     if done.returncode < 0:  # the same as if the reader were in this process
         signal.signal(-done.returncode, signal.SIG_DFL)
         os.kill(os.getpid(), -done.returncode)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from sframe_unwind.address import RangeMap
 from tests.readers.notation import OUTERMOST, SAME, place, row
 from tests.readers.protocol import RefusedError, Request, guarded, serve
 
@@ -33,6 +34,7 @@ class Library:
         # The types of FDE came with version 3 of the format, which libsframe.so.3 reads.
         numbers = re.findall(r"\.so\.(\d+)", path.name)
         self._knows_types = bool(numbers) and int(numbers[0]) >= 3
+        self._kinds: RangeMap[int] | None = None
         self._pc = ctypes.c_int64 if self._knows_types else ctypes.c_int32
 
     def read(self, request: Request) -> list[Any]:
@@ -98,8 +100,15 @@ class Library:
         """Return the type of the FDE that covers an address."""
         if not self._knows_types:
             return 0
+        if self._kinds is None:
+            self._kinds = self._all_kinds(context)
+        return self._kinds.get(offset) or 0
+
+    def _all_kinds(self, context: ctypes.c_void_p) -> RangeMap[int]:
+        """Return the types of all FDEs."""
         size, start, info2, error = ctypes.c_uint32(), ctypes.c_int64(), ctypes.c_uint8(), ctypes.c_int()
         is_pcrel = self._calls.sframe_decoder_get_flags(context) & 4
+        ranges = []
         for number in range(self._calls.sframe_decoder_get_num_fidx(context)):
             if self._calls.sframe_decoder_get_funcdesc_v3(
                 context, number, None, ctypes.byref(size), ctypes.byref(start), None, ctypes.byref(info2), None
@@ -107,9 +116,8 @@ class Library:
                 continue
             field = self._calls.sframe_decoder_get_offsetof_fde_start_addr(context, number, ctypes.byref(error))
             first = start.value + (field if is_pcrel else 0)
-            if first <= offset < first + size.value:
-                return info2.value & 0x1F
-        return 0
+            ranges.append((first, first + size.value, info2.value & 0x1F))
+        return RangeMap(ranges)
 
 
 if __name__ == "__main__":

@@ -14,10 +14,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from sframe_unwind.address import RangeMap
 from tests.cli.sections import elf
 from tests.readers.adapters.libsframe import REGISTERS, UNKNOWN
 from tests.readers.notation import SAME, place, row
-from tests.readers.protocol import SECONDS, RefusedError, Request, serve
+from tests.readers.protocol import RefusedError, Request, serve
 
 _LIBRARIES, _LLVM = "usr/lib/x86_64-linux-gnu", "usr/lib/llvm-23"
 _MACHINES = (1, 2, 3, 4)
@@ -32,7 +33,7 @@ def read(root: Path, request: Request) -> list[Any]:
         libraries = f"{root / _LIBRARIES}:{root / _LLVM / 'lib'}"
         program = [str(root / _LLVM / "bin/llvm-readobj"), "--sframe", str(path)]
         command = [str(root / _LIBRARIES / "ld-linux-x86-64.so.2"), "--library-path", libraries, *program]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=request.seconds, check=False)
     if done.returncode < 0:
         signal.signal(-done.returncode, signal.SIG_DFL)
         os.kill(os.getpid(), -done.returncode)
@@ -40,14 +41,17 @@ def read(root: Path, request: Request) -> list[Any]:
     warning = re.search(r"(?:warning|error): (?:'[^']*': )?(.+)", done.stderr)
     if warning and not functions:
         raise RefusedError(warning[1])
-    return [next((one.row(pc) for one in functions if one.contains(pc)), None) for pc in request.pcs]
+    by_address = RangeMap((one.start, one.end, one) for one in functions)
+    found = (by_address.get(pc) for pc in request.pcs)
+    return [None if one is None else one.row(pc) for one, pc in zip(found, request.pcs)]
 
 
 class _Function:
     """A function as it is printed."""
 
     def __init__(self, text: str, abi: int) -> None:
-        self._start, self._size = _number(text, "PC"), _number(text, "Size")
+        self.start = _number(text, "PC")
+        self.end = self.start + _number(text, "Size")
         self._is_mask = "PCMask" in text
         self._repetition = _number(text, "Repetitive block size") if self._is_mask else 0
         bases = REGISTERS.get(abi, UNKNOWN)
@@ -55,14 +59,11 @@ class _Function:
             (_number(part, "Start Address"), _row(part, bases)) for part in text.split("Frame Row Entry {")[1:]
         ]
 
-    def contains(self, pc: int) -> bool:
-        return self._start <= pc < self._start + self._size
-
     def row(self, pc: int) -> Any:
         if self._is_mask:
             if not self._repetition:
                 return {"error": "repetition size 0"}
-            pc = (pc - self._start) % self._repetition
+            pc = (pc - self.start) % self._repetition
         return next((found for start, found in reversed(self._rows) if start <= pc), None)
 
 

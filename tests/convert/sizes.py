@@ -1,0 +1,224 @@
+"""Measures the size of SFrame made from the DWARF CFI of files: as written, compacted, and in other layouts.
+
+    python -m tests.convert.sizes [--count N] [--rows K] [FILE ...]
+
+Without files: libraries of three machines.  Each section in another layout is read at every address at which a rule
+changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Callable, NamedTuple
+
+from sframe_unwind import elf
+from sframe_unwind.convert.source import DWARF
+from sframe_unwind.convert.to_sframe import Wanted, conversion
+from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.sframe.constants import PcType
+from sframe_unwind.sframe.encode import TableSpec
+from sframe_unwind.translation.compact import MAX_ROWS, Compact
+from tests.cfi.libraries import FOLDERS, libraries
+from tests.convert.layouts import LAYOUTS, Written, lookup, write
+from tests.convert.libraries import FIRST, PYTHON
+
+_PERF = Path("/usr/bin/perf")
+_OTHERS = ("libcrypto.so.3",)
+_MACHINES = ("amd64", "aarch64", "s390x")
+_UNITS = {"amd64": 1, "aarch64": 4, "s390x": 2}
+"""What addresses of instructions are multiples of, in bytes."""
+
+
+class Sizes(NamedTuple):
+    """Sizes in bytes."""
+
+    dwarf: int
+    """``.eh_frame`` and ``.eh_frame_hdr``."""
+    plain: int
+    shared: int
+    merged: int
+    layouts: tuple[int, ...]
+    """Of :data:`LAYOUTS`, with shared rows and merged neighbours."""
+    entropy: int
+    """What no layout goes below that codes distances between rows, and rules by the rule before, independently."""
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """In the order of the table."""
+        return self.plain, self.shared, self.merged, *self.layouts, self.entropy, self.dwarf
+
+
+class Measured(NamedTuple):
+    """One file."""
+
+    path: Path
+    sizes: Sizes
+    slower: tuple[float, ...]
+    """How many times as long a lookup takes in each layout as in version 3 with the same entries."""
+
+    def __str__(self) -> str:
+        plain, *others = self.sizes.columns
+        return f"| `{self.path.name}` | {plain:,} | {' | '.join(f'{one / plain:.2f}' for one in others)} |"
+
+
+def measure(path: Path, max_rows: int) -> Measured:
+    """Measure a file.
+
+    :raises SFrameError: it cannot be converted.
+    """
+    with elf.opened(path) as binary:
+        # With a reader's name, rows are shared for big-endian machines too.
+        made = conversion(binary, Wanted(source=DWARF, consumers=("spec",), max_rows=max_rows))
+        dwarf = sum(map(binary.size_of, (EH_FRAME, DEBUG_FRAME, ".eh_frame_hdr")))
+        unit, fills = _UNITS[binary.arch.name], binary.padding.fills
+    compact = made.compact
+    assert isinstance(compact, Compact)  # as asked for
+    # As between merged functions, padding has the rule of the code before it: an entry for a gap would say no more.
+    table = _without_padding(compact.table, fills)
+    written = [write(table, layout) for layout in LAYOUTS]
+    base = write(table, LAYOUTS[0]._replace(dictionary=False))
+    for one in (base, *written):
+        _check(table, one)
+    times = [_seconds(table, one) for one in (base, *written)]
+    sizes = Sizes(dwarf, *compact.sizes, tuple(one.size for one in written), _entropy(table, unit))
+    return Measured(path, sizes, tuple(seconds / times[0] for seconds in times[1:]))
+
+
+def _without_padding(table: TableSpec, is_padding: Callable[[int, int], bool]) -> TableSpec:
+    """Return a table whose functions reach over the padding behind them."""
+    functions = list(table.functions)
+    for number, (one, following) in enumerate(zip(functions, functions[1:])):
+        if one.pc_type is PcType.INC and is_padding(one.start + one.size, following.start):
+            functions[number] = one._replace(size=following.start - one.start)
+    return table._replace(functions=tuple(functions))
+
+
+def _places(table: TableSpec) -> Iterator[tuple[int, tuple[int, tuple[int, ...]]]]:
+    """Yield each address at which a row begins, and the row."""
+    for one in table.functions:
+        for row in one.rows:
+            yield one.start + row.start, (row.info, row.words)
+
+
+def _check(table: TableSpec, written: Written) -> None:
+    """Read a section at each address at which a row begins, and at the end of each function."""
+    starts = {one.start for one in table.functions}
+    for pc, row in _places(table):
+        if lookup(written, pc) != row:
+            raise AssertionError(f"{written.layout.name}: another row at {pc:#x}")
+    for end in (one.start + one.size for one in table.functions):
+        if end not in starts and lookup(written, end) is not None:
+            raise AssertionError(f"{written.layout.name}: a row at {end:#x}, where no function is")
+
+
+def _seconds(table: TableSpec, written: Written) -> float:
+    """Return how long lookups take at up to 5,000 addresses; the best of three."""
+    pcs = [pc for pc, _ in _places(table)]
+    pcs = pcs[:: len(pcs) // 5000 + 1]
+    best = math.inf
+    for _ in range(3):
+        started = time.perf_counter()
+        for pc in pcs:
+            lookup(written, pc)
+        best = min(best, time.perf_counter() - started)
+    return best
+
+
+def _entropy(table: TableSpec, unit: int) -> int:
+    """Return the sum of the entropies of distances between changes, and of rules by the rule before, in bytes.
+
+    :param unit: what addresses of instructions are multiples of, in bytes.
+    """
+    distances: Counter[object] = Counter()
+    rules: defaultdict[object, Counter[object]] = defaultdict(Counter)
+    changes = list(_changes(table))
+    for (before, rule), (at, following) in zip(changes, changes[1:]):
+        distances[(at - before) // unit] += 1
+        rules[rule][following] += 1
+    return math.ceil((_bits(distances) + sum(map(_bits, rules.values()))) / 8)
+
+
+def _changes(table: TableSpec) -> Iterator[tuple[int, object]]:
+    """Yield each address from which on another rule holds, and the rule; ``None``: none does."""
+    rule: object = None
+    end = table.functions[0].start
+    for one in table.functions:
+        if one.start > end:
+            rule = None
+            yield end, rule
+        kind = one.fde_type, one.pauth_key, one.signal, one.pc_type, one.repetition_size
+        for row in one.rows:
+            following = (kind, row.info, row.words)
+            if following != rule:
+                rule = following
+                yield one.start + row.start, rule
+        end = one.start + one.size
+
+
+def _bits(counts: Counter[object]) -> float:
+    """Return the entropy of a sequence of things, in bits."""
+    total = sum(counts.values())
+    return sum(count * math.log2(total / count) for count in counts.values())
+
+
+def files(count: int) -> Iterator[tuple[str, Path]]:
+    """Yield files of three machines: known ones, and libraries of all sizes."""
+    for machine in _MACHINES:
+        named = [(FOLDERS[machine] / name).resolve() for name in (*FIRST, *_OTHERS)]
+        if machine == "amd64":
+            named += [PYTHON, _PERF]
+        found = [path for path in named if path.exists()]
+        yield from ((machine, path) for path in found)
+        for item in libraries(machine, count + len(found))[-count:]:
+            if item.path not in found:
+                yield machine, item.path
+
+
+def main() -> None:
+    """Measure, and print a table for each machine."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("files", metavar="FILE", nargs="*", type=Path, help="files to measure instead")
+    parser.add_argument("--count", type=int, default=30, help="libraries of each machine besides the known ones")
+    parser.add_argument("--rows", type=int, default=MAX_ROWS, help="most rows of an entry for several functions")
+    options = parser.parse_args()
+    done: defaultdict[str, list[Measured]] = defaultdict(list)
+    for machine, path in [("given", path) for path in options.files] or files(options.count):
+        try:
+            found = measure(path, options.rows)
+        except SFrameError as error:
+            print(f"{path}: {error}")
+            continue
+        if machine not in done:
+            names = " | ".join(layout.name for layout in LAYOUTS)
+            print(f"\n{machine}\n\n| file | plain, bytes | shared | merged | {names} | entropy | DWARF |")
+            print(f"|---|--:|{'--:|' * (len(LAYOUTS) + 4)}")
+        done[machine].append(found)
+        print(found, flush=True)
+    for machine, all_of_it in done.items():
+        print(f"\n{machine}")
+        for what in ("all together", "mean of the files"):
+            print(_summary(all_of_it, what == "all together", what))
+        slower = [statistics.median(one.slower[n] for one in all_of_it) for n in range(len(LAYOUTS))]
+        print("lookup:", ", ".join(f"{layout.name} {time:.2f}" for layout, time in zip(LAYOUTS, slower)))
+
+
+def _summary(found: list[Measured], weighted: bool, what: str) -> str:
+    rows = [one.sizes.columns for one in found]
+    total = sum(row[0] for row in rows)
+    columns = range(1, len(rows[0]))
+    if weighted:
+        ratios = [sum(row[column] for row in rows) / total for column in columns]
+    else:
+        ratios = [sum(row[column] / row[0] for row in rows) / len(rows) for column in columns]
+    return f"| {what} ({len(rows)}) | {total:,} | {' | '.join(f'{ratio:.2f}' for ratio in ratios)} |"
+
+
+if __name__ == "__main__":
+    main()
