@@ -100,12 +100,11 @@ class LoadedModules:
         :param fully: look at all modules even if no event tells of a change.
         """
         event = lldb.SBEvent()
-        added, others = 0, fully or self._some_came_to_a_place()
-        while self._listener.GetNextEvent(event):
-            added += lldb.SBTarget.GetNumModulesFromEvent(event)
-            others = others or event.GetType() != lldb.SBTarget.eBroadcastBitModulesLoaded
-        changed = added or others or self._target.GetNumModules() != len(self._loaded)
-        if changed and (others or not self._append(added)):
+        told, others = False, fully or self._some_came_to_a_place()
+        while self._listener.GetNextEvent(event):  # LLDB's events do not name the modules that a process has loaded
+            told, others = True, others or event.GetType() != lldb.SBTarget.eBroadcastBitModulesLoaded
+        added = self._target.GetNumModules() - len(self._loaded)
+        if (told or added or others) and (others or not self._append(added)):
             self._list_anew()
         if self.modules.look_again():
             self._forget_rules()
@@ -173,10 +172,10 @@ class LoadedModules:
     def _append(self, count: int) -> bool:
         """Add the modules at the end of LLDB's list, which is where LLDB adds them; return whether that is all.
 
-        :param count: how many LLDB has told of.
+        :param count: how many modules there are more than before.
         """
         known = len(self._loaded)
-        if not known or self._target.GetNumModules() - known != count:
+        if not known or count <= 0:
             return False
         last = self._target.GetModuleAtIndex(known - 1)
         if last != self._loaded[-1].module or _address(last, self._target) != self._loaded[-1].address:
