@@ -13,7 +13,7 @@ from sframe_unwind.cfi.operations import operations
 
 
 class ArgsSize(NamedTuple):
-    """What holds from one address to the next one's."""
+    """The state from one address up to the next one."""
 
     offset: int
     """From the function's start, in bytes."""

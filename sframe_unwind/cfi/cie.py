@@ -23,9 +23,9 @@ class Cie(NamedTuple):
     code_factor: int
     data_factor: int
     return_column: int
-    """DWARF number of the register that stands for the return address."""
+    """DWARF number of the return address column."""
     encoding: int
-    """How the addresses in its FDEs are written."""
+    """Encoding of the addresses in its FDEs."""
     augmented: bool
     """Its FDEs have augmentation data, which begins with its length."""
     signal: bool
@@ -33,7 +33,7 @@ class Cie(NamedTuple):
     pauth_key_b: bool
     """Return addresses are signed with key B (AArch64)."""
     instructions: bytes
-    """What its FDEs' instructions start from."""
+    """The row from which the instructions of its FDEs start."""
 
 
 def decode(body: bytes, offset: int, byteorder: str) -> Cie:

@@ -11,7 +11,7 @@ from sframe_unwind.cfi.leb128 import sleb128, uleb128
 from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule, UnwindRule
 
 DATA_FACTOR = -8
-"""What saved registers are apart on all architectures here."""
+"""Distance between saved registers in bytes, on all supported architectures."""
 _VERSION = 3
 """Of a CIE: the newest that needs no sizes of addresses and segments, which all readers know."""
 _CIE_ID = 0xFFFFFFFF
@@ -42,7 +42,7 @@ def cfa(rule: RegisterRule) -> bytes:
 
 
 def register(number: int, rule: RegisterRule | None) -> bytes:
-    """Return the instruction that says where a register of the caller is.
+    """Return the instruction for the location of a register of the caller.
 
     :param rule: ``None``: the register is unchanged.
     """
@@ -73,7 +73,7 @@ def change(before: UnwindRule, after: UnwindRule, arch: Arch, column: int) -> by
     """Return the instructions that make one rule of another.
 
     :param before: both have a CFA, and no values that are computed.
-    :param column: DWARF number of the register that stands for the return address.
+    :param column: DWARF number of the return address column.
     """
     code = b""
     if after.cfa is not None and after.cfa != before.cfa:
@@ -91,7 +91,7 @@ def cie(augmentation: str, column: int, code: bytes, mark: str) -> bytes:
     """Return a CIE of ``.debug_frame`` whose code alignment factor is 1.
 
     :param augmentation: begins with ``z`` unless it is empty; no letter has data.
-    :param column: DWARF number of the register that stands for the return address.
+    :param column: DWARF number of the return address column.
     :param code: the instructions that the FDEs begin with.
     """
     body = struct.pack(mark + "IB", _CIE_ID, _VERSION) + augmentation.encode() + b"\0"

@@ -60,7 +60,7 @@ _WORD = 1 << 64
 
 
 class _Sum(NamedTuple):
-    """What was read from memory, plus a number."""
+    """A word read from memory, plus a number."""
 
     place: RegisterRule
     added: int
@@ -71,7 +71,7 @@ Value = Union[int, RegisterRule, _Sum]
 
 
 class Evaluated(NamedTuple):
-    """What an expression amounts to."""
+    """The value of an expression, in a form that a rule can express."""
 
     place: RegisterRule
     depends_on_pc: bool

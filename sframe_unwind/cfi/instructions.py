@@ -1,7 +1,7 @@
 """Call frame instructions, carried out: the rows that they amount to (DWARF 5, 6.4.2 and 7.24).
 
 A program of 20,000 functions has some hundred different rows, and its instructions lead from one to another in the same
-few ways.  So what a run of instructions makes of a row is kept: a run that is known costs one lookup, and rows are
+few ways.  So the effect of a run of instructions on a row is kept: a run that is known costs one lookup, and rows are
 shared.
 """
 
@@ -27,14 +27,14 @@ MAX_ROWS = 1 << 16
 MAX_REGISTERS = 1 << 20
 """Registers that the different rows of one function locate, in all."""
 _KEPT_CHANGES, _KEPT_TABLES = 1 << 14, 1 << 10
-"""What is kept for the functions to come: what runs of instructions make of rows, and whole tables."""
+"""Sizes of the caches that all functions share: effects of runs of instructions on rows, and whole tables."""
 
 
 class Rows(NamedTuple):
     """The rows of one function."""
 
     offsets: tuple[int, ...]
-    """Where each begins, in bytes from the function's start; ascending, and the first is 0."""
+    """Start of each row, in bytes from the start of the function; ascending, and the first is 0."""
     rows: tuple[Row, ...]
 
 

@@ -1,4 +1,4 @@
-"""Call frame instructions one by one, for those who ask how a row came about and not only what it says."""
+"""Lists call frame instructions one by one, for uses that need the origin of a row."""
 
 from __future__ import annotations
 

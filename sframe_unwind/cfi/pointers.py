@@ -41,7 +41,7 @@ _FIXED = {
 
 
 class Bases(NamedTuple):
-    """What pointers are relative to."""
+    """The base addresses of relative pointers."""
 
     byteorder: str
     """``"little"`` or ``"big"``."""

@@ -52,7 +52,7 @@ class Fde(NamedTuple):
     code: bytes
     """Its instructions."""
     code_address: int
-    """Where they are loaded."""
+    """Address at which they are loaded."""
 
     def decode(self) -> CfiFunction:
         """Return the function with its rows.
@@ -65,13 +65,13 @@ class Fde(NamedTuple):
 
 
 class CfiFunction(NamedTuple):
-    """What an FDE says of its function."""
+    """A function with its rows, decoded from its FDE."""
 
     start: int
     end: int
     """Address behind the last byte."""
     offsets: tuple[int, ...]
-    """Where each row begins, in bytes from the start; ascending, and the first is 0."""
+    """Start of each row, in bytes from the start of the function; ascending, and the first is 0."""
     rows: tuple[Row, ...]
     cie: Cie
     code: bytes

@@ -15,7 +15,7 @@ class Expression(NamedTuple):
 
     code: bytes
     read: bool
-    """The value is in memory where the expression says; ``False``: it is the expression's value."""
+    """The value is in memory at the address that the expression gives; ``False``: it is the expression's value."""
 
 
 Source = Union[RegisterRule, Expression]
@@ -23,7 +23,7 @@ Source = Union[RegisterRule, Expression]
 
 
 class Row:
-    """What holds from one address to the next row's.
+    """The rules from one address up to the next row.
 
     The decoder makes only one row of one content, so that rows of one decoder are compared by identity.
 
@@ -45,7 +45,7 @@ class Row:
     def rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
         """Return the rule that the row amounts to at an address.
 
-        :param return_column: DWARF number of the register that stands for the return address.
+        :param return_column: DWARF number of the return address column.
         :raises UnsupportedExpressionError: CFA or return address are more than a place.
         :raises FormatError: an expression is malformed, or there is no CFA.
         """

@@ -1,4 +1,4 @@
-"""What one call frame instruction makes of a row (DWARF 5, 6.4.2)."""
+"""Carries out one call frame instruction on a row (DWARF 5, 6.4.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What DWARF CFI says of CFA, return address and frame pointer, in the terms of SFrame, and where two rules differ."""
+"""The rules of DWARF CFI for CFA, return address and frame pointer, in the terms of SFrame, and their differences."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class NoRule(NamedTuple):
 
     why: str
     rule: UnwindRule | None = None
-    """Where the CFA is a word in memory plus a constant: the rule with that word as CFA."""
+    """If the CFA is a word in memory plus a constant: the rule with that word as CFA."""
     added: int = 0
-    """That constant, in bytes."""
+    """The constant, in bytes."""
 
 
 Said = Union[UnwindRule, NoRule]
-"""What a row says of CFA, return address and frame pointer."""
+"""The rule of a row for CFA, return address and frame pointer, or why there is none."""
 
 Rows = tuple[list[int], list[Said]]
-"""Where each row begins, in bytes from the function's start, and what it says."""
+"""Start of each row, in bytes from the start of the function, and its rule."""
 
 
 class CfiRules:
-    """What the rows of DWARF CFI say, each distinct row once: a program of 20,000 functions has some hundred."""
+    """Rules of the rows of DWARF CFI, made once for equal rows: a program of 20,000 functions has some hundred."""
 
     def __init__(self, arch: Arch) -> None:
         self._arch = arch
@@ -74,7 +74,7 @@ class CfiRules:
         return [low + at - function.start for at in changed], [said[at] for at in changed]
 
     def _say(self, function: CfiFunction, row: Row, pc: int) -> Said:
-        """Return what a row says at an address: equal ones are identical."""
+        """Return the rule of a row at an address; equal rules are the same object."""
         said: Said
         try:
             said = row.rule(self._arch, function.cie.return_column, pc)._replace(others=None)

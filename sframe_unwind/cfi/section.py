@@ -1,4 +1,4 @@
-"""The call frame information of one module: which FDE contains an address, and what it says."""
+"""The call frame information of one module: finds the FDE that contains an address, and decodes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SectionData(NamedTuple):
 
 
 class CfiMatch(NamedTuple):
-    """What CFI says of one address."""
+    """The rule of CFI for one address."""
 
     rule: UnwindRule
     signal: bool
@@ -59,7 +59,7 @@ class CfiSection:
     ) -> None:
         self.records = Records(frames.data, frames.address, arch, debug_frame)
         self.problems: list[FormatError] = []
-        """What is wrong with single FDEs, known once all were read; they are passed over."""
+        """The errors in single FDEs, which are skipped.  Complete once all FDEs were read."""
         self._arch = arch
         self._frames = frames
         self._index = index
@@ -70,7 +70,7 @@ class CfiSection:
 
     @property
     def address(self) -> int:
-        """Where the section is loaded."""
+        """Address at which the section is loaded."""
         return self._frames.address
 
     def covers(self, pc: int) -> bool:
@@ -111,7 +111,7 @@ class CfiSection:
         return self._extents
 
     def function(self, offset: int) -> CfiFunction:
-        """Return what the FDE at a section offset says.
+        """Decode the FDE at a section offset.
 
         :raises UnsupportedError: it is of a kind, or has an instruction, that is not known.
         :raises FormatError: it is malformed.
@@ -129,12 +129,12 @@ class CfiSection:
         return known
 
     def function_at(self, pc: int) -> CfiFunction | None:
-        """Return what the FDE that contains an address says, ``None`` where none does; raises as :meth:`function`."""
+        """Decode the FDE that contains an address; ``None``: no FDE does.  Raises as :meth:`function`."""
         offset = self.find(pc)
         return None if offset is None else self.function(offset)
 
     def match(self, pc: int) -> CfiMatch | None:
-        """Return what is said of an address, ``None`` where no FDE contains it; raises as :meth:`function`, and
+        """Return the rule for an address; ``None``: no FDE contains it.  Raises as :meth:`function`, and
 
         :raises UnsupportedExpressionError: CFA or return address are more than a rule expresses.
         """
@@ -154,5 +154,5 @@ class PlacedCfi(NamedTuple):
         return self.section.covers(pc - self.bias & ADDRESS_MASK)
 
     def match(self, pc: int) -> CfiMatch | None:
-        """Return what is said of an address of the process; see :meth:`CfiSection.match`."""
+        """Return the rule for an address of the process; see :meth:`CfiSection.match`."""
         return self.section.match(pc - self.bias & ADDRESS_MASK)

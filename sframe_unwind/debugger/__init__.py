@@ -1,1 +1,1 @@
-"""What the GDB plugin and the LLDB plugin share: settings, commands, and how modules are opened."""
+"""Code shared by the GDB plugin and the LLDB plugin: settings, commands, and opening of modules."""

@@ -1,4 +1,4 @@
-"""What the machine code makes of the rows in use, where the extra ``code`` is installed in the debugger's Python.
+"""Checks the rows in use against the machine code, where the extra ``code`` is installed in the debugger's Python.
 
 The extra is imported when the first row is judged: nothing of it makes a debugger start more slowly.
 """
@@ -71,11 +71,11 @@ class CodeJudge:
 
 
 _said: set[str] = set()
-"""What was said of the extra that is not installed: once is enough."""
+"""Message about the missing extra, shown once."""
 
 
 def code_lines(process: ProcessCode, pc: int) -> Sequence[str]:
-    """Return what ``sframe explain`` says of the row for an address, mostly one line."""
+    """Return the lines of ``sframe explain`` about the row for an address, usually one."""
     try:
         found = _judged(process, pc, of_row=True)
     except MissingExtraError as error:

@@ -29,7 +29,7 @@ PREFIX_HELP = "Unwind stack frames from SFrame data, and show what it says."
 
 
 class UsageError(SFrameError):
-    """The arguments of a command are not what it takes; the message says what it takes."""
+    """A command does not take its arguments; the message tells which ones it takes."""
 
 
 class ContextArgument(NamedTuple):
@@ -57,7 +57,7 @@ class Command(NamedTuple):
 
     name: str
     usage: str
-    """What stands behind the name in the usage."""
+    """The arguments in the usage line."""
     summary: str
     """The first line of the help, without a full stop; ``{debugger}`` stands for the debugger's name."""
     details: str = ""

@@ -1,4 +1,4 @@
-"""What the commands of both plugins print.
+"""Prints the output of the commands of both plugins.
 
 It is apart from the commands because a plugin is loaded at every start of a debugger, and mostly prints nothing.
 """

@@ -40,16 +40,16 @@ SPECIAL = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
 }
-"""What is neither a file with contents nor a directory, by the type of its mode."""
+"""Kinds of members that are neither files with contents nor directories, by the type in their mode."""
 
 
 class Kind(Enum):
-    """What a member is."""
+    """The kind of a member."""
 
     FILE = "file"
     LINK = "hard link"
     OTHER = "other"
-    """No file: :attr:`Member.why` says what."""
+    """No file; :attr:`Member.why` names its kind."""
 
 
 class Member(NamedTuple):

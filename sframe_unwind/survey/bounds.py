@@ -1,4 +1,4 @@
-"""How much of what an archive unpacks to is read: one that was made to harm unpacks to more than there is room for."""
+"""Bounds on unpacking archives: a malicious one can unpack to more than fits on the machine."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from sframe_unwind.errors import SFrameError
 
 
 class Bounds(NamedTuple):
-    """What one file that is not in an archive may cost."""
+    """Limits for one file and the archives in it."""
 
     depth: int = 6
     """Archives within archives; a package takes two."""
     growth: int = 200
-    """How many times its size it may unpack to; packages unpack to some 3 to 20 times theirs."""
+    """Maximum ratio of unpacked to packed size; packages unpack to some 3 to 20 times theirs."""
     always: int = 1 << 30
     """Bytes that it may unpack to in any case."""
     file: int = 1 << 30
@@ -26,7 +26,7 @@ class TooMuchError(SFrameError):
 
 
 class Budget:
-    """What is left of the bounds of one file, archives within it included.
+    """The rest of the limits of one file, including the archives in it.
 
     :param size: of the file, in bytes.
     """

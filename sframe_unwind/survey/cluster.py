@@ -43,7 +43,7 @@ class _Given(NamedTuple):
 
     file: Found
     cost: int
-    """How many workers it has ended."""
+    """Number of workers that it has ended."""
     worker: str
     """Its address."""
     future: Any
@@ -96,7 +96,7 @@ class _Cluster:
         self._given: list[_Given] = []
         self._number = 0
         self._last = time.monotonic()
-        """When there was a worker."""
+        """Time at which there was last a worker."""
 
     def answers(self, files: Iterable[Found]) -> Iterator[Answer]:
         """Yield each file with what came of it.

@@ -1,4 +1,4 @@
-"""What is different between two surveys: what an update of a toolchain changed.
+"""Compares two surveys, for example before and after an update of the toolchain.
 
 Files are matched by their names below the roots of the surveys, without the versions of packages and libraries, and
 so are findings, without addresses, which any change of the code moves.
@@ -29,7 +29,7 @@ _MOST = 20
 
 
 class File(NamedTuple):
-    """What counts of one file."""
+    """The parts of one file's results that are compared."""
 
     digest: str
     state: str

@@ -51,12 +51,12 @@ class Same(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """What is not looked at."""
+    """Files that are skipped."""
 
     path: str
     reason: str
     files: int = 1
-    """How many files the path stands for."""
+    """Number of files below the path."""
 
 
 class Passed(NamedTuple):

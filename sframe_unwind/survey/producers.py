@@ -1,4 +1,4 @@
-"""Who made a file: compiler, assembler and linker, as far as they say so.
+"""Finds the producers of a file, compiler, assembler and linker, as far as the file names them.
 
 Compilers write their name to ``.comment`` (so do LLD and mold), gold and Go write notes; GNU ld says nothing, and GNU
 as only where there is debug information of assembly code (``DW_AT_producer``).

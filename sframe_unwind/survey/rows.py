@@ -1,4 +1,4 @@
-"""What the database has of one file.  The fields of these are the columns of its tables, in this order."""
+"""The rows of the database for one file.  The fields of these are the columns of its tables, in this order."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ SURVEYED = "surveyed"
 NOTHING = "no unwind data"
 FAILED = "cannot be surveyed"
 LOST = "ended its worker"
-"""What may become of a file."""
+"""The states of a file."""
 
 IN_FILE, CONVERTED = "file", "convert"
-"""Where SFrame is from."""
+"""The origins of SFrame."""
 
 
 class FileRow(NamedTuple):
@@ -68,7 +68,7 @@ class FileRow(NamedTuple):
 
 
 class KindRow(NamedTuple):
-    """How many functions of a file came out in one way."""
+    """Number of functions of a file with one outcome."""
 
     judge: str
     """Who says so: ``tables`` (SFrame against DWARF CFI), ``code``, ``convert``, ``GNU as``."""
@@ -85,7 +85,7 @@ class FindingRow(NamedTuple):
     judge: str
     """``tables``, ``code`` or ``lint``."""
     kind: str
-    """What of a rule is wrong (``cfa``, ``ra``, ``fp``), or the rule of ``lint``."""
+    """The part of a rule that is wrong (``cfa``, ``ra``, ``fp``), or the rule of ``lint``."""
     level: str
     """``error``, ``warning`` or ``note``."""
     section: str
@@ -95,13 +95,13 @@ class FindingRow(NamedTuple):
     table: str
     """``sframe`` or ``dwarf``: which one is wrong, where that is known."""
     says: str
-    """What the table has."""
+    """The rule of the table."""
     expected: str
-    """What the other table has, or the code."""
+    """The rule of the other table, or of the code."""
 
 
 class ProfileRow(NamedTuple):
-    """What one consumer makes of the SFrame of a file."""
+    """The verdict of one consumer on the SFrame of a file."""
 
     profile: str
     outcome: str

@@ -15,7 +15,7 @@ from sframe_unwind.survey.store import Run, Store
 from sframe_unwind.workers import Lost, as_completed, can_fork
 
 TRIES = 2
-"""How many workers a file may cost."""
+"""Maximum number of workers that one file may end."""
 
 Answer = tuple[Found, Union[Surveyed, Lost]]
 Workers = Callable[[Iterable[Found]], Iterator[Answer]]
@@ -25,12 +25,12 @@ Work = Callable[[bytes, Plan], Surveyed]
 
 
 class Done(NamedTuple):
-    """How far a survey has come."""
+    """Progress of a survey."""
 
     files: int = 0
-    """That were done."""
+    """Number of files that were surveyed."""
     known: int = 0
-    """That had been done before, or have a content that another one has."""
+    """Number of files that had been surveyed before, or have the contents of another file."""
     skipped: int = 0
     bytes: int = 0
     """Of the files on disk that have been looked into."""

@@ -1,4 +1,4 @@
-"""What a survey found, in a few lines of text."""
+"""Summarises a survey in a few lines of text."""
 
 from __future__ import annotations
 

@@ -22,13 +22,13 @@ _RATIO = "round(1.0 * nullif(sframe, 0) / eh_frame, 3)"
 
 
 class Table(NamedTuple):
-    """What a survey shows in one table."""
+    """One table of a survey's report."""
 
     name: str
     title: str
     query: str
     about: str = ""
-    """What one has to know to read it."""
+    """Notes for the reader of the table."""
 
 
 def _file_columns() -> str:

@@ -9,11 +9,11 @@ from typing import NamedTuple, Optional
 from sframe_unwind.cfi.rules import Said
 
 Rules = tuple[Sequence[int], Sequence[Optional[Said]]]
-"""Where each row begins, in bytes from the start of its function, and what it says, if anything."""
+"""Start of each row, in bytes from the start of its function, and its rule, if it has one."""
 
 
 class Change(NamedTuple):
-    """What both tables say at one address; ``None``: nothing."""
+    """The rules of both tables at one address; ``None``: the table has none."""
 
     pc: int
     one: Said | None

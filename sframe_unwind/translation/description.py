@@ -1,4 +1,4 @@
-"""What a table says of one function, whatever it was decoded from."""
+"""The rules of one function, whatever table they were decoded from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_UNROLLED = 1 << 20
 
 
 class Description(NamedTuple):
-    """What SFrame or DWARF CFI says of a function."""
+    """The rules of SFrame or DWARF CFI for a function."""
 
     start: int
     end: int
@@ -40,7 +40,7 @@ class Loss(NamedTuple):
 
 
 def of_cfi(function: CfiFunction, rules: CfiRules) -> Description:
-    """Return what DWARF CFI says of a function.
+    """Return the description of a function by DWARF CFI.
 
     :raises FormatError: too much of it is computed from the address.
     """
@@ -51,7 +51,7 @@ def of_cfi(function: CfiFunction, rules: CfiRules) -> Description:
 
 
 def of_sframe(function: Function) -> Description:
-    """Return what SFrame says of a function.
+    """Return the description of a function by SFrame.
 
     :raises FormatError: a row is malformed, or the rows repeat too often.
     """

@@ -1,4 +1,4 @@
-"""An SFrame section made of the DWARF CFI of a loaded module, as an unwinder that has nothing else would have it."""
+"""Makes an SFrame section from the DWARF CFI of a loaded module."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def generate(cfi: CfiSection, ranges: Sequence[tuple[int, int]], arch: Arch) -> 
     :param ranges: start and end address of the module's code; the linker keeps the FDEs of code that it discards.
     :raises FormatError: the CFI is malformed as a whole.
     :raises MemoryReadError: it cannot be read.
-    :raises TranslationError: the result does not say what the CFI says.
+    :raises TranslationError: a rule of the result is not that of the CFI.
     """
     descriptions = list(_descriptions(cfi, ranges, arch))
     made = make_table(descriptions, arch, Target(NEWEST))

@@ -1,4 +1,4 @@
-"""The proof that a table says what the tables say that it was made from."""
+"""Proves that a converted table gives the same rules as its sources."""
 
 from __future__ import annotations
 

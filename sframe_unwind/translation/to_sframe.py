@@ -26,7 +26,7 @@ _Row = tuple[int, tuple[int, ...]]
 
 
 class Target(NamedTuple):
-    """What the table is for."""
+    """What readers of the table can take."""
 
     version: int
     """One of :data:`WRITTEN`."""

@@ -106,7 +106,7 @@ def _functions(found: CodeVerdict, binary: ElfBinary) -> tuple[Function, ...]:
 def _with_code(
     functions: Sequence[Function], disagreements: Sequence[Disagreement], code: CodeReport
 ) -> Sequence[Function]:
-    """Return functions with what the code makes of their lines, and lines for what it found itself."""
+    """Return the functions with the verdict of the code on their lines, and lines for its own findings."""
     findings: dict[tuple[FileAddress, str], list[CodeFinding]] = {}
     for finding in filter(lambda finding: not finding.assumes, code.findings):
         findings.setdefault((finding.spot, finding.what), []).append(finding)

@@ -1,4 +1,4 @@
-"""What checking one file's tables against its machine code found, in the terms of the file."""
+"""Reports the findings of a check against machine code, with the names and addresses of the file."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class CodeFinding(NamedTuple):
     spot: FileAddress
     """Of the first instruction at which it is."""
     function: str
-    """Name, and offset from it; empty where no symbol says."""
+    """Name of the function and offset from its start; empty: no symbol covers the address."""
     table: str
     """``sframe`` or ``dwarf``."""
     what: str
     """``cfa``, ``ra`` or ``fp``."""
     rule: str
     code: str
-    """What the code makes of it, and since which instruction."""
+    """The rule that the code proves, and the instruction from which on it holds."""
     assumes: tuple[str, ...]
-    """What it rests on beside the code; if there is anything, it is a warning."""
+    """The assumptions besides the code; if there are any, the finding is a warning."""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as ``verify --json`` has it."""
@@ -48,7 +48,7 @@ class CodeUnknown(NamedTuple):
     spot: FileAddress
     """Of the first."""
     function: str
-    """Name, and offset from it; empty where no symbol says."""
+    """Name of the function and offset from its start; empty: no symbol covers the address."""
     table: str
     """``sframe`` or ``dwarf``."""
     why: str
@@ -62,7 +62,7 @@ class CodeUnknown(NamedTuple):
 
 
 class CodeReport(NamedTuple):
-    """What was found in one file."""
+    """The findings in one file."""
 
     functions: int
     instructions: int
@@ -74,7 +74,7 @@ class CodeReport(NamedTuple):
     judged: Mapping[FileAddress, Judgement]
     """The worst of each function, by where it begins."""
     given_up: int
-    """How many functions were too large."""
+    """Number of functions that were too large to check."""
 
     @property
     def is_clean(self) -> bool:

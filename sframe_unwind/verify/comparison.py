@@ -24,13 +24,13 @@ from sframe_unwind.verify.verdict import Disagreement, Function, Gap, Line, Outc
 from sframe_unwind.workers import Progress
 
 _SHOWN_GAPS = 8
-"""How many ranges of one function its reason lists; JSON has all."""
+"""Maximum number of ranges in the reason for one function; JSON has all."""
 _PROGRESS_STEP = 256
 """Functions between two reports of the progress."""
 
 
 class Compared(NamedTuple):
-    """What both say at one address."""
+    """The rules of both tables at one address."""
 
     pc: int
     sframe: UnwindRule

@@ -1,4 +1,4 @@
-"""Which addresses of a function one of the two tables leaves out, while the other describes them."""
+"""Finds the addresses of a function that only one of the two tables describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is to verify behind the names that a user gives: files, members of archives, all below a directory."""
+"""Expands the paths on the command line to the ELF files to verify: files, members of archives, directories."""
 
 from __future__ import annotations
 

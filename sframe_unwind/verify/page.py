@@ -18,7 +18,7 @@ TEMPLATE = Path(__file__).with_name("page.html")
 _NOT_DESCRIBED = "not described"
 _WRONG, _UNKNOWN = "wrong by the code", "unknown"
 OUTCOMES = [*(outcome.value for outcome in Outcome), _NOT_DESCRIBED, _WRONG, _UNKNOWN]
-"""What the map has colours for, in the order of the page's list of them."""
+"""The outcomes that have a colour in the map, in the order of the page's list."""
 
 
 def page(verdicts: Sequence[Verdict], failures: Sequence[Failure], version: str) -> str:

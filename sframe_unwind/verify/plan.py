@@ -1,4 +1,4 @@
-"""What files are verified against."""
+"""Settings of a verification: what a file is compared with."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sframe_unwind.workers import Progress
 
 
 class Plan(NamedTuple):
-    """What files are verified against."""
+    """Settings of a verification: what a file is compared with."""
 
     dwarf: bool = True
     """SFrame against DWARF CFI."""
@@ -17,5 +17,5 @@ class Plan(NamedTuple):
     why_unknown: bool = False
     """Find out since which instruction it is unknown whether a rule is right."""
     jobs: int = 1
-    """How many processes interpret the code of one file."""
+    """Number of processes that interpret the code of one file."""
     progress: Progress | None = None

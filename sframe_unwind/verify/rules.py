@@ -10,7 +10,7 @@ from sframe_unwind.verify.verdict import Words
 
 
 def words(said: Said, arch: Arch) -> Words:
-    """Return what a row says, in words."""
+    """Return the rule of a row in words."""
     if isinstance(said, NoRule):
         return Words(said.why, "", "")
     if said.cfa is None:

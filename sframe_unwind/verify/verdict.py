@@ -1,4 +1,4 @@
-"""What comparing one file's SFrame with its DWARF CFI found."""
+"""The result of comparing the SFrame of one file with its DWARF CFI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # it brings the interpreter of machine code along
 
 
 class Outcome(str, Enum):
-    """How a function came out."""
+    """The outcome of the comparison for a function."""
 
     AGREES = "agrees"
     DISAGREES = "disagrees"
@@ -58,7 +58,7 @@ class Words(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What both say at one address."""
+    """The rules of both tables at one address, where they differ."""
 
     spot: FileAddress
     sframe: Words
@@ -66,7 +66,7 @@ class Line(NamedTuple):
     differs: tuple[str, ...]
     """In which of ``cfa``, ``ra``, ``fp``; none where they agree."""
     code: Words | None = None
-    """What the machine code makes of it; ``None``: it was not asked."""
+    """The result of the check against machine code; ``None``: there was no such check."""
 
 
 class Disagreement(NamedTuple):
@@ -74,7 +74,7 @@ class Disagreement(NamedTuple):
 
     spot: FileAddress
     function: str
-    """Name, and offset from it; empty where no symbol says."""
+    """Name of the function and offset from its start; empty: no symbol covers the address."""
     what: str
     """``cfa``, ``ra`` or ``fp``."""
     sframe: str
@@ -118,7 +118,7 @@ class Function(NamedTuple):
     size: int
     """In bytes."""
     name: str
-    """Empty where no symbol says."""
+    """Empty: no symbol covers the address."""
     outcome: Outcome
     reason: str
     """Why only one describes it, where that can be told."""
@@ -155,7 +155,7 @@ class Sizes(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the comparison of one file found."""
+    """The result of comparing one file."""
 
     file: str
     functions: tuple[Function, ...]
@@ -165,7 +165,7 @@ class Verdict(NamedTuple):
     problems: tuple[str, ...] = ()
     """What is wrong with CFI of which not even the function can be told."""
     code: CodeReport | None = None
-    """What the machine code makes of it; ``None``: it was not asked."""
+    """The result of the check against machine code; ``None``: there was no such check."""
     compared: bool = True
     """Whether SFrame and DWARF CFI were compared with each other."""
     loading: tuple[str, ...] = ()
@@ -179,22 +179,22 @@ class Verdict(NamedTuple):
 
     @property
     def both(self) -> int:
-        """How many functions both describe."""
+        """Number of functions that both describe."""
         return self.count(Outcome.AGREES, Outcome.DISAGREES)
 
     @property
     def sframe_only(self) -> int:
-        """How many functions SFrame alone describes."""
+        """Number of functions that only SFrame describes."""
         return self.count(Outcome.SFRAME_ONLY)
 
     @property
     def dwarf_only(self) -> int:
-        """How many functions DWARF alone describes, whether or not it is known why."""
+        """Number of functions that only DWARF CFI describes, whether or not the reason is known."""
         return self.count(Outcome.DWARF_ONLY, Outcome.NOT_EXPRESSIBLE)
 
     @property
     def not_compared(self) -> int:
-        """How many functions have SFrame or CFI that cannot be decoded."""
+        """Number of functions with SFrame or CFI that cannot be decoded."""
         return self.count(Outcome.NOT_COMPARED)
 
     @property
