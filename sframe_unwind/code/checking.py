@@ -199,8 +199,31 @@ class _Check:
         self._unreached: set[int] = set()
         self._open: dict[tuple[str, str], tuple[object, int]] = {}
         self.run = interpreted(self._all, function, entered)
+        link = self._link()
+        if link is not None:
+            linked = dict.fromkeys(entered, self._all.frame.entry(link=link))
+            run = interpreted(self._all, function, linked)
+            if run.complete and run.returns_to == {self._all.frame.return_address}:
+                self.run, entered = run, linked
         if self.run.called and (self.run.rests_on_call or self._has_other_base()):
             self.run = interpreted(self._all, function, entered, through_calls=True)
+
+    def _link(self) -> int | None:
+        """Return the register that has the return address at the function's entry by its rows, if it is not the ABI's.
+
+        ``brasl %r0,__fentry__`` enters a function so.
+        """
+        frame = self._all.frame
+        if frame.ra is None:
+            return None
+        rules = (plain(rows.at(self._function.start) or "") for rows in self._described(self._function).values())
+        places = {rule.ra for rule in rules if rule is not None}
+        place = places.pop() if len(places) == 1 else None
+        return (
+            place.base
+            if place is not None and place.base in self._all.machine.general and not place.in_memory
+            else None
+        )
 
     def _has_other_base(self) -> bool:
         """Return whether a rule counts on another register than the CFA, the stack pointer and the frame pointer."""

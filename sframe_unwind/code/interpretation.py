@@ -26,7 +26,6 @@ from sframe_unwind.code.values import (
     OTHER,
     REPLACED_BASE,
     UNKNOWN,
-    UNKNOWN_BASE,
     Value,
     is_open,
     plus,
@@ -80,6 +79,8 @@ class Run(NamedTuple):
     """Whether any path leaves the function for its caller, or may."""
     changes_fp: bool
     """Whether it certainly returns with another frame pointer than it was entered with."""
+    returns_to: frozenset[Value]
+    """What it jumps to where it returns, or jumps to what a register holds."""
     replaces_return: bool
     """Whether it may return to what it has stored over its return address."""
     rests_on_call: bool
@@ -204,6 +205,7 @@ class _Flow:
         self._settled: frozenset[int] | None = None
         self._returns = self._changes_fp = self._replaces_return = False
         self._stack_pointers_at_end: set[Value] = set()
+        self._returns_to: set[Value] = set()
         self._is_local = True
         self.effects: Effects | None = None
         """``None``: callees are taken to keep the ABI."""
@@ -239,6 +241,7 @@ class _Flow:
             self._called,
             self._returns or not complete,
             self._changes_fp,
+            frozenset(self._returns_to),
             self._replaces_return,
             self._evaluator.rests_on_call,
             self._is_local and not self._evaluator.has_read,
@@ -320,17 +323,14 @@ class _Flow:
             self._end(state)
             value = state.registers[self._frame.fp]
             self._changes_fp |= self._settled is None and value != self._frame.entry_fp and not is_open(value[0])
-            self._replaces_return |= self._evaluator.has_replaced and self._is_replaced(pc, instruction, state)
+            to = UNKNOWN if instruction.target is None else self._evaluator.value(instruction.target, state, pc)
+            self._returns_to.add(to)
+            self._replaces_return |= self._evaluator.has_replaced and (to[0] == REPLACED_BASE or is_open(to[0]))
         elif kind is Kind.TRAP:
             self._later.append((pc + instruction.size, state))
         else:
             self._returns = True
         return False
-
-    def _is_replaced(self, pc: int, instruction: Instruction, state: State) -> bool:
-        """Return whether a return may lead to what was stored over the return address."""
-        base = self._evaluator.value(instruction.target or (), state, pc)[0] if instruction.target else UNKNOWN_BASE
-        return base == REPLACED_BASE or is_open(base)
 
     def _is_jump_by_table(self, pc: int, instruction: Instruction, state: State) -> bool:
         """Return whether what looks like a return is a jump: on s390x any register may hold a jump's target."""
@@ -403,6 +403,8 @@ class _Flow:
     def _jump(self, pc: int, instruction: Instruction, before: State, state: State) -> None:
         assert instruction.target is not None
         target = self._evaluator.value(instruction.target, before, pc)
+        if target[0] != NUMBER:
+            self._returns_to.add(target)
         if self._image.external_call(pc, instruction.size) is not None or target == self._frame.return_address:
             self._returns = True
         elif target[0] == NUMBER:

@@ -141,6 +141,9 @@ class Judge:
             return _NOT_CERTAIN if run.complete else _GIVEN_UP
         if any(is_displaced(base) for base, _ in run.stack_pointers_at_end):
             judged = self._judged_before_switch(judged, rule, state)
+            # Nor is the frame pointer that of the frame which is left.
+            if judged.fp is Judgement.WRONG:
+                judged = judged._replace(fp=Judgement.UNKNOWN, why=judged.why or _OF_NEXT_FRAME.why)
         if run.replaces_return:
             # What ends with __builtin_eh_return puts the address that it goes to where its return address was.
             judged = judged._replace(ra=min(judged.ra, Judgement.UNKNOWN), why=_REPLACED)

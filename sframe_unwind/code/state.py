@@ -81,10 +81,11 @@ class Frame:
         """Return whether a value with this base may be, or lead to, what a rule has to find."""
         return base in self._tracked or base >= SYMBOL
 
-    def entry(self, pushed: int = 0) -> State:
+    def entry(self, pushed: int = 0, link: int | None = None) -> State:
         """Return the state at a function's entry.
 
         :param pushed: bytes that are on the stack beside what the ABI wants; what they hold is not known.
+        :param link: the register with the return address, where it is not the ABI's.
         """
         registers: dict[int, Value] = {number: (ENTRY + number, 0) for number in self._machine.general}
         top = self.entry_sp[1]
@@ -92,6 +93,8 @@ class Frame:
         slots: dict[Slot, Value] = {(CFA, offset): UNKNOWN for offset in range(top - pushed, top, 8)}
         if self._machine.ra_slot is not None:
             slots[CFA, self._machine.ra_slot] = RETURN_ADDRESS
+        if link is not None and self.ra is not None:
+            registers[self.ra], registers[link] = OTHER, self.return_address
         return State(registers, slots)
 
     def is_entry(self, state: State) -> bool:

@@ -228,3 +228,29 @@ def test_a_warning_is_no_failure(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (file,) = json.loads(capsys.readouterr().out)["files"]
     assert file["code"]["findings"][0]["assumes"] == ["callee changes r11"]
     assert file["code"]["dwarf"]["wrong"] == 0
+
+
+LINKED = "{entered};lgr %r1,{link};br %r1"
+
+
+@pytest.mark.parametrize(("link", "expected"), [("%r0", Judgement.PROVED), ("%r14", Judgement.WRONG)])
+def test_a_function_that_is_entered_with_another_link_register(link: str, expected: Judgement, tmp_path: Path) -> None:
+    """As `__fentry__` is on s390x: its rows say so, and it returns through that register."""
+    body = LINKED.format(entered=".cfi_register %r14,%r0;lghi %r2,0", link=link)
+    source = "\n".join([".text", *_function("f", body, visible=True), ""])
+    assert Checked("s390x", source, tmp_path).worst["f"] is expected
+
+
+JUMPS = {
+    "amd64": "mov 8(%rdi),%rbp;mov (%rdi),%rsp;jmp *16(%rdi)",
+    "s390x": "lg %r11,8(%r2);lg %r4,16(%r2);lg %r15,0(%r2);br %r4",
+}
+
+
+@pytest.mark.parametrize("machine", list(JUMPS))
+def test_the_frame_pointer_of_the_frame_that_is_gone_to_is_not_wrong(machine: str, tmp_path: Path) -> None:
+    """As `longjmp` has it."""
+    source = "\n".join([".text", *_function("f", JUMPS[machine], visible=True), ""])
+    found = Checked(machine, source, tmp_path)
+    assert not found.findings
+    assert found.worst["f"] is Judgement.UNKNOWN
