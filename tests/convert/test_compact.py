@@ -145,7 +145,7 @@ def test_rows_are_shared_with_big_endian_machines_on_request_only(tmp_path: Path
         readelf.read_sframe(toolchain("s390x", 3), output)
 
 
-def test_what_is_merged() -> None:
+def test_item_37_what_is_merged() -> None:
     table = usual_table(3, AMD64, [function(0x100, 16, (0, 8), (4, 16)), function(0x110, 16, (0, 16), (8, 8))])
     merged = compacted(table, always).table.functions
     assert [(one.start, one.size, [row.start for row in one.rows]) for one in merged] == [(0x100, 32, [0, 4, 24])]
@@ -194,7 +194,7 @@ def test_padding_is_reported_and_must_be_named_in_the_proof() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_shared_rows(version: int) -> None:
+def test_item_37_shared_rows(version: int) -> None:
     one, other = [(0, 8), (1, 16)], [(0, 8), (1, 16), (9, 8)]
     table = usual_table(version, AMD64, [function(0x100 * n, 32, *rows) for n, rows in enumerate((one, other, one), 1)])
     places = [function.rows_at for function in with_shared_rows(table).functions]
@@ -206,7 +206,7 @@ def test_shared_rows(version: int) -> None:
     assert plain == shared
 
 
-def test_functions_with_many_rows_stay_readable() -> None:
+def test_item_37_functions_with_many_rows_stay_readable() -> None:
     rows = [(number, 8 * (number % 9)) for number in range(MAX_SHARED_ROWS + 1)]
     for shown in (rows, rows[1:]):
         table = usual_table(3, AMD64, [function(0x1000 * n, 0x1000, *shown) for n in range(400)])
