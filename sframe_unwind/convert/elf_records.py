@@ -9,17 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
-PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 1, 2, 3, 4, 6
-PT_GNU_PROPERTY = 0x6474E553
-PF_R = 4
-SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_HASH, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 1, 2, 3, 5, 7, 8, 11
-SHT_GNU_HASH = 0x6FFFFFF6
-SHF_ALLOC = 2
-ET_REL, ET_EXEC = 1, 2
-DT_HASH, DT_SYMTAB, DT_GNU_HASH = 4, 6, 0x6FFFFEF5
-PN_XNUM = 0xFFFF
-"""In the place of the number of program headers: it does not fit (gABI, "ELF Header")."""
-
 
 class FileHeader(NamedTuple):
     """``Elf64_Ehdr``."""

@@ -14,6 +14,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from sframe_unwind.convert.elf_records import (
+    DynamicEntry,
+    FileHeader,
+    ProgramHeader,
+    SectionHeader,
+    Symbol,
+    layout,
+    read_records,
+    write_records,
+)
+from sframe_unwind.convert.writing import Chunk
+from sframe_unwind.elf.constants import (
     DT_GNU_HASH,
     DT_HASH,
     DT_SYMTAB,
@@ -31,16 +42,7 @@ from sframe_unwind.convert.elf_records import (
     SHT_NOTE,
     SHT_PROGBITS,
     SHT_SYMTAB,
-    DynamicEntry,
-    FileHeader,
-    ProgramHeader,
-    SectionHeader,
-    Symbol,
-    layout,
-    read_records,
-    write_records,
 )
-from sframe_unwind.convert.writing import Chunk
 from sframe_unwind.image.build_id import find_build_id
 
 _TAGS = {SHT_GNU_HASH: DT_GNU_HASH, SHT_HASH: DT_HASH, SHT_DYNSYM: DT_SYMTAB}

@@ -10,10 +10,11 @@ import struct
 
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch.elf_code import FieldRelocation
-from sframe_unwind.convert.elf_records import SHF_ALLOC, FileHeader, SectionHeader, read_records, write_records
+from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, read_records, write_records
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, ElfSection
 from sframe_unwind.elf.constants import (
     ENTRY,
+    SHF_ALLOC,
     SHF_EXECINSTR,
     SHF_INFO_LINK,
     SHN_LORESERVE,

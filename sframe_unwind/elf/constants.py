@@ -5,22 +5,27 @@ from __future__ import annotations
 ET_REL, ET_EXEC, ET_DYN, ET_CORE = 1, 2, 3, 4
 """Types of files."""
 
-SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOTE, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 1, 2, 3, 4, 7, 8, 9, 11
+SHT_PROGBITS, SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_HASH = 1, 2, 3, 4, 5
+SHT_NOTE, SHT_NOBITS, SHT_REL, SHT_DYNSYM = 7, 8, 9, 11
 SHT_GROUP, SHT_SYMTAB_SHNDX = 17, 18
-SHT_GNU_SFRAME = 0x6FFFFFF4
+SHT_GNU_SFRAME, SHT_GNU_HASH = 0x6FFFFFF4, 0x6FFFFFF6
 """Types of sections.  Binutils before 2.45 give ``.sframe`` the type PROGBITS."""
 
 SHF_WRITE, SHF_ALLOC, SHF_EXECINSTR, SHF_INFO_LINK, SHF_TLS, SHF_COMPRESSED = 1, 2, 4, 0x40, 0x400, 0x800
-SHN_LORESERVE = 0xFF00
-"""Numbers from here on are not sections."""
 """Flags of sections."""
 
-PT_LOAD, PT_NOTE, PT_PHDR = 1, 4, 6
-PT_GNU_SFRAME = 0x6474E554
+SHN_LORESERVE = 0xFF00
+"""Numbers from here on are not sections."""
+
+PT_LOAD, PT_DYNAMIC, PT_INTERP, PT_NOTE, PT_PHDR = 1, 2, 3, 4, 6
+PT_GNU_PROPERTY, PT_GNU_SFRAME = 0x6474E553, 0x6474E554
 """Types of segments."""
 
 PF_X, PF_W, PF_R = 1, 2, 4
 """Flags of segments."""
+
+DT_HASH, DT_SYMTAB, DT_GNU_HASH = 4, 6, 0x6FFFFEF5
+"""Tags of entries of the dynamic section."""
 
 PN_XNUM = 0xFFFF
 """In the place of the number of program headers: the number does not fit."""
