@@ -135,7 +135,7 @@ class Judge:
         :param block: start of the block with the instruction.
         """
         judged = self.judge(rule, state)
-        if judged.worst is not Judgement.WRONG:
+        if judged is PROVED or judged.worst is not Judgement.WRONG:
             return judged
         if block in run.guessed or not run.complete:
             return _NOT_CERTAIN if run.complete else _GIVEN_UP
@@ -198,6 +198,8 @@ class Judge:
         return self._best(rule.fp, state, cfas, frame.entry_fp)
 
     def _best(self, rule: RegisterRule, state: State, cfas: Sequence[Value], wanted: Value) -> Judgement:
+        if len(cfas) == 1:  # most rules are right
+            return self._compare(self._value(rule, state, cfas[0]), wanted)
         return min(self._compare(self._value(rule, state, cfa), wanted) for cfa in cfas)
 
     @staticmethod
