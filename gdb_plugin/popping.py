@@ -19,28 +19,34 @@ class Popping:
     """The frames of the present chain whose registers are not all known."""
 
     def __init__(self) -> None:
-        self.unknown: dict[int, Iterable[int]] = {}
-        """DWARF numbers of the registers, by SP of the frame.  Empty where SFrame is nowhere alone."""
+        self.unknown: dict[int, tuple[int, Iterable[int]]] = {}
+        """By SP of the frame, its pc and the DWARF numbers of the registers.  Empty where SFrame is nowhere alone."""
 
-    def note(self, level: int, sp: int, numbers: Iterable[int]) -> None:
+    def note(self, level: int, pc: int, sp: int, numbers: Iterable[int]) -> None:
         """Remember the caller of a frame.
 
         :param level: of the frame, not of its caller.
+        :param pc: of the caller.
         :param sp: of the caller.
         :param numbers: of the caller's registers that are not known.
         """
         if level < _LEVELS:
-            self.unknown[sp] = numbers
+            self.unknown[sp] = pc, numbers
 
-    def begin(self, sp: int) -> Iterable[int]:
+    def begin(self, pc: int, sp: int) -> Iterable[int]:
         """Begin a new chain; return the registers of the innermost frame that were not known before.
 
+        A function can have the SP of its caller: one that was just entered, where calls leave the return address in a
+        register.  So SP alone does not tell that a frame was a caller.
+
+        :param pc: of the innermost frame.
         :param sp: of the innermost frame.
         """
-        numbers = self.unknown.get(sp, ())
+        was_at, numbers = self.unknown.get(sp, (None, ()))
+        numbers = numbers if was_at == pc else ()
         self.unknown = {}
         return () if gdb.current_recording() is not None else numbers  # replaying moves the program without running it
 
     def stopped(self, sp: int) -> None:
         """Forget the frames that the program left before it stopped with an innermost frame at ``sp``."""
-        self.unknown = {place: numbers for place, numbers in self.unknown.items() if place > sp}
+        self.unknown = {place: known for place, known in self.unknown.items() if place > sp}

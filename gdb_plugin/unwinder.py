@@ -126,7 +126,7 @@ class SFrameUnwinder(Unwinder):
         level, history = frame.level(), process.history
         last, history.last = history.last, (level, pc, None, False)
         if level <= last[0] and process.popping.unknown:
-            self._begin_chain(frame, process)
+            self._begin_chain(frame, process, pc)
         if process.run_time is not None and self._begins(frame, process, last, level, pc):
             process.look_again()
         plan = process.plan(frame, pc, self.settings)
@@ -182,12 +182,12 @@ class SFrameUnwinder(Unwinder):
         if claim.at_entry:
             save_all(info, frame, registers)
         elif unknown:
-            process.popping.note(asked.level, caller.sp, unknown)
+            process.popping.note(asked.level, caller.pc, caller.sp, unknown)
         return info
 
-    def _begin_chain(self, frame: gdb.PendingFrame, process: Process) -> None:
+    def _begin_chain(self, frame: gdb.PendingFrame, process: Process, pc: int) -> None:
         """Warn if GDB has popped to the innermost frame, of which not all registers are known."""
-        unknown = process.popping.begin(int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK)
+        unknown = process.popping.begin(pc, int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK)
         if unknown and not self._session.is_running:
             names = ", ".join(process.arch.register_name(number) for number in unknown)
             self._report(
