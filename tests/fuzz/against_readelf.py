@@ -40,7 +40,7 @@ KINDS = [(abi, version) for abi, described in ABIS.items() for version in descri
 _REASONS = re.compile(
     r"beyond the section's end|outside the FRE sub-section|beyond the FRE sub-section's end|before its predecessor"
     r"|data words|word size 3|repetition size 0|no SFrame header|unknown (SFrame version|flag bits|ABI|F[RD]E type)"
-    r"|in (little|big)-endian data|without a fixed return address offset|more than the FRE sub-section"
+    r"|in (little|big)-endian data|without a fixed return address offset|more than functions"
     r"|flexible row|control word|based on the CFA|truncated|bytes behind the last table|needs \d+ bytes"
     r"|file for EM_|padding|register"
 )
