@@ -14,6 +14,11 @@ from tests.lldb.programs import program
 
 BY_NAME = {stop.name: stop for stop in STOPS}
 STOPPED = 30
+SHORT = 3
+"""Frames that every stack has at least."""
+FEW = 3
+"""Stops at which LLDB itself may give a shorter stack: LLDB 23.1 does so in 1 of 60 sessions on a busy machine, in mode
+off too.  Where the plugin got no lock, 5 to 12 of 30 stacks were short in each session."""
 CRASHED = f"exit status {-signal.SIGSEGV}"
 AT_ONCE = 0.7
 """Seconds that a stop may take on a busy machine; the wait for a lock was 1 s."""
@@ -41,7 +46,7 @@ def test_no_stop_waits_for_a_lock(lldb: str, stop: Stop, function: str) -> None:
     said = stopped(lldb, function, stop)
     assert len(said["counts"]) == STOPPED
     assert said["slowest"] < AT_ONCE
-    assert min(said["counts"]) >= 3
+    assert sum(count < SHORT for count in said["counts"]) <= FEW
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
