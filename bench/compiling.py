@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -26,3 +27,14 @@ def compiled(source: str, output: Path, *flags: str) -> Path:
     except (ToolchainUnavailable, OSError, subprocess.SubprocessError) as error:
         raise Unavailable(str(error)) from error
     return output
+
+
+def driving_with_libraries(folder: Path, count: int) -> None:
+    """Compile ``driving`` and the libraries ``lib0.so`` and so on that it loads.
+
+    :raises Unavailable: the tools cannot be had, or fail.
+    """
+    compiled("driving.c", folder / "driving", "-g", "-ldl")
+    library = compiled("library.c", folder / "lib0.so", "-shared", "-fPIC")
+    for number in range(1, count):
+        shutil.copy(library, folder / f"lib{number}.so")

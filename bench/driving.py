@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.compiling import compiled
+from bench.compiling import compiled, driving_with_libraries
 from bench.debuggers import Gdb, all_gdbs
 from bench.report import Row, Target, Unavailable, medians, ratios
+from bench.timing import in_turns
 
 PART = "drive"
 ROUNDS = 3
@@ -68,35 +69,32 @@ def rows() -> Iterator[Row]:
         folder = Path(name)
         try:
             compiled("threads.c", folder / "threads", "-g")
-            compiled("driving.c", folder / "driving", "-g", "-ldl")
-            library = compiled("library.c", folder / "lib0.so", "-shared", "-fPIC")
+            driving_with_libraries(folder, LIBRARIES)
         except Unavailable as error:
             yield Row(PART, "moving a program", (), "", AT_MOST, str(error))
             return
-        for number in range(1, LIBRARIES):
-            shutil.copy(library, folder / f"lib{number}.so")
         for gdb in all_gdbs():
             for work in _WORK:
                 yield from _of(gdb, work, folder)
 
 
 def _of(gdb: Gdb, work: Work, folder: Path) -> Iterator[Row]:
-    times: dict[str, list[float]] = {"without": [], "off": [], "always": []}
-    for number in range(ROUNDS):
-        for mode in reversed(times) if number % 2 else times:
-            plugin = mode != "without"
-            seconds = gdb.call(
-                folder / work.program,
-                "moving",
-                plugin=plugin,
-                work=work.name,
-                count=work.times,
-                program_arguments=work.arguments.replace(" . ", f" {folder} "),
-                mode=mode if plugin else None,
-                stop_at=work.stop_at,
-                expected=work.expected,
-            )
-            times[mode].append(seconds)
+    def seconds(mode: str | None) -> float:
+        value: float = gdb.call(
+            folder / work.program,
+            "moving",
+            plugin=mode is not None,
+            work=work.name,
+            count=work.times,
+            program_arguments=work.arguments.replace(" . ", f" {folder} "),
+            mode=mode,
+            stop_at=work.stop_at,
+            expected=work.expected,
+        )
+        return value
+
+    modes = {"without": None, "off": "off", "always": "always"}
+    times = in_turns(ROUNDS, {name: partial(seconds, mode) for name, mode in modes.items()})
     what = f"{gdb.name}, {work.what}"
     always, off = ratios(times["always"], times["off"]), ratios(times["off"], times["without"])
     yield Row(PART, f"{what}: mode always / off", always, "x", work.target, medians("ms", **times))

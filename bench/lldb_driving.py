@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from bench.lldbs import Lldb, all_lldbs
 from bench.report import Row, Target, Unavailable, medians, ratios
+from bench.timing import in_turns
 from tests.lldb.driving import program
 from tools.binutils import ToolchainUnavailable
 
@@ -29,11 +31,13 @@ def _of(lldb: Lldb) -> Row:
         executable = program()
     except ToolchainUnavailable as error:
         raise Unavailable(str(error)) from error
-    times: dict[str, list[float]] = {"off": [], "always": []}
-    for number in range(-1, ROUNDS):
-        for mode in reversed(times) if number % 2 else times:
-            seconds = lldb.call(executable, "driving", mode=mode, commands=_COMMANDS)
-            if number >= 0:
-                times[mode].append(seconds)
+
+    def seconds(mode: str) -> float:
+        value: float = lldb.call(executable, "driving", mode=mode, commands=_COMMANDS)
+        return value
+
+    measures = {mode: partial(seconds, mode) for mode in ("off", "always")}
+    in_turns(1, measures)  # warms up
+    times = in_turns(ROUNDS, measures)
     what = f"{lldb.name}, {len(_COMMANDS)} commands: mode always / off"
     return Row(PART, what, ratios(times["always"], times["off"]), "x", AT_MOST, medians("ms", **times))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.compiling import compiled
+from bench.compiling import driving_with_libraries
 from bench.lldbs import Lldb, all_lldbs
 from bench.report import Row, Target, Unavailable, medians, ratios
+from bench.timing import in_turns
 
 PART = "lldb-move"
 ROUNDS = 3
@@ -50,32 +51,29 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         try:
-            compiled("driving.c", folder / "driving", "-g", "-ldl")
-            library = compiled("library.c", folder / "lib0.so", "-shared", "-fPIC")
+            driving_with_libraries(folder, LIBRARIES)
         except Unavailable as error:
             yield Row(PART, "moving a program", (), "", AT_MOST, str(error))
             return
-        for number in range(1, LIBRARIES):
-            shutil.copy(library, folder / f"lib{number}.so")
         for lldb in lldbs:
             for work in _WORK:
                 yield from _of(lldb, work, folder)
 
 
 def _of(lldb: Lldb, work: Work, folder: Path) -> Iterator[Row]:
-    times: dict[str, list[float]] = {"without": [], "off": [], "always": []}
-    for number in range(ROUNDS):
-        for mode in reversed(times) if number % 2 else times:
-            seconds = lldb.call(
-                folder / "driving",
-                "moving",
-                plugin=mode != "without",
-                settings=(f"sframe mode {mode}",),
-                work=work.name,
-                count=work.times,
-                program_arguments=work.arguments.replace(" . ", f" {folder} "),
-            )
-            times[mode].append(seconds)
+    def seconds(mode: str) -> float:
+        value: float = lldb.call(
+            folder / "driving",
+            "moving",
+            plugin=mode != "without",
+            settings=(f"sframe mode {mode}",),
+            work=work.name,
+            count=work.times,
+            program_arguments=work.arguments.replace(" . ", f" {folder} "),
+        )
+        return value
+
+    times = in_turns(ROUNDS, {mode: partial(seconds, mode) for mode in ("without", "off", "always")})
     what = f"{lldb.name}, {work.what}"
     always, off = ratios(times["always"], times["without"]), ratios(times["off"], times["without"])
     yield Row(PART, f"{what}: mode always / no plugin", always, "x", work.target, medians("ms", **times))
