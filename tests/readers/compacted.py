@@ -8,14 +8,13 @@ Both sections are made from the DWARF CFI of a file: version 3, and version 2 fo
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sframe_unwind.convert.source import DWARF
 from sframe_unwind.convert.to_sframe import SECTION, Wanted, convert_to_sframe
@@ -24,7 +23,7 @@ from sframe_unwind.translation.compact import MAX_ROWS
 from tests.cfi.libraries import FOLDERS
 from tests.convert.libraries import FIRST, PYTHON
 from tests.readers.readers import available, libsframe
-from tests.readers.running import CHECKOUT, Reader
+from tests.readers.running import Request, ask
 
 _TIMER = Path(__file__).parent / "adapters" / "lookup_time.c"
 _SECONDS = 300
@@ -62,30 +61,6 @@ def addresses(pair: Pair, count: int) -> list[int]:
     return [chosen.randrange(start, end) for start, end in picked]
 
 
-def answers(reader: Reader, pair: Pair, pcs: Sequence[int]) -> tuple[Any, Any]:
-    """Return what a reader says of both sections.
-
-    :raises OSError: it does not answer.
-    """
-    requests = [
-        json.dumps({"section": data.hex(), "address": pair.address, "pcs": list(pcs)})
-        for data in (pair.plain, pair.compact)
-    ]
-    done = subprocess.run(
-        reader.command,
-        input="\n".join(requests) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=_SECONDS,
-        cwd=CHECKOUT,
-        check=False,
-    )
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    if len(found) != len(requests):
-        raise OSError(f"{reader.name}: {done.stderr.strip()[-500:]}")
-    return found[0], found[1]
-
-
 def nanoseconds(timer: Path, pair: Pair, pcs: Sequence[int]) -> tuple[float, float]:
     """Return how long libsframe 2.47 takes to find a row in each section."""
     library = libsframe("2.47").command[-1]
@@ -121,7 +96,9 @@ def main() -> int:
                 pair = sections(path, version)
                 pcs = addresses(pair, options.addresses)
                 for reader in (one for one in readers if version in one.versions):
-                    plain, compact = answers(reader, pair, pcs)
+                    plain, compact = ask(
+                        reader, [Request(data, pair.address, pcs) for data in (pair.plain, pair.compact)]
+                    )
                     if "rows" not in plain:  # as libsframe 2.44, which does not know the flag of errata 1
                         continue
                     differ |= plain != compact

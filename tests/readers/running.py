@@ -62,18 +62,23 @@ def adapter(module: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-m", f"tests.readers.adapters.{module}", *arguments)
 
 
-def run(reader: Reader, cases: Sequence[Case]) -> list[Result]:
-    """Run a reader on cases.
+class Request(NamedTuple):
+    """Addresses to look up in a section."""
 
-    :raises OSError: it does not answer each of them.
+    section: bytes
+    address: int
+    pcs: Sequence[int]
+
+
+def ask(reader: Reader, requests: Sequence[Request]) -> list[dict[str, Any]]:
+    """Return the answers of a reader, as :mod:`protocol` describes them.
+
+    :raises OSError: it does not answer each request.
     """
-    requests = [
-        json.dumps({"section": one.section.hex(), "address": one.address, "pcs": [pc for pc, _ in one.expected]})
-        for one in cases
-    ]
+    lines = [json.dumps({"section": data.hex(), "address": at, "pcs": list(pcs)}) for data, at, pcs in requests]
     done = subprocess.run(
         reader.command,
-        input="\n".join(requests) + "\n",
+        input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,
         timeout=_SECONDS,
@@ -81,8 +86,19 @@ def run(reader: Reader, cases: Sequence[Case]) -> list[Result]:
         check=False,
     )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    if len(answers) != len(cases):
-        raise OSError(f"{reader.name}: {len(answers)} answers to {len(cases)} sections: {done.stderr.strip()[-500:]}")
+    if len(answers) != len(requests):
+        raise OSError(
+            f"{reader.name}: {len(answers)} answers to {len(requests)} sections: {done.stderr.strip()[-500:]}"
+        )
+    return answers
+
+
+def run(reader: Reader, cases: Sequence[Case]) -> list[Result]:
+    """Run a reader on cases.
+
+    :raises OSError: it does not answer each of them.
+    """
+    answers = ask(reader, [Request(one.section, one.address, [pc for pc, _ in one.expected]) for one in cases])
     return [_judged(reader, case, answer) for case, answer in zip(cases, answers)]
 
 
