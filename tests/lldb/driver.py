@@ -22,6 +22,10 @@ SECONDS = 110
 IMPORT = f'command script import "{PLUGIN}"'
 
 
+class CrashError(AssertionError):
+    """A signal ended LLDB."""
+
+
 def environment(lldb: str, **more: str) -> dict[str, str]:
     """The environment to run an LLDB in: nobody's settings, nothing from the network."""
     clean = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1"}
@@ -56,6 +60,8 @@ def batch(
         raise AssertionError(f"LLDB hangs: {' '.join(command)}\n{said[-3000:]}") from None
     finally:
         end(process.pid)
+    if process.returncode < 0:
+        raise CrashError(f"{signal.Signals(-process.returncode).name}\n{said[-4000:]}")
     check(said)
     assert status is None or process.returncode == status, f"exit status {process.returncode}\n{said[-3000:]}"
     return said

@@ -13,7 +13,7 @@ import pytest
 from tests.expectations import STRIPPED_DEPTH
 from tests.gdb import driver
 from tests.lldb.debuggers import PROVIDING, find
-from tests.lldb.driver import IMPORT, batch, stacks
+from tests.lldb.driver import IMPORT, CrashError, batch, stacks
 from tests.missing import not_on_this_system
 from tests.samples.build import build
 
@@ -56,7 +56,7 @@ def with_cores(lldb: str, *arguments: str) -> str:
     for _ in range(4):
         try:
             return batch(lldb, *arguments)
-        except AssertionError as error:
+        except CrashError as error:
             if "Process::LoadCore" not in str(error):
                 raise
     return batch(lldb, *arguments)

@@ -14,10 +14,10 @@ from sframe_unwind.arch import ARCHES
 from sframe_unwind.perf.judging import Judge, Unwound, Verdict, frames
 from sframe_unwind.perf.machines import arch_of
 from sframe_unwind.perf.methods import METHODS
-from sframe_unwind.perf.names import Names
+from sframe_unwind.perf.names import Name, Names
 from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample import Sample
-from sframe_unwind.perf.spaces import Spaces
+from sframe_unwind.perf.spaces import Space, Spaces
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import to_text
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
@@ -211,10 +211,18 @@ def test_the_advice_helps(tmp_path: Path) -> None:
     assert "file without it" not in command(path, "--convert").stdout
 
 
+class LongNames(Names):
+    """Names as long as those that C++ templates have: which functions are sampled is chance."""
+
+    def find(self, space: Space, lookup: int) -> Name:
+        found = super().find(space, lookup)
+        return found._replace(function=f"{found.function}<{', '.join(['std::basic_string<char>'] * 9)}>")
+
+
 def test_text_fits_the_terminal(tmp_path: Path) -> None:
-    """Names of C++ functions are cut, and nothing else is."""
+    """Names of functions are cut, and nothing else is."""
     path = programs.record(programs.compiled("threads.cpp", tmp_path), tmp_path)
-    summary = Summary(("sframe", "dwarf"), Names())
+    summary = Summary(("sframe", "dwarf"), LongNames())
     for one in unwound(path):
         both = {method: one.by_method[method] for method in summary.methods}
         summary.add(one._replace(by_method=both), "threads")

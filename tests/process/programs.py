@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.samples.build import COMMON_FLAGS
 
 FOLDER = Path(__file__).resolve().parent
 SECONDS = 60
+_WRITE = "1"
+"""The number of write() on AMD64."""
 
 
 def compiled(source: str, folder: Path, *flags: str) -> Path:
@@ -71,10 +74,18 @@ def running(executable: Path, *arguments: str) -> Iterator[int]:
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
+        while not _waits(process.pid):  # what it wrote can be read before its call of write() has returned
+            time.sleep(0.001)
         yield process.pid
     finally:
         os.kill(process.pid, signal.SIGKILL)
         process.communicate(timeout=SECONDS)
+
+
+def _waits(process: int) -> bool:
+    """Whether the first thread of a process sleeps in a system call that does not write."""
+    call = Path(f"/proc/{process}/syscall").read_text(encoding="ascii").split()[0]
+    return call not in ("running", _WRITE)
 
 
 def is_stopped(process: int) -> bool:
