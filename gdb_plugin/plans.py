@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Callable, NamedTuple
 
 from gdb_plugin.functions import entry_of, is_entry
-from sframe_unwind.address import WORD_SIZE, lookup_address
+from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Found, Module, Modules
-from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 
 class Claim(NamedTuple):
@@ -127,10 +127,8 @@ def _is_at_entry(found: Found, address: int, arch: Arch) -> bool:
 
 def is_call_rule(rule: UnwindRule, arch: Arch) -> bool:
     """Return whether a rule is that of a frame in which a call has just arrived."""
-    pushed = WORD_SIZE if arch.ra is None else 0
-    return_address = saved_at_cfa(-WORD_SIZE) if arch.ra is None else None
-    cfa = RegisterRule(arch.sp, pushed - arch.sp_from_cfa, False)
-    return rule.cfa == cfa and rule.ra == return_address and rule.fp is None
+    call = arch.call_rule
+    return rule.cfa == call.cfa and rule.ra == call.ra and rule.fp is None
 
 
 def _moves(rule: UnwindRule) -> bool:

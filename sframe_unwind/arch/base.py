@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Callable, NamedTuple
 
-from sframe_unwind.address import ByteOrder
+from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation
 from sframe_unwind.arch.linux_kernel import LinuxKernel
-from sframe_unwind.unwind_rule import UnwindRule
+from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 
 class SignalFrame(NamedTuple):
@@ -165,6 +165,13 @@ class Arch(NamedTuple):
         Copies bit 55, which distinguishes user from kernel addresses, into the masked bits, as the processor does.
         """
         return address | mask if address >> 55 & 1 else address & ~mask
+
+    @property
+    def call_rule(self) -> UnwindRule:
+        """The rule that holds at the first instruction of a function: a call has just arrived, nothing is saved."""
+        pushed = WORD_SIZE if self.ra is None else 0
+        return_address = saved_at_cfa(-WORD_SIZE) if self.ra is None else None
+        return UnwindRule(RegisterRule(self.sp, pushed - self.sp_from_cfa, False), return_address, None)
 
     def register_name(self, number: int) -> str:
         """Return the debuggers' name of a register, or ``"DWARF register N"`` if it has none."""

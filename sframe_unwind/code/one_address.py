@@ -108,6 +108,24 @@ class FunctionCode:
         """Return whether a rule holds before the first instruction, where that is entered by a call."""
         return self._judge.judge(rule, self._interpreter.frame.entry()).worst is Judgement.PROVED
 
+    @property
+    def returns(self) -> bool:
+        """Whether a path leaves the function for its caller, or may."""
+        return self._run.returns
+
+    def worst(self, rule: UnwindRule) -> tuple[Judgement, int]:
+        """Return the worst judgement of a rule over all instructions that are reached, and the first address with it.
+
+        It is unknown if none is reached, or not all of the function was interpreted.
+        """
+        found = Judgement.PROVED if self._run.states and self._run.complete else Judgement.UNKNOWN, self._function.start
+        for block in sorted(self._run.states):
+            for at, state in walk(self._interpreter, self._run, block):
+                judged = self._judge.judge_in(self._run, block, rule, state).worst
+                if judged > found[0]:
+                    found = judged, at
+        return found
+
     def verdict(self, pc: int, rule: UnwindRule) -> AddressVerdict:
         """Judge a rule for the instruction that contains an address."""
         found = self._find(pc)

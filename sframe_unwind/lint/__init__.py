@@ -27,6 +27,7 @@ from sframe_unwind.lint.structure import (
     rest_findings,
 )
 from sframe_unwind.lint.subject import Subject
+from sframe_unwind.lint.undescribed import undescribed_findings
 from sframe_unwind.lint.verdict import FileReport, SectionReport
 
 __all__ = ["PROFILES", "SPEC", "FileReport", "Profile", "SectionReport", "lint", "lint_elf", "lint_section"]
@@ -59,6 +60,8 @@ def lint_section(subject: Subject, profiles: Sequence[Profile] = (SPEC,)) -> Sec
     findings += (finding for function in facts.functions for _, finding in function.broken)
     for _, own in judged:
         findings += own
+    if any(profile.needs_all_functions for profile in profiles):
+        findings += undescribed_findings(subject, facts.functions)
     judgements = tuple(judgement for judgement, _ in judged)
     return SectionReport(subject.name, judgements, tuple(shown(findings, judgements, profiles)))
 

@@ -108,6 +108,8 @@ MASK_ROW_BEHIND_END = Rule(66, "mask-row-behind-function", "a row of a mask FDE 
 
 # Against the code.
 CODE_WITHOUT_FDE = Rule(70, "code-without-fde", "code that no FDE describes", _N)
+FUNCTION_WITHOUT_ROWS = Rule(71, "function-without-rows", "a function that no FDE describes, and what it is", _N)
+NOT_PASSED = Rule(72, "code-not-passed", "the share of code that a reliable unwinder cannot pass", _N)
 
 # Object files.
 RELOCATION_STRAY = Rule(80, "relocation-stray", "a relocation that is not for a start field", _W)

@@ -60,6 +60,8 @@ class Profile(NamedTuple):
     finds_nearest: bool = False
     """A search takes the last function that begins at or before an address, and looks no further."""
     is_linux: bool = False
+    needs_all_functions: bool = False
+    """It gives up stacks with a function that has no rows, unless that is a leaf function."""
     """It reads as Linux does: what is wrong with a function is met where its FDE can be read."""
 
     @property
@@ -159,6 +161,7 @@ LINUX_KERNEL = Profile(
     is_lazy=True,
     finds_nearest=True,
     is_linux=True,
+    needs_all_functions=True,
 )
 
 _DWARF = "`backtrace` finds no usable SFrame and unwinds the whole stack by DWARF CFI"

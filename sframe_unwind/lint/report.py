@@ -9,12 +9,12 @@ from typing import Any
 
 from sframe_unwind.baseline import Key
 from sframe_unwind.lint.baseline import key
-from sframe_unwind.lint.catalogue import Level, Rule
+from sframe_unwind.lint.catalogue import FUNCTION_WITHOUT_ROWS, Level, Rule
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.verdict import FileReport, Judgement, Outcome, SectionReport, Shown
 
 _MOST = 5
-"""How many findings of one rule, and how many lost functions, the text has."""
+"""How many findings of one rule, and how many lost functions, the text has.  It has all functions without rows."""
 
 
 def counts(report: FileReport, known: Collection[Key]) -> bool:
@@ -67,22 +67,23 @@ def _findings(findings: list[Shown]) -> Iterator[str]:
         by_rule.setdefault(shown.finding.rule, []).append(shown)
     for group in by_rule.values():
         # Consumers can expect different things: each is told below what it expects.
-        for effects, alike in groupby(group[:_MOST], attrgetter("effects")):
+        most = len(group) if group[0].finding.rule is FUNCTION_WITHOUT_ROWS else _MOST
+        for effects, alike in groupby(group[:most], attrgetter("effects")):
             yield from (f"  {shown.level.value}: {_place(shown.finding)}" for shown in alike)
             yield from _effects(effects)
-        told = {effect for shown in group[:_MOST] for effect in shown.effects}
-        left = (effect for shown in group[_MOST:] for effect in shown.effects)
+        told = {effect for shown in group[:most] for effect in shown.effects}
+        left = (effect for shown in group[most:] for effect in shown.effects)
         yield from _effects(dict.fromkeys(effect for effect in left if effect not in told))
-        yield from _more(len(group), str(group[0].finding.rule))
+        yield from _more(len(group), str(group[0].finding.rule), most)
 
 
 def _effects(effects: Iterable[tuple[str, str]]) -> Iterator[str]:
     return (f"    {name}: {then}" for name, then in effects)
 
 
-def _more(number: int, what: str) -> Iterator[str]:
-    if number > _MOST:
-        yield f"  ... {number - _MOST} more {what} (--json has all)"
+def _more(number: int, what: str, most: int = _MOST) -> Iterator[str]:
+    if number > most:
+        yield f"  ... {number - most} more {what} (--json has all)"
 
 
 def _place(finding: Finding) -> str:

@@ -1,0 +1,114 @@
+"""Functions without rows, for a consumer that must pass every function or give the stack up: what each of them is.
+
+A leaf function may do without rows, where the consumer takes the return address from its register.  Whether a function
+is one is read from its code, which needs the extra ``code``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sframe_unwind.address import Range, gaps, merged
+from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.code.one_address import FunctionCode
+from sframe_unwind.errors import MissingExtraError
+from sframe_unwind.lint import catalogue as c
+from sframe_unwind.lint.findings import Finding
+from sframe_unwind.lint.functions import Described
+from sframe_unwind.lint.subject import Subject
+
+PADDING = 64
+"""Bytes without a symbol that can be there to align what follows: no producer aligns functions to more."""
+_LARGEST = 1 << 16
+"""Bytes of a function that is interpreted; that takes about a second."""
+_ENTRY_TEXT = ("__entry_text_start", "__entry_text_end")
+"""The symbols around the kernel's entry code."""
+LEAF, ENTRY_CODE = "leaf: SP, frame pointer and return address are the caller's throughout", "entry code"
+
+
+class Undescribed(NamedTuple):
+    """A function, or code without a symbol, that no FDE describes."""
+
+    start: int
+    end: int
+    """End address (exclusive)."""
+    has_symbol: bool
+
+
+def undescribed(subject: Subject, functions: Sequence[Described], code: Range) -> Iterator[Undescribed]:
+    """Yield what no FDE describes in a section of code, but for what lies between functions to align them."""
+    covered = merged((function.start, function.end) for function in functions if function.size)
+    ends: dict[int, int] = {}
+    for symbol in subject.symbols:
+        if symbol.size:
+            ends[symbol.address] = max(symbol.address + symbol.size, ends.get(symbol.address, 0))
+    starts = sorted(ends)
+    for low, high in gaps(code, covered):
+        inside = starts[bisect_left(starts, low) : bisect_left(starts, high)]
+        at = low
+        for number, start in enumerate(inside):
+            if start - at >= PADDING:
+                yield Undescribed(at, start, has_symbol=False)
+            at = min(ends[start], high, *inside[number + 1 : number + 2])
+            yield Undescribed(start, at, has_symbol=True)
+        if high - at >= PADDING:
+            yield Undescribed(at, high, has_symbol=False)
+
+
+def undescribed_findings(subject: Subject, functions: Sequence[Described]) -> Iterator[Finding]:
+    """Yield each function without rows with what it is, and how much of the code cannot be passed."""
+    if subject.binary is None:
+        return
+    entry = _entry_text(subject)
+    total = not_passed = 0
+    for section in subject.code:
+        total += section[1] - section[0]
+        for one in undescribed(subject, functions, section):
+            what = ENTRY_CODE if entry[0] <= one.start < entry[1] else _what(subject, one)
+            size = one.end - one.start
+            not_passed += 0 if what == LEAF else size
+            message = f"{size} bytes: {what}"
+            yield Finding(c.FUNCTION_WITHOUT_ROWS, message, None, one.start, subject.name_of(one.start))
+    if not_passed:
+        share = 100 * not_passed / total
+        message = f"{not_passed} of {total} bytes of code ({share:.2f}%) are neither described nor leaf functions"
+        yield Finding(c.NOT_PASSED, message)
+
+
+def _entry_text(subject: Subject) -> Range:
+    symbols = {symbol.name: symbol.address for symbol in subject.symbols if symbol.name in _ENTRY_TEXT}
+    start, end = (symbols.get(name, 0) for name in _ENTRY_TEXT)
+    return start, end
+
+
+def _what(subject: Subject, one: Undescribed) -> str:
+    """Return what a function is by its code."""
+    if not one.has_symbol:
+        return "no symbol: data, padding, or code"
+    data = _bytes(subject, one)
+    if data is None or len(data) > _LARGEST:
+        return "not looked at: too large, or not in one section of the file"
+    try:
+        function = FunctionCode(subject.arch, one.start, data, subject.name_of(one.start))
+    except MissingExtraError as error:
+        return f"not looked at: {error}"
+    judged, at = function.worst(subject.arch.call_rule)
+    if judged is Judgement.WRONG:
+        return f"not a leaf: SP, frame pointer or return address is another at +{at - one.start:#x}"
+    if judged is Judgement.UNKNOWN:
+        return f"not known by the code from +{at - one.start:#x}"
+    return LEAF if function.returns else "does not return: ends in a jump, or never"
+
+
+def _bytes(subject: Subject, one: Undescribed) -> bytes | None:
+    """Return the bytes of a function; ``None``: they are not in one section of the file."""
+    binary = subject.binary
+    if binary is None:
+        return None
+    for section in binary.sections:
+        start = binary.layout.addresses[section.number]
+        if section.has_contents and section.flags and start <= one.start and one.end <= start + section.size:
+            return binary.contents(section)[one.start - start : one.end - start]
+    return None
