@@ -109,9 +109,14 @@ class FunctionCode:
         return self._judge.judge(rule, self._interpreter.frame.entry()).worst is Judgement.PROVED
 
     @property
-    def returns(self) -> bool:
-        """Whether a path leaves the function for its caller, or may."""
+    def leaves(self) -> bool:
+        """Whether a path leaves the function, by a return or by a jump to another function, or may."""
         return self._run.returns
+
+    @property
+    def returns(self) -> bool:
+        """Whether a path ends in a return, or in a jump to what a register holds."""
+        return bool(self._run.returns_to)
 
     def worst(self, rule: UnwindRule) -> tuple[Judgement, int]:
         """Return the worst judgement of a rule over all instructions that are reached, and the first address with it.

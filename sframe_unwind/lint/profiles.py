@@ -60,9 +60,9 @@ class Profile(NamedTuple):
     finds_nearest: bool = False
     """A search takes the last function that begins at or before an address, and looks no further."""
     is_linux: bool = False
+    """It reads as Linux does: what is wrong with a function is met where its FDE can be read."""
     needs_all_functions: bool = False
     """It gives up stacks with a function that has no rows, unless that is a leaf function."""
-    """It reads as Linux does: what is wrong with a function is met where its FDE can be read."""
 
     @property
     def name(self) -> str:

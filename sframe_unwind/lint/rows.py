@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
@@ -10,7 +11,6 @@ from sframe_unwind.lint.reading import TableReading
 from sframe_unwind.sframe import fre, raw
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType
 from sframe_unwind.sframe.rules import RuleTable
-from sframe_unwind.unwind_rule import UnwindRule
 
 Facts = tuple[tuple[Rule, str], ...]
 """The rules that a row breaks, and how."""
@@ -77,21 +77,20 @@ class RowRules:
         if self._arch is None:
             return []
         try:
-            rule = self._rules[fde_type][row]
+            cfa = self._rules[fde_type][row].cfa
         except FormatError as error:
             return [(c.ROW_UNDEFINED, error.what)]
-        return self._alignment(rule)
+        return [] if cfa is None or cfa.in_memory else _alignment(self._arch, cfa.base, cfa.offset)
 
-    def _alignment(self, rule: UnwindRule) -> list[tuple[Rule, str]]:
-        cfa, arch = rule.cfa, self._arch
-        if cfa is None or arch is None or cfa.in_memory:
-            return []
-        # Where a call pushes nothing, SP is aligned at every instruction, and CFA and frame pointer with it.
-        unit = WORD_SIZE if arch.ra is None else arch.stack_alignment
-        if cfa.base not in (arch.sp, arch.fp) or not cfa.offset % unit:
-            return []
-        place = f"{arch.register_name(cfa.base)}{cfa.offset:+}"
-        return [(c.CFA_ALIGNMENT, f"CFA at {place}, expected a multiple of {unit}")]
+
+def _alignment(arch: Arch, base: int, offset: int) -> list[tuple[Rule, str]]:
+    """Return what a CFA breaks that is a register plus an offset in bytes."""
+    # Where a call pushes nothing, SP is aligned at every instruction, and CFA and frame pointer with it.
+    unit = WORD_SIZE if arch.ra is None else arch.stack_alignment
+    if base not in (arch.sp, arch.fp) or not offset % unit:
+        return []
+    place = f"{arch.register_name(base)}{offset:+}"
+    return [(c.CFA_ALIGNMENT, f"CFA at {place}, expected a multiple of {unit}")]
 
 
 def _flexible_words(words: list[int]) -> list[tuple[Rule, str]]:

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged
+from sframe_unwind.code.code_relocations import relocate
 from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.code.one_address import FunctionCode
+from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import MissingExtraError
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
@@ -25,7 +27,10 @@ _LARGEST = 1 << 16
 """Bytes of a function that is interpreted; that takes about a second."""
 _ENTRY_TEXT = ("__entry_text_start", "__entry_text_end")
 """The symbols around the kernel's entry code."""
-LEAF, ENTRY_CODE = "leaf: SP, frame pointer and return address are the caller's throughout", "entry code"
+LEAF = "leaf: SP, frame pointer and return address are the caller's throughout"
+ENTRY_CODE = "entry code"
+TRAMPOLINE = "trampoline: like a leaf, but ends in a jump to another function"
+ENDLESS = "does not return; SP, frame pointer and return address are the caller's throughout"
 
 
 class Undescribed(NamedTuple):
@@ -65,10 +70,14 @@ def undescribed_findings(subject: Subject, functions: Sequence[Described]) -> It
     total = not_passed = 0
     for section in subject.code:
         total += section[1] - section[0]
+        code = _code(subject.binary, section)
         for one in undescribed(subject, functions, section):
-            what = ENTRY_CODE if entry[0] <= one.start < entry[1] else _what(subject, one)
             size = one.end - one.start
-            not_passed += 0 if what == LEAF else size
+            if entry[0] <= one.start < entry[1]:
+                what = ENTRY_CODE
+            else:
+                what = _what(subject, one, code[one.start - section[0] :][:size])
+            not_passed += 0 if what in (LEAF, TRAMPOLINE) else size
             message = f"{size} bytes: {what}"
             yield Finding(c.FUNCTION_WITHOUT_ROWS, message, None, one.start, subject.name_of(one.start))
     if not_passed:
@@ -83,15 +92,17 @@ def _entry_text(subject: Subject) -> Range:
     return start, end
 
 
-def _what(subject: Subject, one: Undescribed) -> str:
-    """Return what a function is by its code."""
+def _what(subject: Subject, one: Undescribed, code: bytes) -> str:
+    """Return what a function is by its code.
+
+    :param code: its bytes; fewer: the file does not have them all.
+    """
     if not one.has_symbol:
         return "no symbol: data, padding, or code"
-    data = _bytes(subject, one)
-    if data is None or len(data) > _LARGEST:
-        return "not looked at: too large, or not in one section of the file"
+    if len(code) < one.end - one.start or len(code) > _LARGEST:
+        return "not looked at: too large, or not in the file"
     try:
-        function = FunctionCode(subject.arch, one.start, data, subject.name_of(one.start))
+        function = FunctionCode(subject.arch, one.start, code, subject.name_of(one.start))
     except MissingExtraError as error:
         return f"not looked at: {error}"
     judged, at = function.worst(subject.arch.call_rule)
@@ -99,16 +110,15 @@ def _what(subject: Subject, one: Undescribed) -> str:
         return f"not a leaf: SP, frame pointer or return address is another at +{at - one.start:#x}"
     if judged is Judgement.UNKNOWN:
         return f"not known by the code from +{at - one.start:#x}"
-    return LEAF if function.returns else "does not return: ends in a jump, or never"
+    if not function.leaves:
+        return ENDLESS
+    return LEAF if function.returns else TRAMPOLINE
 
 
-def _bytes(subject: Subject, one: Undescribed) -> bytes | None:
-    """Return the bytes of a function; ``None``: they are not in one section of the file."""
-    binary = subject.binary
-    if binary is None:
-        return None
-    for section in binary.sections:
-        start = binary.layout.addresses[section.number]
-        if section.has_contents and section.flags and start <= one.start and one.end <= start + section.size:
-            return binary.contents(section)[one.start - start : one.end - start]
-    return None
+def _code(binary: ElfBinary, section: Range) -> bytes:
+    """Return the contents of a section of code, in an object file with relocations; empty: they are not in the file."""
+    for found in binary.sections:
+        if found.has_contents and section[0] == binary.layout.addresses[found.number] and found.size:
+            contents = binary.contents(found)
+            return relocate(binary, found.number, contents)[0] if binary.is_object else contents
+    return b""

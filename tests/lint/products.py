@@ -125,6 +125,7 @@ class Product(NamedTuple):
     """What is found besides versions and machines that are not read."""
 
 
+NOTHING_DESCRIBED = (c.CODE_WITHOUT_FDE, c.FUNCTION_WITHOUT_ROWS, c.NOT_PASSED)
 LLD = (c.SEGMENT_MISSING, c.CONCATENATED, c.NOT_SORTED)
 PRODUCTS = (
     Product("gnu-2.40", gnu("amd64", 1), (A, R, R, R, R, R), (c.SEGMENT_LONGER, c.NOT_PCREL)),
@@ -135,7 +136,7 @@ PRODUCTS = (
     Product("gnu-2.47-aarch64_be", gnu("aarch64_be", 3), (A, A, A, R, R, A), (c.SEGMENT_LONGER,)),
     Product("gnu-2.47-s390x", gnu("s390x", 3), (A, A, R, R, R, A), (c.SEGMENT_LONGER,)),
     Product(
-        "gnu-as-2.44-ld-2.47", gnu("amd64", 2, linker=3), (A, R, R, R, R, R), (c.SECTION_EMPTY, c.CODE_WITHOUT_FDE)
+        "gnu-as-2.44-ld-2.47", gnu("amd64", 2, linker=3), (A, R, R, R, R, R), (c.SECTION_EMPTY, *NOTHING_DESCRIBED)
     ),
     Product("ld-r-2.40", gnu("amd64", 1, "-r"), (R, N, R, N, N, N), (c.RELOCATION_STRAY, c.RELOCATION_MISSING)),
     Product("ld-r-2.44", gnu("amd64", 2, "-r"), (R, N, R, N, N, N), (c.RELOCATION_STRAY, c.RELOCATION_MISSING)),
@@ -143,7 +144,7 @@ PRODUCTS = (
     Product("ld-r-2.47-aarch64", gnu("aarch64", 3, "-r"), (A, N, A, N, N, N)),
     Product("clang-lld", clang("ld.lld"), (L, R, R, R, R, R), (*LLD, c.PCREL_SET)),
     Product("clang-gnu-ld-2.44", clang("2"), (L, R, R, R, R, R), (c.CONCATENATED, c.NOT_SORTED, c.PCREL_SET)),
-    Product("clang-gnu-ld-2.47", clang("3"), (A, R, R, R, R, R), (c.SECTION_EMPTY, c.CODE_WITHOUT_FDE)),
+    Product("clang-gnu-ld-2.47", clang("3"), (A, R, R, R, R, R), (c.SECTION_EMPTY, *NOTHING_DESCRIBED)),
     Product("gnu-as-2.40-lld", other("ld.lld", 1), (L, R, R, R, R, R), (*LLD, c.NOT_PCREL, c.PCREL_WRONG)),
     Product("gnu-as-2.44-lld", other("ld.lld", 2), (L, R, R, R, R, R), (*LLD, c.NOT_PCREL, c.PCREL_WRONG)),
     Product("gnu-as-2.47-lld", other("ld.lld", 3), (L, R, R, R, R, R), LLD),

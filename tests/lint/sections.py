@@ -84,6 +84,12 @@ def unloadable() -> Subject:
     return subject()._replace(binary=binary)
 
 
+def without_rows() -> Subject:
+    """A good section in a program of which it describes no function."""
+    binary = elf.ElfBinary(BytesIO(build("leaf").read_bytes()), "program")
+    return subject()._replace(binary=binary, code=tuple(binary.layout.code))
+
+
 STARTS = (HEADER_SIZE, HEADER_SIZE + FDE_SIZE)
 GOOD_FIELDS = tuple(Field(offset, True, False, ".text") for offset in STARTS)
 UNSORTED_FLAGS = Flag.FDE_FUNC_START_PCREL
@@ -162,6 +168,8 @@ BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.ROW_UNDEFINED: lambda: one(RowSpec(0, 0x07, (8, -16, -24))),
     c.CFA_ALIGNMENT: lambda: subject(table(FIRST._replace(rows=(SP_8,)), abi=AARCH64), arch=ARCH_BY_ABI[AARCH64]),
     c.CODE_WITHOUT_FDE: lambda: subject(text=(0x1000, 0x1200)),
+    c.FUNCTION_WITHOUT_ROWS: without_rows,
+    c.NOT_PASSED: without_rows,
     c.RELOCATION_STRAY: lambda: relocated(*GOOD_FIELDS, Field(8, True, False, ".text")),
     c.RELOCATION_MISSING: lambda: relocated(GOOD_FIELDS[0]),
     c.RELOCATION_COMDAT: lambda: relocated(GOOD_FIELDS[0], GOOD_FIELDS[1]._replace(in_group=True)),
