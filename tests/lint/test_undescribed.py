@@ -82,7 +82,7 @@ WHAT = {
 
 @pytest.fixture(scope="module")
 def assembled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("undescribed")
+    folder: Path = tmp_path_factory.mktemp("undescribed")
     source = folder / "code.s"
     source.write_text(SOURCE, encoding="ascii")
     run(tools_for("aarch64", 3) / "as", "--gsframe", source, "-o", folder / "code.o")
