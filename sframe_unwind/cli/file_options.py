@@ -21,7 +21,8 @@ def add_file_arguments(parser: argparse.ArgumentParser, debug_dir: str) -> None:
     parser.add_argument(
         "--debuginfod",
         action="store_true",
-        help="download debug files that are missing from the servers that DEBUGINFOD_URLS names",
+        help="download executables, libraries and debug files that are missing, by build ID, from the servers that"
+        " DEBUGINFOD_URLS names",
     )
 
 

@@ -159,6 +159,11 @@ class ElfBinary(Reader):
         return next(filter(None, (find_build_id(data, self.byteorder) for data in parts)), "")
 
     @property
+    def is_debug_file(self) -> bool:
+        """Whether it is a separate debug file, with the headers of the file that it belongs to, but not its code."""
+        return bool(self.sections) and not self.layout.code
+
+    @property
     def sframe_sections(self) -> list[ElfSection]:
         """The headers of all SFrame sections with contents.  Name or type identifies them."""
         return [

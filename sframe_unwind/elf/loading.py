@@ -24,9 +24,7 @@ def loading_problems(binary: ElfBinary) -> list[str]:
     :raises FileError: the program headers are malformed.
     """
     loads = [segment for segment in binary.segments if segment.type == PT_LOAD]
-    # A separate debug file has the program headers of the file that it belongs to, but not its contents.
-    is_debug_file = binary.sections and not binary.layout.code
-    if binary.is_object or is_debug_file or any(load.address >= _USER_END for load in loads):
+    if binary.is_object or binary.is_debug_file or any(load.address >= _USER_END for load in loads):
         return []
     return [*_own_problems(loads, binary.size), *_order_problems(loads), *_header_problems(binary, loads)]
 

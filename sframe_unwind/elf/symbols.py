@@ -11,6 +11,7 @@ from sframe_unwind.elf._reader import ElfSection, Reader
 from sframe_unwind.elf.constants import SHT_DYNSYM, SHT_SYMTAB, SYMBOL
 from sframe_unwind.elf.relocation import symbol_values
 from sframe_unwind.elf.section_addresses import Layout
+from sframe_unwind.errors import FileError
 
 _LOCAL = 0
 _KINDS = (0, 2, 10)
@@ -19,6 +20,9 @@ _KINDS = (0, 2, 10)
 
 _BEYOND = 1 << 64
 """Larger than every address."""
+_USES, _SHORT = 16, 64
+"""How often symbols may use a byte of the string table on average, and the length of a name that is always allowed.
+Linkers write equal names once, and a name that is the end of another one within that."""
 
 
 class Symbol(NamedTuple):
@@ -121,10 +125,18 @@ def decoded(
     :param entries: the fields of each entry.
     :param names: the string table.
     :param limits: end address of each section.
+    :raises FileError: the names are implausibly long: thousands of symbols can share one of a megabyte.
     """
     symbols = []
+    left = _USES * len(names)
     for address, (at, info, _, section, _, size) in zip(addresses, entries):
-        if section and info & 0xF in _KINDS and (end := names.find(b"\0", at)) > at and names[at] != ord("$"):
+        if not section or info & 0xF not in _KINDS:
+            continue
+        end = names.find(b"\0", at)
+        left += _SHORT - max((end if end >= 0 else len(names)) - at, 0)
+        if left < 0:
+            raise FileError(f"symbols use each byte of their {len(names):,} bytes of names more than {_USES} times")
+        if end > at and names[at] != ord("$"):
             name = names[at:end].decode("utf-8", "backslashreplace")
             limit = limits[section] if section < len(limits) else _BEYOND
             symbols.append(Symbol(address, size, info >> 4 != _LOCAL, name, limit))

@@ -120,15 +120,10 @@ def open_code_file(
         return None, "code without a file"
     if mapping.path.startswith(("//anon", "/memfd:", "/dev/zero", "/SYSV")):
         return None, "code without a file"
-    found = files.find(mapping.path, build_id) or _of_perf(build_id, files)
+    found = files.find(mapping.path, build_id)
     if found is None:
         return None, "the file was not found" if mapping.path != "[vdso]" else "the vDSO was not found"
     try:
         return CodeFile(mapping, build_id, found, arch, files, convert), ""
     except SFrameError:
         return None, "the file does not fit the mapping"
-
-
-def _of_perf(build_id: str, files: Files) -> ElfFile | None:
-    """Return a file that ``perf record`` kept: a folder for each build ID (``tools/perf/util/build-id.c``)."""
-    return files.by_build_id(build_id, "/elf") or files.by_build_id(build_id, "/vdso")

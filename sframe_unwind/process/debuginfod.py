@@ -1,6 +1,7 @@
-"""Downloads debug files by build ID from debuginfod servers, into the cache that elfutils and GDB use, too.
+"""Downloads files by build ID from debuginfod servers, into the cache that elfutils and GDB use, too.
 
-Other programs trust what they find in that cache.  So a file enters it only when it is complete and has the build ID.
+Other programs trust what they find in that cache.  So a file enters it only when it is complete, has the build ID, and
+is what was asked for: a debug file has the build ID of its executable, but none of its code.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Callable
 
+from sframe_unwind.elf import opened
+from sframe_unwind.elf.constants import PT_LOAD
 from sframe_unwind.errors import FileError
-from sframe_unwind.process.elf_file import ElfFile
+from sframe_unwind.process.files import EXECUTABLE
 from sframe_unwind.replacing import replacing
 
 SERVERS, CACHE, TIMEOUT, MAX_SIZE = (
@@ -27,7 +30,11 @@ SERVERS, CACHE, TIMEOUT, MAX_SIZE = (
 _SECONDS = 90
 """For all downloads of a command together."""
 _LARGEST = 2 << 30
-"""Bytes of a debug file."""
+"""Bytes of a file."""
+_LONGEST_ID = 128
+"""Digits of a build ID, as in elfutils (``MAX_BUILD_ID_BYTES``)."""
+_LONGEST_REASON = 200
+"""Characters of a server's own words in a message."""
 _CHUNK = 1 << 20
 _SILENCE = 10
 """Seconds to wait for a server's next byte."""
@@ -55,58 +62,75 @@ class Debuginfod:
         self._largest = _number(environment, MAX_SIZE, _LARGEST)
         self._report = report
         self._deadline: float | None = None
+        self._fetched: dict[tuple[str, str], str | None] = {}
 
-    def fetch(self, build_id: str) -> str | None:
-        """Return the path of the debug file for a build ID, or ``None``.
+    def fetch(self, build_id: str, kind: str) -> str | None:
+        """Return the path of the file for a build ID, or ``None``.
 
         A cached file with another build ID is downloaded again: a client that checks nothing may have kept an error
         page of a proxy there.  elfutils keeps an empty file where the servers have none.
+
+        :param kind: :data:`~sframe_unwind.process.files.DEBUG_INFO` or
+            :data:`~sframe_unwind.process.files.EXECUTABLE`.
         """
-        target = self._cache / build_id / "debuginfo"
+        wanted = build_id, kind
+        if wanted not in self._fetched:
+            self._fetched[wanted] = self._fetch(build_id, kind) if len(build_id) <= _LONGEST_ID else None
+        return self._fetched[wanted]
+
+    def _fetch(self, build_id: str, kind: str) -> str | None:
+        target = self._cache / build_id / kind
         with suppress(OSError):  # the cache may belong to another user
-            if target.is_file() and _build_id(target) == build_id:
+            if target.is_file() and not _problem(target, build_id, kind):
                 return str(target)
         if self._deadline is None:
             self._deadline = time.monotonic() + self._seconds
         for server in list(self._servers):
             try:
-                return self._download(f"{server}/buildid/{build_id}/debuginfo", target, build_id)
+                return self._download(server, target, build_id, kind)
             except urllib.error.HTTPError as error:
                 if error.code != http.client.NOT_FOUND:
                     self._give_up(server, f"{error.code} {error.reason}")
             except (OSError, http.client.HTTPException, ValueError) as error:
+                if getattr(error, "filename", None):  # the cache, which no other server changes
+                    self._servers.clear()
+                    self._report(f"debuginfod: {error}: nothing is downloaded")
+                    break
                 reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
                 self._give_up(server, str(reason) or type(error).__name__)
         return None
 
     def _give_up(self, server: str, why: str) -> None:
         self._servers.remove(server)
-        self._report(f"debuginfod: {server}: {why}: this server is not asked again")
+        self._report(f"debuginfod: {server}: {why[:_LONGEST_REASON]}: this server is not asked again")
 
-    def _download(self, url: str, target: Path, build_id: str) -> str:
+    def _download(self, server: str, target: Path, build_id: str, kind: str) -> str:
+        url = f"{server}/buildid/{build_id}/{kind}"
         request = urllib.request.Request(url, headers={"User-Agent": "sframe-unwind"})
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            urllib.request.urlopen(request, timeout=self._left()) as answer,
-            replacing(target, 0o600, follow=False) as temporary,
-        ):
-            with temporary.open("wb") as stream:
-                for chunk in self._chunks(answer):
-                    stream.write(chunk)
-            if _build_id(temporary) != build_id:
-                raise OSError(f"the answer for build ID {build_id} is not an ELF file with this build ID")
+        with urllib.request.urlopen(request, timeout=self._left()) as answer:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(target, 0o600, follow=False) as temporary:
+                with temporary.open("wb") as stream:
+                    for chunk in self._chunks(answer):
+                        stream.write(chunk)
+                if problem := _problem(temporary, build_id, kind):
+                    raise OSError(f"the answer for build ID {build_id} {problem}")
         return str(target)
 
     def _chunks(self, answer: http.client.HTTPResponse) -> Iterator[bytes]:
         size = 0
+        self._check_size(answer.length or 0)
         while chunk := answer.read1(_CHUNK):
             size += len(chunk)
-            if size > self._largest:
-                raise OSError(f"a file of more than {self._largest:,} bytes")
+            self._check_size(size)
             self._left()
             yield chunk
         if answer.length:  # read1 ends silently where the connection does
             raise OSError(f"the answer ends after {size:,} of {size + answer.length:,} bytes")
+
+    def _check_size(self, size: int) -> None:
+        if size > self._largest:
+            raise OSError(f"a file of more than {self._largest:,} bytes")
 
     def _left(self) -> float:
         """Return how many seconds to wait.
@@ -119,12 +143,20 @@ class Debuginfod:
         return min(left, _SILENCE)
 
 
-def _build_id(path: Path) -> str:
-    """Return the build ID of a file in hexadecimal digits; empty: it has none, or is not an ELF file."""
+def _problem(path: Path, build_id: str, kind: str) -> str:
+    """Return what is wrong with a file for a build ID; empty: nothing."""
     try:
-        return ElfFile(str(path)).build_id
+        with opened(path) as binary:
+            if binary.build_id != build_id:
+                return "is not an ELF file with this build ID"
+            parts = [(section.offset, section.size) for section in binary.sections if section.has_contents]
+            if kind == EXECUTABLE:
+                if binary.is_debug_file:
+                    return "is a debug file, without code"
+                parts += [(load.offset, load.file_size) for load in binary.segments if load.type == PT_LOAD]
+            return "ends before its contents do" if any(sum(part) > binary.size for part in parts) else ""
     except FileError:
-        return ""
+        return "is not an ELF file with this build ID"
 
 
 def _number(environment: Mapping[str, str], name: str, default: int) -> int:

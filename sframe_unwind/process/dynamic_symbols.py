@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.elf.constants import SYMBOL
 from sframe_unwind.elf.symbols import Symbols, decoded
-from sframe_unwind.errors import MemoryReadError
+from sframe_unwind.errors import FileError, MemoryReadError
 from sframe_unwind.image.elf_image import Image
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
 
@@ -42,9 +42,9 @@ def dynamic_symbols(image: Image, read: ReadMemory, byteorder: ByteOrder) -> Sym
         entry = struct.Struct(mark + SYMBOL)
         entries = list(entry.iter_unpack(read(address(_DT_SYMTAB), count * entry.size)))
         names = read(address(_DT_STRTAB), min(tags[_DT_STRSZ], _MAX_NAMES))
-    except MemoryReadError:
+        return Symbols(decoded((fields[4] for fields in entries), entries, names))
+    except (MemoryReadError, FileError):
         return Symbols([])
-    return Symbols(decoded((fields[4] for fields in entries), entries, names))
 
 
 def _tags(image: Image, read: ReadMemory, mark: str) -> Iterator[tuple[int, int]]:

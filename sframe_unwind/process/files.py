@@ -15,8 +15,15 @@ from sframe_unwind.source.debug_info import DebugInfo
 DEBUG_FOLDER = "/usr/lib/debug"
 """The folder in which distributions install debug files."""
 
-Download = Callable[[str], Optional[str]]
-"""``(build ID)``: returns the path of the debug file, or ``None``."""
+DEBUG_INFO, EXECUTABLE = "debuginfo", "executable"
+"""The kinds of files for a build ID, as debuginfod names them."""
+
+Download = Callable[[str, str], Optional[str]]
+"""``(build ID, kind)``: returns the path of the file, or ``None``."""
+
+_ITSELF = ("", "/elf", "/vdso")
+"""What follows the build ID in the name of a file that is no debug file: in the folders of distributions, and in those
+of ``perf record`` (``tools/perf/util/build-id.c`` of Linux)."""
 
 
 class Files:
@@ -27,7 +34,7 @@ class Files:
     :param machine: ``e_machine`` and byte order.  Files of another machine are ignored.
     :param report: called with one line for each message to the user.
     :param lines: whether source lines are wanted.
-    :param download: returns the path of the debug file for a build ID, downloaded; ``None``: nothing is downloaded.
+    :param download: downloads a file; ``None``: nothing is downloaded.
     """
 
     def __init__(
@@ -52,6 +59,8 @@ class Files:
     def find(self, path: str, build_id: str) -> ElfFile | None:
         """Return the file that was mapped from a path, or ``None``.
 
+        If the file there is not the one that was mapped, it is found by build ID, else downloaded.
+
         :param build_id: the build ID in the memory of the process; empty: not known.  If no file has this build ID,
             the user gets a message.
         """
@@ -60,21 +69,27 @@ class Files:
         for file in candidates:
             if build_id in ("", file.build_id):
                 return file
-        by_id = self.by_build_id(build_id, suffix="")
+        by_id = self._by_build_id(build_id, _ITSELF)
+        if by_id is None and "/" in path:
+            by_id = self._downloaded(build_id, EXECUTABLE)
         if by_id is None and candidates:
             self.fits(candidates[0], build_id)
         return by_id
 
-    def by_build_id(self, build_id: str, suffix: str = ".debug") -> ElfFile | None:
-        """Return the file for a build ID from the debug folders, or ``None``.
-
-        :param suffix: ``".debug"`` for the debug file, ``""`` for the file itself.
-        """
+    def _by_build_id(self, build_id: str, suffixes: Sequence[str]) -> ElfFile | None:
+        """Return the file for a build ID from the debug folders, or ``None``."""
         if len(build_id) < 4:
             return None
-        name = f".build-id/{build_id[:2]}/{build_id[2:]}{suffix}"
-        found = (self.open(str(Path(folder) / name)) for folder in self._debug_folders)
+        name = f".build-id/{build_id[:2]}/{build_id[2:]}"
+        found = (self.open(f"{Path(folder, name)}{suffix}") for suffix in suffixes for folder in self._debug_folders)
         return next((file for file in found if file and file.build_id == build_id), None)
+
+    def _downloaded(self, build_id: str, kind: str) -> ElfFile | None:
+        if not build_id or self._download is None:
+            return None
+        path = self._download(build_id, kind)
+        found = self.open(path) if path else None
+        return found if found is not None and found.build_id == build_id else None
 
     def debug_file(self, file: ElfFile | None, build_id: str) -> ElfFile | None:
         """Return the separate debug file of a loaded file, or ``None``.
@@ -83,12 +98,9 @@ class Files:
 
         :param file: the loaded file; ``None``: it was not found.
         """
-        found = self.by_build_id(build_id) or (self._by_debug_link(file) if file is not None else None)
-        if found is None and build_id and self._download is not None:
-            path = self._download(build_id)
-            found = self.open(path) if path else None
-            found = found if found is not None and found.build_id == build_id else None
-        return found
+        found = self._by_build_id(build_id, (".debug",))
+        found = found or (self._by_debug_link(file) if file is not None else None)
+        return found or self._downloaded(build_id, DEBUG_INFO)
 
     def debug_info(self, file: ElfFile | None, find_debug_file: Callable[[], ElfFile | None]) -> DebugInfo | None:
         """Return the debug information of a loaded file or of its separate debug file; ``None``: none is wanted."""

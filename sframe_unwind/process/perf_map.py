@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from functools import cached_property
-from pathlib import Path
 
+from sframe_unwind.elf.reader import open_file
+from sframe_unwind.errors import FileError
 from sframe_unwind.process.ptrace import status
 
 _MAX_SIZE = 1 << 27
@@ -55,9 +56,9 @@ class PerfMap:
         own = known.get("NSpid", str(self._process)).split()[-1]  # the process may have a PID namespace
         owners = {0, *map(int, known.get("Uid", "").split())}
         try:
-            with Path(f"{self._root}/tmp/perf-{own}.map").open("rb") as stream:
+            with open_file(f"{self._root}/tmp/perf-{own}.map") as stream:
                 if os.fstat(stream.fileno()).st_uid not in owners:
                     return ""
                 return stream.read(_MAX_SIZE).decode("utf-8", "backslashreplace")
-        except OSError:
+        except (OSError, FileError):
             return ""

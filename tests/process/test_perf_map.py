@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,16 @@ def test_names_and_limit(program: Path) -> None:
                 assert "made at run time" not in functions(stack)
         finally:
             path.unlink()
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    """Anybody can put a FIFO there, and to open it would wait for a writer."""
+    (tmp_path / "tmp").mkdir()
+    os.mkfifo(tmp_path / "tmp" / f"perf-{os.getpid()}.map")
+    name = f"PerfMap({os.getpid()}, {str(tmp_path)!r}).name(1)"
+    program = f"from sframe_unwind.process.perf_map import PerfMap; print(repr({name}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "''\n"
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "many"])
