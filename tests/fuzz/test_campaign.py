@@ -7,20 +7,22 @@ import sys
 from collections import Counter
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 import pytest
 
 from sframe_unwind.sframe.section import Section
-from tests.fuzz import cfi, file_fields, file_seeds, files, target
+from tests.fuzz import cfi, file_fields, file_seeds, files, readers, target
 from tests.fuzz.campaign import TARGETS
 from tests.fuzz.fields import fields
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import Seed, seeds
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+CAMPAIGNS = [("sframe", 12_000), ("cfi", 12_000), ("files", 400), ("perf", 6_000), ("readers", 1_000)]
 
 
-@pytest.mark.parametrize(("kind", "count"), [("sframe", 12_000), ("cfi", 12_000), ("files", 400), ("perf", 6_000)])
+@pytest.mark.parametrize(("kind", "count"), CAMPAIGNS)
 def test_a_short_campaign(kind: str, count: int) -> None:
     """In processes of its own, whose time and memory are bounded."""
     options = ["--what", kind, "--count", str(count), "--first", "1000000000", "--jobs", "1"]
@@ -133,10 +135,30 @@ def test_undamaged_file_is_answered(seed: Seed) -> None:
     assert any(name.endswith((": 0", ": 1")) for name in seen)
 
 
-def test_fields_of_files_are_in_them() -> None:
-    for seed in files.seeds():
-        found = file_fields.fields(seed)
-        assert len(found) > 30
+UNDAMAGED = {
+    "answers": {"debuginfo", "executable", "missing", "refused"},
+    "archives": {"read"},
+    "embedded": {"names", "none"},
+    "loaded": {"names"},
+    "perf_maps": {"names", "none"},
+}
+"""What comes of undamaged inputs of each kind; some seeds are what a server or a file should not be."""
+
+
+@pytest.mark.parametrize("kind", readers.KINDS, ids=lambda kind: kind.__name__.rpartition(".")[2])
+def test_undamaged_input_is_read(kind: ModuleType) -> None:
+    seen: Counter[str] = Counter()
+    first = 212 * len(readers.KINDS) + readers.KINDS.index(kind)
+    outcomes = {kind.exercise(seed._replace(address=first), seen) for seed in kind.seeds()}
+    outcomes |= {kind.exercise(seed._replace(address=first + 10), seen) for seed in kind.seeds()}
+    assert outcomes == UNDAMAGED[kind.__name__.rpartition(".")[2]]
+
+
+def test_fields_are_in_the_inputs() -> None:
+    cases = [(seed, file_fields.fields(seed), 30) for seed in files.seeds()]
+    cases += [(seed, kind.fields(seed), 10) for kind in readers.KINDS for seed in kind.seeds()]
+    for seed, found, least in cases:
+        assert len(found) > least
         assert all(0 <= field.offset <= field.offset + field.size <= len(seed.data) for field in found)
 
 
