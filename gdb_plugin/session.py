@@ -63,8 +63,9 @@ class Session:
         self._behind = False
         self._watching = False
         self._generates = False
-        self.is_running = False
-        """Whether a command lets an inferior run; the stops within it do not count."""
+        self._running: set[tuple[int, int, int] | None] = set()
+        """The threads that a command lets run, as the user sees it; ``None``: all of them."""
+        self._calls = 0
         self.watch(True)
 
     def generate(self, wanted: bool) -> None:
@@ -112,14 +113,25 @@ class Session:
     def _files_changed(self, event: object) -> None:
         self._files += 1
 
-    def _continued(self, event: object) -> None:
+    def is_running(self) -> bool:
+        """Return whether the selected thread runs, as the user sees it: stops that GDB makes on the way do not count.
+
+        What GDB itself says is of no use here: a thread is said to have stopped before its stack is looked at.
+        """
+        thread = gdb.selected_thread()
+        return bool(self._calls) or None in self._running or (thread is not None and thread.ptid in self._running)
+
+    def _continued(self, event: Any) -> None:
         """Notice that the inferior runs: once for each command, not for each stop that GDB makes within it."""
-        self.is_running = True
+        self._running.add(_thread_of(event))
         self._changed(event)
 
     def _called(self, event: object) -> None:
-        """Notice that GDB calls a function, or has called one, of which it tells no stop."""
-        self.is_running = isinstance(event, gdb.InferiorCallPreEvent)
+        """Notice that GDB calls a function, or has called one, of which it tells no stop.
+
+        It also does so in the middle of a command that lets the inferior run, for the condition of a breakpoint.
+        """
+        self._calls = max(self._calls + (1 if isinstance(event, gdb.InferiorCallPreEvent) else -1), 0)
         self._changed(event)
 
     def _changed(self, event: object) -> None:
@@ -131,8 +143,9 @@ class Session:
         self._freeing = True
 
     def _stopped(self, event: Any) -> None:
-        self._look_for_left()
-        self.is_running = False
+        self._look_for_left(event)
+        thread = _thread_of(event)
+        self._running = self._running - {thread, None} if thread is not None else set()
         self._look_for_freed()
         if not isinstance(event, gdb.BreakpointEvent) or not any(point.commands for point in event.breakpoints):
             self._look_for_kernel()
@@ -150,13 +163,18 @@ class Session:
             self._freeing = False
             self._files += 1
 
-    def _look_for_left(self) -> None:
+    def _look_for_left(self, event: Any) -> None:
         """Forget the frames that are no more, of those that a frame must not be popped to."""
         known = self._known.get(gdb.selected_inferior().num)
-        if known is not None and known.process is not None and known.process.popping.unknown:
-            with suppress(gdb.error):  # the selected thread runs
-                frame = gdb.newest_frame()
-                known.process.popping.stopped(int(frame.read_register(known.process.registers(frame).sp)))
+        if known is None or known.process is None or not known.process.popping.unknown:
+            return
+        popping, selected = known.process.popping, gdb.selected_thread()
+        if selected is None or _thread_of(event) not in (None, selected.ptid):
+            popping.unknown = {}  # whose frames they are is not known
+            return
+        with suppress(gdb.error):  # the selected thread runs
+            frame = gdb.newest_frame()
+            popping.stopped(int(frame.read_register(known.process.registers(frame).sp)))
 
     def look_for_kernel(self) -> None:
         """Look for the kernel that the inferior stopped in before the plugin was loaded."""
@@ -265,3 +283,9 @@ class Session:
         """Return whether the inferior that was current is no more: the connection broke when it was read."""
         inferior = gdb.selected_inferior()
         return (inferior.num, inferior.pid) != self._asked
+
+
+def _thread_of(event: Any) -> tuple[int, int, int] | None:
+    """Return the ID of the thread that runs or has stopped; ``None``, outside non-stop mode: all threads."""
+    thread = event.inferior_thread
+    return None if thread is None else tuple(thread.ptid)

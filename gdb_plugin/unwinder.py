@@ -188,7 +188,7 @@ class SFrameUnwinder(Unwinder):
     def _begin_chain(self, frame: gdb.PendingFrame, process: Process, pc: int) -> None:
         """Warn if GDB has popped to the innermost frame, of which not all registers are known."""
         unknown = process.popping.begin(pc, int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK)
-        if unknown and not self._session.is_running:
+        if unknown and not self._session.is_running():
             names = ", ".join(process.arch.register_name(number) for number in unknown)
             self._report(
                 f"GDB left a function without restoring its caller's {names}, which SFrame does not describe, so the"

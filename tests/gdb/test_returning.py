@@ -61,6 +61,17 @@ def test_other_ways_to_the_caller_are_silent(debugger: Debugger, tmp_path: Path)
     assert WARNING not in output
 
 
+def test_functions_that_conditions_call_are_silent(debugger: Debugger, tmp_path: Path) -> None:
+    """GDB tells of their end in the middle of a command that lets the program run on, to the caller."""
+    _, without = with_and_without_cfi(tmp_path)
+    condition = "break *(leaf+4) if ((int(*)(void*))fflush)(0) == 7"
+    commands = ("delete", "break callee", "continue", "bt", condition, "next", "next", "finish", "bt")
+    output = shown(debugger, without, *commands)
+    assert "Value returned" in output
+    assert "Error" not in output
+    assert WARNING not in output
+
+
 def test_a_return_to_an_inlined_function_is_silent(debugger: Debugger, tmp_path: Path) -> None:
     """The first frame that is asked for is then not at level 0, and seems to belong to the chain of before."""
     executable = compiled("inlined_call.c", tmp_path, "-O2")
