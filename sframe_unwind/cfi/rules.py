@@ -1,4 +1,4 @@
-"""The rules of DWARF CFI for CFA, return address and frame pointer, in the terms of SFrame, and their differences."""
+"""What DWARF CFI says of CFA, return address and frame pointer, as unwind rules, and where an unwind rule differs."""
 
 from __future__ import annotations
 

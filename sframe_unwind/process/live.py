@@ -25,7 +25,7 @@ _ADDRESS_SPACE = 1 << 63
 _LINE = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) \S+ \d+ *(.*)$", re.MULTILINE)
 _DELETED = b" (deleted)"
 _MAP_FILES = "/proc/{}/map_files"
-"""The folder with a link for each mapping of a file of a process, for who has CAP_CHECKPOINT_RESTORE."""
+"""The folder with a link to the file of each mapping of a process.  Reading a link needs CAP_CHECKPOINT_RESTORE."""
 _RED_ZONE = 128
 """Number of bytes below SP that an AMD64 function may use."""
 _LONGEST_COPY = 1 << 20

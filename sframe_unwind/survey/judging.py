@@ -155,7 +155,7 @@ class _Judge:
         return [section]
 
     def _compact(self) -> None:
-        """Measure what ``convert --compact`` would make of the SFrame, for a reader that shares rows."""
+        """Measure the section that ``convert --compact`` would write for a reader that lets functions share rows."""
         source = FROM_DWARF if self._row.origin == CONVERTED else FROM_SFRAME
         try:
             made = conversion(self._binary, Wanted(source=source, consumers=("spec",), max_rows=MAX_ROWS))

@@ -132,10 +132,10 @@ class Plan(NamedTuple):
     """What is done with each file; results under one plan and of one version of this package are kept apart."""
 
     convert: bool = False
-    """A file without SFrame is judged by what ``convert`` would make of its DWARF CFI."""
+    """For a file without SFrame, judge the section that ``convert`` would write."""
     code: bool = False
-    """The tables are held against the machine code."""
+    """Compare the tables with the machine code."""
     most_code: int = 0
     """Files with more bytes of code than this are not interpreted; 0: all are."""
     compact: bool = False
-    """What ``convert --compact`` would make of the SFrame is measured."""
+    """Measure the section that ``convert --compact`` would write."""

@@ -1,4 +1,4 @@
-"""Object files and archives that get SFrame: held against what GNU as writes, and what GNU ld makes of both."""
+"""Object files and archives get SFrame: compared with what GNU as writes, and with what GNU ld links from either."""
 
 from __future__ import annotations
 

@@ -58,14 +58,14 @@ def _surroundings() -> dict[str, tuple[Subject, tuple[int, int]]]:
 
 
 def ours(seed: Seed, is_movable: bool) -> linux_reader.Verdict:
-    """What the package says."""
+    """The verdict of `lint` for Linux."""
     subject, _ = _surroundings()[seed.name]
     (judgement,) = lint_section(subject._replace(data=seed.data, is_movable=is_movable), [USER]).judgements
     return _OUTCOMES[judgement.outcome], tuple(sorted((loss.start, loss.size) for loss in judgement.losses))
 
 
 def theirs(seed: Seed, is_movable: bool) -> linux_reader.Verdict:
-    """What the second implementation says of the file where it is loaded."""
+    """The verdict of the tests' own reader, which sees a position-independent file at its load address."""
     subject, (low, high) = _surroundings()[seed.name]
     base = _LOAD_ADDRESS if is_movable else 0
     text = low + base, high + base
