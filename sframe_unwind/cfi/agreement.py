@@ -6,22 +6,27 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 
-def agrees(sframe_rule: UnwindRule, cfi_rule: UnwindRule, arch: Arch) -> bool:
-    """Return whether two rules give the same CFA, return address and frame pointer in every frame.
+def agrees(sframe: UnwindRule, cfi: UnwindRule, arch: Arch) -> bool:
+    """Return whether two rules give the same CFA, return address and frame pointer in every frame."""
+    return not differences(sframe, cfi, arch)
+
+
+def differences(sframe: UnwindRule, cfi: UnwindRule, arch: Arch) -> tuple[str, ...]:
+    """Return in which of ``cfa``, ``ra`` and ``fp`` two rules differ.
 
     What SFrame does not track, registers other than these, is not compared.
     """
-    if sframe_rule.cfa is None or cfi_rule.cfa is None:
-        return sframe_rule.cfa is None and cfi_rule.cfa is None  # both: the outermost frame
-    return (
-        sframe_rule.cfa == cfi_rule.cfa
-        and sframe_rule.ra_signed == cfi_rule.ra_signed
-        and same_value(sframe_rule.ra, cfi_rule.ra, arch.ra)
-        and same_value(sframe_rule.fp, cfi_rule.fp, arch.fp)
-    )
+    if sframe.ra_undefined or cfi.ra_undefined:  # the outermost frame: there is nothing else to compare
+        return () if sframe.ra_undefined and cfi.ra_undefined else ("ra",)
+    same = {
+        "cfa": sframe.cfa == cfi.cfa,
+        "ra": sframe.ra_signed == cfi.ra_signed and _same_value(sframe.ra, cfi.ra, arch.ra),
+        "fp": _same_value(sframe.fp, cfi.fp, arch.fp),
+    }
+    return tuple(what for what, is_same in same.items() if not is_same)
 
 
-def same_value(one: RegisterRule | None, other: RegisterRule | None, register: int | None) -> bool:
+def _same_value(one: RegisterRule | None, other: RegisterRule | None, register: int | None) -> bool:
     """Return whether two rules give the same value.
 
     :param register: where the value still is if there is no rule, by its DWARF number; ``None``: in no register.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Union
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.agreement import same_value
+from sframe_unwind.cfi import agreement
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.row import Row
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
@@ -97,14 +97,5 @@ class CfiRules:
 
 
 def differences(sframe: UnwindRule, dwarf: Said, arch: Arch) -> tuple[str, ...]:
-    """Return in which of ``cfa``, ``ra`` and ``fp`` two rules differ."""
-    if isinstance(dwarf, NoRule):
-        return ("cfa",)
-    if sframe.ra_undefined or dwarf.ra_undefined:
-        return () if sframe.ra_undefined and dwarf.ra_undefined else ("ra",)
-    same = {
-        "cfa": sframe.cfa == dwarf.cfa,
-        "ra": sframe.ra_signed == dwarf.ra_signed and same_value(sframe.ra, dwarf.ra, arch.ra),
-        "fp": same_value(sframe.fp, dwarf.fp, arch.fp),
-    }
-    return tuple(what for what, agrees in same.items() if not agrees)
+    """Return in which of ``cfa``, ``ra`` and ``fp`` a rule differs from what the CFI says."""
+    return ("cfa",) if isinstance(dwarf, NoRule) else agreement.differences(sframe, dwarf, arch)

@@ -105,7 +105,9 @@ def _anchors(binary: ElfBinary, symbols: ElfSection) -> RangeMap[tuple[int, int]
     entries = binary.records(SYMBOL, binary.contents(symbols))
     found: dict[int, tuple[int, int]] = {}
     for number, (_, info, _, section, value, _) in enumerate(entries):
-        if info >> 4 == _LOCAL and 0 < section < len(addresses) and section not in found:
+        if info >> 4 != _LOCAL or not 0 < section < len(addresses) or section in found:
+            continue
+        if addresses[section] + value <= ends[section]:
             found[section] = number, addresses[section] + value
     code = (section.number for section in binary.sections if section.flags & SHF_EXECINSTR)
     return RangeMap((addresses[number], ends[number], found[number]) for number in code if number in found)

@@ -10,6 +10,7 @@ import io
 import os
 import stat
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Union, cast
 
@@ -86,15 +87,21 @@ class FileReader:
 
     def part(self, offset: int, size: int) -> BinaryIO:
         """Return a part of the file as a stream, of which no more is read than is asked for."""
-        return cast(BinaryIO, io.BufferedReader(_Part(self, offset, size), _BUFFER))
+        return part_of(self.read, offset, size)
+
+
+def part_of(read: Callable[[int, int], bytes], offset: int, size: int) -> BinaryIO:
+    """Return a part of a file as a stream, of which no more is read than is asked for.
+
+    :param read: returns up to a number of bytes (the second argument) at an offset in the file (the first).
+    """
+    return cast(BinaryIO, io.BufferedReader(_Part(read, offset, size), _BUFFER))
 
 
 class _Part(io.RawIOBase):
-    """A part of a file, as a stream."""
-
-    def __init__(self, reader: FileReader, offset: int, size: int) -> None:
+    def __init__(self, read: Callable[[int, int], bytes], offset: int, size: int) -> None:
         super().__init__()
-        self._reader = reader
+        self._read = read
         self._offset = offset
         self._size = size
         self._at = 0
@@ -115,7 +122,7 @@ class _Part(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
-        data = self._reader.read(self._offset + self._at, max(min(len(view), self._size - self._at), 0))
+        data = self._read(self._offset + self._at, max(min(len(view), self._size - self._at), 0))
         view[: len(data)] = data
         self._at += len(data)
         return len(data)

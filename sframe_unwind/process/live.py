@@ -6,13 +6,12 @@ import os
 import platform
 import re
 import struct
-from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from sframe_unwind.address import page_start
+from sframe_unwind.address import RangeMap, page_start
 from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.elf import machine_number
 from sframe_unwind.errors import MemoryReadError, ProcessError
@@ -56,19 +55,18 @@ class Mappings:
     """
 
     def __init__(self, text: bytes) -> None:
-        self._mappings = [
+        found = [
             MemoryMapping(
                 *(int(start, 16), int(end, 16), b"w" in flags, b"x" in flags, int(offset, 16), _unescaped(name)),
                 is_deleted=name.endswith(_DELETED),
             )
             for start, end, flags, offset, name in _LINE.findall(text)
         ]
-        self._starts = [mapping.start for mapping in self._mappings]
+        self._mappings = RangeMap((mapping.start, mapping.end, mapping) for mapping in found)
 
     def find(self, address: int) -> MemoryMapping | None:
         """Return the mapping that contains an address, or ``None``."""
-        at = bisect_right(self._starts, address) - 1
-        return self._mappings[at] if at >= 0 and address < self._mappings[at].end else None
+        return self._mappings.get(address)
 
     def is_executable(self, address: int) -> bool:
         """Return whether code at an address can be executed: that of files, and what is generated at run time."""
@@ -85,7 +83,7 @@ class Mappings:
                 *(mapping.start, mapping.end, mapping.offset, mapping.path),
                 f"{_MAP_FILES.format(process)}/{mapping.start:x}-{mapping.end:x}" if mapping.is_deleted else "",
             )
-            for mapping in self._mappings
+            for _, _, mapping in self._mappings
             if mapping.path.startswith("/")
         ]
 

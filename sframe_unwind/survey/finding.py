@@ -6,17 +6,17 @@ Everything else that is there is told with the reason why it is not looked at; f
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Union, cast
+from typing import BinaryIO, NamedTuple, Union
 
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.elf import archive, machine_number
-from sframe_unwind.elf.reader import is_directory, is_link, open_file
+from sframe_unwind.elf.reader import is_directory, is_link, open_file, part_of
 from sframe_unwind.errors import MissingExtraError, SFrameError
 from sframe_unwind.survey import archives
 from sframe_unwind.survey.archives import Kind, Member
@@ -69,33 +69,9 @@ class Passed(NamedTuple):
 Item = Union[Found, Same, Skipped, Passed]
 
 
-class _Part(io.RawIOBase):
-    """A part of a file that can be sought."""
-
-    def __init__(self, stream: BinaryIO, offset: int, size: int) -> None:
-        self._stream = stream
-        self._offset = offset
-        self._size = size
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        self._at = max(base + offset, 0)
-        return self._at
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        self._stream.seek(self._offset + self._at)
-        data = self._stream.read(max(min(len(view), self._size - self._at), 0))
-        view[: len(data)] = data
-        self._at += len(data)
-        return len(data)
+def _read_at(stream: BinaryIO, offset: int, size: int) -> bytes:
+    stream.seek(offset)
+    return stream.read(size)
 
 
 class Finder:
@@ -210,7 +186,7 @@ class Finder:
                 package = member.name.encode("utf-8", "surrogateescape") == _DEBIAN
             if package and not member.name.startswith(_DATA):
                 continue
-            part = cast(BinaryIO, io.BufferedReader(_Part(stream, member.offset, member.size or 0)))
+            part = part_of(partial(_read_at, stream), member.offset, member.size or 0)
             # The archive within a Debian package is no level that its user knows.
             inner = path if package else f"{path}({member.name})"
             yield from self._guarded(part, inner, depth)

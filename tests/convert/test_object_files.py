@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.cli import main
+from sframe_unwind.elf.constants import SHT_SYMTAB, SYMBOL
 from sframe_unwind.verify import verify
 from tests.elf.objects import ONE, TWO, compile_object, link, run, tools_for
 
@@ -133,6 +135,18 @@ def test_what_an_object_file_cannot_become(
     assert f"{file}: an object file: " in line
     assert expected in line
     assert not (tmp_path / "out").exists()
+
+
+def test_symbols_outside_their_sections_are_no_anchors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file,) = without("amd64", by_assembler("amd64", tmp_path)[:1])
+    content = bytearray(file.read_bytes())
+    with elf.opened(file) as binary:
+        (symbols,) = (section for section in binary.sections if section.type == SHT_SYMTAB)
+    for entry in range(symbols.offset, symbols.offset + symbols.size, struct.calcsize("<" + SYMBOL)):
+        struct.pack_into("<Q", content, entry + 8, 1 << 63)  # st_value
+    file.write_bytes(content)
+    assert main(["convert", str(file), "-o", str(tmp_path / "out")]) == 2
+    assert "no local symbol in the section with the function at " in capsys.readouterr().err
 
 
 def test_archives_that_cannot_be_converted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
