@@ -41,6 +41,7 @@ from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.spaces import Spaces
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import to_text
+from sframe_unwind.perf.unusable import why_none
 from sframe_unwind.process.files import DEBUG_FOLDER
 from sframe_unwind.report.terminal import printable
 
@@ -105,11 +106,12 @@ def run(options: argparse.Namespace) -> int:
                 if any(written.values()):
                     stacks.add(unwound, spaces.name(event.tid))
     summary.samples = judge.samples
-    for reason, count in judge.unusable.items():
-        complain(f"{options.recording}: {count} of {judge.samples} samples are not unwound: {reason}")
     if not summary.user_samples:
-        complain(f"{options.recording}: no sample can be unwound (perf record --call-graph dwarf keeps what it needs)")
+        reason = why_none(recording.sample_types, judge.unusable)
+        complain(f"{options.recording}: no sample can be unwound; {reason}")
         return CANNOT
+    for what, count in judge.unusable.items():
+        complain(f"{options.recording}: {count} of {judge.samples} samples are not unwound: {what.value}")
     if options.html:
         from sframe_unwind.perf.page import page
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from sframe_unwind.perf.code_file import NOT_FOUND
 from sframe_unwind.perf.judging import Verdict
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.unwind.modules import NO_SECTION
@@ -19,9 +20,35 @@ def advice(summary: Summary, convert: bool) -> Iterator[str]:
 
     :param convert: SFrame was made from the CFI of files that have none.
     """
+    yield from _missing_files(summary)
     yield from _larger_copies(summary)
     if not convert:
         yield from _sframe(summary)
+
+
+def _missing_files(summary: Summary) -> Iterator[str]:
+    """Say where files are looked for, by the method that misses most of them."""
+    by_method = (_files(summary, method, NOT_FOUND) for method in summary.methods)
+    files = max(by_method, key=lambda files: sum(files.values()))
+    if files:
+        yield (
+            f"{_stacks(sum(files.values()))} end at a file that is not here: {_shown(files)}; name the folder that has"
+            " them with --sysroot, or one that has them by build ID with --debug-dir"
+        )
+
+
+def _files(summary: Summary, method: str, reason: str) -> Counter[str]:
+    """Return the number of stacks that end in each file by a method and for a reason."""
+    files: Counter[str] = Counter()
+    for one in summary.blockers(method):
+        if one.reason == reason and one.name.module.startswith("/"):
+            files[one.name.module] += one.samples
+    return files
+
+
+def _shown(files: Counter[str]) -> str:
+    shown = ", ".join(f"{path} ({samples:,})" for path, samples in files.most_common(_MOST_FILES))
+    return f"{shown} and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else shown
 
 
 def _larger_copies(summary: Summary) -> Iterator[str]:
@@ -41,15 +68,10 @@ def _sframe(summary: Summary) -> Iterator[str]:
     for method in ("sframe", "sframe-linux"):
         if method not in summary.methods:
             continue
-        files: Counter[str] = Counter()
-        for one in summary.blockers(method):
-            if one.reason == NO_SECTION and one.name.module.startswith("/"):
-                files[one.name.module] += one.samples
+        files = _files(summary, method, NO_SECTION)
         if files:
-            shown = ", ".join(f"{path} ({samples:,})" for path, samples in files.most_common(_MOST_FILES))
-            more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
             yield (
-                f"{_stacks(sum(files.values()))} end by SFrame at a file without it: {shown}{more}; build them with"
+                f"{_stacks(sum(files.values()))} end by SFrame at a file without it: {_shown(files)}; build them with"
                 " -Wa,--gsframe (--convert shows the effect)"
             )
         return

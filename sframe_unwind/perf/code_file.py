@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from sframe_unwind.address import page_start
+from sframe_unwind.address import PAGE_SIZE, page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
@@ -17,6 +17,7 @@ from sframe_unwind.process.objects import LoadedObject
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 
+NOT_FOUND = "the file was not found"
 _LONGEST_START = 256
 """Bytes: more than the code at the entry point of a dynamic linker has."""
 
@@ -58,8 +59,9 @@ class CodeFile:
         """
         at = address - self.bias
         for load in self._file.loads:
-            start = page_start(load.address)  # the page with the start of a segment is mapped whole
-            if start <= at and at + size <= load.address + load.size:
+            # The pages with the start and the end of a segment are mapped whole.
+            start, end = page_start(load.address), page_start(load.address + load.size + PAGE_SIZE - 1)
+            if start <= at and at + size <= end:
                 data = self._file.read(load.offset + at - load.address, size)
                 if len(data) == size:
                     return data
@@ -122,7 +124,7 @@ def open_code_file(
         return None, "code without a file"
     found = files.find(mapping.path, build_id)
     if found is None:
-        return None, "the file was not found" if mapping.path != "[vdso]" else "the vDSO was not found"
+        return None, NOT_FOUND if mapping.path != "[vdso]" else "the vDSO was not found"
     try:
         return CodeFile(mapping, build_id, found, arch, files, convert), ""
     except SFrameError:

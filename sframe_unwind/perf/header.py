@@ -58,7 +58,8 @@ def read_header(source: Source) -> Header:
     if not records.size:  # perf was killed before it could write the size
         records, flags = FileSection(records.offset, max(source.size - records.offset, 0)), ()
     if records.offset + records.size > source.size:
-        what = f"{records.size} bytes of records, the file has {max(source.size - records.offset, 0)}"
+        left = max(source.size - records.offset, 0)
+        what = f"the recording is truncated: {records.size:,} bytes of records, the file has {left:,}; copy it again"
         raise FormatError(what, records.offset, SECTION)
     events = tuple(_events(source, attributes, entry_size, byteorder))
     return Header(byteorder, False, events, records, tuple(_features(source, records, flags, byteorder)))

@@ -15,6 +15,7 @@ from sframe_unwind.perf.methods import METHODS, Context, Ending, Stack
 from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.sample_memory import SampleMemory
 from sframe_unwind.perf.spaces import Space, Spaces
+from sframe_unwind.perf.unusable import Unusable
 
 REFERENCE = "dwarf"
 """The method that the others are compared with."""
@@ -88,7 +89,7 @@ class Judge:
         self._methods = tuple(methods)
         self.samples = 0
         """Samples that were seen."""
-        self.unusable: Counter[str] = Counter()
+        self.unusable: Counter[Unusable] = Counter()
         """Samples that cannot be unwound, by reason."""
 
     def take(self, sample: Sample) -> Unwound | None:
@@ -96,14 +97,14 @@ class Judge:
         self.samples += 1
         arch = self._arch
         if sample.abi != REGS_ABI_64:
-            self.unusable["of 32-bit processes" if sample.abi == REGS_ABI_32 else "without user registers"] += 1
+            self.unusable[Unusable.OF_32_BIT if sample.abi == REGS_ABI_32 else Unusable.WITHOUT_REGISTERS] += 1
             return None
         registers = dwarf_registers(arch, sample.registers)
         if not {arch.pc, arch.sp, arch.fp} <= registers.keys():
-            self.unusable["without pc, SP and frame pointer"] += 1
+            self.unusable[Unusable.WITHOUT_POINTERS] += 1
             return None
         if not sample.stack:
-            self.unusable["without a copy of the user stack"] += 1
+            self.unusable[Unusable.WITHOUT_STACK] += 1
             return None
         space = self._spaces.of(sample.pid)
         memory = SampleMemory(space, registers[arch.sp], registers[arch.fp], sample.stack, arch.byteorder)

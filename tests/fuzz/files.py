@@ -6,33 +6,24 @@ terminal, a page that a browser could not read, 5 seconds, and 500 MB.
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import functools
-import io
-import json
 import re
 import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from random import Random
 
 import pytest
-from elftools.elf import elffile
 
-from sframe_unwind import cli
-from sframe_unwind.cli.status import OUT_OF_MEMORY
-from sframe_unwind.internal_error import PREFIX, TRACEBACK
+from tests.fuzz.commands import check_page, quick, run
 from tests.fuzz.file_fields import fields
 from tests.fuzz.file_seeds import CORES, content_of, place_members, program
 from tests.fuzz.file_seeds import seeds as seeds
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import Seed
-from tests.fuzz.structs import KeptStructs
 from tests.fuzz.target import WrongAnswerError
 
 SECONDS = 5.0
@@ -42,12 +33,6 @@ MEMORY = 500 << 20
 _ADDRESSES = [f"{address:#x}" for address in range(0x401000, 0x401100, 0x13)]
 _ROW = re.compile(r"^    row \S+: (.*)", re.MULTILINE)
 _ROW_OF_LINE = re.compile(r"^0x.*: (CFA .*|RA undefined)", re.MULTILINE)
-
-_DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
-
-
-class _NotPrintedError(AssertionError):
-    """What was printed is not what may be printed."""
 
 
 @functools.cache
@@ -74,35 +59,12 @@ def _folder() -> Path:
     return folder
 
 
-_make_parser = cli.parser
-
-
-@functools.cache
-def _parser_of(command: str) -> argparse.ArgumentParser:
-    """Return the parser of a command; making it takes as long as the command does with a small file."""
-    return _make_parser([command])
-
-
-def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
-    return _parser_of(wanted[0])
-
-
-@contextmanager
-def _quick() -> Iterator[None]:
-    """Have each command take what was made before, and print the traceback of an internal error."""
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(cli, "parser", _parser)
-        changed.setattr(elffile, "ELFStructs", KeptStructs)
-        changed.setenv(TRACEBACK, "1")
-        yield
-
-
 def exercise(seed: Seed, seen: Counter[str]) -> None:
     """Run the commands on one file.
 
     :param seen: counts what came of it.
     """
-    with _quick():
+    with quick():
         _exercise(seed, seen)
 
 
@@ -112,35 +74,35 @@ def _exercise(seed: Seed, seen: Counter[str]) -> None:
     file, page = folder / "input", folder / "page.html"
     file.write_bytes(seed.data)
     if kind == "core":
-        _run(seen, "backtrace", "--core", file, "--exe", folder / f"program-{abi}", "--debug-dir", folder, *_json(seed))
+        run(seen, "backtrace", "--core", file, "--exe", folder / f"program-{abi}", "--debug-dir", folder, *_json(seed))
         return
-    _run(seen, "verify", "-j1", "--html", page, file, *_json(seed))
+    run(seen, "verify", "-j1", "--html", page, file, *_json(seed))
     if page.exists():
-        _check_page(page.read_text(encoding="utf-8"))
+        check_page(page.read_text(encoding="utf-8"))
         page.unlink()
-    _run(seen, "lint", file, *_json(seed))
+    run(seen, "lint", file, *_json(seed))
     made = folder / "made"
     if kind in ("archive", "thin"):
-        _run(seen, "convert", file, "-o", made)
+        run(seen, "convert", file, "-o", made)
         made.unlink(missing_ok=True)
         return
     form = ("sframe", "debug_frame")[seed.address // 2 % 2]
-    _run(seen, "convert", "--to", form, file, "-o", made)
+    run(seen, "convert", "--to", form, file, "-o", made)
     made.unlink(missing_ok=True)
-    _run(seen, "dump", file, *_json(seed))
+    run(seen, "dump", file, *_json(seed))
     _look_up(seen, file, folder / "addresses")
     if kind == "program" and abi in CORES:
-        _run(seen, "backtrace", "--core", folder / f"core-{abi}", "--exe", file, "--debug-dir", folder)
+        run(seen, "backtrace", "--core", folder / f"core-{abi}", "--exe", file, "--debug-dir", folder)
 
 
 def _look_up(seen: Counter[str], file: Path, addresses: Path) -> None:
     """Look up names, and addresses as arguments and as lines of standard input, of which the same must be said."""
-    _run(seen, "lookup", file, "first", "_start+4", ".text+0x2")
-    status, answers = _run(seen, "lookup", file, *_ADDRESSES)
+    run(seen, "lookup", file, "first", "_start+4", ".text+0x2")
+    status, answers = run(seen, "lookup", file, *_ADDRESSES)
     addresses.write_text("\n".join(_ADDRESSES), encoding="ascii")
     with addresses.open(encoding="ascii") as opened, pytest.MonkeyPatch.context() as changed:
         changed.setattr(sys, "stdin", opened)
-        same, lines = _run(seen, "lookup", file, "-")
+        same, lines = run(seen, "lookup", file, "-")
     rows = [row.split() for row in _ROW.findall(answers)]
     if (same, [row.split() for row in _ROW_OF_LINE.findall(lines)]) != (status, rows):
         raise WrongAnswerError(f"lookup: status {status}, rows {rows}; from standard input: {same}, {lines}")
@@ -149,27 +111,3 @@ def _look_up(seen: Counter[str], file: Path, addresses: Path) -> None:
 
 def _json(seed: Seed) -> list[str]:
     return ["--json"] if seed.address % 2 else []
-
-
-def _run(seen: Counter[str], command: str, *arguments: object) -> tuple[int, str]:
-    out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        status = cli.main([command, *map(str, arguments)])
-    seen[f"{command}: {status}"] += 1
-    if PREFIX in err.getvalue() or OUT_OF_MEMORY in err.getvalue():
-        raise WrongAnswerError(f"{command}: {err.getvalue()[-2000:]}")
-    if status not in (0, 1, 2) or ((status == 2) != bool(err.getvalue()) and command != "backtrace"):
-        raise WrongAnswerError(f"{command}: status {status}, {err.getvalue()[:200]!r} on standard error")
-    for text in (out.getvalue(), err.getvalue()):
-        if not text.replace("\n", "").isprintable():
-            raise _NotPrintedError(f"{command}: {next(c for c in text if not c.isprintable() and c != chr(10))!r}")
-    if "--json" in arguments and (status != 2 or out.getvalue()):
-        json.loads(out.getvalue())
-    return status, out.getvalue()
-
-
-def _check_page(text: str) -> None:
-    found = _DATA.findall(text)
-    if len(found) != 1 or "<" in found[0]:
-        raise _NotPrintedError("the page has no data, or what ends it")
-    json.loads(found[0])

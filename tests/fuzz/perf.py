@@ -1,19 +1,31 @@
-"""Damaged recordings of perf: they are read whole, and may raise documented errors only."""
+"""Damaged recordings of perf for the command ``perf``: all that it prints and writes, by all methods."""
 
 from __future__ import annotations
 
+import atexit
+import fcntl
 import functools
-import os
+import json
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from sframe_unwind.errors import SFrameError
-from sframe_unwind.perf.recording import Recording
+from tests.fuzz.commands import check_page, quick, run
+from tests.perf.emulated import Steps, stepped
 from tests.perf.writer import ID, IDENTIFIER, USUAL, Event, Writer
+from tests.samples.build import CACHE
 
-_MOST = 6
+SECONDS = 2.0
+FOLDER = CACHE.parent / "fuzz-recordings-1"
+"""Recordings of programs, made once; the number in the name grows when others are to be made."""
+
+_SHARE_WITH_STACKS = 0.8
+_CHANGES_OF_ONE = (1, 1, 1, 2, 2, 3, 6)
+"""With more, hardly any recording is read to its samples."""
 _EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFF_FFFF, 0xFFFF_FFFF, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 
 
@@ -22,11 +34,38 @@ class Input(NamedTuple):
 
     name: str
     data: bytes
+    number: int = 0
+    """Decides what is asked of the command."""
 
 
 @functools.cache
 def seeds() -> tuple[Input, ...]:
-    """Undamaged recordings: both byte orders, through a file and through a pipe, with one event and with two."""
+    """Undamaged recordings: with all records, and with stacks of programs that are there."""
+    return (*_with_all_records(), *_with_stacks())
+
+
+@functools.cache
+def _with_stacks() -> tuple[Input, ...]:
+    """Recordings of single steps, of both byte orders: what is damaged reaches the unwinders."""
+    with (CACHE.parent / f"{FOLDER.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # one process makes them, and the others wait
+        if not FOLDER.is_dir():
+            with tempfile.TemporaryDirectory(dir=CACHE.parent) as folder:
+                made = Path(folder) / "made"
+                made.mkdir()
+                for abi in ("amd64", "aarch64", "s390x"):
+                    for steps in (
+                        Steps("free_walk", "with_alloca", every=5, most=3, copy=3072),
+                        Steps("free_leaf", "free_main", every=9, most=4, copy=1024),
+                    ):
+                        (made / f"{steps.sample} {abi}").write_bytes(stepped(steps, abi).recording)
+                made.rename(FOLDER)
+    return tuple(Input(path.name, path.read_bytes()) for path in sorted(FOLDER.iterdir()))
+
+
+@functools.cache
+def _with_all_records() -> tuple[Input, ...]:
+    """Both byte orders, through a file and through a pipe, with one event and with two."""
     found = []
     for byteorder, machine in (("little", "x86_64"), ("little", "aarch64"), ("big", "s390x")):
         for kind in (USUAL, USUAL | ID, USUAL | IDENTIFIER):
@@ -52,16 +91,18 @@ def _fill(writer: Writer, with_second: bool) -> None:
 def made(number: int) -> Input:
     """The input of a number."""
     random = Random(number)
-    name, undamaged = random.choice(seeds())
+    kinds = _with_stacks() if random.random() < _SHARE_WITH_STACKS else _with_all_records()
+    name, undamaged, _ = random.choice(kinds)
     data = bytearray(undamaged)
-    for _ in range(random.randint(1, _MOST)):
+    for _ in range(random.choice(_CHANGES_OF_ONE)):
         random.choice(_CHANGES)(random, data)
-    return Input(name, bytes(data))
+    return Input(name, bytes(data), number)
 
 
 def _set_field(random: Random, data: bytearray) -> None:
     size = random.choice((2, 4, 8))
-    at = random.randrange(0, max(len(data) - size, 1), size)
+    end = len(data) if random.random() < 0.5 else 1200  # header, attributes, tasks and mappings
+    at = random.randrange(0, max(min(end, len(data)) - size, 1), size)
     order = "big" if random.random() < 0.3 else "little"
     old = int.from_bytes(data[at : at + size], "little")
     value = random.choice((*_EXTREMES, old + 8, old - 8, old ^ 1 << random.randrange(8 * size), len(data)))
@@ -79,6 +120,8 @@ def _cut(random: Random, data: bytearray) -> None:
 
 
 def _remove(random: Random, data: bytearray) -> None:
+    if random.random() < 0.8:
+        return
     at = random.randrange(len(data) + 1)
     del data[at : at + random.choice((1, 4, 8, 16))]
 
@@ -93,15 +136,38 @@ _CHANGES: tuple[Callable[[Random, bytearray], None], ...] = (
 )
 
 
+@functools.cache
+def _folder() -> Path:
+    """A folder of this process in memory."""
+    memory = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="perf-fuzz-", dir=memory if memory.is_dir() else None))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
 def exercise(damaged: Input, seen: Counter[str]) -> None:
-    """Read a recording, and count what came of it."""
-    descriptor = os.memfd_create("perf.data")
-    try:
-        os.write(descriptor, damaged.data)
-        events = list(Recording(f"/proc/self/fd/{descriptor}"))
-        seen["answered"] += 1
-        seen["records"] += len(events)
-    except SFrameError:
-        seen["rejected"] += 1
-    finally:
-        os.close(descriptor)
+    """Run the command on a recording, and count what came of it.
+
+    Each fourth input is converted, and written in each form; the forms share the work of unwinding.
+    """
+    folder = _folder()
+    path, page, folded, speedscope = (folder / name for name in ("perf.data", "page.html", "folded", "speedscope"))
+    path.write_bytes(damaged.data)
+    options: list[object] = ["--json"] if damaged.number % 2 else []
+    written = damaged.number // 2 % 4 == 0
+    if written:
+        options += ["--convert", "--html", page, "--folded", folded, "--speedscope", speedscope]
+    with quick():
+        status, printed = run(seen, "perf", path, *options)
+    seen["stacks"] += status == 0
+    if status == 0 and damaged.number % 2:
+        counts = json.loads(printed)
+        seen["samples unwound"] += counts["user_samples"]
+        for verdict, count in counts["methods"]["sframe"].items():
+            seen[f"SFrame: {verdict}"] += count
+    if written and status == 0:
+        check_page(page.read_text(encoding="utf-8"))
+        json.loads(speedscope.read_text(encoding="utf-8"))
+        folded.read_text(encoding="utf-8", errors="surrogateescape")
+        for made in (page, folded, speedscope):
+            made.unlink()

@@ -142,18 +142,6 @@ def test_the_command(tmp_path: Path) -> None:
     assert text.startswith(f"SFrame gives complete stacks for 100.0% of {count} samples (DWARF 100.0%, frame pointers ")
 
 
-def test_a_recording_without_stacks_is_refused_in_one_line(tmp_path: Path) -> None:
-    writer = Writer("little", "x86_64", [Event()])
-    writer.sample(1, 0x10, {}, b"")
-    path = tmp_path / "perf.data"
-    path.write_bytes(writer.file())
-    done = command(str(path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.splitlines()[-1].endswith(
-        "no sample can be unwound (perf record --call-graph dwarf keeps what it needs)"
-    )
-
-
 NUMBERS = {"amd64": (8, 7), "aarch64": (32, 31), "s390x": (33, 15)}
 """The kernel's numbers of pc and SP (``asm/perf_regs.h``)."""
 

@@ -104,10 +104,12 @@ class Writer:
         tid: int = 0,
         event: int = 0,
         callchain: Sequence[int] = (),
+        abi: int = 2,
     ) -> None:
         """Add a sample.
 
         :param registers: by the kernel's numbers; none: a sample of a kernel thread.
+        :param abi: ``PERF_SAMPLE_REGS_ABI_...`` of a sample with registers.
         :param size: bytes of stack that were asked for; more than the stack has: the stack ended.
         """
         kind, regs_user, ids, _ = self._events[event]
@@ -127,7 +129,7 @@ class Writer:
         if kind & REGS_USER:
             numbers = [number for number in range(64) if regs_user >> number & 1]
             values = [registers.get(number, 0) for number in numbers]
-            body += self.pack(f"Q{len(values)}Q", 2, *values) if registers else self.pack("Q", 0)
+            body += self.pack(f"Q{len(values)}Q", abi, *values) if registers else self.pack("Q", 0)
         if kind & STACK_USER:
             size = max(size, len(stack))
             body += self.pack("Q", size) + stack.ljust(size, b"\0") + (self.pack("Q", len(stack)) if size else b"")
