@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from sframe_unwind.errors import PACKAGES
 from sframe_unwind.perf.code_file import NOT_FOUND
-from sframe_unwind.perf.judging import Verdict
+from sframe_unwind.perf.judging import CALLED_OUTERMOST, OTHER_CALLER, Verdict
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.unwind.modules import NO_SECTION
 
@@ -24,6 +25,7 @@ def advice(summary: Summary, convert: bool) -> Iterator[str]:
     yield from _larger_copies(summary)
     if not convert:
         yield from _sframe(summary)
+    yield from _witness(summary)
 
 
 def _missing_files(summary: Summary) -> Iterator[str]:
@@ -75,6 +77,14 @@ def _sframe(summary: Summary) -> Iterator[str]:
                 " -Wa,--gsframe (--convert shows the effect)"
             )
         return
+
+
+def _witness(summary: Summary) -> Iterator[str]:
+    wrong = [one for one in summary.blockers() if one.reason in (OTHER_CALLER, CALLED_OUTERMOST)]
+    count = sum(one.samples for one in wrong if one.method.startswith("sframe") and one.right is None)
+    if count:
+        package = PACKAGES["code"]
+        yield f"{_stacks(count)} differ from those of the CFI; the table says who is right after pip install {package}"
 
 
 def _stacks(count: int) -> str:

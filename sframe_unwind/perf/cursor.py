@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import struct
+import sys
+from array import array
 from typing import Literal
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.errors import FormatError
-from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.perf.constants import SECTION
 
 
@@ -72,7 +72,10 @@ class Cursor:
 
         :raises FormatError: fewer follow.
         """
-        return struct.unpack(f"{STRUCT_MARKS[self.byteorder]}{count}Q", self.take(WORD_SIZE * count))
+        found = array("Q", self.take(WORD_SIZE * count))
+        if self.byteorder != sys.byteorder:
+            found.byteswap()
+        return tuple(found)
 
     def skip(self, count: int) -> None:
         """Skip ``count`` words of 8 bytes.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
+from sframe_unwind.perf.by_code import CodeWitness, Right
 from sframe_unwind.perf.constants import REGS_ABI_32, REGS_ABI_64
 from sframe_unwind.perf.machines import dwarf_registers
 from sframe_unwind.perf.methods import METHODS, Context, Ending, Stack
@@ -19,6 +20,10 @@ from sframe_unwind.perf.unusable import Unusable
 
 REFERENCE = "dwarf"
 """The method that the others are compared with."""
+
+
+OTHER_CALLER = "another caller than that of the CFI"
+CALLED_OUTERMOST = "it is called the outermost frame"
 
 
 class Verdict(Enum):
@@ -42,6 +47,8 @@ class Judged(NamedTuple):
     blocked_at: int | None
     """Index of the frame whose caller is missing or wrong; ``None``: the stack is complete or cut."""
     reason: str
+    right: Right | None = None
+    """Who is right by the code, of a wrong stack by SFrame; ``None``: of all others, and without the extra ``code``."""
 
 
 class Unwound(NamedTuple):
@@ -64,7 +71,7 @@ def judge(method: str, stack: Stack, reference: Stack) -> Judged:
     if reference.ending is Ending.REACHED and is_prefix and is_whole:
         return Judged(stack, Verdict.COMPLETE, None, "")
     if not is_prefix and not (is_whole and reference.ending is not Ending.REACHED):
-        return Judged(stack, Verdict.WRONG, max(same - 1, 0), "another caller than that of the CFI")
+        return Judged(stack, Verdict.WRONG, max(same - 1, 0), OTHER_CALLER)
     if stack.ending is Ending.CUT:
         return Judged(stack, Verdict.CUT, None, "")
     last = len(stack.pcs) - 1
@@ -73,7 +80,7 @@ def judge(method: str, stack: Stack, reference: Stack) -> Judged:
             return Judged(stack, Verdict.COMPLETE, None, "")
         if method.startswith("fp"):
             return Judged(stack, Verdict.FAILED, last, "the chain of frame pointers ends here")
-        return Judged(stack, Verdict.WRONG, last, "it is called the outermost frame")
+        return Judged(stack, Verdict.WRONG, last, CALLED_OUTERMOST)
     return Judged(stack, Verdict.FAILED, last, stack.reason)
 
 
@@ -87,6 +94,7 @@ class Judge:
         self._arch = arch
         self._spaces = spaces
         self._methods = tuple(methods)
+        self._witness = CodeWitness()
         self.samples = 0
         """Samples that were seen."""
         self.unusable: Counter[Unusable] = Counter()
@@ -113,7 +121,11 @@ class Judge:
         found = {}
         for name in self._methods:
             stack = reference if name == REFERENCE else METHODS[name](context)
-            found[name] = judge(name, stack, reference)
+            judged = judge(name, stack, reference)
+            if judged.verdict is Verdict.WRONG and judged.blocked_at is not None and name.startswith("sframe"):
+                shared = list(frames(stack))[: judged.blocked_at + 1]
+                judged = judged._replace(right=self._witness.right(space, shared))
+            found[name] = judged
         return Unwound(sample, space, found)
 
 

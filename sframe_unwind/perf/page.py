@@ -36,7 +36,7 @@ def page(summary: Summary, tree: CallTree, advice: Sequence[str], recording: str
         "verdicts": [verdict.value for verdict in Verdict],
         "counts": [[summary.count(name, verdict) for verdict in Verdict] for name in summary.methods],
         "blockers": [
-            [one.samples, one.method, printable(one.name.function), printable(one.name.module), one.reason]
+            [one.samples, one.method, printable(one.name.function), printable(one.name.module), one.explanation]
             for one in summary.blockers()
         ],
         "threads": [[one.samples, one.pid, one.tid, printable(one.name), *one.complete] for one in summary.threads()],

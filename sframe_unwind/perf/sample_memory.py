@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Literal
 
-from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.perf.spaces import Space
 
 RESTORED = 256
@@ -30,7 +28,6 @@ class SampleMemory:
         self._byteorder: Literal["little", "big"] = "big" if byteorder == "big" else "little"
         self.missed = 0
         """The last address that was read elsewhere than on the stack."""
-        self._unpack = struct.Struct(STRUCT_MARKS[byteorder] + "Q").unpack_from
 
     def read_word(self, address: int) -> int:
         """Return the word at an address.
@@ -39,8 +36,7 @@ class SampleMemory:
         """
         at = address - self._sp
         if 0 <= at <= self._last:
-            word: int = self._unpack(self._stack, at)[0]
-            return word
+            return int.from_bytes(self._stack[at : at + 8], self._byteorder)
         return int.from_bytes(self.read(address, 8), self._byteorder)
 
     def read_frame_word(self, address: int) -> int:

@@ -51,6 +51,12 @@ class Space:
         """Return the file with the code at an address, or ``None``."""
         return self._code.get(pc)
 
+    def symbol_at(self, address: int) -> str:
+        """Return the name of the function that begins at an address, as the linker knows it; empty: none does."""
+        file = self.find(address)
+        match = None if file is None else file.loaded.function_at(address)
+        return match.function if match is not None and not match.offset else ""
+
     def is_code(self, pc: int) -> bool:
         """Return whether a file has the code at an address."""
         return self._code.contains(pc)

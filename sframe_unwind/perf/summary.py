@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from sframe_unwind.perf.by_code import Right
 from sframe_unwind.perf.judging import Unwound, Verdict, frames
 from sframe_unwind.perf.names import Name, Names
 
@@ -16,7 +17,22 @@ class Blocker(NamedTuple):
     method: str
     name: Name
     reason: str
+    right: Right | None
+    """Who is right by the code; ``None``: it was not asked."""
     samples: int
+
+    @property
+    def explanation(self) -> str:
+        """The reason, and who is right."""
+        return self.reason + (f"; {_RIGHT[self.right]}" if self.right is not None else "")
+
+
+_RIGHT = {
+    Right.DWARF: "by the code, SFrame is wrong",
+    Right.SFRAME: "by the code, the CFI is wrong",
+    Right.NEITHER: "by the code, both are wrong",
+    Right.UNKNOWN: "the code does not decide",
+}
 
 
 class ThreadCount(NamedTuple):
@@ -45,7 +61,7 @@ class Summary:
         """Size of the largest copy of a stack behind whose end a stack goes on, in bytes; 0: there is none."""
         self._names = names
         self._verdicts: Counter[tuple[str, Verdict]] = Counter()
-        self._blockers: Counter[tuple[str, Name, str]] = Counter()
+        self._blockers: Counter[tuple[str, Name, str, Right | None]] = Counter()
         self._threads: Counter[tuple[int, int, str]] = Counter()
         self._complete: Counter[tuple[tuple[int, int, str], str]] = Counter()
 
@@ -61,7 +77,8 @@ class Summary:
             self._complete[thread, method] += judged.verdict is Verdict.COMPLETE
             if judged.blocked_at is not None:
                 lookup = list(frames(judged.stack))[judged.blocked_at]
-                self._blockers[method, self._names.find(unwound.space, lookup), judged.reason] += 1
+                name = self._names.find(unwound.space, lookup)
+                self._blockers[method, name, judged.reason, judged.right] += 1
 
     def count(self, method: str, verdict: Verdict) -> int:
         """Return the number of samples with a verdict."""
@@ -70,7 +87,9 @@ class Summary:
     def blockers(self, method: str | None = None) -> list[Blocker]:
         """Return what blocks a method, or any; most samples first."""
         found = [Blocker(*key, count) for key, count in self._blockers.items() if method in (None, key[0])]
-        return sorted(found, key=lambda one: (self.methods.index(one.method), -one.samples, one.name, one.reason))
+        return sorted(
+            found, key=lambda one: (self.methods.index(one.method), -one.samples, one.name, one.reason, str(one.right))
+        )
 
     def threads(self) -> list[ThreadCount]:
         """Return the threads; most samples first."""
@@ -94,6 +113,7 @@ class Summary:
                     "build_id": one.name.build_id,
                     "function": one.name.function,
                     "reason": one.reason,
+                    **({"right": one.right.value} if one.right is not None else {}),
                     "samples": one.samples,
                 }
                 for one in self.blockers()

@@ -35,7 +35,9 @@ def to_text(summary: Summary, columns: int | None = None) -> Iterator[str]:
     if blockers:
         rows = [["samples", "method", "function", "module", "reason"]]
         for one in blockers[:_MOST_BLOCKERS]:
-            rows.append([str(one.samples), one.method, one.name.function or "?", one.name.module or "?", one.reason])
+            rows.append(
+                [str(one.samples), one.method, one.name.function or "?", one.name.module or "?", one.explanation]
+            )
         if columns is not None:
             others = sum(max(map(len, cells)) + 2 for at, cells in enumerate(zip(*rows)) if at != _FUNCTION)
             for row in rows:

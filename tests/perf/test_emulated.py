@@ -10,7 +10,7 @@ import pytest
 
 from sframe_unwind.perf.judging import Judged, Verdict
 from tests.perf.emulated import Steps, stepped
-from tests.perf.test_stacks import unwound
+from tests.perf.unwinding import unwound
 
 DEEP = Steps("recursion", "sample_stop", ("30",), every=4, most=60)
 """From below 40 frames up to those of the C library, in the machine's own library of Debian."""

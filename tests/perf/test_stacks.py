@@ -11,58 +11,22 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.arch import ARCHES
-from sframe_unwind.perf.judging import Judge, Unwound, Verdict, frames
-from sframe_unwind.perf.machines import arch_of
-from sframe_unwind.perf.methods import METHODS
+from sframe_unwind.perf.judging import Verdict, frames
 from sframe_unwind.perf.names import Name, Names
-from sframe_unwind.perf.recording import Recording
-from sframe_unwind.perf.sample import Sample
-from sframe_unwind.perf.spaces import Space, Spaces
+from sframe_unwind.perf.spaces import Space
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import to_text
-from sframe_unwind.process.files import DEBUG_FOLDER, Files
+from sframe_unwind.process.files import Files
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 from tests.perf import programs
+from tests.perf.unwinding import stacks_of_perf, unwound
 from tests.perf.writer import Event, Writer
 from tests.samples.build import build
 
-KEPT_BY_PERF = str(Path("~/.debug").expanduser())
-KERNEL = 1 << 63
-ALL = tuple(METHODS)
 FP = ("fp", "fp-mended")
 """The methods that need code that keeps frame pointers."""
-
-
-def unwound(path: Path, convert: bool = False) -> list[Unwound]:
-    """The samples of a recording with their stacks."""
-    recording = Recording(path)
-    arch = arch_of(recording.machine, recording.byteorder)
-    machine = arch.elf_machine, arch.byteorder
-    files = Files([""], [DEBUG_FOLDER, KEPT_BY_PERF], machine, lambda _: None, lines=False)
-    spaces = Spaces(arch, files, recording.build_ids, convert)
-    judge = Judge(arch, spaces, ALL)
-    found = []
-    for event in recording:
-        if isinstance(event, Sample):
-            found.append(judge.take(event))
-        else:
-            spaces.take(event)
-    return [one for one in found if one is not None]
-
-
-def stacks_of_perf(path: Path) -> dict[tuple[int, int], list[int]]:
-    """Thread and time of each sample, and its frames as offsets in their files."""
-    command = ["perf", "script", "--ns", "--no-inline", "-F", "tid,time,ip", "-i", str(path)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout
-    found = {}
-    for block in printed.strip().split("\n\n"):
-        first, *rest = block.splitlines()
-        tid, time = first.split()
-        addresses = [int(line, 16) for line in rest]
-        found[int(tid), int(time.rstrip(":").replace(".", ""))] = [at for at in addresses if at < KERNEL]
-    return found
 
 
 @pytest.mark.parametrize(("source", "dump"), [("sorting.c", 16384), ("threads.cpp", 16384), ("sorting.c", 1024)])
