@@ -48,7 +48,8 @@ class CodeFile:
 
     def _bias(self, mapping: Mapping) -> int:
         for load in self._file.loads:
-            if page_start(load.offset) <= mapping.offset < load.offset + load.size:
+            # LLD lets segments share a page of the file, and maps that page once for each.
+            if load.executable and page_start(load.offset) <= mapping.offset < load.offset + load.size:
                 return mapping.start - mapping.offset + load.offset - load.address
         raise MemoryReadError(mapping.start, mapping.end - mapping.start)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sframe_unwind.elf import ElfBinary, opened
 from sframe_unwind.elf.cfi import DEBUG_FRAME
-from sframe_unwind.elf.constants import PT_LOAD
+from sframe_unwind.elf.constants import PF_X, PT_LOAD
 from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import SFrameError
@@ -29,6 +29,7 @@ class Load(NamedTuple):
     """``p_offset``, in bytes."""
     size: int
     """``p_filesz``, in bytes."""
+    executable: bool
 
 
 class ElfFile:
@@ -45,7 +46,7 @@ class ElfFile:
             self.entry_point = binary.entry_point
             """``e_entry``: an address in the file; 0: there is none."""
             self.loads = tuple(
-                Load(segment.address, segment.offset, segment.file_size)
+                Load(segment.address, segment.offset, segment.file_size, bool(segment.flags & PF_X))
                 for segment in binary.segments
                 if segment.type == PT_LOAD
             )

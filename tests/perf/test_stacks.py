@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.perf.judging import Verdict, frames
@@ -20,6 +22,7 @@ from sframe_unwind.process.files import Files
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind_rule import CFA, UnwindRule
+from tests.missing import absent
 from tests.perf import programs
 from tests.perf.unwinding import stacks_of_perf, unwound
 from tests.perf.writer import Event, Writer
@@ -184,3 +187,28 @@ def test_text_fits_the_terminal(tmp_path: Path) -> None:
     assert max(map(len, cut)) <= 150
     assert any("..." in line for line in cut)
     assert [line.split()[-4:] for line in whole] == [line.split()[-4:] for line in cut]
+
+
+def test_segments_that_share_a_page_of_the_file(tmp_path: Path) -> None:
+    """LLD puts code at other addresses than the read-only data before it, in the same page of the file."""
+    program = tmp_path / "shared_page"
+    if shutil.which("ld.lld") is None:
+        absent("lld is not installed: its layout of files stays untested")
+    options = ["-fuse-ld=lld", "-nostdlib", "-static"]
+    subprocess.run(["gcc", *options, programs.FOLDER / "shared_page.s", "-o", program], check=True, timeout=60)
+    with program.open("rb") as stream:
+        elf = ELFFile(stream)
+        code = next(segment for segment in elf.iter_segments("PT_LOAD") if segment["p_flags"] & 1)
+        start, offset = code["p_vaddr"] & -4096, code["p_offset"] & -4096
+        called = elf.get_section_by_name(".symtab").get_symbol_by_name("called")[0]["st_value"]
+    assert offset == 0
+    writer = Writer("little", "x86_64", [Event(regs_user=0b111000000)])
+    writer.mmap2(1, start, 0x1000, offset, str(program))
+    stack = b"".join(word.to_bytes(8, "little") for word in (7, called - 2, 0))
+    writer.sample(1, 0, {8: called + 1, 7: 0x7F0000, 6: 0}, stack, size=64)
+    path = tmp_path / "perf.data"
+    path.write_bytes(writer.file())
+    (one,) = unwound(path)
+    assert one.by_method["dwarf"].stack.pcs == (called + 1, called - 2)
+    assert one.by_method["dwarf"].verdict is Verdict.COMPLETE
+    assert Names().find(one.space, called).function == "called"
