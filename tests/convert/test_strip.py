@@ -10,75 +10,23 @@ import shutil
 import stat
 import subprocess
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from sframe_unwind.cli import main
 from sframe_unwind.verify import verify
-from tests.elf.objects import run
-from tests.missing import absent
-from tests.samples.catalogue import ABIS
+from tests.convert.stripping import KINDS, LIBRARY, PREFIX, SOURCE, USER, Kind, compiled, needed, output, rewritten
 
-SOURCE = """\
-#include <stdio.h>
-static char large[1 << 20];
-int main(int count, char **names) {
-    large[count] = 1;
-    printf("ok %d\\n", large[1]);
-    return 0;
-}
-"""
-LIBRARY = "int twice(int value) { return 2 * value; }\n"
-USER = "extern int twice(int); int main(void) { return twice(21) != 42; }\n"
-
-
-class Kind(NamedTuple):
-    """A way to link a program."""
-
-    name: str
-    flags: tuple[str, ...]
-
-
-KINDS = (
-    Kind("pie", ("-pie", "-fPIE")),
-    Kind("no-pie", ("-no-pie",)),
-    Kind("static", ("-static",)),
-    Kind("64K-pages", ("-pie", "-fPIE", "-Wl,-z,max-page-size=65536")),
-    Kind("no-build-id", ("-pie", "-fPIE", "-Wl,--build-id=none")),
-)
-PREFIX = {"amd64": "", "aarch64": "aarch64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
 SEQUENCES = (("strip",), ("objcopy",), ("eu-strip",), ("llvm-strip",), ("strip", "llvm-strip"), ("eu-strip", "strip"))
-REFUSED_BY_LLVM = "is not a symbol table"
-"""llvm-strip refuses static programs of GNU ld, with SFrame or without, and leaves them as they are."""
-
-
-def needed(program: str) -> str:
-    return shutil.which(program) or absent(f"{program} is not installed: copies that it rewrites stay untested")
 
 
 def rewrite(abi: str, tool: str, file: Path) -> None:
-    command = tool if tool.startswith(("eu-", "llvm-")) else PREFIX[abi] + tool
-    done = subprocess.run([needed(command), str(file)], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0 or REFUSED_BY_LLVM in done.stderr, done.stderr
-
-
-def output(abi: str, file: Path) -> tuple[int, str]:
-    command = [*ABIS[abi].emulator, str(file)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout + done.stderr
+    rewritten([needed(tool if tool.startswith(("eu-", "llvm-")) else PREFIX[abi] + tool)], file)
 
 
 def convert(source: Path, target: Path) -> str:
     assert main(["convert", str(source), "-o", str(target)]) == 0
     return str(target)
-
-
-def compiled(abi: str, folder: Path, name: str, source: str, *flags: object) -> Path:
-    (folder / f"{name}.c").write_text(source, encoding="utf-8")
-    compiler = needed(f"{PREFIX[abi]}gcc")
-    run(compiler, "-O2", "-fasynchronous-unwind-tables", folder / f"{name}.c", *flags, "-o", folder / name)
-    return folder / name
 
 
 @pytest.mark.parametrize("abi", PREFIX)

@@ -1,0 +1,82 @@
+"""Programs linked in every way, the tools that rewrite them, and what they print."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.elf.objects import run
+from tests.missing import absent
+from tests.samples.catalogue import ABIS
+
+SOURCE = """\
+#include <stdio.h>
+#ifndef SIZE
+#define SIZE (1 << 20)
+#endif
+static char large[SIZE];
+int main(int count, char **names) {
+    large[count] = 1;
+    printf("ok %d\\n", large[1]);
+    return 0;
+}
+"""
+LIBRARY = "int twice(int value) { return 2 * value; }\n"
+USER = "extern int twice(int); int main(void) { return twice(21) != 42; }\n"
+PREFIX = {"amd64": "", "aarch64": "aarch64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
+REFUSED_BY_LLVM = "is not a symbol table"
+"""llvm-strip refuses static programs of GNU ld, with SFrame or without, and leaves them as they are."""
+SECONDS = 60
+
+
+class Kind(NamedTuple):
+    """A way to link a program."""
+
+    name: str
+    flags: tuple[str, ...]
+
+
+KINDS = (
+    Kind("pie", ("-pie", "-fPIE")),
+    Kind("no-pie", ("-no-pie",)),
+    Kind("static", ("-static",)),
+    Kind("64K-pages", ("-pie", "-fPIE", "-Wl,-z,max-page-size=65536")),
+    Kind("no-build-id", ("-pie", "-fPIE", "-Wl,--build-id=none")),
+)
+MORE_KINDS = (
+    Kind("static-pie", ("-static-pie", "-fPIE")),
+    Kind("large-bss", ("-pie", "-fPIE", "-DSIZE=(1ul << 30)")),
+    Kind("one-segment-of-code", ("-pie", "-fPIE", "-Wl,-z,noseparate-code")),
+    Kind("lazy-binding", ("-no-pie", "-Wl,-z,lazy,-z,norelro")),
+    Kind("high-base", ("-no-pie", "-Wl,-Ttext-segment=0x10000000")),
+    Kind("emit-relocations", ("-pie", "-fPIE", "-Wl,--emit-relocs")),
+)
+"""Besides :data:`KINDS`, for the matrix."""
+
+
+def needed(program: str) -> str:
+    """Return the path of a program."""
+    return shutil.which(program) or absent(f"{program} is not installed: copies that it rewrites stay untested")
+
+
+def rewritten(command: list[str], file: Path) -> None:
+    """Have a tool rewrite a file."""
+    done = subprocess.run([*command, str(file)], capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 0 or REFUSED_BY_LLVM in done.stderr, done.stderr
+
+
+def output(abi: str, file: Path, *arguments: str) -> tuple[int, str]:
+    """Run a program; return its exit status and what it prints."""
+    command = [*ABIS[abi].emulator, str(file), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def compiled(abi: str, folder: Path, name: str, source: str, *flags: object) -> Path:
+    """Compile a program or a library of one source."""
+    (folder / f"{name}.c").write_text(source, encoding="utf-8")
+    compiler = needed(f"{PREFIX[abi]}gcc")
+    run(compiler, "-O2", "-fasynchronous-unwind-tables", folder / f"{name}.c", *flags, "-o", folder / name)
+    return folder / name
