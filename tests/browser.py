@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -33,6 +34,28 @@ PIXELS = """
     return JSON.stringify({ all: pixels.length / 4, found: COLOURS.map((name) => counts[colour(name)] || 0), back });
 """
 """A script for :func:`render` on the page of ``verify``: how many pixels of its map have each colour."""
+
+NARROW = "--window-size=500,900"
+"""A flag for :func:`render`: the narrowest window that Chromium has."""
+
+FITS = """
+    const height = (cell) => {
+        const inside = document.createRange();
+        inside.selectNodeContents(cell);
+        return inside.getBoundingClientRect().height;
+    };
+    const words = [...document.querySelectorAll("td.short, td.number")].filter((cell) => cell.textContent);
+    return JSON.stringify({
+        width: document.documentElement.clientWidth,
+        page: document.documentElement.scrollWidth,
+        broken: words.filter((cell) => height(cell) > 30).length,
+        boxes: [...document.querySelectorAll("table")].map((table) => {
+            const box = table.closest(".scroll");
+            return box ? [box.clientWidth, box.scrollWidth, getComputedStyle(box).overflowX, box.tabIndex] : null;
+        }),
+    });
+"""
+"""A script for :func:`render`: whether the page is as wide as the window, and its tables scroll by themselves."""
 
 _WITHOUT_END = ("meta", "input", "br", "img", "link")
 
@@ -101,3 +124,15 @@ def render(page: Path, *flags: str, script: str = "") -> Element:
     parser = _Parser()
     parser.feed(done.stdout)
     return parser.root
+
+
+def check_narrow(page: Path) -> None:
+    """Check that a page can be read in a narrow window: what is wider scrolls in a box of its own."""
+    found = json.loads(render(page, NARROW, script=FITS).by_id("result").text)
+    assert found["page"] == found["width"] <= 500
+    assert found["broken"] == 0
+    for box in found["boxes"]:
+        assert box is not None
+        shown, inside, overflow, _ = box
+        assert (shown <= found["width"], overflow) == (True, "auto")
+        assert inside >= shown

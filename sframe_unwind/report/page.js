@@ -28,3 +28,60 @@ function paged(target, items, render, wrap) {
   more.onclick = () => { (wrap ? more.closest("tr") : more).remove(); show(); };
   show();
 }
+
+const SHORT = 24; /* Letters of a text that is not broken into lines. */
+const compare = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+/* A table in a box of its own, which scrolls where the page is narrower than the table. A click on the head of a column
+   sorts by it: first the largest numbers, but texts from A on; a second click turns that round. What is missing (null)
+   comes last.
+   A column has a title, value(item), which is sorted by, and, where other things are shown, show(item), which returns a
+   text or elements. A column without value cannot be sorted by. Pinned items come first in any order.
+   Returns a function that shows other items. */
+function sortable({ box, label, columns, pinned = [] }) {
+  let items = [], numeric = [], sorted = null, down = false;
+  const body = make("tbody");
+  const cell = (column, item, isNumber) => {
+    const found = column.show ? column.show(item) : column.value(item);
+    const shown = typeof found === "number" ? number(found) : found === null ? "" : found;
+    const element = make("td", {}, ...[shown].flat());
+    const kind = isNumber ? "number" : element.textContent.length <= SHORT ? "short" : "long";
+    element.className = column.code ? `${kind} code` : kind;
+    return element;
+  };
+  const order = (a, b) => {
+    const [left, right] = [sorted.value(a), sorted.value(b)];
+    if (left === null || right === null) return (left === null) - (right === null);
+    return (down ? -1 : 1) * compare(left, right);
+  };
+  const heads = columns.map((column, at) => {
+    const title = [column.title].flat();
+    const head = make("th", { scope: "col" }, ...(column.value ? [make("button", { type: "button" }, ...title)] : title));
+    if (column.value) head.firstChild.onclick = () => {
+      down = sorted === column ? !down : numeric[at];
+      sorted = column;
+      draw();
+    };
+    return head;
+  });
+  function draw() {
+    heads.forEach((head, at) => {
+      head.className = numeric[at] ? "number" : "";
+      if (columns[at] === sorted) head.ariaSort = down ? "descending" : "ascending";
+      else head.removeAttribute("aria-sort");
+    });
+    body.replaceChildren();
+    paged(body, [...pinned, ...(sorted ? [...items].sort(order) : items)],
+      (item) => make("tr", {}, ...columns.map((column, at) => cell(column, item, numeric[at]))),
+      (more) => make("tr", {}, make("td", { colSpan: columns.length }, more)));
+  }
+  box.classList.add("scroll");
+  /* Who has no mouse scrolls by the arrow keys. */
+  Object.assign(box, { tabIndex: 0, role: "region", ariaLabel: label });
+  box.append(make("table", {}, make("thead", {}, make("tr", {}, ...heads)), body));
+  return (others) => {
+    items = others;
+    numeric = columns.map(({ value }) => Boolean(value) && items.some((item) => typeof value(item) === "number"));
+    draw();
+  };
+}

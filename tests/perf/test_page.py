@@ -10,7 +10,7 @@ import pytest
 
 from sframe_unwind.cli import main
 from sframe_unwind.perf.call_tree import CallTree, Stack
-from tests.browser import Element, render
+from tests.browser import Element, check_narrow, render
 from tests.perf import programs
 
 DRAWN = """
@@ -54,6 +54,10 @@ def test_tables_have_the_numbers_of_the_json(
     blockers = cells(page.by_id("blockers"))
     assert Counter(row[1] for row in blockers) == Counter(one["method"] for one in printed["blockers"])
     assert sum(int(row[0]) for row in blockers) == sum(one["samples"] for one in printed["blockers"])
+
+
+def test_a_narrow_window(page: Element, recording: Path) -> None:  # noqa: ARG001  # which writes it
+    check_narrow(recording.with_suffix(".html"))
 
 
 def test_graph_has_the_functions_of_the_stacks(page: Element, recording: Path, tmp_path: Path) -> None:

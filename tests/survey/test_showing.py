@@ -15,7 +15,7 @@ from sframe_unwind.survey.page import page
 from sframe_unwind.survey.rows import SURVEYED, FileRow, FindingRow, KindRow, Plan, ProfileRow, Surveyed
 from sframe_unwind.survey.store import Store
 from sframe_unwind.survey.tables import TABLES
-from tests.browser import render
+from tests.browser import check_narrow, render
 from tests.samples.build import build
 from tests.survey.programs import plain_program, tar
 from tests.survey.stores import query
@@ -78,6 +78,7 @@ def test_page(database: Path, tmp_path: Path) -> None:
         column.click();
         return JSON.stringify({ before, largest, smallest: rows() });
     """
+    check_narrow(result)
     shown = render(result, script=script)
     orders = json.loads(shown.by_id("result").text)
     by_size = query(database, "SELECT path FROM files JOIN paths USING (digest) ORDER BY sframe DESC")

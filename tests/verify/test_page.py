@@ -13,7 +13,7 @@ from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.page import page
 from sframe_unwind.verify.verdict import Function, Outcome, Sizes, Verdict
-from tests.browser import DARK, PIXELS, Element, render
+from tests.browser import DARK, PIXELS, Element, check_narrow, render
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
 
@@ -122,6 +122,10 @@ def test_search_filter_and_choice(tmp_path: Path) -> None:
     assert result["found"][0] == sum("aligned_" in function.name for function in verdict.functions) == 2
     assert "CFA r10, for which version 2 has no words" in result["found"][1]
     assert result["fewer"] == result["all"] - verdict.count(Outcome.AGREES)
+
+
+def test_a_narrow_window(tmp_path: Path) -> None:
+    check_narrow(written(tmp_path, build("plt"), build("realign", version=2)))
 
 
 def test_names_are_text(tmp_path: Path) -> None:
