@@ -161,9 +161,12 @@ class FunctionCode:
     def _find(self, pc: int) -> tuple[int, int, State] | None:
         """Return the block and the start of the instruction that contains an address, and the state before it."""
         sweep = self._interpreter.sweep_at(pc)
-        for block in self._run.states:
+        # The nearest block first: mostly it is the one, and walking all before it takes most of the time of a step.
+        for block in sorted((start for start in self._run.states if start <= pc), reverse=True):
             for at, state in walk(self._interpreter, self._run, block):
-                if at <= pc < at + sweep.instruction(at).size:
+                if at > pc:
+                    break
+                if pc < at + sweep.instruction(at).size:
                     return block, at, state
         return None
 
