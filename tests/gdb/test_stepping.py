@@ -89,13 +89,20 @@ def check_differences(result: dict[str, Any], sample: str, version: int) -> None
 
 @pytest.mark.parametrize("variant", WHOLE.variants)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_whole_program(debugger: Debugger, version: int, variant: str, record_property: Record) -> None:
-    check_differences(stepped(debugger, WHOLE, version, variant, record_property), WHOLE.sample, version)
+def test_whole_program(newest: Debugger, version: int, variant: str, record_property: Record) -> None:
+    check_differences(stepped(newest, WHOLE, version, variant, record_property), WHOLE.sample, version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_with_the_dynamic_linker_on_the_way(debugger: Debugger, version: int, record_property: Record) -> None:
-    check_differences(stepped(debugger, LAZY, version, "O2", record_property), LAZY.sample, version)
+def test_with_the_dynamic_linker_on_the_way(newest: Debugger, version: int, record_property: Record) -> None:
+    check_differences(stepped(newest, LAZY, version, "O2", record_property), LAZY.sample, version)
+
+
+@pytest.mark.parametrize("debugger", ["system"], indirect=True)
+@pytest.mark.parametrize("variant", WHOLE.variants)
+def test_whole_program_in_another_gdb(debugger: Debugger, variant: str, record_property: Record) -> None:
+    # One version: nothing that asks GDB knows from which version a rule was decoded.
+    check_differences(stepped(debugger, WHOLE, 3, variant, record_property), WHOLE.sample, 3)
 
 
 def test_inlined_functions_in_modules_without_sframe(debugger: Debugger, record_property: Record) -> None:
