@@ -60,6 +60,7 @@ PACKAGES = {
     "survey": "libarchive-c",
     "cluster": "distributed",
     "perf": "zstandard",
+    "kernel": "drgn",
 }
 """What ``pip install`` takes for each optional extra of this project, which is in no package index itself."""
 

@@ -349,7 +349,7 @@ def main() -> int:
         with one_at_a_time():
             install_packages(list(TEST_PACKAGES if for_test else DEMO_PACKAGES))
             make_environment(
-                {"gdb", "lldb", "code", "survey", "cluster", "perf", "test"} if for_test else {"gdb", "lldb"}
+                {"gdb", "lldb", "code", "survey", "cluster", "perf", "kernel", "test"} if for_test else {"gdb", "lldb"}
             )
             if for_test:
                 make_oldest_lldb()

@@ -1,9 +1,12 @@
-"""Show the stacks of all threads of a core file or a running process, without a debugger.
+"""Show the stacks of all threads of a core file, a running process or the crash dump of a kernel, without a debugger.
 
 Frames are unwound from SFrame.  Frames without SFrame data are unwound from DWARF CFI, or by frame
 pointers, which is marked as a guess.  Function names come from the symbol tables, source lines and inlined functions
 from debug information: of the file, or of its separate debug file.
 Each thread of a running process is stopped while its registers and its stack are copied.
+
+The threads of a Linux kernel are its tasks.  drgn (the extra "kernel") reads its crash dump, an ELF or kdump-compressed
+file; --exe names the kernel's vmlinux with debug information.
 
 The exit status is 0, or 2 if the core file or the process cannot be read completely, for example
 if a core file is truncated, its executable is not found, or a file has another build ID than
@@ -15,14 +18,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
+from pathlib import Path
+from typing import Any, Callable
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.output import terminal_columns
 from sframe_unwind.cli.status import CANNOT, DONE, complain
-from sframe_unwind.errors import ContextError
+from sframe_unwind.errors import ContextError, FileError
 from sframe_unwind.process.core_file import Core, open_core
 from sframe_unwind.process.core_target import CoreTarget
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
@@ -30,6 +34,7 @@ from sframe_unwind.process.live import Live
 from sframe_unwind.process.live_target import LiveTarget
 from sframe_unwind.process.objects import LoadedObject
 from sframe_unwind.process.stacks import named, of_context
+from sframe_unwind.process.vmcore import KernelObject, VmcoreTarget
 from sframe_unwind.report.stack import Stack, to_text
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.unwind.saved_context import assignments, from_registers
@@ -39,6 +44,7 @@ EXAMPLES = """\
   sframe-unwind backtrace --core core --exe ./program --sysroot /srv/device
   sframe-unwind backtrace --pid 1234 --json
   sframe-unwind backtrace --pid 1234 --debuginfod
+  sframe-unwind backtrace --vmcore vmcore --exe vmlinux --modules /lib/modules/6.1.0
   sframe-unwind backtrace --core core --regs pc=0x401234,sp=0x7f001000,fp=0
 """
 
@@ -47,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--core", metavar="CORE", help="a core file")
+    target.add_argument("--vmcore", metavar="DUMP", help="the crash dump of a Linux kernel: the stacks of its tasks")
     target.add_argument("--pid", metavar="PID", type=int, help="a running process")
     parser.add_argument(
         "--regs",
@@ -54,7 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the stack of a context that does not run, such as a fiber, in place of the threads:"
         " pc=N,sp=N,fp=N[,lr=N], and other registers by their names",
     )
-    parser.add_argument("--exe", metavar="FILE", help="the executable, if it is no longer at its original path")
+    parser.add_argument(
+        "--exe", metavar="FILE", help="the executable, if it is no longer at its original path; the vmlinux of a dump"
+    )
+    parser.add_argument(
+        "--modules", metavar="FOLDER", help="look for the modules of a kernel (.ko, .ko.debug) in and below this folder"
+    )
     add_file_arguments(
         parser,
         debug_dir=f"look for debug files by build ID below this folder; may be repeated (default: {DEBUG_FOLDER})",
@@ -75,9 +87,25 @@ def _limit(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Print the stacks; return the exit status."""
+    if options.vmcore is not None:
+        return _shown(options, _opened_dump(options), {}, lambda: False)
     source = open_core(options.core) if options.core is not None else Live(options.pid)
     registers = _registers(options, source.arch)
     target, files = _opened(source, options)
+    return _shown(options, target, registers, lambda: files.refused)
+
+
+def _shown(
+    options: argparse.Namespace,
+    target: CoreTarget | LiveTarget | VmcoreTarget,
+    registers: dict[int, int],
+    refused: Callable[[], bool],
+) -> int:
+    """Print the stacks; return the exit status.
+
+    :param registers: those of the context to show in place of the threads, by DWARF number; empty: none.
+    :param refused: returns whether a file was not used, because its build ID differs from that of the loaded one.
+    """
     for line in target.missing:
         complain(line)
     if registers:
@@ -93,16 +121,34 @@ def run(options: argparse.Namespace) -> int:
     else:
         columns = terminal_columns(options.wide)
         print("\n\n".join(_text(stack, columns) for stack in stacks))
-    return CANNOT if target.missing or files.refused else DONE
+    return CANNOT if target.missing or refused() else DONE
 
 
 def _text(stack: Stack, columns: int | None) -> str:
     return "\n".join(printable(line) for line in (stack.title, *to_text(stack, columns)))
 
 
-def _module_json(found: LoadedObject) -> dict[str, Any]:
+def _module_json(found: LoadedObject | KernelObject) -> dict[str, Any]:
     file = found.file.path if found.file is not None else None
     return {"path": found.name, "build_id": found.build_id or None, "bias": found.bias, "file": file}
+
+
+def _opened_dump(options: argparse.Namespace) -> VmcoreTarget:
+    """Open the crash dump of a kernel.
+
+    :raises ContextError: ``--regs`` is given, which takes a context of a process.
+    :raises FileError: its file is not given.
+    """
+    from sframe_unwind.process.drgn_kernel import open_dump  # drgn takes long to import
+
+    if options.regs is not None:
+        raise ContextError("--regs is for --core and --pid")
+    if options.exe is None:
+        raise FileError("--vmcore needs the kernel's file: --exe vmlinux")
+    modules = []
+    if options.modules is not None:
+        modules = [str(path) for ending in ("*.ko", "*.ko.debug") for path in Path(options.modules).rglob(ending)]
+    return VmcoreTarget(options.vmcore, open_dump(options.vmcore, options.exe, modules), complain, options.lines)
 
 
 def _opened(source: Core | Live, options: argparse.Namespace) -> tuple[CoreTarget | LiveTarget, Files]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from sframe_unwind.address import PAGE_SIZE, page_start
+from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
@@ -58,15 +58,7 @@ class CodeFile:
 
         :raises MemoryReadError: the file does not have them all.
         """
-        at = address - self.bias
-        for load in self._file.loads:
-            # The pages with the start and the end of a segment are mapped whole.
-            start, end = page_start(load.address), page_start(load.address + load.size + PAGE_SIZE - 1)
-            if start <= at and at + size <= end:
-                data = self._file.read(load.offset + at - load.address, size)
-                if len(data) == size:
-                    return data
-        raise MemoryReadError(address, size)
+        return self._file.loaded(address, size, self.bias)
 
     def is_start(self, pc: int) -> bool:
         """Return whether the code at an address is that at the entry point, which nothing calls, and no CFI covers it.

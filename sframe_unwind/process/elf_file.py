@@ -8,12 +8,13 @@ from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
+from sframe_unwind.address import PAGE_SIZE, page_start
 from sframe_unwind.elf import ElfBinary, opened
 from sframe_unwind.elf.cfi import DEBUG_FRAME
 from sframe_unwind.elf.constants import PF_X, PT_LOAD
 from sframe_unwind.elf.reader import FileReader
 from sframe_unwind.elf.symbols import Symbols
-from sframe_unwind.errors import SFrameError
+from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.source.debug_info import DebugInfo
 
 _DEBUG_LINK = ".gnu_debuglink"
@@ -61,6 +62,23 @@ class ElfFile:
     def read(self, offset: int, size: int) -> bytes:
         """Return up to ``size`` bytes at a file offset; fewer at the end of the file."""
         return self._reader.read(offset, size)
+
+    def loaded(self, address: int, size: int, bias: int) -> bytes:
+        """Return ``size`` bytes of a loadable segment.
+
+        :param address: in memory.
+        :param bias: the load bias.
+        :raises MemoryReadError: the file does not have them all.
+        """
+        at = address - bias
+        for load in self.loads:
+            # The pages with the start and the end of a segment are mapped whole.
+            start, end = page_start(load.address), page_start(load.address + load.size + PAGE_SIZE - 1)
+            if start <= at and at + size <= end:
+                data = self.read(load.offset + at - load.address, size)
+                if len(data) == size:
+                    return data
+        raise MemoryReadError(address, size)
 
     @cached_property
     def symbols(self) -> Symbols:

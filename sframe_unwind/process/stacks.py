@@ -7,7 +7,10 @@ from itertools import chain, islice
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
-from sframe_unwind.memory import ReadMemory, WordReader
+from sframe_unwind.kernel.entry_code import exception_name
+from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.unwinder import EXCEPTION, KernelUnwinder
+from sframe_unwind.memory import ReadMemory, ReadRegister, WordReader
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.target import Code, Target, UnwoundThread
@@ -16,16 +19,24 @@ from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import INLINED, SIGNAL_FRAME, ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.saved_context import SavedContext
-from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
+from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
 
 
-def walk(thread: Thread, arch: Arch, code: Code, read: ReadMemory, interrupted: bool = True) -> UnwoundThread:
+def walk(
+    thread: Thread,
+    arch: Arch,
+    code: Code,
+    read: ReadMemory,
+    interrupted: bool = True,
+    kernel: Kernel | None = None,
+) -> UnwoundThread:
     """Unwind the stack of a thread.
 
     :param thread: a stopped thread, or one of a core file.
     :param code: the loaded code of the process.
     :param read: reads the memory of the process.
     :param interrupted: the pc of the thread is the next instruction to execute; ``False``: it is a return address.
+    :param kernel: the Linux kernel that the thread is a task of; ``None``: it is a thread of a process.
     """
 
     def read_register(number: int) -> int:
@@ -36,9 +47,17 @@ def walk(thread: Thread, arch: Arch, code: Code, read: ReadMemory, interrupted: 
     read_word = WordReader(read, arch.byteorder)
     history = RegisterHistory(arch, read_register, read_word, code.find_cfi)
     fallback = Fallback(arch, code, StackMemory(read, read_word, read_word), history)
+    entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
+
+    def unwind(registers: Registers, interrupted: bool, read_inner: ReadRegister | None) -> UnwindResult | None:
+        found = entry_code.unwind(registers, interrupted) if entry_code is not None else None
+        if found is not None:
+            history.note_interrupted(found.read_register)
+        return found or fallback.unwind(registers, interrupted, read_inner)
+
     innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
     steps = Walk(
-        *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, fallback.unwind)),
+        *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, unwind)),
         interrupted=interrupted,
     )
     for frame in steps:
@@ -57,7 +76,7 @@ def of_context(context: SavedContext, target: Target, limit: int | None = None) 
 def _end(steps: Walk, last: Frame, code: Code) -> str:
     """Return why the stack ends with the last frame."""
     if steps.end is None or steps.end is End.OUTERMOST:
-        return End.OUTERMOST.value
+        return steps.detail or End.OUTERMOST.value
     detail = steps.detail
     if steps.end is End.NO_DATA:
         detail = code.why_no_data(lookup_address(last.pc, last.interrupted)) or detail
@@ -95,7 +114,7 @@ def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:
         if match is not None:
             function, offset = demangle(match.function), match.offset + frame.pc - lookup
     if signal:
-        function, offset = SIGNAL_FRAME, 0
+        function, offset = exception_name(function) if frame.unwinder == EXCEPTION else SIGNAL_FRAME, 0
     address = None if found is None else frame.pc - found.bias
     return ShownFrame(
         *(frame.level, frame.pc, frame.cfa, frame.fp, function, place, module, frame.unwinder, offset, address),

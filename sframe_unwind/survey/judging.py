@@ -13,14 +13,12 @@ from io import BytesIO
 
 from sframe_unwind import elf, internal_error
 from sframe_unwind.address import merged, overlap
-from sframe_unwind.arch import Arch
-from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.code.findings import DWARF, NONE, SFRAME
 from sframe_unwind.convert.source import DWARF as FROM_DWARF
 from sframe_unwind.convert.source import SFRAME as FROM_SFRAME
 from sframe_unwind.convert.to_sframe import Conversion, Wanted, conversion
 from sframe_unwind.elf import ElfBinary
-from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, EH_FRAME_HDR, CfiProblem
+from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, EH_FRAME_HDR
 from sframe_unwind.errors import EncodeError, FileError, FormatError, NoSFrameError, SFrameError
 from sframe_unwind.lint import PROFILES, SectionReport, lint_elf, lint_section
 from sframe_unwind.lint.catalogue import ABI_NOT_READ, VERSION_NOT_READ
@@ -45,7 +43,7 @@ from sframe_unwind.survey.rows import (
 from sframe_unwind.translation.compact import MAX_ROWS
 from sframe_unwind.verify import Plan as VerifyPlan
 from sframe_unwind.verify import verify_elf
-from sframe_unwind.verify.reasons import reason, reason_unread
+from sframe_unwind.verify.reasons import why_left_out
 from sframe_unwind.verify.verdict import Outcome, Verdict
 
 _TYPES = {"ET_EXEC": "executable", "ET_DYN": "shared", "ET_REL": "object", "ET_CORE": "core"}
@@ -135,7 +133,7 @@ class _Judge:
         arch, cfi = self._binary.arch, self._binary.cfi
         left_out: list[tuple[str, int]] = []
         for function in cfi.all_functions():
-            if why := _why_left_out(function, arch):
+            if why := why_left_out(function, arch, NEWEST):
                 left_out.append((why, function.end - function.start))
         self._count("GNU as", "left out", left_out)
         return cfi.ranges()
@@ -277,13 +275,6 @@ class _Judge:
 def _why(error: SFrameError | MemoryError) -> str:
     """Return why a file cannot be surveyed."""
     return _TOO_MUCH if isinstance(error, MemoryError) else str(error).removeprefix(": ")
-
-
-def _why_left_out(function: CfiFunction | CfiProblem, arch: Arch) -> str:
-    """Return why GNU as would write no SFrame for a function; empty: it would."""
-    if isinstance(function, CfiProblem):
-        return reason_unread(function, arch)
-    return reason(function, arch, NEWEST)
 
 
 def _first_of_each(findings: Iterable[FindingRow]) -> Iterator[FindingRow]:

@@ -17,6 +17,11 @@ from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, Un
 from sframe_unwind.verify.untranslated import untranslated, window_save
 
 
+def why_left_out(described: CfiFunction | CfiProblem, arch: Arch, version: int) -> str:
+    """Return why SFrame has nothing about a function, whether its CFI can be decoded or not; empty: not known."""
+    return reason_unread(described, arch) if isinstance(described, CfiProblem) else reason(described, arch, version)
+
+
 def reason(described: CfiFunction, arch: Arch, version: int) -> str:
     """Return why SFrame has nothing about a function; empty where all of it could be said.
 

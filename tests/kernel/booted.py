@@ -1,11 +1,13 @@
 """The kernel in QEMU under GDB and LLDB: `make test-kernel`.
 
-What the debugger alone shows inside the first exception is the truth to compare with; behind it the debuggers alone
-end, or guess.  There the end of the stack is checked, and functions that must be on it.
+Up to the first frame of entry code, a debugger without the plugin is right: those frames must be the same with it.
+Further out a debugger without the plugin stops or guesses; there the tests check which functions are on the stack, and
+how it ends.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -16,30 +18,32 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.kernel.machine import Machine, booted, run
+from sframe_unwind.cli import main
+from tests.kernel.dumps import compared, opened
+from tests.kernel.machine import Machine, booted, dump_memory, run
+from tests.kernel.shown import CHECKOUT, ENDS, TASK, UNFINISHED, USER, end_of, functions, load
 from tools.kernel import kernel, steps
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-GDB_PLUGIN, LLDB_PLUGIN = CHECKOUT / "gdb_plugin/sframe_gdb.py", CHECKOUT / "lldb_plugin/sframe_lldb.py"
-USER, TASK = "entry from user space", "start of the task"
 DEBUGGERS = ("gdb-18", "gdb-13", "lldb")
 MARK = "=====", "-----"
 
 
 class Stop(NamedTuple):
-    """Where to stop, and what the stack has there from the inside out."""
+    """A function to stop in, and what the stack must show there."""
 
     function: str
     on_the_stack: tuple[str, ...]
-    """Functions, some left out."""
+    """Functions that must be on the stack, in this order from the innermost frame outward; there can be others between
+    them."""
     ends: tuple[str, ...]
+    """The stack must end with one of these texts."""
 
 
 INTERRUPT = ("call_on_irq_stack", "<exception el1h_64_irq>")
 STOPS = (
     Stop("vfs_read", ("el0t_64_sync",), (USER,)),
     Stop("do_mem_abort", ("el0_da", "el0t_64_sync"), (USER,)),
-    Stop("scheduler_tick", INTERRUPT, (USER, TASK)),
+    Stop("scheduler_tick", INTERRUPT, ENDS),
     Stop("rcu_gp_init", ("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
     Stop("arch_cpu_idle", ("do_idle", "start_kernel", "__primary_switched"), (TASK,)),
 )
@@ -86,21 +90,6 @@ def _echo(name: str) -> str:
     return f"script {code}" if name == "lldb" else f"python {code}"
 
 
-def load(name: str) -> str:
-    return f"command script import {LLDB_PLUGIN}" if name == "lldb" else f"source {GDB_PLUGIN}"
-
-
-def functions(sframe_bt: str) -> list[str]:
-    """Return the functions of ``sframe bt``."""
-    return [found[1] for found in re.finditer(r"^#\d+ +0x[0-9a-f]{16}  (.+?) \(", sframe_bt, re.MULTILINE)]
-
-
-def end_of(sframe_bt: str) -> str:
-    found = re.search(r"^end: (.*)$", sframe_bt, re.MULTILINE)
-    assert found, sframe_bt
-    return found[1]
-
-
 def frames(name: str, bt: str) -> list[str]:
     """Return the frames of the debugger's own ``bt``: each with function and arguments, without number and place."""
     if name == "lldb":
@@ -133,10 +122,6 @@ ENTRY = re.compile(r"\b(el[01][th]_\d\d_\w+?(?<!_handler)|call_on_irq_stack|ret_
 """Entry code; and where GDB alone ends because the code that follows is freed."""
 
 
-UNFINISHED = re.compile(r"vectors$|el[01][th]_\d\d_[a-z]+$|ret_to_(kernel|user)$")
-"""Entry code that has not saved all registers yet, or has restored some."""
-
-
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_anywhere(name: str, machine: Machine) -> None:
     """Attaching stops the kernel anywhere, in an interrupt handler, a system call or the idle task."""
@@ -148,7 +133,7 @@ def test_anywhere(name: str, machine: Machine) -> None:
         in_kernel = int(innermost[1], 16) >> 63  # and not in its program
         if in_kernel and not UNFINISHED.match(functions(by_sframe)[0]):
             seen += 1
-            assert end_of(by_sframe) in (USER, TASK), by_sframe
+            assert end_of(by_sframe) in ENDS, by_sframe
     assert seen
 
 
@@ -160,7 +145,7 @@ def test_tasks(name: str, machine: Machine) -> None:
     assert 'Task 1 "init", R, on a processor' in everything
     ends = re.findall(r"^end: (.*)$", everything, re.MULTILINE)
     assert len(ends) >= 8
-    assert set(ends) <= {USER, TASK}
+    assert set(ends) <= set(ENDS)
     assert "3 tasks with one stack:" in blocked.splitlines()
     assert re.findall(r'^Task \d+ "(.*)", (\w)$', blocked, re.MULTILINE) == [("vforker", "D")] * 3
     assert "kernel_clone" in functions(blocked)
@@ -193,3 +178,27 @@ def test_the_commands_of_the_page(machine: Machine) -> None:
         [str(Path(sys.executable).with_name("gdb")), "-nx", "-q", "-batch", *arguments, str(machine.built.vmlinux)]
     )
     assert "<exception el1h_64_irq>" in said
+
+
+@pytest.fixture(scope="module", params=["elf", "kdump-zlib"])
+def dump(request: pytest.FixtureRequest, machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("dump") / "vmcore"
+    dump_memory(machine, path, request.param)
+    return path
+
+
+def test_each_stack_of_a_dump_is_that_of_drgn(dump: Path, machine: Machine) -> None:
+    stacks = compared(*opened(str(dump), str(machine.built.vmlinux)))
+    assert len(stacks) >= 8
+    assert [(one.stack.title, one.own, one.drgn) for one in stacks if not one.is_same] == []
+    assert {one.stack.end for one in stacks} <= set(ENDS)
+
+
+def test_the_dump_on_the_command_line(dump: Path, machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["backtrace", "--vmcore", str(dump), "--exe", str(machine.built.vmlinux), "--json"]
+    assert main(command) == 0
+    shown = json.loads(capsys.readouterr().out)
+    names = [thread["name"] for thread in shown["threads"]]
+    assert names.count("vforker") == 6
+    assert {"init", "kthreadd", "swapper/0"} <= set(names)
+    assert [module["path"] for module in shown["modules"]] == [str(machine.built.vmlinux)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from tests.waiting import wait_until
 from tools.kernel import Built, steps
 
 SECONDS = 600
-"""How long a machine runs at most."""
+"""How long a machine usually runs at most."""
 IS_UP = "guest is up"
 _ATTEMPTS = 8
 
@@ -27,30 +28,56 @@ class Machine(NamedTuple):
     """Of its gdbstub, at this host."""
     process: subprocess.Popen[bytes]
     built: Built
+    control: Path
+    """The socket of QEMU's control protocol (QMP)."""
 
 
 @contextmanager
-def booted(built: Built, folder: Path) -> Iterator[Machine]:
+def booted(built: Built, folder: Path, seconds: int = SECONDS, more: str = "") -> Iterator[Machine]:
     """Boot the kernel by the command of docs/kernel.md, and wait for its program.
 
     :param folder: for the files of the machine.
+    :param seconds: how long it runs at most.
+    :param more: options for QEMU.
     """
     tree = folder / "linux"
     (tree / "arch/arm64/boot").mkdir(parents=True)
     for name, path in (("vmlinux", built.vmlinux), ("arch/arm64/boot/Image", built.image), ("initrd", built.initrd)):
         (tree / name).symlink_to(path)
     port = free_port()
-    command = shlex.split(steps().boot.replace("1234 &", str(port)))
+    command = shlex.split(steps().boot.replace("1234 &", f"{port} {more}"))
+    control = folder / "control"
+    command += ["-device", "vmcoreinfo", "-qmp", f"unix:{control},server=on,wait=off"]
     process = subprocess.Popen(
-        ["timeout", str(SECONDS), *command], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
+        ["timeout", str(seconds), *command], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
     try:
         console = tree / "console"
         wait_until(lambda: console.exists() and IS_UP in console.read_text("utf-8", "replace"), "the guest runs", 120)
-        yield Machine(port, process, built)
+        yield Machine(port, process, built, control)
     finally:
         process.terminate()
         process.wait(30)
+
+
+def dump_memory(machine: Machine, path: Path, form: str) -> None:
+    """Write the memory of a machine to a file; the machine goes on then.
+
+    :param form: QEMU's name of the format: ``elf``, ``kdump-zlib``.
+    """
+    arguments = {"paging": False, "protocol": f"file:{path}"} | ({"format": form} if form != "elf" else {})
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(120)
+        connection.connect(str(machine.control))
+        with connection.makefile("rw", encoding="utf-8") as stream:
+            stream.readline()  # the greeting
+            for request in ({"execute": "qmp_capabilities"}, {"execute": "dump-guest-memory", "arguments": arguments}):
+                stream.write(json.dumps(request))
+                stream.flush()
+                answer = json.loads(stream.readline())
+                while "event" in answer:
+                    answer = json.loads(stream.readline())
+                assert "return" in answer, answer
 
 
 def free_port() -> int:

@@ -1,0 +1,153 @@
+"""A Linux kernel in a crash dump, read by drgn: its memory, symbols, types, modules, and the registers of processors.
+
+drgn reads ELF dumps and kdump-compressed ones, and translates the kernel's addresses, also where it was moved (KASLR).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from sframe_unwind.arch import Arch, of_elf
+from sframe_unwind.errors import FileError, MemoryReadError, MissingExtraError
+from sframe_unwind.kernel.types import Member, Type
+from sframe_unwind.process.elf_file import ElfFile
+from sframe_unwind.process.target import SymbolMatch
+from sframe_unwind.source.debug_info import Place
+
+try:
+    import drgn
+except ImportError:  # it is in an extra
+    drgn = None
+
+
+class DrgnKernel:
+    """A kernel that drgn has opened.
+
+    :param program: a ``drgn.Program`` with the kernel's debug information.
+    """
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return memory of the kernel.
+
+        :raises MemoryReadError: it is not mapped, or the dump does not have it.
+        """
+        try:
+            return bytes(self.program.read(address, size))
+        except (drgn.FaultError, OverflowError) as error:
+            raise MemoryReadError(address, size) from error
+
+    def symbol(self, name: str) -> int | None:
+        """Return the address of a symbol of the kernel; ``None``: there is none."""
+        try:
+            return int(self.program.symbol(name).address)
+        except LookupError:
+            return None
+
+    def structure(self, tag: str) -> Type | None:
+        """Return a structure from the debug information; ``None``: there is none."""
+        try:
+            return _type(self.program.type(f"struct {tag}"))
+        except LookupError:
+            return None
+
+    def function_at(self, address: int) -> SymbolMatch | None:
+        """Return the function that contains an address, of the kernel or a module; ``None``: no symbol covers it."""
+        try:
+            found = self.program.symbol(address)
+        except LookupError:
+            return None
+        return SymbolMatch(found.name, address - found.address)
+
+    def places(self, address: int) -> list[Place]:
+        """Return the inlined functions and the function at an address, innermost first, with their lines."""
+        try:
+            found = self.program.source_location(address)
+        except LookupError:
+            return []
+        return [Place(place.name() or "", place.filename, place.line) for place in found]
+
+    def running_registers(self, task: int, arch: Arch) -> dict[int, int]:
+        """Return the registers of a task that ran on a processor, by DWARF number; empty: the dump does not have them.
+
+        :param task: address of its ``struct task_struct``.
+        """
+        try:
+            frame = self.program.stack_trace(drgn.Object(self.program, "struct task_struct *", task))[0]
+        except (LookupError, ValueError):
+            return {}
+        known = frame.registers()
+        found = {number: known[name] for number, name in arch.register_names.items() if name in known}
+        found[arch.pc] = frame.pc
+        return found if {arch.pc, arch.sp, arch.fp} <= found.keys() else {}
+
+    @property
+    def main_file(self) -> tuple[str, int] | None:
+        """The path of the kernel's file and how far the kernel was moved, in bytes; ``None``: no file fits the dump."""
+        main = self.program.main_module()
+        return (main.debug_file_path, main.debug_file_bias) if main.debug_file_path else None
+
+    def modules(self) -> Iterator[tuple[str, str, dict[str, int]]]:
+        """Yield for each loaded module its name, the path of its file (empty: none) and its sections' addresses."""
+        for module in self.program.modules():
+            if isinstance(module, drgn.RelocatableModule):
+                yield module.name, module.debug_file_path or "", dict(module.section_addresses)
+
+
+def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
+    """Open a crash dump of a Linux kernel.
+
+    :param kernel: path of its ``vmlinux`` with debug information.
+    :param modules: paths of files that can be its modules' (``.ko``).
+    :raises FileError: a file cannot be read, or the dump is not of a Linux kernel.
+    :raises MissingExtraError: drgn is not installed.
+    """
+    if drgn is None:
+        raise MissingExtraError("drgn", "kernel")
+    for file in (path, kernel):
+        if not Path(file).is_file():
+            raise FileError(f"{file}: not a file")
+    program = drgn.Program(_platform(kernel))
+    try:
+        program.set_core_dump(path)
+        if not program.flags & drgn.ProgramFlags.IS_LINUX_KERNEL:
+            raise FileError(
+                f"{path}: not the dump of a Linux kernel, or without its note VMCOREINFO"
+                " (QEMU writes it with -device vmcoreinfo)"
+            )
+        program.load_debug_info([kernel, *modules])
+    except (OSError, ValueError, drgn.MissingDebugInfoError) as error:
+        raise FileError(f"{path}: {error}") from error
+    return DrgnKernel(program)
+
+
+def _platform(kernel: str) -> Any:
+    """Return the machine of a kernel's file in drgn's terms; ``None``: drgn finds it out.
+
+    QEMU does not write it to kdump-compressed dumps of AArch64.
+    """
+    arch = of_elf(*ElfFile(kernel).machine)
+    found = getattr(drgn.Architecture, arch.name.upper(), None) if arch is not None else None
+    return None if found is None else drgn.Platform(found)
+
+
+def _type(found: Any) -> Type:
+    plain = found.unaliased()
+    compound = plain.kind in (drgn.TypeKind.STRUCT, drgn.TypeKind.UNION, drgn.TypeKind.CLASS)
+
+    def members() -> list[Member]:
+        listed = plain.members if compound and plain.members is not None else ()
+        return [Member(member.name or "", member.bit_offset // 8, _type(member.type)) for member in listed]
+
+    def element() -> Type | None:
+        return _type(plain.type) if plain.kind == drgn.TypeKind.ARRAY else None
+
+    try:
+        size = drgn.sizeof(plain)
+    except TypeError:  # an incomplete type, as of an array at the end of a structure
+        size = 0
+    return Type(size, members, element)

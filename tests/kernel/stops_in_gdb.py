@@ -1,0 +1,90 @@
+"""Runs in GDB at a kernel: stops it many times and writes each stack to a file, as a line of JSON.
+
+The environment has the plan: ``STOPS`` is the path of a file in JSON with ``random`` (how many stops at random times),
+``functions``, ``each`` (how many stops in each function), ``seed`` and ``result`` (path of the file to write).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import gdb
+
+LONGEST = 0.05
+"""Seconds that the kernel runs at most until a stop at a random time."""
+PATIENCE = 20
+"""Seconds after which a function counts as not reached."""
+
+
+def interrupted_after(seconds: float) -> threading.Timer:
+    """Press Ctrl-C after a while."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def frames() -> list[str]:
+    """Return the names of GDB's frames, without inlined functions; ``?`` where it knows none."""
+    found = []
+    frame: gdb.Frame | None = gdb.newest_frame()
+    while frame is not None:
+        if frame.type() != gdb.INLINE_FRAME:
+            found.append(frame.name() or "?")
+        reason, frame = frame.unwind_stop_reason(), frame.older()
+    return [*found, gdb.frame_stop_reason_string(reason)]
+
+
+def stop(where: str) -> dict[str, object]:
+    """Describe the stop."""
+    pc = int(gdb.newest_frame().pc())
+    text = gdb.execute("sframe bt", to_string=True)
+    return {"where": where, "pc": pc, "processor": gdb.selected_thread().num, "sframe": text, "gdb": frames()}
+
+
+def at_random(number: int, dice: random.Random) -> Iterator[dict[str, object]]:
+    """Stop at random times until the kernel's code was interrupted often enough."""
+    in_kernel = 0
+    while in_kernel < number:
+        timer = interrupted_after(dice.uniform(0, LONGEST))
+        gdb.execute("continue", to_string=True)
+        timer.join()
+        for thread in gdb.selected_inferior().threads():
+            thread.switch()
+            found = stop("")
+            in_kernel += int(str(found["pc"])) >> 63
+            yield found
+
+
+def at_function(function: str, number: int) -> Iterator[dict[str, object]]:
+    """Stop in a function."""
+    for _ in range(number):
+        breakpoint_ = gdb.Breakpoint(function, gdb.BP_HARDWARE_BREAKPOINT)
+        timer = interrupted_after(PATIENCE)
+        gdb.execute("continue", to_string=True)
+        reached = breakpoint_.hit_count > 0
+        timer.cancel()
+        breakpoint_.delete()
+        if not reached:
+            return
+        yield stop(function)
+
+
+def main() -> None:
+    """Carry the plan out."""
+    plan = json.loads(Path(os.environ["STOPS"]).read_text(encoding="utf-8"))
+    dice = random.Random(plan["seed"])
+    with Path(plan["result"]).open("w", encoding="utf-8") as result:
+        for function in plan["functions"]:
+            for found in at_function(function, plan["each"]):
+                print(json.dumps(found), file=result, flush=True)
+        for found in at_random(plan["random"], dice):
+            print(json.dumps(found), file=result, flush=True)
+
+
+main()

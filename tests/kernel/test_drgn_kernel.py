@@ -1,0 +1,108 @@
+"""What drgn reads, in the terms of this project: memory, symbols and types of a program made by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.cli import main
+from sframe_unwind.errors import FileError, MemoryReadError
+from sframe_unwind.kernel.types import KernelError, Types
+from sframe_unwind.process.drgn_kernel import DrgnKernel, open_dump
+from sframe_unwind.process.target import SymbolMatch
+from tests.missing import package_needed
+from tests.samples.build import build
+
+package_needed("drgn")
+
+import drgn  # noqa: E402  # it is not installed everywhere
+
+BASE = 0xFFFFFFC008000000
+
+
+def made() -> DrgnKernel:
+    """A program with one page of memory, a function, and structures as a kernel has them."""
+    program = drgn.Program(drgn.Platform(drgn.Architecture.AARCH64))
+    page = bytes(range(256)) * 16
+    program.add_memory_segment(BASE, len(page), lambda _address, size, offset, _physical: page[offset:][:size])
+    symbol = drgn.Symbol("schedule", BASE + 0x10, 0x20, drgn.SymbolBinding.GLOBAL, drgn.SymbolKind.FUNC)
+
+    def find_symbols(_program: drgn.Program, name: str | None, address: int | None, _one: bool) -> list[drgn.Symbol]:
+        covers = address is None or symbol.address <= address < symbol.address + symbol.size
+        return [symbol] if covers and name in (None, symbol.name) else []
+
+    number = program.int_type("unsigned long", 8, False)
+    registers = program.struct_type(
+        *(None, 256, (drgn.TypeMember(program.array_type(number, 31), "regs"), drgn.TypeMember(number, "sp", 31 * 64)))
+    )
+    inner = program.union_type(None, 256, (drgn.TypeMember(registers, None),))
+    flexible = program.array_type(number)
+    found = program.struct_type(
+        "pt_regs",
+        272,
+        (
+            drgn.TypeMember(inner, None),
+            drgn.TypeMember(program.typedef_type("u64", number), "pc", 256 * 8),
+            drgn.TypeMember(flexible, "rest", 264 * 8),
+        ),
+    )
+
+    def find_type(_program: drgn.Program, _kinds: object, name: str, _file: str | None) -> drgn.Type | None:
+        return found if name == "pt_regs" else None
+
+    program.register_symbol_finder("test", find_symbols, enable_index=0)
+    program.register_type_finder("test", find_type, enable_index=0)
+    return DrgnKernel(program)
+
+
+def test_memory() -> None:
+    assert made().read(BASE + 0x102, 3) == b"\2\3\4"
+    with pytest.raises(MemoryReadError):
+        made().read(BASE + 0xFFF, 2)
+    with pytest.raises(MemoryReadError):
+        made().read(1 << 64, 2)
+
+
+def test_symbols() -> None:
+    kernel = made()
+    assert kernel.symbol("schedule") == BASE + 0x10
+    assert kernel.symbol("nothing") is None
+    assert kernel.function_at(BASE + 0x14) == SymbolMatch("schedule", 4)
+    assert kernel.function_at(BASE) is None
+    assert kernel.places(BASE) == []
+
+
+def test_types() -> None:
+    types = Types(made().structure)
+    assert types.structure("pt_regs").size == 272
+    assert types.place("pt_regs", "regs.30") == (240, 8)
+    assert types.place("pt_regs", "sp") == (248, 8)
+    assert types.place("pt_regs", "pc") == (256, 8)
+    assert types.place("pt_regs", "rest") == (264, 0)
+    with pytest.raises(KernelError):
+        types.structure("task_struct")
+
+
+def test_what_is_no_dump_of_a_kernel(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("no dump", encoding="ascii")
+    with pytest.raises(FileError, match=r"text: not a"):
+        open_dump(str(text), str(build("leaf", "aarch64", 3)), ())
+    with pytest.raises(FileError, match=r"text: not a"):
+        open_dump(str(build("leaf", "aarch64", 3)), str(text), ())
+    with pytest.raises(FileError, match="nothing: not a file"):
+        open_dump(str(text), str(tmp_path / "nothing"), ())
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ([], "--vmcore needs the kernel's file: --exe vmlinux"),
+        (["--exe", "x", "--regs", "pc=1,sp=2,fp=3"], "--regs is for --core and --pid"),
+        (["--exe", "x"], "vmcore: not a file"),
+    ],
+)
+def test_wrong_options(options: list[str], complaint: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["backtrace", "--vmcore", str(tmp_path / "vmcore"), *options]) == 2
+    assert complaint in capsys.readouterr().err

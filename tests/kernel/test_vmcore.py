@@ -1,0 +1,268 @@
+"""The crash dump of a kernel as a source of stacks, made by hand: its tasks, their stacks, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.elf import opened
+from sframe_unwind.errors import FileError
+from sframe_unwind.kernel.types import Type
+from sframe_unwind.process.stacks import named
+from sframe_unwind.process.target import SymbolMatch
+from sframe_unwind.process.vmcore import VmcoreTarget
+from sframe_unwind.report.stack import Stack
+from sframe_unwind.source.debug_info import Place
+from tests.elf.objects import link, run, tools_for
+from tests.kernel.fake import ARCH, STRUCTURES, Memory
+
+SOURCE = """
+    .macro function name
+    .balign 4
+    .globl \\name
+    .type \\name, %function
+\\name:
+    .endm
+    .macro framed name, callee
+    function \\name
+    .cfi_startproc
+    stp x29, x30, [sp, #-32]!
+    .cfi_def_cfa_offset 32
+    .cfi_offset 29, -32
+    .cfi_offset 30, -24
+    mov x29, sp
+    bl \\callee
+    ldp x29, x30, [sp], #32
+    .cfi_restore 30
+    .cfi_restore 29
+    .cfi_def_cfa_offset 0
+    ret
+    .cfi_endproc
+    .size \\name, . - \\name
+    .endm
+    .text
+    function _start
+    ret
+    function __switch_to
+    ret
+    framed schedule, __switch_to
+    framed worker, schedule
+    framed el0t_64_sync_handler, schedule
+    framed el1h_64_irq_handler, __switch_to
+    function el0t_64_sync
+    bl el0t_64_sync_handler
+    ret
+    function el1h_64_irq
+    bl el1h_64_irq_handler
+    ret
+    function ret_from_fork
+    blr x19
+    b ret_from_fork
+    .data
+    .globl init_task
+init_task:
+    .fill 0x2000
+    .globl stacks
+stacks:
+    .fill 0x2000
+"""
+MOVED = 0x40000000
+"""How far the kernel is moved, as by KASLR."""
+STACK = 0xFFFFFF8000100000
+
+
+@pytest.fixture(scope="module")
+def vmlinux(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder: Path = tmp_path_factory.mktemp("kernel")
+    source = folder / "kernel.s"
+    source.write_text(SOURCE, encoding="ascii")
+    tools = tools_for("aarch64", 3)
+    run(tools / "as", "--gsframe", source, "-o", folder / "kernel.o")
+    return link(tools, "aarch64", folder / "vmlinux", folder / "kernel.o")
+
+
+class Dump:
+    """What drgn would tell of a dump of the kernel, and its memory."""
+
+    def __init__(self, vmlinux: Path) -> None:
+        self.memory = Memory()
+        self.main_file: tuple[str, int] | None = (str(vmlinux), MOVED)
+        self.loaded: list[tuple[str, str, Mapping[str, int]]] = []
+        with opened(str(vmlinux)) as binary:
+            self._symbols = {symbol.name: symbol.address + MOVED for symbol in binary.symbols}
+            for table in binary.sections:
+                if table.flags and table.size and table.has_contents:
+                    self.memory.put(table.address + MOVED, binary.contents(table))
+        self._symbols |= {"init_task": self._data(vmlinux), "stacks": self._data(vmlinux) + 0x2000}
+        self.memory.fill(STACK, 0x1000)
+        self.running: dict[int, int] = {}
+
+    @staticmethod
+    def _data(vmlinux: Path) -> int:
+        with opened(str(vmlinux)) as binary:
+            found = binary.named(".data")
+            assert found is not None
+            return found.address + MOVED
+
+    def read(self, address: int, size: int) -> bytes:
+        return self.memory.read(address, size)
+
+    def symbol(self, name: str) -> int | None:
+        return self._symbols.get(name)
+
+    def structure(self, tag: str) -> Type | None:
+        return STRUCTURES.get(tag)
+
+    def function_at(self, address: int) -> SymbolMatch | None:
+        code = [(at, name) for name, at in self._symbols.items() if at <= address]
+        at, name = max(code)
+        return SymbolMatch(name, address - at)
+
+    def places(self, _address: int) -> list[Place]:
+        return []
+
+    def running_registers(self, _task: int, _arch: Arch) -> dict[int, int]:
+        return self.running
+
+    def modules(self) -> Iterable[tuple[str, str, Mapping[str, int]]]:
+        return self.loaded
+
+    def behind_call(self, function: str) -> int:
+        """The return address in a function, whose frame is its first two instructions if it has one."""
+        start = self._symbols[function]
+        return start + (12 if function not in ("el0t_64_sync", "el1h_64_irq", "ret_from_fork") else 4)
+
+    def task(self, pid: int, name: str, on_cpu: bool, sp: int, pc: int, fp: int) -> int:
+        """Write a task; return its address.  The first one is `init_task`."""
+        at = self._symbols["init_task"] + 0x800 * pid
+        self.memory.fill(at, 0x800)
+        for offset, value, size in ((0, 2, 4), (8, int(on_cpu), 4), (12, pid, 4), (64, 0, 8)):
+            self.memory.write(at + offset, value, size)
+        self.memory.put(at + 16, name.encode().ljust(16, b"\0"))
+        for offset, value in ((80, fp), (88, sp), (96, pc)):
+            self.memory.write(at + 128 + offset, value)
+        return at
+
+    def listed(self, *tasks: int) -> None:
+        """Link the lists of tasks."""
+        for here, following in zip(tasks, (*tasks[1:], tasks[0])):
+            self.memory.write(here + 32, following + 32)
+
+    def frames(self, at: int, *callers: str) -> int:
+        """Write frames of 32 bytes, each with the return address in its caller; return SP behind the last one."""
+        for number, caller in enumerate(callers):
+            self.memory.write(at + 32 * number, at + 32 * (number + 1))
+            self.memory.write(at + 32 * number + 8, self.behind_call(caller))
+        return at + 32 * len(callers)
+
+
+@pytest.fixture
+def dump(vmlinux: Path) -> Dump:
+    return Dump(vmlinux)
+
+
+def stacks(dump: Dump) -> list[Stack]:
+    target = VmcoreTarget("vmcore", dump, pytest.fail)
+    return [named(target.unwind(thread), target.code) for thread in target.threads]
+
+
+def waiting(dump: Dump, pid: int, *callers: str) -> int:
+    """A task that waits in `schedule`."""
+    sp = STACK + 0x400 * pid
+    dump.frames(sp, *callers)
+    return dump.task(pid, f"task{pid}", False, sp, dump.behind_call("schedule"), sp)
+
+
+def test_tasks_that_wait(dump: Dump) -> None:
+    """A kernel thread, and a task in a system call, of a kernel that was moved."""
+    kthread = waiting(dump, 0, "worker", "ret_from_fork")
+    in_call = waiting(dump, 1, "el0t_64_sync_handler", "el0t_64_sync")
+    dump.listed(kthread, in_call)
+    first, second = stacks(dump)
+    assert first.title == 'Thread 0 "task0", D'
+    assert [frame.function for frame in first.frames] == ["schedule", "worker", "ret_from_fork"]
+    assert [frame.unwinder for frame in first.frames] == ["sframe", "sframe", "kernel"]
+    assert first.end == "start of the task"
+    assert [frame.function for frame in second.frames] == ["schedule", "el0t_64_sync_handler", "el0t_64_sync"]
+    assert second.end == "entry from user space"
+    assert first.frames[0].address == dump.behind_call("schedule") - MOVED
+
+
+def test_a_task_that_ran_when_it_was_interrupted(dump: Dump) -> None:
+    """The registers are those of the processor; behind the exception they are in pt_regs."""
+    sp = STACK + 0x100
+    at = dump.frames(sp, "el1h_64_irq")
+    dump.frames(at + 336, "ret_from_fork")
+    registers = {29: at + 336, 31: at + 336, 32: dump.behind_call("worker")}
+    for number, value in registers.items():
+        offset = {29: 8 * 29, 31: 248, 32: 256}[number]
+        dump.memory.write(at + offset, value)
+    dump.memory.write(sp, at + 304)  # the frame pointer of the entry code: its record in pt_regs
+    task = dump.task(0, "swapper/0", True, 0, 0, 0)
+    dump.listed(task)
+    dump.running = {ARCH.pc: dump.behind_call("el1h_64_irq_handler"), ARCH.sp: sp, ARCH.fp: sp}
+    (stack,) = stacks(dump)
+    assert stack.title == 'Thread 0 "swapper/0", D, on a processor'
+    names = ["el1h_64_irq_handler", "<exception el1h_64_irq>", "worker", "ret_from_fork"]
+    assert [frame.function for frame in stack.frames] == names
+    assert [frame.unwinder for frame in stack.frames] == ["sframe", "pt_regs", "sframe", "kernel"]
+    assert stack.end == "start of the task"
+
+
+def test_a_task_without_registers(dump: Dump) -> None:
+    dump.listed(dump.task(0, "swapper/0", True, 0, 0, 0))
+    (stack,) = stacks(dump)
+    assert (stack.frames, stack.end) == ((), "its registers are not in the dump")
+
+
+def test_code_outside_the_kernel(dump: Dump) -> None:
+    """As that of a module without a file."""
+    dump.memory.fill(0xFFFFFFC000001000, 16)
+    sp = STACK
+    dump.listed(dump.task(0, "task", False, sp, 0xFFFFFFC000001008, sp))
+    (stack,) = stacks(dump)
+    assert stack.end == "no unwind data: the address is in no code of the kernel or of a module with a file"
+
+
+def test_modules_without_a_file_are_reported(dump: Dump) -> None:
+    dump.listed(waiting(dump, 0, "ret_from_fork"))
+    dump.loaded = [("ext4", "", {".text": 1}), ("jbd2", "", {})]
+    target = VmcoreTarget("vmcore", dump, pytest.fail)
+    assert target.missing == ["vmcore: no file of the modules ext4, jbd2 (--modules FOLDER has them)"]
+
+
+def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmlinux: Path) -> None:
+    """The kernel relocates the SFrame of a module: that in memory counts."""
+    target = vmlinux.with_name("module.ko")
+    source = vmlinux.with_name("module.s")
+    source.write_text(
+        SOURCE.partition("    function _start")[0] + "    framed in_module, elsewhere\n", encoding="ascii"
+    )
+    run(tools_for("aarch64", 3) / "as", "--gsframe", source, "-o", target)
+    text, sframe = 0xFFFFFFC000100000, 0xFFFFFFC000102000
+    with opened(str(target)) as binary:
+        code, section = binary.named(".text"), binary.named(".sframe")
+        assert code is not None
+        assert section is not None
+        data = bytearray(binary.contents(section))
+        data[28:36] = (text - sframe - 28).to_bytes(8, "little", signed=True)  # what the relocation writes
+        dump.memory.put(text, binary.contents(code))
+        dump.memory.put(sframe, bytes(data))
+    dump.loaded = [("module", str(target), {".text": text, ".sframe": sframe})]
+    sp = STACK
+    dump.frames(sp, "ret_from_fork")
+    dump.listed(dump.task(0, "task", False, sp, text + 12, sp))
+    (stack,) = stacks(dump)
+    assert [frame.module.rpartition("/")[2] for frame in stack.frames] == ["module", "vmlinux"]
+    assert [frame.unwinder for frame in stack.frames] == ["sframe", "kernel"]
+    assert stack.frames[0].address == 12
+    assert stack.end == "start of the task"
+
+
+def test_the_file_of_another_kernel(dump: Dump) -> None:
+    dump.main_file = None
+    with pytest.raises(FileError, match="the file given with --exe is not this kernel's"):
+        stacks(dump)
