@@ -48,8 +48,8 @@ LAYERS = (
 )
 """Each imports only those before it."""
 
-WITH_PYELFTOOLS = ("elf._reader", "source._dwarf")
-"""Each translates the exceptions of pyelftools at each call into it."""
+WITH_PYELFTOOLS = ("elf._reader",)
+"""Translates the exceptions of pyelftools at each call into it."""
 
 READING_FILES = (
     *("elf", "source", "process", "code.elf_image", "code.code_relocations", "verify", "lint", "convert", "survey"),
@@ -74,7 +74,7 @@ VERSIONED = ("sframe", "lint", "runtime_code.status_text", "report")
 """May ask a header for its version: the package that normalises it, ``lint``, which reads it as it is, and modules that
 show it to people."""
 
-OTHER_VERSIONS = ("cfi.cie", "cfi.index", "source.lines", "runtime_code", "survey.store", "survey.cluster")
+OTHER_VERSIONS = ("cfi.cie", "cfi.index", "source", "runtime_code", "survey.store", "survey.cluster")
 """Compare versions of other formats and programs."""
 
 

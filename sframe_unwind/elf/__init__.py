@@ -3,7 +3,7 @@
 :class:`ElfBinary` is one file; pyelftools, which decodes its headers, is imported by :mod:`_reader` alone.
 """
 
-from sframe_unwind.elf._reader import ElfSection, ElfSegment, machine_number, translated
+from sframe_unwind.elf._reader import ElfSection, ElfSegment, machine_number
 from sframe_unwind.elf.binary import SECTION_NAME, ElfBinary, load, opened, parsed
 from sframe_unwind.elf.reader import PathLike
 
@@ -17,5 +17,4 @@ __all__ = [
     "machine_number",
     "opened",
     "parsed",
-    "translated",
 ]

@@ -3,59 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from typing import Callable, NamedTuple
 
 from sframe_unwind.address import Range
+from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.errors import FormatError
-from sframe_unwind.source._dwarf import Entry, Unit
+from sframe_unwind.source import abbreviations as at_names
+from sframe_unwind.source import forms
+from sframe_unwind.source.sections import INFO
+from sframe_unwind.source.units import Entry, Unit
 
-_SUBPROGRAM, _INLINED = "DW_TAG_subprogram", "DW_TAG_inlined_subroutine"
-_NAMES = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name")
-_ORIGINS = ("DW_AT_abstract_origin", "DW_AT_specification")
+_SUBPROGRAM, _INLINED = 0x2E, 0x1D
+_OF_UNIT = frozenset((0x39, 0x1E))
+"""Namespaces and modules: what compilers put functions into."""
+_OF_FUNCTION = frozenset((0x0B, 0x25, 0x32, _INLINED))
+"""Blocks, those of ``try`` and ``catch``, inlined calls: what they put inlined calls into."""
+_ORIGINS = at_names.AT_ABSTRACT_ORIGIN, at_names.AT_SPECIFICATION
 _DEPTH = 8
-"""How often an entry may refer to another."""
-_MAX_ENTRIES = 1 << 20
-"""Entries that are read of one unit; a unit of a whole program has some hundred thousand."""
+"""How often an entry may refer to another for its name."""
+
+FindUnit = Callable[[int], Unit]
+"""``(offset)``: returns the unit that contains an offset of ``.debug_info``; raises FormatError if there is none."""
 
 
-class Code:
-    """A function with code, or an inlined call.
+class Code(NamedTuple):
+    """A function with code, or an inlined call."""
 
-    :param ranges: start and end address (exclusive).
-    """
+    unit: Unit
+    entry: Entry
+    ranges: list[Range]
+    """Start and end address (exclusive), none of them empty."""
+    caller: Code | None
+    """What it is inlined into; ``None``: it is a function."""
 
-    def __init__(self, entry: Entry, ranges: list[Range]) -> None:
-        self.entry = entry
-        self._ranges = ranges
+    @property
+    def call(self) -> tuple[int, int]:
+        """Number of the file, and the line, of the call; 0: it is not told."""
+        return self.unit.number(self.entry, at_names.AT_CALL_FILE), self.unit.number(self.entry, at_names.AT_CALL_LINE)
 
-    def contains(self, address: int) -> bool:
-        """Return whether an address is in the code."""
-        return any(start <= address < end for start, end in self._ranges)
+    def name(self, find_unit: FindUnit) -> str:
+        """Return the name, mangled where that is known; empty: it has none.
 
-    @cached_property
-    def name(self) -> str:
-        """The name, mangled where that is known; empty: it has none."""
-        entry, plain = self.entry, ""
+        :raises SFrameError: an entry that has it cannot be read.
+        """
+        unit, entry = self.unit, self.entry
         for _ in range(_DEPTH):
-            for mangled in _NAMES:
-                if entry.has(mangled):
-                    return _decoded(entry.text(mangled))
-            plain = plain or _decoded(entry.text("DW_AT_name"))
-            origin = next((name for name in _ORIGINS if entry.has(name)), None)
+            if found := unit.name(entry):
+                return found
+            origin = next(filter(None, (unit.reference(entry, name) for name in _ORIGINS)), None)
             if origin is None:
                 break
-            entry = entry.referred(origin)
-        return plain
-
-    @property
-    def call_file(self) -> int:
-        """Number of the file that has the call; 0: it is not inlined."""
-        return self.entry.number("DW_AT_call_file")
-
-    @property
-    def call_line(self) -> int:
-        """Line of the call; 0: it is not inlined."""
-        return self.entry.number("DW_AT_call_line")
+            if not unit.offset <= origin < unit.end:
+                unit = find_unit(origin)
+            entry = unit.entry(origin - unit.offset)
+        return ""
 
 
 class UnitFunctions:
@@ -63,67 +64,117 @@ class UnitFunctions:
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
-        self._left = _MAX_ENTRIES
+        self._functions: list[Code] | None = None
+        self._all: list[Code] | None = None
         self._inlined: dict[int, list[Code]] = {}
 
     def chain(self, address: int) -> list[Code]:
-        """Return the function that an address is in, and then the inlined calls, from the outermost inward.
+        """Return the inlined calls that an address is in, from the innermost outward, and then the function.
 
-        :raises FormatError: the unit has too many entries.
-        :raises FileError: an entry cannot be read.
+        :raises FormatError: the unit is malformed.
+        :raises FileError: a section cannot be decompressed.
         """
-        function = next((code for code in self._functions if code.contains(address)), None)
+        function = self._function(address)
         if function is None:
             return []
-        offset = function.entry.offset
-        if offset not in self._inlined:
-            self._inlined[offset] = list(self._code(function.entry, _INLINED))
-        return [function, *(code for code in self._inlined[offset] if code.contains(address))]
+        at = function.entry.at
+        if at not in self._inlined:
+            self._inlined[at] = list(_inlined_into(function))
+        found, chain = _smallest([function, *self._inlined[at]], address), []
+        while found is not None:
+            chain.append(found)
+            found = found.caller
+        return chain
 
-    @cached_property
-    def _functions(self) -> list[Code]:
-        return list(self._code(self._unit.top(), _SUBPROGRAM))
+    def _function(self, address: int) -> Code | None:
+        if self._functions is None:
+            self._functions = list(_functions(self._unit, _OF_UNIT))
+        found = _smallest(self._functions, address)
+        if found is None:
+            if self._all is None:
+                self._all = list(_functions(self._unit, None))  # those in other functions too
+            found = _smallest(self._all, address)
+        return found
 
-    def _code(self, parent: Entry, tag: str) -> Iterator[Code]:
-        """Yield what has code and a tag, below an entry; an inlined call follows what it is in."""
-        for entry in self._below(parent, whole=tag == _INLINED):
-            if entry.tag != tag:
-                continue
-            ranges = entry.ranges()
-            if tag == _INLINED:
-                # Of an inlined call that has nothing but the place where a statement begins, GCC lists an empty range.
-                # GDB 16 and later take it to be one byte.
-                ranges = [(start, end + (start == end)) for start, end in ranges]
-            if ranges:
-                yield Code(entry, ranges)
 
-    def _below(self, parent: Entry, whole: bool) -> Iterator[Entry]:
-        """Yield the entries below one in their order.
+def _smallest(codes: list[Code], address: int) -> Code | None:
+    """Return what has the smallest range with an address, as in addr2line; of several the last one."""
+    best, size = None, 0
+    for code in codes:
+        for start, end in code.ranges:
+            if start <= address < end and (best is None or end - start <= size):
+                best, size = code, end - start
+    return best
 
-        pyelftools' own iterators follow a sibling that lies before its entry for ever.
 
-        :param whole: ``False``: but not those below functions and types that say where they end.
-        """
-        if not parent.has_children:
-            return
-        offset, depth = parent.offset + parent.size, 1
+def _functions(unit: Unit, through: frozenset[int] | None) -> Iterator[Code]:
+    """Yield the functions of a unit.
+
+    :param through: tags of the entries in which there can be functions; ``None``: all.
+    """
+    for entry, _ in _below(unit, unit.top, _SUBPROGRAM, through):
+        if entry.abbreviation.has_code and (ranges := unit.ranges_of(entry)):
+            yield Code(unit, entry, ranges, None)
+
+
+def _inlined_into(function: Code) -> Iterator[Code]:
+    """Yield the inlined calls in a function, each behind the one that it is in."""
+    callers = [function]
+    for entry, level in _below(function.unit, function.entry, _INLINED, _OF_FUNCTION):
+        del callers[level + 1 :]
+        callers.append(Code(function.unit, entry, function.unit.ranges_of(entry), callers[-1]))
+        yield callers[-1]
+
+
+def _below(unit: Unit, parent: Entry, tag: int, through: frozenset[int] | None) -> Iterator[tuple[Entry, int]]:
+    """Yield the entries with a tag below an entry, in their order, and how many others of them each is in.
+
+    Other entries are got over without decoding their values; that is most of the work of a stack with lines.
+
+    :param through: tags of the entries whose children are looked at; ``None``: all.
+    :raises FormatError: the unit is malformed.
+    """
+    if not parent.abbreviation.has_children:
+        return
+    data, order, known = unit.data, unit.encoding.byteorder, unit.abbreviations
+    depth, around = 1, [0]  # of the lists of children: of the one at hand, and of those that belong to entries found
+    ignored = 0
+    """Depth of the entry whose children are not looked at; 0: none."""
+    try:
+        at = forms.behind(data, parent.values, parent.abbreviation.steps, order)
         while depth:
-            if not self._left:
-                raise FormatError(f"more than {_MAX_ENTRIES:,} entries in a unit", self._unit.offset, ".debug_info")
-            self._left -= 1
-            entry = self._unit.entry(offset)
-            offset += entry.size
-            if entry.is_null:
+            start = at
+            code = data[at]
+            at += 1
+            if code > 0x7F:
+                code, at = read_uleb128(data, start)
+            if not code:
                 depth -= 1
+                if depth == ignored:
+                    ignored = 0
+                if depth == around[-1]:
+                    around.pop()
                 continue
-            yield entry
-            if entry.has_children:
-                behind = 0 if whole else entry.behind_children()
-                if behind > offset:
-                    offset = behind
+            abbreviation = known[code]
+            entry_tag, has_children, steps, sibling_size, _ = abbreviation
+            is_found = entry_tag == tag and not ignored
+            if is_found:
+                yield Entry(start, abbreviation, at), len(around) - 1
+            for step in steps:
+                if step < 0:
+                    at = forms.behind(data, at, (step,), order)
                 else:
-                    depth += 1
-
-
-def _decoded(name: bytes) -> str:
-    return name.decode("utf-8", "backslashreplace")
+                    at += step
+            if not has_children:
+                continue
+            if not ignored and through is not None and entry_tag not in through:
+                sibling = int.from_bytes(data[at - sibling_size : at], order)
+                if sibling > at:
+                    at = sibling
+                    continue
+                ignored = depth
+            if is_found:
+                around.append(depth)
+            depth += 1
+    except (IndexError, ValueError) as error:
+        raise FormatError("a unit ends within its entries", unit.offset, INFO) from error

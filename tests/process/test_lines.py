@@ -1,9 +1,8 @@
-"""Source lines and inlined functions: separate debug files, downloads, other compilers' formats, damage."""
+"""Source lines and inlined functions: separate debug files, downloads, how they are shown."""
 
 from __future__ import annotations
 
 import os
-import random
 import shlex
 import subprocess
 import sys
@@ -12,26 +11,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from sframe_unwind import elf
-from sframe_unwind.report.demangle import demangle
-from sframe_unwind.source.debug_info import DebugInfo
-from tests.abis.debuggers import newest
-from tests.gdb.driver import call
 from tests.process.command import NOWHERE, Done, backtrace, only_line
 from tests.process.debug_server import debug_server
 from tests.process.programs import Crash, crash_of
-
-WITHOUT_ARANGES = "without aranges"
-FORMATS = {
-    "version 5": ["-gdwarf-5"],
-    "version 4": ["-gdwarf-4"],
-    "version 3": ["-gdwarf-3", "-gstrict-dwarf"],
-    "version 2": ["-gdwarf-2"],
-    "compressed": ["-g", "-gz=zlib"],
-    "type units": ["-g", "-fdebug-types-section"],
-    WITHOUT_ARANGES: ["-gdwarf-5"],
-}
-SOURCE = Path(__file__).resolve().parent / "inlined.cpp"
 
 
 @pytest.fixture(scope="module")
@@ -156,29 +138,6 @@ def test_debuginfod_that_does_not_work(crash: Crash, tmp_path: Path, monkeypatch
     assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_address_is_where_gdb_has_it(tmp_path: Path, name: str) -> None:
-    program = tmp_path / "program"
-    run("g++", "-O2", *FORMATS[name], SOURCE, "-o", program)
-    if name == WITHOUT_ARANGES:
-        run("objcopy", "--remove-section=.debug_aranges", program)
-    with elf.opened(program) as binary:
-        text = binary.named(".text")
-    assert text is not None
-    extent = text.address, text.end
-    function = "tests.process.inside.places.collect"
-    expected = call(newest("amd64"), function, executable=str(program), start=extent[0], end=extent[1])
-    info, inlined = DebugInfo(program), 0
-    for address, (names, path, line) in zip(range(*extent), expected):
-        places = info.places(address)
-        shown = [demangle(place.function).partition("(")[0] for place in places if place.function]
-        assert shown == [name.partition("(")[0] for name in names], hex(address)
-        inlined += len(shown) == 3
-        found = (places[0].file or None, places[0].line) if places else (None, 0)
-        assert found == (path, line), hex(address)
-    assert inlined > 5
-
-
 def test_a_terminal_narrower_than_the_lines(original: Crash) -> None:
     """The place in the file and the unwinder stay whole; `--wide`, and output to a file, cut nothing."""
 
@@ -199,42 +158,3 @@ def test_a_terminal_narrower_than_the_lines(original: Crash) -> None:
     for cut, whole in zip(narrow, wide):
         assert cut.split()[-2:] == whole.split()[-2:]
     assert any("..." in line for line in narrow)
-
-
-def test_places_are_those_of_addr2line(original: Crash) -> None:
-    """The lines of the calls, too, which GDB tells of frames alone; addr2line knows no empty ranges, as GDB 13."""
-    with elf.opened(original.program) as binary:
-        (main,) = (symbol for symbol in binary.symbols if symbol.name == "main")
-    addresses = range(main.address, main.address + main.size)
-    said = run("addr2line", "-a", "-i", "-f", "-e", original.program, *map(hex, addresses)).splitlines()
-    starts = [number for number, line in enumerate(said) if line.startswith("0x")]
-    info, compared = DebugInfo(original.program), 0
-    for address, start, end in zip(addresses, starts, [*starts[1:], len(said)]):
-        places = info.places(address)
-        functions = said[start + 1 : end : 2]
-        if len(functions) == 1:
-            continue
-        assert [place.function for place in places] == functions, hex(address)
-        # Of several lines for one address, addr2line takes one that does not begin a statement.
-        expected = [line.partition(" (disc")[0] for line in said[start + 2 : end : 2]][1:]
-        assert [f"{place.file}:{place.line}" for place in places][1:] == expected, hex(address)
-        compared += len(expected)
-    assert compared > 5
-
-
-def test_damaged_debug_information_is_survived(original: Crash, tmp_path: Path) -> None:
-    content = original.program.read_bytes()
-    with elf.opened(original.program) as binary:
-        sections = [section for section in binary.sections if section.name.startswith(".debug_")]
-        parts = [(section.offset, section.size) for section in sections]
-        (main,) = (symbol for symbol in binary.symbols if symbol.name == "main")
-    chance, damaged, answered = random.Random(0), tmp_path / "damaged", 0
-    for _ in range(400):
-        changed = bytearray(content)
-        for _ in range(chance.choice((1, 4, 16))):
-            offset, size = chance.choice(parts)
-            changed[offset + chance.randrange(size)] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
-        damaged.write_bytes(changed)
-        info = DebugInfo(damaged)
-        answered += bool([info.places(address) for address in range(main.address, main.address + main.size)][5])
-    assert 100 < answered < 400
