@@ -17,6 +17,8 @@ class Consumer(NamedTuple):
     name: str
     """The name that ``--for`` takes."""
     title: str
+    revision: str
+    """The version of it that its rules are those of: later ones can differ."""
     source: str
     """What its rules were read from."""
     versions: tuple[int, ...]
@@ -33,6 +35,7 @@ class Consumer(NamedTuple):
 SPEC = Consumer(
     "spec",
     "the specification",
+    "manuals of 2.44 to 2.46",
     "the manuals of binutils 2.44 to 2.46, as the decoder of this project reads them",
     VERSIONS,
 )
@@ -40,7 +43,9 @@ SPEC = Consumer(
 LINUX_USER = Consumer(
     "linux-user",
     "Linux, user stacks",
-    "kernel/unwind/sframe.c of the series v13 (not merged), November 2026",
+    "series v13",
+    'kernel/unwind/sframe.c of the series "unwind_deferred: Implement sframe handling" (v13 of 2026-01-27 and later,'
+    " not merged), as in commit 3231d5c571fa6e6b8f78d8039a3429eb0d953caa of github.com/dylanbhatch/linux",
     (3,),
     outermost_in_flexible=False,
 )
@@ -48,7 +53,9 @@ LINUX_USER = Consumer(
 LINUX_KERNEL = Consumer(
     "linux-kernel",
     "Linux, the arm64 kernel and its modules",
-    "kernel/unwind/sframe.c of the series v8 for arm64 (not merged), November 2026",
+    "series v8",
+    'kernel/unwind/sframe.c of the series "unwind, arm64: add sframe unwinder for kernel" (v8, not merged),'
+    " November 2026",
     (3,),
     (AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
     flexible=False,
@@ -58,6 +65,7 @@ LINUX_KERNEL = Consumer(
 GLIBC = Consumer(
     "glibc",
     "glibc's backtrace",
+    "glibc-2.43",
     "sysdeps/generic/sframe-read.c of glibc 2.43 with --enable-sframe",
     (2,),
     (AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
@@ -66,6 +74,7 @@ GLIBC = Consumer(
 LIBSFRAME_2_44 = Consumer(
     "libsframe-2.44",
     "libsframe of GNU binutils 2.44",
+    "binutils-2_44",
     "libsframe/sframe.c of binutils 2.44, which was run as well",
     (2,),
     pcrel_flag=False,
@@ -74,6 +83,7 @@ LIBSFRAME_2_44 = Consumer(
 LIBSFRAME_2_47 = Consumer(
     "libsframe-2.47",
     "libsframe of GNU binutils 2.47",
+    "binutils-2_47",
     "libsframe/sframe.c of binutils 2.47, which was run as well",
     (2, 3),
 )

@@ -4,10 +4,14 @@ For each consumer that --for names, prints whether the section is accepted whole
 (which functions, how many bytes of code), or refused (for which rule, and what happens then); then what
 breaks a rule, whoever reads it.  docs/lint.md explains the rules.
 
-  spec          the specification
-  linux-user    Linux, stacks of user programs (version 3)
-  linux-kernel  Linux, the arm64 kernel and its modules (version 3)
-  glibc         backtrace of glibc 2.42 and 2.43 built with --enable-sframe (version 2)
+  spec            the specification: manuals of 2.44 to 2.46 (GNU binutils)
+  linux-user      Linux, stacks of user programs (version 3): series v13, not merged
+  linux-kernel    Linux, the arm64 kernel and its modules (version 3): series v8, not merged
+  glibc           backtrace of glibc built with --enable-sframe (version 2): glibc-2.43
+  libsframe-2.44  GNU libsframe (version 2): binutils-2_44
+  libsframe-2.47  GNU libsframe (versions 2 and 3): binutils-2_47
+
+Behind each name is the revision whose rules these are; later ones can differ.  docs/lint.md has where each was read.
 
 An archive stands for its members with SFrame, a directory for all ELF files with SFrame
 and all archives below it.

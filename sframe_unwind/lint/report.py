@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from sframe_unwind.baseline import Key
+from sframe_unwind.consumers import CONSUMERS
 from sframe_unwind.lint.baseline import key
 from sframe_unwind.lint.catalogue import FUNCTION_WITHOUT_ROWS, Level, Rule
 from sframe_unwind.lint.findings import Finding
@@ -32,12 +33,17 @@ def to_text(report: FileReport, known: Collection[Key] = frozenset()) -> Iterato
     for section in report.sections:
         title = report.file if len(report.sections) == 1 else f"{report.file}: {section.section}"
         for judgement in section.judgements:
-            yield f"{title}: {judgement.profile}: {_summary(judgement)}"
+            yield f"{title}: {named(judgement.profile)}: {_summary(judgement)}"
             yield from _losses(judgement)
         fresh = [shown for shown in section.findings if key(report.file, shown.finding) not in known]
         yield from _findings(fresh)
         if len(fresh) < len(section.findings):
             yield f"  known by the baseline: {_number(len(section.findings) - len(fresh), 'finding')}"
+
+
+def named(profile: str) -> str:
+    """Return the name of a profile with the revision of the consumer that it is of."""
+    return f"{profile} ({CONSUMERS[profile].revision})"
 
 
 def _summary(judgement: Judgement) -> str:
@@ -120,6 +126,8 @@ def _section(file: str, section: SectionReport, known: Collection[Key]) -> dict[
 def _judgement(judgement: Judgement) -> dict[str, Any]:
     return {
         "profile": judgement.profile,
+        "revision": CONSUMERS[judgement.profile].revision,
+        "read_from": CONSUMERS[judgement.profile].source,
         "outcome": judgement.outcome.value,
         "functions_lost": len(judgement.losses),
         "bytes_lost": judgement.lost,

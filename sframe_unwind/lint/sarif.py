@@ -13,6 +13,7 @@ from urllib.parse import quote
 from sframe_unwind.baseline import Key
 from sframe_unwind.lint.baseline import key
 from sframe_unwind.lint.catalogue import RULES, Level
+from sframe_unwind.lint.report import named
 from sframe_unwind.lint.verdict import FileReport, Shown
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -75,7 +76,7 @@ def _results(report: FileReport, known: Collection[Key]) -> Iterator[dict[str, A
 
 
 def _message(shown: Shown) -> str:
-    effects = [f"{profile}: {then}." for profile, then in shown.effects]
+    effects = [f"{named(profile)}: {then}." for profile, then in shown.effects]
     where = f"{shown.finding.where}: " if shown.finding.where else ""
     return " ".join([f"{where}{shown.finding.message}.", *effects])
 

@@ -11,6 +11,7 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.cli import main
+from sframe_unwind.consumers import CONSUMERS
 from sframe_unwind.lint.catalogue import RULES
 from sframe_unwind.lint.sarif import SCHEMA
 from sframe_unwind.sframe.encode import FunctionSpec, TableSpec, describe, encode
@@ -18,6 +19,8 @@ from tests.abis.rewrite import overwrite
 from tests.elf.objects import run, tools_for
 from tests.missing import package_needed
 from tests.samples.build import build
+
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def damaged(folder: Path, name: str = "damaged") -> Path:
@@ -40,14 +43,29 @@ def test_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     program = build("free_walk", "aarch64", 3)
     assert main(["lint", str(program)]) == 0
     first, *notes = capsys.readouterr().out.splitlines()
-    assert first == f"{program}: spec: accepted whole"
+    assert first == f"{program}: spec (manuals of 2.44 to 2.46): accepted whole"
     assert all(line.startswith("  note: SF") for line in notes)
     assert main(["lint", "--for", "linux-user", "--for", "glibc", str(damaged(tmp_path))]) == 1
     out = capsys.readouterr().out
-    assert f"{tmp_path}/damaged: linux-user: accepted with losses: " in out
-    assert f"{tmp_path}/damaged: glibc: refused for SF013 version-not-read at .sframe+0x2: `backtrace` finds no" in out
+    assert f"{tmp_path}/damaged: linux-user (series v13): accepted with losses: " in out
+    refused = f"{tmp_path}/damaged: glibc (glibc-2.43): refused for SF013 version-not-read at .sframe+0x2: "
+    assert f"{refused}`backtrace` finds no" in out
     assert "  warning: SF032 fde-overlap at .sframe+0x2c (" in out
     assert "    linux-user: the stack ends here" in out
+
+
+def test_the_revision_of_each_reader_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["lint", "--help"])
+    told = capsys.readouterr().out.splitlines()
+    docs = (CHECKOUT / "docs" / "lint.md").read_text(encoding="utf-8").splitlines()
+    for name, consumer in CONSUMERS.items():
+        (line,) = (line for line in told if line.startswith(f"  {name} "))
+        assert consumer.revision in line
+        (row,) = (row for row in docs if row.startswith(f"| `{name}` | ") and len(row.split(" | ")) == 5)
+        assert consumer.revision in row
+    commit = CONSUMERS["linux-user"].source.partition("commit ")[2].split()[0]
+    assert any(commit[:12] in row for row in docs)
 
 
 def test_each_consumer_is_told_what_it_expects(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,6 +82,7 @@ def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (section,) = file["sections"]
     (profile,) = section["profiles"]
     assert (profile["profile"], profile["outcome"]) == ("linux-user", "accepted with losses")
+    assert (profile["revision"], profile["read_from"]) == ("series v13", CONSUMERS["linux-user"].source)
     assert profile["functions_lost"] == len(profile["lost"]) >= 1
     assert profile["bytes_lost"] == sum(loss["bytes"] for loss in profile["lost"]) >= 4
     overlap = next(finding for finding in section["findings"] if finding["rule"] == "SF032")
@@ -104,6 +123,7 @@ def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "missing: No such file" in found["invocations"][0]["toolExecutionNotifications"][0]["message"]["text"]
     overlap = next(result for result in found["results"] if result["ruleId"] == "SF032")
     assert found["tool"]["driver"]["rules"][overlap["ruleIndex"]]["name"] == "fde-overlap"
+    assert "linux-user (series v13): the stack ends here" in overlap["message"]["text"]
     place = overlap["locations"][0]["physicalLocation"]
     assert place["artifactLocation"]["uri"].endswith("/a%20folder/damaged")
     assert place["address"]["fullyQualifiedName"] == ".sframe+0x2c"
@@ -171,6 +191,6 @@ def test_files_that_cannot_be_linted(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert err.startswith(f"sframe-unwind: {file}: ")
     assert main(["lint", str(file), str(good)]) == 2
     out, _ = capsys.readouterr()
-    assert out.startswith(f"{good}: spec: accepted whole")
+    assert out.startswith(f"{good}: spec (manuals of 2.44 to 2.46): accepted whole")
     assert main(["lint", "--write-baseline", str(tmp_path / "no" / "folder"), str(good)]) == 2
     assert "cannot be written: No such file or directory" in capsys.readouterr().err
