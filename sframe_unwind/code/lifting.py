@@ -391,14 +391,14 @@ class _Translation:
         return RESULT if tag == "Iex_GetI" else ANYTHING
 
     def _read(self, offset: int, kind: str) -> Expression:
-        number = self._registers.get(offset)
-        if number is None:
-            # The lower half of a register of s390x.
-            whole = self._registers.get(offset & ~7)
-            return RESULT if whole is None else (EXTEND, self._current(whole), 8 * _SIZES.get(kind, 8), False)
-        if kind in ("Ity_I64", "Ity_F64"):
-            return self._current(number)
-        return (EXTEND, self._current(number), 8 * _SIZES.get(kind, 8), False)
+        size = _SIZES.get(kind, 8)
+        if size >= 8:
+            number = self._registers.get(offset)
+            return RESULT if number is None else self._current(number)
+        # The lowest bits of a register have its address on a little-endian machine; others are of no interest.
+        whole = self._registers.get(offset & ~7)
+        is_lowest = offset & 7 == (8 - size if self._machine.big_endian else 0)
+        return (EXTEND, self._current(whole), 8 * size, False) if whole is not None and is_lowest else RESULT
 
     def _current(self, number: int) -> Expression:
         return self._now.get(number) or (REGISTER, number, 0)
