@@ -41,6 +41,7 @@ from sframe_unwind.code.instruction import (
 )
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.machines.base import STOP, writing
+from sframe_unwind.code.shapes import Shapes
 from sframe_unwind.errors import MissingExtraError
 
 _PACKAGES = ("pyvex", "capstone")
@@ -135,7 +136,9 @@ class Lifter:
             self._arch.name = "AARCH64"
         self.machine = machine
         self._known: dict[bytes, Instruction] = {}
-        self._sizes = machine.sizes
+        self._sizes: dict[bytes, tuple[int, ...]] = {}
+        """The sizes that instructions were found to have, by two bytes; no instruction is the beginning of another."""
+        self._shapes = Shapes()
         self._registers = _register_numbers(self._arch, machine)
         self._disassembler = Disassembler(machine)
 
@@ -145,21 +148,38 @@ class Lifter:
         One that cannot be decoded is of kind ``STOP`` and has the size 0 where that is not known either.
         """
         known = self._known
-        for size in self._sizes(code, at):
+        start = code[at : at + 2]
+        for size in self._sizes.get(start, ()):
             found = known.get(code[at : at + size])
             if found is not None:
                 return found
         raw = code[at : at + self.machine.max_size]
-        found = self.machine.special(raw)
+        found = next(filter(None, (known.get(raw[:size]) for size in self.machine.sizes(raw, 0))), None)
         if found is None:
-            found = self._lift(raw)
-        if found.size:
+            found = self._decoded(raw)
+            if not found.size:
+                return found
             if len(known) >= _MAX_CACHED:
                 known.clear()
-            known[code[at : at + found.size]] = found
+            known[raw[: found.size]] = found
+        self._sizes[start] = tuple(dict.fromkeys((*self._sizes.get(start, ()), found.size)))
         return found
 
-    def _lift(self, raw: bytes) -> Instruction:
+    def _decoded(self, raw: bytes) -> Instruction:
+        found = self.machine.special(raw)
+        if found is not None:
+            return found
+        shape = self.machine.shape(raw)
+        if shape is None:
+            return self.lifted(raw)
+        found = self._shapes.instruction(shape)
+        if found is None:
+            found = self.lifted(raw)
+            self._shapes.learn(shape, found)
+        return found
+
+    def lifted(self, raw: bytes) -> Instruction:
+        """Return what VEX makes of the instruction at the start of some bytes, whatever is known of others."""
         try:
             block = self._pyvex.lift(raw + bytes(16), _BASE, self._arch, max_bytes=len(raw), max_inst=1, opt_level=0)
         except self._pyvex.PyVEXError:

@@ -21,6 +21,7 @@ from sframe_unwind.code.instruction import (
     Kind,
     Store,
 )
+from sframe_unwind.code.machines.aarch64_shape import displacement
 from sframe_unwind.code.machines.base import (
     Disassembled,
     Machine,
@@ -28,6 +29,7 @@ from sframe_unwind.code.machines.base import (
     call,
     conditional_jump,
     jump,
+    signed,
     trap,
     writing,
 )
@@ -133,18 +135,13 @@ def _special(raw: bytes) -> Instruction | None:
         return None
     operation = word >> 26
     if operation == 0b000101:  # b
-        return jump(4, 4 * _signed(word, 26))
+        return jump(4, 4 * signed(word, 26))
     if operation == 0b100101:  # bl
-        return call(4, 4 * _signed(word, 26), aarch64.LR)
+        return call(4, 4 * signed(word, 26), aarch64.LR)
     if word >> 24 == 0x54 and not word & 0x10:  # b.cond
         relation = None if word & 0xF in _ALWAYS else _RELATIONS.get(word & 0xF)
-        return conditional_jump(4, 4 * _signed(word >> 5, 19), relation)
+        return conditional_jump(4, 4 * signed(word >> 5, 19), relation)
     return trap(4) if not word >> 16 else None  # udf
-
-
-def _signed(value: int, bits: int) -> int:
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def _is_page_relative(raw: bytes) -> bool:
@@ -188,6 +185,7 @@ def _machine(arch: Arch) -> Machine:
         max_size=4,
         sizes=_sizes,
         special=_special,
+    shape=displacement,
         system_call=8,
         system_call_results=(0,),
         ending_calls=frozenset((93, 94, 139)),  # exit, exit_group, rt_sigreturn

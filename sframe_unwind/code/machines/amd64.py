@@ -20,6 +20,7 @@ from sframe_unwind.code.instruction import (
     Kind,
     Store,
 )
+from sframe_unwind.code.machines.amd64_shape import displacement
 from sframe_unwind.code.machines.base import STOP, Disassembled, Machine, conditional_jump, jump, trap, writing
 
 _NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)))
@@ -238,6 +239,7 @@ MACHINE = Machine(
     max_size=15,
     sizes=_sizes,
     special=_special,
+    shape=displacement,
     system_call=0,
     system_call_results=(_RAX, _RCX, 11),
     ending_calls=frozenset((60, 231, 15)),  # exit, exit_group, rt_sigreturn

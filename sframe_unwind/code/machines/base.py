@@ -53,6 +53,19 @@ class Disassembled(NamedTuple):
         return tuple(number for operand in self.registers for number in operand)
 
 
+class Shape(NamedTuple):
+    """An instruction with its displacement taken out."""
+
+    size: int
+    """Of the instruction, in bytes."""
+    key: bytes
+    """The same for all instructions that differ in the displacement only, while its sign is the same."""
+    displacement: int
+
+
+FindShape = Callable[[bytes], "Shape | None"]
+
+
 class Machine(NamedTuple):
     """One machine.  Registers are DWARF register numbers."""
 
@@ -84,6 +97,9 @@ class Machine(NamedTuple):
 
     Direct jumps and calls as well: each has other bytes, and it takes VEX long to say what they do.
     """
+    shape: FindShape
+    """The shape of the instruction at the start of some bytes, if it has a displacement that only adds to an address, or
+    to a register; ``None`` otherwise.  :attr:`special` comes first."""
     describe: Describe
     """What an instruction does that VEX does not know; ``None``: it may do anything.
 
@@ -139,6 +155,21 @@ class Machine(NamedTuple):
     def anything(self, size: int) -> Instruction:
         """Return an instruction that may do anything but jump."""
         return writing(size, (*self.followed, CC_OPERATION, CC_LEFT, CC_RIGHT), (EVERYWHERE,))
+
+
+def shape(size: int, rest: bytes, displacement: int) -> Shape:
+    """Return a shape.  What VEX makes of an instruction may be different where the displacement is 0.
+
+    :param rest: the instruction without the displacement.
+    """
+    sign = b"+" if displacement > 0 else b"-" if displacement else b"0"
+    return Shape(size, rest + sign, displacement)
+
+
+def signed(value: int, bits: int) -> int:
+    """Return the lowest bits of a number as one with a sign."""
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def jump(size: int, offset: int) -> Instruction:

@@ -28,6 +28,7 @@ from sframe_unwind.code.machines.base import (
     trap,
     writing,
 )
+from sframe_unwind.code.machines.s390x_shape import displacement
 from sframe_unwind.code.machines.s390x_storage import execute, storage_to_storage
 
 _SIZES = ((2,), (4,), (4,), (6,))
@@ -150,6 +151,7 @@ MACHINE = Machine(
     max_size=6,
     sizes=_sizes,
     special=_special,
+    shape=displacement,
     system_call=1,
     system_call_results=(2,),
     ending_calls=frozenset((1, 248, 173, 119)),  # exit, exit_group, rt_sigreturn, sigreturn

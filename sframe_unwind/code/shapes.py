@@ -1,0 +1,91 @@
+"""Instructions that differ in a displacement only, made from two of them that were lifted.
+
+Programs have several times more distinct instructions than kinds of them: the others differ in a distance, from the
+stack pointer or from the instruction.  A machine's ``shape`` (:mod:`sframe_unwind.code.machines`) takes the
+displacement out of an instruction's bytes; what is left is the key of a shape.  Two instructions of a shape show where
+their displacement is in what was lifted; where everything else is equal, others are made by putting theirs there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sframe_unwind.code.instruction import Instruction
+from sframe_unwind.code.machines.base import Shape
+
+_MAX_SHAPES = 200_000
+
+
+class _Place(NamedTuple):
+    """A number that depends on the displacement."""
+
+    start: int
+    """Its value where the displacement is 0."""
+    factor: int
+    """1 or -1."""
+
+
+class _Node(NamedTuple):
+    """A tuple with such numbers in it."""
+
+    kind: type
+    items: tuple[Any, ...]
+
+
+class _Differs(Exception):  # noqa: N818  # no error: the shape's instructions are lifted one by one
+    pass
+
+
+class Shapes:
+    """The shapes of one machine that were seen."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[int, Instruction] | _Node | Instruction | None] = {}
+
+    def instruction(self, shape: Shape) -> Instruction | None:
+        """Return the instruction that has a shape; ``None``: it has to be lifted."""
+        known = self._known.get(shape.key)
+        if isinstance(known, _Node):
+            found: Instruction = _filled(known, shape.displacement)
+            return found
+        return known if isinstance(known, Instruction) else None
+
+    def learn(self, shape: Shape, lifted: Instruction) -> None:
+        """Take what was lifted for an instruction."""
+        known = self._known.get(shape.key, ())
+        if known == () or lifted.size != shape.size:
+            if len(self._known) >= _MAX_SHAPES:
+                self._known.clear()
+            self._known[shape.key] = (shape.displacement, lifted) if lifted.size == shape.size else None
+        elif type(known) is tuple:
+            displacement, other = known
+            if shape.displacement == displacement:
+                return
+            try:
+                self._known[shape.key] = _common(other, lifted, displacement, shape.displacement)
+            except _Differs:
+                self._known[shape.key] = None
+
+
+def _common(one: Any, other: Any, displacement: int, changed: int) -> Any:
+    """Return what two instructions with these displacements have in common; where that is all of it, itself."""
+    if isinstance(one, tuple) and type(one) is type(other) and len(one) == len(other):
+        items = tuple(_common(left, right, displacement, changed) for left, right in zip(one, other))
+        return _Node(type(one), items) if any(isinstance(item, (_Node, _Place)) for item in items) else one
+    if one == other and type(one) is type(other):
+        return one
+    if type(one) is int and type(other) is int:
+        for factor in (1, -1):
+            if other - one == factor * (changed - displacement):
+                return _Place(one - factor * displacement, factor)
+    raise _Differs
+
+
+def _filled(node: _Node, displacement: int) -> Any:
+    items = []
+    for item in node.items:
+        if type(item) is _Place:
+            items.append(item.start + item.factor * displacement)
+        else:
+            items.append(_filled(item, displacement) if type(item) is _Node else item)
+    return tuple(items) if node.kind is tuple else node.kind(*items)
