@@ -50,7 +50,8 @@ class Checker:
 
     def result(self, function: CodeRange) -> FunctionResult:
         """Judge the tables at every instruction of a function.  One that was seen before is not interpreted again."""
-        key = self._key(function)
+        rows = self.rows(function)
+        key = self._key(function, rows)
         known = self._remembered.get(key)
         if known is not None and self._wanted.isdisjoint(range(*function)):
             moved = function.start - known.start
@@ -61,7 +62,7 @@ class Checker:
                     for one in known.unknown
                 ),
             )
-        check = _Check(self, function)
+        check = _Check(self, function, rows=rows)
         parts = check.parts()
         own = parts.pop(function.start)
         run = check.run
@@ -102,8 +103,13 @@ class Checker:
         if self.interpreter.image.plt(function.start) is not None:
             return True
         entry = self.interpreter.frame.entry()
-        rules = [table.rows(function).at(function.start) for table in self.tables.values()]
+        first = CodeRange(function.start, function.start + 1)
+        rules = [table.rows(first).at(first.start) for table in self.tables.values()]
         return any(rule is None or self._judge.judge(rule, entry).worst is Judgement.PROVED for rule in rules)
+
+    def rows(self, function: CodeRange) -> dict[str, Rows]:
+        """Return the rows of a function, by table."""
+        return {table: rules.rows(function) for table, rules in self.tables.items()}
 
     def judge(self, run: Run, block: int, rule: RowRule, state: State) -> Judgements:
         """Judge one rule in one state of a block."""
@@ -143,13 +149,12 @@ class Checker:
         wanted = self._wanted.intersection(range(*function))
         return {table: {pc: found[pc] for pc in wanted if pc in found} for table, found in verdicts.items()}
 
-    def _key(self, function: CodeRange) -> _Key:
+    def _key(self, function: CodeRange, rows: Mapping[str, Rows]) -> _Key:
         """Return what the result depends on, apart from where the function lies."""
         start = function.start
         sweep = self.interpreter.sweeps.sweep(function)
-        rows = tuple(
-            (table, tuple(at - start for at in found.starts), tuple(found.rules))
-            for table, found in ((table, rules.rows(function)) for table, rules in self.tables.items())
+        described = tuple(
+            (table, tuple(at - start for at in found.starts), tuple(found.rules)) for table, found in rows.items()
         )
         not_returning = tuple(
             call - start for call, target in sweep.calls() if target in self.interpreter.not_returning
@@ -159,7 +164,7 @@ class Checker:
         executed = tuple((pc - start, sweep.instruction(pc)) for pc in sweep.executing)
         return _Key(
             sweep.bytes_at(start, function.end - start),
-            rows,
+            described,
             not_returning,
             sweep.external_names(),
             executed,
@@ -182,9 +187,16 @@ class _Check:
     """One function, and what is followed from it.
 
     :param entered: the states in which it is entered, by address; ``None``: as functions are.
+    :param rows: its rows, where they are known already.
     """
 
-    def __init__(self, checker: Checker, function: CodeRange, entered: dict[int, State] | None = None) -> None:
+    def __init__(
+        self,
+        checker: Checker,
+        function: CodeRange,
+        entered: dict[int, State] | None = None,
+        rows: dict[str, Rows] | None = None,
+    ) -> None:
         self._checker = checker
         self._all = checker.interpreter
         self._function = function
@@ -195,6 +207,7 @@ class _Check:
         self.instructions = 0
         self._rows: dict[CodeRange, dict[str, Rows]] = {}
         self._verdicts: dict[int, dict[str, Verdicts]] = {}
+        self._describe(function, checker.rows(function) if rows is None else rows)
         self._findings: dict[int, list[Finding]] = {}
         self._unreached: set[int] = set()
         self._open: dict[tuple[str, str], tuple[object, int]] = {}
@@ -254,22 +267,34 @@ class _Check:
 
     def _described(self, function: CodeRange) -> dict[str, Rows]:
         if function not in self._rows:
-            tables = self._checker.tables
-            self._rows[function] = {table: rules.rows(function) for table, rules in tables.items()}
-            self._verdicts[function.start] = {table: {} for table in tables}
+            self._describe(function, self._checker.rows(function))
         return self._rows[function]
+
+    def _describe(self, function: CodeRange, rows: dict[str, Rows]) -> None:
+        self._rows[function] = rows
+        self._verdicts[function.start] = {table: {} for table in rows}
 
     def _block(self, start: int, function: CodeRange) -> None:
         rows, verdicts = self._described(function), self._verdicts[function.start]
         is_first = function.start == self._all.image.entry_point
         judge = self._checker.judge
         unknown: dict[str, Judgements] = {}
+        proved: dict[str, RowRule] = {}
+        bases = self._bases(function)
+        instructions = self._all.sweep_at(start).instructions
         for pc, state in walk(self._all, self.run, start):
+            instruction = instructions.get(pc)
+            is_quiet = instruction is not None and self._is_quiet(instruction, bases)
             for table, described in rows.items():
                 rule = described.at(pc)
                 if rule is None:
                     continue
+                if rule is proved.get(table):
+                    verdicts[table][pc] = PROVED
+                    continue
                 judged = judge(self.run, start, rule, state)
+                if judged is PROVED:
+                    proved[table] = rule
                 if judged is not PROVED:
                     if is_first and isinstance(rule, UnwindRule) and rule.ra_undefined:
                         judged = PROVED  # nobody called it
@@ -280,6 +305,25 @@ class _Check:
                                 unknown[table] = self._checker.with_origin(judged, rule, self.run, start, pc, state)
                             judged = unknown[table]
                 verdicts[table][pc] = judged
+            if not is_quiet:
+                proved.clear()
+
+    def _bases(self, function: CodeRange) -> frozenset[int]:
+        """Return the registers that the rules of a function count on."""
+        frame, rows = self._all.frame, self._described(function)
+        bases = {frame.sp, frame.fp, *(() if frame.ra is None else (frame.ra,))}
+        for row in (row for described in rows.values() for row in described.rules if row is not None):
+            rule = plain(row)
+            places = () if rule is None else (rule.cfa, rule.ra, rule.fp)
+            bases.update(place.base for place in places if place is not None)
+        return frozenset(bases)
+
+    @staticmethod
+    def _is_quiet(instruction: Instruction, bases: frozenset[int]) -> bool:
+        """Return whether an instruction leaves all that rules count on as it was."""
+        if instruction.kind or instruction.stores or instruction.exits:
+            return False
+        return all(number not in bases for number, _ in instruction.puts)
 
     def _note(
         self, table: str, row: UnwindRule | SumRule, judged: Judgements, block: int, pc: int, state: State

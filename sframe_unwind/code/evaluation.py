@@ -258,7 +258,10 @@ class Evaluator:
     def apply_until(self, count: int, instruction: Instruction, state: State, pc: int) -> State:
         """Return the state behind the first so many register writes of an instruction, and all its stores."""
         state = state.copy()
-        self.apply(instruction._replace(puts=instruction.puts[:count]), state, pc)
+        if count < len(instruction.puts):
+            instruction = instruction._replace(puts=instruction.puts[:count])
+        if instruction.puts or instruction.stores:
+            self.apply(instruction, state, pc)
         return state
 
     def _put(self, puts: list[tuple[int, Value]], state: State, pc: int) -> None:
@@ -376,11 +379,14 @@ class Evaluator:
     def pass_on(self, instruction: Instruction, state: State, pc: int) -> bool:
         """Carry an instruction out that goes on at the next one; return whether its condition, if any, lets it."""
         exits = instruction.exits
-        before = state.copy() if exits else state
-        self.apply(instruction, state, pc)
-        if len(exits) != 1 or exits[0].condition is None:
+        condition = exits[0].condition if len(exits) == 1 else None
+        if condition is None:
+            self.apply(instruction, state, pc)
             return True
-        condition = exits[0].condition
+        before = state
+        if instruction.puts or instruction.stores:
+            before = state.copy()
+            self.apply(instruction, state, pc)
         return self.holds(condition._replace(relation=INVERSE[condition.relation]), before, state, pc)
 
     def holds(self, condition: Condition | None, before: State, after: State, pc: int) -> bool:

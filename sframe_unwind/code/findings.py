@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sframe_unwind.code.judgement import Judgement, Judgements
+from sframe_unwind.code.judgement import PROVED, Judgement, Judgements
 
 SFRAME, DWARF = "sframe", "dwarf"
 """The names of the tables."""
@@ -75,9 +75,9 @@ Verdicts = dict[int, Judgements]
 
 def counted(verdicts: Mapping[int, Judgements]) -> Counts:
     """Count verdicts."""
-    worst = [judgements.worst for judgements in verdicts.values()]
+    worst = [judgements.worst for judgements in verdicts.values() if judgements is not PROVED]
     wrong, unknown = worst.count(Judgement.WRONG), worst.count(Judgement.UNKNOWN)
-    return Counts(len(worst) - wrong - unknown, wrong, unknown)
+    return Counts(len(verdicts) - wrong - unknown, wrong, unknown)
 
 
 def unknown_in(verdicts: Mapping[str, Verdicts]) -> tuple[Unknown, ...]:
@@ -85,6 +85,8 @@ def unknown_in(verdicts: Mapping[str, Verdicts]) -> tuple[Unknown, ...]:
     found: list[Unknown] = []
     for table, by_address in verdicts.items():
         previous = None
+        if all(judged is PROVED for judged in by_address.values()):
+            continue
         for pc, judged in sorted(by_address.items()):
             reason = (judged.why, judged.origin, judged.instruction) if judged.worst is Judgement.UNKNOWN else None
             if reason is not None and reason == previous:

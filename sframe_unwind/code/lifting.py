@@ -154,7 +154,7 @@ class Lifter:
             if found is not None:
                 return found
         raw = code[at : at + self.machine.max_size]
-        found = next(filter(None, (known.get(raw[:size]) for size in self.machine.sizes(raw, 0))), None)
+        found = known.get(raw[:1])  # the second byte is the next instruction's
         if found is None:
             found = self._decoded(raw)
             if not found.size:

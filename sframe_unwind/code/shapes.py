@@ -16,6 +16,13 @@ from sframe_unwind.code.machines.base import Shape
 _MAX_SHAPES = 200_000
 
 
+class _First(NamedTuple):
+    """The only instruction of a shape so far."""
+
+    displacement: int
+    lifted: Instruction
+
+
 class _Place(NamedTuple):
     """A number that depends on the displacement."""
 
@@ -40,7 +47,7 @@ class Shapes:
     """The shapes of one machine that were seen."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[int, Instruction] | _Node | Instruction | None] = {}
+        self._known: dict[bytes, _First | _Node | Instruction | None] = {}
 
     def instruction(self, shape: Shape) -> Instruction | None:
         """Return the instruction that has a shape; ``None``: it has to be lifted."""
@@ -52,17 +59,15 @@ class Shapes:
 
     def learn(self, shape: Shape, lifted: Instruction) -> None:
         """Take what was lifted for an instruction."""
-        known = self._known.get(shape.key, ())
-        if known == () or lifted.size != shape.size:
+        if shape.key not in self._known or lifted.size != shape.size:
             if len(self._known) >= _MAX_SHAPES:
                 self._known.clear()
-            self._known[shape.key] = (shape.displacement, lifted) if lifted.size == shape.size else None
-        elif type(known) is tuple:
-            displacement, other = known
-            if shape.displacement == displacement:
-                return
+            self._known[shape.key] = _First(shape.displacement, lifted) if lifted.size == shape.size else None
+            return
+        known = self._known[shape.key]
+        if isinstance(known, _First) and known.displacement != shape.displacement:
             try:
-                self._known[shape.key] = _common(other, lifted, displacement, shape.displacement)
+                self._known[shape.key] = _common(known.lifted, lifted, known.displacement, shape.displacement)
             except _Differs:
                 self._known[shape.key] = None
 

@@ -23,7 +23,8 @@ TABLE_BASE: Final = 7
 JUMP_ENTRY: Final = 8
 """An entry of a jump table, or a jump's target made of one; the offset is a number of the interpretation's list."""
 CLOBBERED_BASE: Final = 9
-"""What a call has left in a register that held something of interest, and that calls need not keep by the ABI."""
+"""What a register holds after a call, if the register held something of interest before the call and the ABI allows
+the callee to change it."""
 REPLACED_BASE: Final = 10
 """What was stored over the return address."""
 ENTRY: Final = 16

@@ -115,9 +115,10 @@ def _said(counts: Counts) -> str:
 
 
 def report(verdict: CodeVerdict, binary: ElfBinary, why_unknown: bool = False) -> CodeReport:
-    """Return what was found in the terms of the file.
+    """Return the verdict on a file with sections and function names in place of bare addresses.
 
-    :param why_unknown: also why something is unknown.
+    :param why_unknown: whether the report lists the instructions for which a table is neither proved nor wrong, with
+        the reasons.
     """
     return CodeReport(
         len(verdict.functions),

@@ -195,7 +195,11 @@ def test_why_it_is_unknown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_counts_and_findings_are_of_the_same_instructions(program: Path) -> None:
-    """Each instruction is proved, wrong, unknown or not examined; what is wrong has a finding, and nothing else has."""
+    """The four counts of a table add up to all instructions, and the findings and reasons agree with them.
+
+    A table has findings exactly if instructions are counted as wrong, and as many instructions with a reason as are
+    counted as unknown.
+    """
     for path in (program, build("plt"), build("free_walk")):
         code = verify(path, Plan(dwarf=False, code=True, why_unknown=True)).code
         assert code is not None

@@ -185,7 +185,7 @@ def _machine(arch: Arch) -> Machine:
         max_size=4,
         sizes=_sizes,
         special=_special,
-    shape=displacement,
+        shape=displacement,
         system_call=8,
         system_call_results=(0,),
         ending_calls=frozenset((93, 94, 139)),  # exit, exit_group, rt_sigreturn

@@ -98,8 +98,11 @@ class Machine(NamedTuple):
     Direct jumps and calls as well: each has other bytes, and it takes VEX long to say what they do.
     """
     shape: FindShape
-    """The shape of the instruction at the start of some bytes, if it has a displacement that only adds to an address, or
-    to a register; ``None`` otherwise.  :attr:`special` comes first."""
+    """The shape of the instruction at the start of some bytes.
+
+    It has one if its displacement is only added to an address, or its constant only copied, added or compared;
+    ``None`` otherwise.  :attr:`special` comes first.
+    """
     describe: Describe
     """What an instruction does that VEX does not know; ``None``: it may do anything.
 

@@ -10,7 +10,7 @@ _SHORT = frozenset(
         *(0x5C, 0x5E, 0x5F, 0x60, 0x68, 0x70, 0x78, 0x90, 0x91, 0x92, 0x94, 0x95, 0x96, 0x97, 0x98),
     )
 )
-"""First bytes of instructions of four bytes with a distance of 12 bits at the end: la, stc, ..., stm, tm, mvi, ..., lm."""
+"""First bytes of instructions of four bytes with a distance of 12 bits at the end: la, stc, ..., tm, mvi, ..."""
 _STORING_HALVES = (0x44, 0x48, 0x4C)
 """Second bytes of mvhhi, mvghi and mvhi, whose first is e5."""
 _NOT_LONG = frozenset((0x46, 0x47))
