@@ -13,7 +13,7 @@ from typing import Callable
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, ByteOrder
 from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
 from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad
-from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, PlaceKind
+from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, Passage, PlaceKind
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 PC, SP, FP, LR = 32, 31, 29, 30
@@ -107,6 +107,7 @@ def plt_stub(code: bytes) -> PltStub | None:
     return None
 
 
+_ERET = 0xD69F03E0
 _EXCEPTIONS = ("sync", "irq", "fiq", "error")
 _CPU_CONTEXT = "thread.cpu_context"
 
@@ -131,6 +132,13 @@ LINUX_KERNEL = LinuxKernel(
         EntryCode("__primary_switched", "start_kernel", PlaceKind.TASK_START),
         EntryCode("__secondary_switched", "secondary_start_kernel", PlaceKind.TASK_START),
     ),
+    passages=(
+        # 16 entries of 128 bytes each, the first half of which is for exceptions in the kernel
+        Passage("vectors", PlaceKind.PARTLY_SAVED, 0, 0x400),
+        Passage("vectors", PlaceKind.USER_ENTRY, 0x400, 0x400),
+        Passage("ret_to_kernel", PlaceKind.PARTLY_SAVED),
+        Passage("ret_to_user", PlaceKind.USER_ENTRY),
+    ),
     saved_registers={**{number: f"regs.{number}" for number in range(31)}, SP: "sp", PC: "pc"},
     frame_record="stackframe",
     task_registers={
@@ -140,6 +148,7 @@ LINUX_KERNEL = LinuxKernel(
         PC: f"{_CPU_CONTEXT}.pc",
     },
     ends_function=_ends_function,
+    ends_exception=lambda code: int.from_bytes(code, "little") == _ERET,
 )
 
 

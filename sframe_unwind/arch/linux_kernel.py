@@ -18,6 +18,8 @@ class PlaceKind(Enum):
     """The outermost frame: an exception or system call interrupted user space."""
     TASK_START = "start of the task"
     """The outermost frame: a task, or a processor, begins here."""
+    PARTLY_SAVED = "an exception in kernel code, of which not all registers are saved yet, or still"
+    """The innermost frame, on the way in or out.  Where the interrupted function is, only system registers say."""
 
 
 class EntryCode(NamedTuple):
@@ -30,6 +32,18 @@ class EntryCode(NamedTuple):
     kind: PlaceKind
 
 
+class Passage(NamedTuple):
+    """Entry code without calls that need more than a row: on the way in or out."""
+
+    function: str
+    """Its symbol."""
+    kind: PlaceKind
+    offset: int = 0
+    """Where it begins in the function, in bytes."""
+    size: int = 0
+    """In bytes; 0: up to the instruction that returns from the exception."""
+
+
 class LinuxKernel(NamedTuple):
     """Facts of the Linux kernel on one architecture.  Offsets are not among them: debug information has those.
 
@@ -37,6 +51,8 @@ class LinuxKernel(NamedTuple):
     """
 
     entry_code: tuple[EntryCode, ...]
+    passages: tuple[Passage, ...]
+    """Besides those of :attr:`entry_code` up to a call."""
     saved_registers: Mapping[int, str]
     """Maps a register to its member of ``struct pt_regs``."""
     frame_record: str
@@ -45,3 +61,5 @@ class LinuxKernel(NamedTuple):
     """Maps a register to its member of ``struct task_struct``, where it is saved while the task does not run."""
     ends_function: Callable[[bytes], bool]
     """``(an instruction)``: returns whether it returns or jumps away unconditionally."""
+    ends_exception: Callable[[bytes], bool]
+    """``(an instruction)``: returns whether it returns from an exception."""

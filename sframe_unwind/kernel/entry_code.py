@@ -15,28 +15,30 @@ FindSymbol = Callable[[str], "int | None"]
 
 _LONGEST = 1024
 """Size of the longest function to search, in bytes.  Entry code with all mitigations has some 400."""
+_ON_THE_WAY_IN = {PlaceKind.EXCEPTION: PlaceKind.PARTLY_SAVED, PlaceKind.USER_ENTRY: PlaceKind.USER_ENTRY}
+"""The kind of the code up to the call, by that of the call."""
 _CONTEXT = 8
 """How many bytes before a return address :attr:`Arch.ends_call` takes."""
 
 
 class EntryPlace(NamedTuple):
-    """A call instruction in entry code, and the instruction behind it.
+    """A call instruction in entry code, and the instruction behind it; or the code on the way to it or back.
 
     Frames that wait for the call, or are at one of the two instructions, are unwound by its kind.  The second one is
     included because GDB looks up signal frames by pc, also where it is a return address.
     """
 
     start: int
-    """Address of the call instruction."""
+    """Address of the first instruction."""
     end: int
-    """Address behind the other instruction."""
+    """Address behind the last one."""
     function: str
     kind: PlaceKind
 
     @property
     def is_outermost(self) -> bool:
         """Whether the stack ends here."""
-        return self.kind in (PlaceKind.USER_ENTRY, PlaceKind.TASK_START)
+        return self.kind in (PlaceKind.USER_ENTRY, PlaceKind.TASK_START, PlaceKind.PARTLY_SAVED)
 
 
 def shown_name(place: EntryPlace) -> str:
@@ -60,10 +62,23 @@ def find_places(arch: Arch, symbol: FindSymbol, read: ReadMemory) -> Iterator[En
         callee = symbol(entry.callee) if entry.callee else None
         if start is not None and (callee is not None or not entry.callee):
             yield from _places(arch, entry, start, callee, _read_code(start, read))
+    for passage in arch.linux_kernel.passages if arch.linux_kernel else ():
+        start = symbol(passage.function)
+        if start is not None:
+            start += passage.offset
+            size = passage.size or _way_out(arch, _read_code(start, read))
+            yield EntryPlace(start, start + size, passage.function, passage.kind)
+
+
+def _way_out(arch: Arch, code: bytes) -> int:
+    """Return the size of code up to the return from an exception, in bytes; 0: there is none."""
+    unit, kernel = arch.instruction_unit, arch.linux_kernel
+    ends = (at + unit for at in range(0, len(code), unit) if kernel and kernel.ends_exception(code[at : at + unit]))
+    return next(ends, 0)
 
 
 def _places(arch: Arch, entry: EntryCode, start: int, callee: int | None, code: bytes) -> Iterator[EntryPlace]:
-    size = arch.call_size
+    size, way_in = arch.call_size, start
     for at in range(0, len(code) - size + 1, arch.instruction_unit):
         if callee is None and arch.linux_kernel and arch.linux_kernel.ends_function(code[at : at + size]):
             return
@@ -73,6 +88,9 @@ def _places(arch: Arch, entry: EntryCode, start: int, callee: int | None, code: 
         address = start + at
         target = arch.call_target(code[at : at + size], address + size)
         if callee is None or target == callee:
+            if entry.kind in _ON_THE_WAY_IN and way_in < address:
+                yield EntryPlace(way_in, address, entry.function, _ON_THE_WAY_IN[entry.kind])
+            way_in = address + size + arch.instruction_unit
             yield EntryPlace(address, address + size + arch.instruction_unit, entry.function, entry.kind)
 
 

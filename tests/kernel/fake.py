@@ -11,9 +11,10 @@ from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.kernel.types import Member, Type, Types
 
 ARCH = BY_NAME["aarch64"]
-NOP, RET, BLR_X1 = 0xD503201F, 0xD65F03C0, 0xD63F0020
+NOP, RET, BLR_X1, ERET = 0xD503201F, 0xD65F03C0, 0xD63F0020, 0xD69F03E0
 
-EXCEPTION, USER, SWITCH, FORK = (0xFFFFFFC008010000 + 0x100 * number for number in range(4))
+EXCEPTION, USER, SWITCH, FORK, TO_KERNEL = (0xFFFFFFC008010000 + 0x100 * number for number in range(5))
+VECTORS = 0xFFFFFFC008010800
 HANDLER, USER_HANDLER = 0xFFFFFFC008020000, 0xFFFFFFC008020100
 
 
@@ -29,14 +30,17 @@ SYMBOLS = {
     "el0t_64_sync_handler": USER_HANDLER,
     "call_on_irq_stack": SWITCH,
     "ret_from_fork": FORK,
+    "vectors": VECTORS,
+    "ret_to_kernel": TO_KERNEL,
     "init_task": 0xFFFFFFC009000000,
 }
 CODE = {
     # A call of something else comes first.
     EXCEPTION: (NOP, branch(EXCEPTION + 4, FORK, True), branch(EXCEPTION + 8, HANDLER, True), RET),
-    USER: (branch(USER, USER_HANDLER, True), NOP),
+    USER: (NOP, branch(USER + 4, USER_HANDLER, True), NOP),
     SWITCH: (NOP, BLR_X1, NOP, RET, BLR_X1),
     FORK: (branch(FORK, HANDLER, True), NOP, BLR_X1, branch(FORK + 12, USER, False), BLR_X1),
+    TO_KERNEL: (NOP, ERET, NOP),
 }
 
 

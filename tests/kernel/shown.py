@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from sframe_unwind.arch import PlaceKind
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 GDB_PLUGIN, LLDB_PLUGIN = CHECKOUT / "gdb_plugin/sframe_gdb.py", CHECKOUT / "lldb_plugin/sframe_lldb.py"
 USER, TASK = ENDS = "entry from user space", "start of the task"
 """How a stack of the kernel ends."""
 
-UNFINISHED = re.compile(r"vectors$|el[01][th]_\d\d_[a-z]+$|ret_to_(kernel|user)$")
-"""Entry code that has not saved all registers yet, or has restored some."""
+PARTLY = PlaceKind.PARTLY_SAVED.value
+"""How it ends where an exception has just come, or is about to return."""
 
 
 def load(name: str) -> str:

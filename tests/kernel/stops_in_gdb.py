@@ -16,8 +16,8 @@ from pathlib import Path
 
 import gdb
 
-LONGEST = 0.05
-"""Seconds that the kernel runs at most until a stop at a random time."""
+SHORTEST, LONGEST = 0.005, 0.05
+"""Seconds that the kernel runs until a stop at a random time."""
 PATIENCE = 20
 """Seconds after which a function counts as not reached."""
 
@@ -51,9 +51,12 @@ def at_random(number: int, dice: random.Random) -> Iterator[dict[str, object]]:
     """Stop at random times until the kernel's code was interrupted often enough."""
     in_kernel = 0
     while in_kernel < number:
-        timer = interrupted_after(dice.uniform(0, LONGEST))
-        gdb.execute("continue", to_string=True)
-        timer.join()
+        timer = interrupted_after(dice.uniform(SHORTEST, LONGEST))
+        try:
+            gdb.execute("continue", to_string=True)
+            timer.join()
+        except KeyboardInterrupt:  # it came before the kernel ran
+            continue
         for thread in gdb.selected_inferior().threads():
             thread.switch()
             found = stop("")

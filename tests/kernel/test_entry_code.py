@@ -21,12 +21,15 @@ from tests.kernel.fake import (
     STRUCTURES,
     SWITCH,
     SYMBOLS,
+    TO_KERNEL,
     USER,
+    VECTORS,
     Memory,
     branch,
     kernel,
 )
 
+PARTLY_SAVED = "an exception in kernel code, of which not all registers are saved yet, or still"
 TASK_STACK, IRQ_STACK = 0xFFFFFF8000100000, 0xFFFFFF8000900000
 TYPES = Types(STRUCTURES.get)
 
@@ -40,11 +43,16 @@ def test_calls_are_found_as_the_machine_encodes_them() -> None:
 def test_the_places_are_the_calls_of_the_entry_code_and_the_instruction_behind() -> None:
     found = list(find_places(ARCH, SYMBOLS.get, Memory().read))
     assert [(place.start, place.end, place.function, place.kind) for place in found] == [
+        (EXCEPTION, EXCEPTION + 8, "el1h_64_irq", PlaceKind.PARTLY_SAVED),
         (EXCEPTION + 8, EXCEPTION + 16, "el1h_64_irq", PlaceKind.EXCEPTION),
-        (USER, USER + 8, "el0t_64_sync", PlaceKind.USER_ENTRY),
+        (USER, USER + 4, "el0t_64_sync", PlaceKind.USER_ENTRY),
+        (USER + 4, USER + 12, "el0t_64_sync", PlaceKind.USER_ENTRY),
         (SWITCH + 4, SWITCH + 12, "call_on_irq_stack", PlaceKind.STACK_SWITCH),
         (FORK, FORK + 8, "ret_from_fork", PlaceKind.TASK_START),
         (FORK + 8, FORK + 16, "ret_from_fork", PlaceKind.TASK_START),
+        (VECTORS, VECTORS + 0x400, "vectors", PlaceKind.PARTLY_SAVED),
+        (VECTORS + 0x400, VECTORS + 0x800, "vectors", PlaceKind.USER_ENTRY),
+        (TO_KERNEL, TO_KERNEL + 8, "ret_to_kernel", PlaceKind.PARTLY_SAVED),
     ]
 
 
@@ -129,7 +137,10 @@ def test_item_36_stacks_that_lead_to_each_other_end() -> None:
 @pytest.mark.parametrize(
     ("pc", "interrupted", "end"),
     [
-        (USER + 4, False, "entry from user space"),
+        (USER + 8, False, "entry from user space"),
+        (USER, True, "entry from user space"),
+        (VECTORS + 0x480, True, "entry from user space"),
+        *((pc, True, PARTLY_SAVED) for pc in (VECTORS + 0x280, EXCEPTION, EXCEPTION + 4, TO_KERNEL + 4)),
         (FORK + 4, False, "start of the task"),
         (FORK, True, "start of the task"),  # a task that has not run yet
     ],
@@ -141,7 +152,7 @@ def test_the_ends_of_a_stack(pc: int, interrupted: bool, end: str) -> None:
     assert (found.caller, found.end) == (None, end)
 
 
-@pytest.mark.parametrize("pc", [EXCEPTION, EXCEPTION + 8, HANDLER + 4])
+@pytest.mark.parametrize("pc", [EXCEPTION, TO_KERNEL + 12, HANDLER + 4])
 def test_other_code_is_left_to_others(pc: int) -> None:
     memory = Memory()
     assert KernelUnwinder(kernel(memory), memory.word).unwind(Registers(pc, TASK_STACK, 0), False) is None
