@@ -23,6 +23,7 @@ from bench import (
     lldb_moving,
     lldb_starting,
     opening,
+    profiles,
     runtime_code,
     serving,
     starting,
@@ -34,13 +35,13 @@ from bench import (
 from bench.report import BenchError, Row, table
 
 _MODULES = (
-    *(starting, commands, opening, decoding, verifying, converting, surveying, walking, unaided, serving),
+    *(starting, commands, opening, decoding, verifying, converting, surveying, walking, unaided, serving, profiles),
     *(backtraces, runtime_code, driving, converted, lldb_starting, lldb_backtraces),
     *(lldb_driving, lldb_moving),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
-    "core": ("command", "open", "decode", "verify", "convert", "survey", "walk", "backtrace", "server"),
+    "core": ("command", "open", "decode", "verify", "convert", "survey", "walk", "backtrace", "server", "perf"),
     "gdb": ("start", "bt", "run-time", "drive"),
     "native": ("converted-bt",),
     "lldb": ("lldb-start", "lldb-bt", "lldb-drive", "lldb-move"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 
 SECTION = "perf.data"
 """What the offsets in error messages count in."""
@@ -37,8 +37,8 @@ MISC_MMAP_BUILD_ID = 1 << 14
 MISC_BUILD_ID_SIZE = 1 << 15
 
 
-class SampleType(IntFlag):
-    """``PERF_SAMPLE_...``: the fields of a sample."""
+class SampleType(IntEnum):
+    """``PERF_SAMPLE_...``: the fields of a sample, a bit each.  An ``IntFlag`` is tested ten times as slowly."""
 
     IP = 1 << 0
     TID = 1 << 1
@@ -57,8 +57,8 @@ class SampleType(IntFlag):
     IDENTIFIER = 1 << 16
 
 
-class ReadFormat(IntFlag):
-    """``PERF_FORMAT_...``: the fields of a counter's value."""
+class ReadFormat(IntEnum):
+    """``PERF_FORMAT_...``: the fields of a counter's value, a bit each."""
 
     TOTAL_TIME_ENABLED = 1 << 0
     TOTAL_TIME_RUNNING = 1 << 1

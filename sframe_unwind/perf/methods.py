@@ -18,6 +18,7 @@ from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.modules import Modules, NoData, Unusable
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Registers, Walk
 
+NO_CFI = "no CFI for the address"
 KERNEL_LIMIT = 127
 """``PERF_MAX_STACK_DEPTH``: frames that the kernel records by frame pointers."""
 
@@ -201,7 +202,7 @@ def _reason(space: Space, modules: Modules, lookup: int, walk: Walk) -> str:
     if walk.end is End.UNREADABLE:
         return "the rule leads to memory that is not of the stack"
     if modules is space.without_sframe:
-        return "no CFI for the address" if walk.end is End.NO_DATA else "the CFI cannot be carried out"
+        return NO_CFI if walk.end is End.NO_DATA else "the CFI cannot be carried out"
     result = modules.results[lookup]
     if isinstance(result, NoData):
         return result.reason

@@ -10,11 +10,11 @@ from sframe_unwind.perf.attributes import Events, read_attributes
 from sframe_unwind.perf.constants import USER_TYPE_START, Feature, RecordType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.features import FileBuildId, read_build_id, read_build_ids, read_machine
-from sframe_unwind.perf.header import read_header
+from sframe_unwind.perf.header import FileSection, read_header
 from sframe_unwind.perf.mappings import Mapping, read_mmap, read_mmap2
 from sframe_unwind.perf.records import Record, read_records
 from sframe_unwind.perf.sample import Sample, id_time, read_sample, sample_time
-from sframe_unwind.perf.source import open_source
+from sframe_unwind.perf.source import open_sources
 from sframe_unwind.perf.tasks import Comm, Exit, Fork, read_comm, read_exit, read_fork
 
 Event = Union[Mapping, Comm, Fork, Exit, Sample]
@@ -30,7 +30,7 @@ class _Timed(NamedTuple):
 
 
 class Recording:
-    """A recording of ``perf record``.
+    """A recording of ``perf record``: a file, or the folder that ``--threads`` writes.
 
     :raises FileError: the file cannot be read.
     :raises FormatError: it is no recording, or it is malformed.
@@ -43,7 +43,7 @@ class Recording:
         """What ``uname -m`` printed where it was made; empty: it does not say."""
         self.build_ids: dict[str, str] = {}
         """Build ID (hexadecimal digits) of each file by its path, for files that the recording lists."""
-        source = open_source(path)
+        source, others = open_sources(path)
         header = read_header(source)
         self.byteorder = header.byteorder
         for event in header.attributes:
@@ -52,7 +52,9 @@ class Recording:
             if number in (Feature.ARCH, Feature.BUILD_ID):
                 self._take_feature(number, source.read(place.offset, place.size, "a feature"), place.offset)
         timed = []
-        for number, record in enumerate(read_records(source, header.records, self.byteorder)):
+        places = [(source, header.records), *((other, FileSection(0, other.size)) for other in others)]
+        records = (record for each, place in places for record in read_records(each, place, self.byteorder))
+        for number, record in enumerate(records):
             found = self._timed(number, record)
             if found is not None:
                 timed.append(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 
 from sframe_unwind.perf.attributes import Attributes
@@ -84,7 +85,7 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
     if kind & SampleType.REGS_USER:
         abi = cursor.u64()
         if abi:
-            numbers = [number for number in range(64) if event.regs_user >> number & 1]
+            numbers = _bits(event.regs_user)
             registers = dict(zip(numbers, cursor.words(len(numbers))))
     if kind & SampleType.STACK_USER:
         size = cursor.u64()
@@ -93,6 +94,11 @@ def read_sample(cursor: Cursor, event: Attributes) -> Sample:
             written = cursor.u64()
             stack, is_cut = stack[:written], written >= size
     return Sample(pid, tid, time, ip, callchain, abi, registers, stack, is_cut)
+
+
+@cache
+def _bits(mask: int) -> tuple[int, ...]:
+    return tuple(number for number in range(64) if mask >> number & 1)
 
 
 def _skip_values(cursor: Cursor, read_format: int) -> None:

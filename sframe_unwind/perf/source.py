@@ -1,16 +1,20 @@
-"""Reads the bytes of a recording through a window, so that a recording of gigabytes takes little memory."""
+"""Reads the bytes of a recording in chunks, so that a recording of gigabytes takes little memory."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from pathlib import Path
 from typing import BinaryIO
 
 from sframe_unwind.elf.reader import PathLike, open_file
 from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.perf.constants import SECTION
 
-_WINDOW = 1 << 20
+_CHUNK = 1 << 18
+"""Bytes that are read at once."""
+_MOST_CHUNKS = 64
+"""perf writes the buffers of the processors in turns, so that records in the order of time lie in several places."""
 
 
 class Source:
@@ -21,7 +25,7 @@ class Source:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._start, self._window = 0, b""
+        self._chunks: dict[int, bytes] = {}
         self.size = os.fstat(stream.fileno()).st_size
         """Size in bytes, when the file was opened."""
 
@@ -31,27 +35,44 @@ class Source:
         :param what: name of the record, for the error message.
         :raises FormatError: the file ends before.
         """
-        at = offset - self._start
-        if at < 0 or at + size > len(self._window):
-            if not 0 <= offset <= offset + size <= self.size:
-                left = max(self.size - offset, 0)
-                raise FormatError(f"{what} needs {size} bytes, the file has {left} left", offset, SECTION)
-            try:
-                self._window = os.pread(self._stream.fileno(), max(_WINDOW, size), offset)
-            except OSError as error:
-                raise FileError(f"{SECTION}: {error.strerror or error}") from error
-            self._start, at = offset, 0
-            if len(self._window) < size:
-                raise FormatError(f"{what} needs {size} bytes, the file became shorter", offset, SECTION)
-        return self._window[at : at + size]
+        number, at = divmod(offset, _CHUNK)
+        chunk = self._chunks.get(number, b"")
+        if at + size <= len(chunk):
+            return chunk[at : at + size]
+        if not 0 <= offset <= offset + size <= self.size:
+            left = max(self.size - offset, 0)
+            raise FormatError(f"{what} needs {size} bytes, the file has {left} left", offset, SECTION)
+        if at + size > _CHUNK:
+            found = self._read_file(offset, size)
+        else:
+            if len(self._chunks) >= _MOST_CHUNKS:
+                del self._chunks[next(iter(self._chunks))]  # the oldest
+            chunk = self._chunks[number] = self._read_file(number * _CHUNK, _CHUNK)
+            found = chunk[at : at + size]
+        if len(found) < size:
+            raise FormatError(f"{what} needs {size} bytes, the file became shorter", offset, SECTION)
+        return found
+
+    def _read_file(self, offset: int, size: int) -> bytes:
+        try:
+            return os.pread(self._stream.fileno(), size, offset)
+        except OSError as error:
+            raise FileError(f"{SECTION}: {error.strerror or error}") from error
 
 
-def open_source(path: PathLike) -> Source:
-    """Open a recording.
+def open_sources(path: PathLike) -> tuple[Source, list[Source]]:
+    """Open a recording: the file with the header, and files with nothing but records.
 
-    :raises FileError: the file cannot be opened, or is no regular file.
+    ``perf record --threads`` writes a folder: ``data`` has the header, and each thread of perf writes a ``data.N``.
+
+    :raises FileError: a file cannot be opened, or is no regular file.
     """
-    return Source(open_file(path))
+    folder = Path(os.fsdecode(path))
+    if not folder.is_dir():
+        return Source(open_file(path)), []
+    others = [name for name in folder.glob("data.*") if name.suffix[1:].isdecimal()]
+    found = [Source(open_file(name)) for name in sorted(others, key=lambda name: int(name.suffix[1:]))]
+    return Source(open_file(folder / "data")), found
 
 
 class Spill:

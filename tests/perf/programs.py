@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.gdb.compiling import tools_for
@@ -32,7 +33,12 @@ def sorting() -> Path:
 
 
 def record(program: Path, folder: Path, *options: str, dump: int = 16384) -> Path:
-    """Record a run of a program with copies of its stack, and return the path of the recording.
+    """Record a run of a program; see :func:`record_command`."""
+    return record_command([str(program)], folder, *options, dump=dump)
+
+
+def record_command(command: Sequence[str], folder: Path, *options: str, dump: int = 16384) -> Path:
+    """Record a run of a command with copies of its stack, and return the path of the recording.
 
     :param options: more options of ``perf record``; ``-o -`` records through a pipe.
     :param dump: bytes of stack in each sample.
@@ -41,9 +47,10 @@ def record(program: Path, folder: Path, *options: str, dump: int = 16384) -> Pat
         absent("perf is not installed: recordings stay untested")
     path = folder / "perf.data"
     place = [] if "-o" in options else ["-o", str(path)]
-    usual = ["-q", "-e", "cpu-clock:u", "-F", "499", "--call-graph", f"dwarf,{dump}"]
-    command = ["perf", "record", *usual, *place, *options, "--", str(program)]
-    done = subprocess.run(command, capture_output=True, timeout=SECONDS, check=False)
+    event = [] if "-a" in options else ["-e", "cpu-clock:u"]
+    usual = ["-q", *event, "-F", "499", "--call-graph", f"dwarf,{dump}"]
+    line = ["perf", "record", *usual, *place, *options, "--", *command]
+    done = subprocess.run(line, capture_output=True, timeout=SECONDS, check=False)
     if b"perf_event_paranoid" in done.stderr:
         not_on_this_system(f"no recording: {done.stderr.decode(errors='replace')}")
     assert done.returncode in (0, 1), done.stderr

@@ -97,8 +97,8 @@ def perf_samples(path: Path) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("-e", "task-clock"), ("-z", "-m", "16"), ("-o", "-"), ("-e", "task-clock", "-o", "-")],
-    ids=["file", "two-events", "compressed", "pipe", "two-events-pipe"],
+    [(), ("-e", "task-clock"), ("-z", "-m", "16"), ("-o", "-"), ("-e", "task-clock", "-o", "-"), ("--threads",)],
+    ids=["file", "two-events", "compressed", "pipe", "two-events-pipe", "folder"],
 )
 def test_perf_reads_the_same_samples(tmp_path: Path, options: tuple[str, ...]) -> None:
     # perf 6.1 cannot read compressed records that it wrote of more than 64 KiB at once: its buffer is kept small.

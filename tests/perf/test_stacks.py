@@ -24,6 +24,7 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 from tests.missing import absent
 from tests.perf import programs
+from tests.perf.recordings import KEPT_MAPS, compare
 from tests.perf.unwinding import stacks_of_perf, unwound
 from tests.perf.writer import Event, Writer
 from tests.samples.build import build
@@ -46,6 +47,14 @@ def test_stacks_by_dwarf_are_those_of_perf(tmp_path: Path, source: str, dump: in
     assert same >= 0.995 * len(found)
     assert verdicts <= {Verdict.COMPLETE, Verdict.CUT}
     assert (Verdict.CUT in verdicts) == (dump == 1024)
+
+
+def test_stacks_of_programs_that_a_shell_starts(tmp_path: Path) -> None:
+    """They are perf's if that does not know the shell: it keeps the maps of the parent."""
+    program = programs.sorting()
+    compared = compare(programs.record_command(["sh", "-c", f"{program}; {program}"], tmp_path))
+    assert compared.samples > 10
+    assert set(compared.differences) <= {KEPT_MAPS}
 
 
 def test_a_process_that_is_being_loaded_is_complete_at_the_entry_point(tmp_path: Path) -> None:

@@ -36,8 +36,11 @@ def unwound(path: Path, convert: bool = False) -> list[Unwound]:
 
 
 def stacks_of_perf(path: Path) -> dict[tuple[int, int], list[int]]:
-    """Thread and time of each sample, and its frames as offsets in their files."""
-    command = ["perf", "script", "--ns", "--no-inline", "-F", "tid,time,ip", "-i", str(path)]
+    """Thread and time of each sample, and its frames as offsets in their files.
+
+    By default perf leaves out frames beyond the 127th, of kernel and program together.
+    """
+    command = ["perf", "script", "--ns", "--no-inline", "-F", "tid,time,ip", "--max-stack", "4000", "-i", str(path)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout
     found = {}
     for block in printed.strip().split("\n\n"):
