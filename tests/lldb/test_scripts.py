@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.expectations import SFRAME_ONLY, STOPS, Stop
+from tests.expectations import SFRAME_ONLY, SFRAME_ONLY_STRIPPED, STOPS, STRIPPED_DEPTH, Stop
 from tests.lldb.debuggers import PLUGIN, PROVIDING, find
 from tests.lldb.driver import CrashError, call
 from tests.lldb.programs import program
 
 BY_NAME = {stop.name: stop for stop in STOPS}
 STOPPED = 30
+FEW_STOPS = 12
 SHORT = 3
 """Frames that every stack has at least."""
 FEW = 3
@@ -23,7 +24,7 @@ AT_ONCE = 0.7
 """Seconds that a stop may take on a busy machine; the wait for a lock was 1 s."""
 
 
-def stopped(lldb: str, function: str, stop: Stop) -> Any:
+def stopped(lldb: str, function: str, stop: Stop, **arguments: Any) -> Any:
     """What the stops are like; tried again where LLDB 22.1 dies.
 
     It does so without the plugin too, where two threads look at the stack: its own that shows the stop, and the one
@@ -31,15 +32,15 @@ def stopped(lldb: str, function: str, stop: Stop) -> Any:
     """
     for _ in range(3 if lldb == "22.1" else 0):
         with contextlib.suppress(CrashError):
-            return call(find(lldb), "scripts", function, program=program(stop), stops=STOPPED)
-    return call(find(lldb), "scripts", function, program=program(stop), stops=STOPPED)
+            return call(find(lldb), "scripts", function, program=program(stop), **arguments)
+    return call(find(lldb), "scripts", function, program=program(stop), **arguments)
 
 
 @pytest.mark.parametrize("function", ["stepping", "watched"])
 @pytest.mark.parametrize("stop", [BY_NAME["leaf"], SFRAME_ONLY], ids=["leaf", "sframe_only"])
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_no_stop_waits_for_a_lock(lldb: str, stop: Stop, function: str) -> None:
-    said = stopped(lldb, function, stop)
+    said = stopped(lldb, function, stop, stops=STOPPED)
     assert len(said["counts"]) == STOPPED
     assert said["slowest"] < AT_ONCE
     assert sum(count < SHORT for count in said["counts"]) <= FEW
@@ -52,6 +53,33 @@ def test_each_stop_with_frames_of_lldb_is_told(lldb: str) -> None:
     told = [line for line in said if "frames at this stop are LLDB's own" in line]
     assert said == told
     assert len(told) == (3 if lldb == "22.1" else 0)
+
+
+def complete(counts: list[int]) -> bool:
+    """Whether stacks of the stripped program, of which LLDB alone finds one frame, are SFrame's."""
+    return sum(count < SHORT for count in counts) <= FEW
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_stop_hooks_in_python_see_all_frames(lldb: str) -> None:
+    counts = stopped(lldb, "hooked", SFRAME_ONLY_STRIPPED, stops=FEW_STOPS)
+    assert len(counts) == FEW_STOPS
+    assert complete(counts)
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_callbacks_of_breakpoints_see_all_frames(lldb: str) -> None:
+    counts = stopped(lldb, "called", SFRAME_ONLY_STRIPPED)
+    assert len(counts) > STRIPPED_DEPTH <= counts[0]
+    assert complete(counts)
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_debuggers_that_stop_at_the_same_time_do_not_wait_for_each_other(lldb: str) -> None:
+    """Where they did, this would not end: each thread holds its target's lock, and LLDB asks for the frames of both."""
+    both = stopped(lldb, "at_once", SFRAME_ONLY_STRIPPED, plugin_file=str(PLUGIN), stops=FEW_STOPS)
+    assert [len(counts) for counts in both] == [FEW_STOPS, FEW_STOPS]
+    assert all(complete(counts) for counts in both)
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)

@@ -80,6 +80,73 @@ def several_debuggers(debugger: lldb.SBDebugger, plugin_file: str, count: int) -
     return threading.active_count() - before
 
 
+def hooked(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> list[int]:
+    """How many frames a stop-hook in Python sees at each stop."""
+    inside = Program(debugger)
+    with inside.started(program):
+        inside.run(f"script import {__name__}")
+        inside.run(f"target stop-hook add -P {__name__}.LookingHook")
+        for _ in range(stops):
+            inside.run("thread step-inst")
+    return _seen
+
+
+def called(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[int]:
+    """How many frames callbacks of breakpoints see, where a function returns to each of its callers."""
+    inside = Program(debugger)
+    with inside.started(program):
+        inside.run(f"script import {__name__}")
+        for frame in list(inside.thread)[1:]:
+            point = inside.target.BreakpointCreateByAddress(frame.GetPC())
+            point.SetScriptCallbackFunction(f"{__name__}.at_breakpoint")
+        _seen.append(len(_names(inside.thread)))
+        inside.run("process continue")
+    return _seen
+
+
+def at_once(debugger: lldb.SBDebugger, program: dict[str, Any], plugin_file: str, stops: int) -> list[list[int]]:
+    """How many frames two debuggers see that step at the same time, each in a thread of its own."""
+    pair = [Program(debugger), Program(lldb.SBDebugger.Create(False))]
+    if plugin_file:
+        pair[1].run(f'command script import "{plugin_file}"')
+    counts: list[list[int]] = [[], []]
+    with pair[0].started(program), pair[1].started(program):
+
+        def step(number: int) -> None:
+            thread = pair[number].thread
+            for _ in range(stops):
+                thread.StepInstruction(False)
+                counts[number].append(len(_names(thread)))
+
+        clients = [threading.Thread(target=step, args=(number,)) for number in range(2)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+    return counts
+
+
+_seen: list[int] = []
+
+
+class LookingHook:
+    """A stop-hook that looks at all frames, as the user's own can."""
+
+    def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
+        pass
+
+    def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
+        """Look, and stay stopped."""
+        _seen.append(len(_names(exe_ctx.GetThread())))
+        return True
+
+
+def at_breakpoint(frame: lldb.SBFrame, location: lldb.SBBreakpointLocation, internal_dict: dict[str, Any]) -> bool:
+    """Look at all frames, and go on; LLDB calls this in the thread that handles the process."""
+    _seen.append(len(_names(frame.GetThread())))
+    return False
+
+
 def _step(inside: Program, stops: int) -> dict[str, Any]:
     counts, slowest = [], 0.0
     for _ in range(stops):
