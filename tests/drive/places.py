@@ -123,23 +123,29 @@ def _by_lldb(maker: Debugger, executable: Path, core: Path, function: str, save:
 
 
 def _make(maker: Debugger, command: list[str], core: Path) -> str:
-    """Run a debugger that makes a core file; return the end of what it printed."""
+    """Run a debugger that makes a core file; return the end of what it printed.
+
+    :raises ProgramError: it takes too long.
+    """
 
     def unlimited() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
-    done = subprocess.run(
-        command,
-        cwd=core.parent,
-        env={**maker.environment(), "DRIVE_STATES": "/dev/null/drive-00000000/states.json"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=SECONDS,
-        check=False,
-        preexec_fn=unlimited,
-    )
+    try:
+        done = subprocess.run(
+            command,
+            cwd=core.parent,
+            env={**maker.environment(), "DRIVE_STATES": "/dev/null/drive-00000000/states.json"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+            preexec_fn=unlimited,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ProgramError(f"no core file: {maker.name} takes more than {error.timeout:.0f} s") from None
     made = core if core.exists() else next(iter(sorted(core.parent.glob("core.*"))), core)
     if made.exists() and made != core:
         made.rename(core)

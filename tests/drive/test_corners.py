@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.drive import corners, cutting, session
+from tests.drive import corners, cutting, places, session
 from tests.drive.debuggers import DEBUGGERS, WITHOUT
 from tests.drive.dimensions import (
     DEBUG_FRAME,
@@ -28,6 +28,7 @@ from tests.drive.dimensions import (
 from tests.drive.makings import made
 from tests.missing import toolchain_needed
 from tests.samples.build import toolchain
+from tools.real_programs import ProgramError
 
 PLAIN: Corner = {
     "program": "calls",
@@ -197,3 +198,12 @@ def test_code_without_any_data_ends_what_is_compared() -> None:
     judge = corners.Judge(chosen, "always", True, False, True, making.unknown)
     assert not judge._is_unknown(main.start + 1)
     assert judge._is_unknown(start.start + 1)
+
+
+def test_a_session_whose_core_takes_too_long_to_make_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not the end of a campaign: no core file is one of the errors that a session is dropped for."""
+    monkeypatch.setattr(places, "SECONDS", 0.1)
+    with pytest.raises(ProgramError, match="gdb18 takes more than"):
+        places._make(DEBUGGERS["gdb18"], ["sleep", "60"], tmp_path / "core")
