@@ -20,6 +20,7 @@ from bench import (
     driving,
     lldb_backtraces,
     lldb_driving,
+    lldb_memory,
     lldb_moving,
     lldb_starting,
     opening,
@@ -37,14 +38,14 @@ from bench.report import BenchError, Row, table
 _MODULES = (
     *(starting, commands, opening, decoding, verifying, converting, surveying, walking, unaided, serving, profiles),
     *(backtraces, runtime_code, driving, converted, lldb_starting, lldb_backtraces),
-    *(lldb_driving, lldb_moving),
+    *(lldb_driving, lldb_moving, lldb_memory),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
     "core": ("command", "open", "decode", "verify", "convert", "survey", "walk", "backtrace", "server", "perf"),
     "gdb": ("start", "bt", "run-time", "drive"),
     "native": ("converted-bt",),
-    "lldb": ("lldb-start", "lldb-bt", "lldb-drive", "lldb-move"),
+    "lldb": ("lldb-start", "lldb-bt", "lldb-drive", "lldb-move", "lldb-memory"),
 }
 
 _EPILOG = """\

@@ -18,6 +18,8 @@ from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 from lldb.plugins.scripted_process import ScriptedFrame
 
 _LEAST = "least"
+_WARM_UP = 50
+"""Stops before memory is measured."""
 _SETTINGS = {
     "off": ("sframe mode off",),
     "always": ("sframe strict off", "sframe mode always"),
@@ -64,6 +66,35 @@ def backtraces_unaided(debugger: lldb.SBDebugger, depth: int, rounds: int, frame
             raise RuntimeError(f"not {frames} frames")
     _run(debugger, "process kill")
     return times[1:]
+
+
+def growth(debugger: lldb.SBDebugger, stops: int, mode: str, program_arguments: str) -> float:
+    """Return by how many MB LLDB grows over stops in the same place at which all frames are asked for."""
+    debugger.SetAsync(False)
+    _run(debugger, "breakpoint set -n step")
+    _run(debugger, f"process launch -o /dev/null -- {program_arguments}")
+    if mode == _LEAST:
+        _register_least(debugger)
+        Least.applies = True
+    for command in _SETTINGS[mode]:
+        _run(debugger, command)
+    process = debugger.GetSelectedTarget().GetProcess()
+    before = 0
+    for number in range(-_WARM_UP, stops):
+        if number == 0:
+            before = _resident()
+        process.Continue()
+        if not all(frame.GetPC() for frame in process.GetSelectedThread()):
+            raise RuntimeError("a frame has no pc")
+    grown = (_resident() - before) / 1e6
+    process.Kill()
+    return grown
+
+
+def _resident() -> int:
+    """Return how many bytes of this process are in memory, without garbage of Python's."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
 def _go_deep(debugger: lldb.SBDebugger, depth: int) -> None:
@@ -193,6 +224,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "backtraces": backtraces,
     "backtraces_unaided": backtraces_unaided,
     "driving": driving,
+    "growth": growth,
     "moving": moving,
 }
 
