@@ -71,6 +71,15 @@ GLIBC = Consumer(
     (AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_BIG, AbiNumber.AARCH64_ENDIAN_LITTLE),
 )
 
+LIBSFRAME_2_40 = Consumer(
+    "libsframe-2.40",
+    "libsframe of GNU binutils 2.40",
+    "binutils-2_40",
+    "libsframe of binutils 2.40, which was run",
+    (1,),
+    pcrel_flag=False,
+)
+
 LIBSFRAME_2_44 = Consumer(
     "libsframe-2.44",
     "libsframe of GNU binutils 2.44",
@@ -82,13 +91,13 @@ LIBSFRAME_2_44 = Consumer(
 
 LIBSFRAME_2_47 = Consumer(
     "libsframe-2.47",
-    "libsframe of GNU binutils 2.47",
+    "libsframe of GNU binutils 2.46 and 2.47",
     "binutils-2_47",
-    "libsframe/sframe.c of binutils 2.47, which was run as well",
+    "libsframe/sframe.c of binutils 2.47, which was run as well; that of 2.46 differs in what it frees",
     (2, 3),
 )
 
 CONSUMERS: Mapping[str, Consumer] = {
-    one.name: one for one in (SPEC, LINUX_USER, LINUX_KERNEL, GLIBC, LIBSFRAME_2_44, LIBSFRAME_2_47)
+    one.name: one for one in (SPEC, LINUX_USER, LINUX_KERNEL, GLIBC, LIBSFRAME_2_40, LIBSFRAME_2_44, LIBSFRAME_2_47)
 }
 """By name."""

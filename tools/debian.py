@@ -133,6 +133,8 @@ def fetch_sources(suite: str, packages: Sequence[str], folder: Path) -> None:
 def fetch_archives(suite: str, package: str, folder: Path) -> list[Path]:
     """Fetch the archives of a source package, without its description, into `folder`, which must exist.
 
+    `package` may name a version, as in `binutils=2.46-3`.
+
     Mirrors can lack the description of a package that has just been replaced. The archives are verified by the index.
     Raises FetchError if the package is not available or fails verification.
     """
@@ -140,7 +142,7 @@ def fetch_archives(suite: str, package: str, folder: Path) -> list[Path]:
     apt = _private_apt("deb-src", suite, base)
     _run([*apt, "source", "--download-only", "--tar-only", package], folder)
     shutil.rmtree(base)
-    return sorted(folder.glob(f"{package}_*"))
+    return sorted(folder.glob(f"{package.partition('=')[0]}_*"))
 
 
 def _private_apt(kind: str, suite: str, base: Path, architecture: str = "amd64") -> list[str]:

@@ -1,4 +1,4 @@
-"""What a table may have so that given readers of SFrame take it."""
+"""Chooses the version and the kinds of rows that all of the readers named by ``--for`` accept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ READERS: Mapping[str, Consumer] = {name: one for name, one in CONSUMERS.items() 
 
 
 def target_for(names: Iterable[str], version: int | None) -> Target:
-    """Return what a table may have so that all of some readers take it.
+    """Return the version and the kinds of rows that all of some readers accept.
 
     :param names: of :data:`READERS`; none: ``spec``.
     :param version: ``None``: the newest that all of them read.

@@ -35,11 +35,11 @@ _ALIGNMENT = 8
 _FIELD_SIZE = 8
 """Bytes of a start field of version 3."""
 _LOCAL = 0
-"""Binding of a symbol that no other object can replace; those of sections have it, too."""
+"""``STB_LOCAL``: the binding of section symbols and of others that no other object file can replace."""
 
 
 def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
-    """Return a copy of an object file with SFrame, and the section by itself.
+    """Return a copy of an object file to which SFrame and its relocations are added, and the bytes of the section.
 
     :param binary: an object file without SFrame.
     :param table: of version 3; its addresses are those of the file's layout.

@@ -75,9 +75,9 @@ class Report(NamedTuple):
     def _compact_lines(self) -> Iterator[str]:
         if self.compact is None:
             return
-        (plain, shared, merged), before, after = self.compact.sizes, self.compact.before, self.compact.after
+        (plain, shared, divided), before, after = self.compact.sizes, self.compact.before, self.compact.after
         sharing = f"{shared} with shared rows" if self.compact.shares_rows else "rows are not shared without --for"
-        yield f"  compact: {plain} bytes, {sharing}, {merged} with merged neighbours ({merged / plain:.2f})"
+        yield f"  compact: {plain} bytes, {sharing}, {divided} with entries divided anew ({divided / plain:.2f})"
         yield (
             f"  compact: {before.entries} entries became {after.entries}; a lookup reads {after.rows_read:.1f} rows on"
             f" average (before: {before.rows_read:.1f}), at most {after.most_rows} ({before.most_rows})"

@@ -180,10 +180,10 @@ GLIBC = Profile(
         **_refuses(_BEYOND, c.AREAS_OVERLAP, c.AREAS_MOVED, c.AREA_OUTSIDE, c.PCREL_WRONG),
         **_refuses(_NOT_RUN, c.UNLOADABLE),
         **_refuses("`backtrace` divides by zero (SIGFPE)", c.REPETITION_0),
-        **_refuses("`backtrace` reads behind the section (SIGSEGV)", c.ROW_OUTSIDE_SECTION),
+        **_refuses("`backtrace` may read behind the section (SIGSEGV)", c.ROW_OUTSIDE_SECTION, c.ROW_WORD_SIZE),
         **_loses(
             f"{_DWARF}, if this function is on it",
-            *(*_LATE, c.FDE_UNSORTED, c.CONCATENATED, c.FRE_TYPE, c.ROW_ORDER, c.ROW_WORD_SIZE),
+            *(*_LATE, c.FDE_UNSORTED, c.CONCATENATED, c.FRE_TYPE, c.ROW_ORDER),
             *(c.ROW_WORDS_MANY, c.OUTERMOST),
         ),
         **_loses(_TWO_AT_START, c.ROW_SAME_START),
@@ -212,16 +212,27 @@ _LIBSFRAME_LOSES = _loses(
     *(*_LATE, c.SIGNAL_WITHOUT_ROWS, c.FDE_UNSORTED, c.FDE_SAME_ADDRESS, c.FDE_OVERLAP, c.ROW_ORDER, c.CONCATENATED),
 )
 
+_LIBSFRAME_OLD = {
+    **_LIBSFRAME_REFUSES,
+    **_refuses("the library aborts (an assertion fails)", c.ROW_AT_END),
+    **_LIBSFRAME_LOSES,
+    **_loses("`sframe_find_fre` finds a row without a CFA", c.OUTERMOST),
+    **_loses("a row is chosen by the address, not by its offset in the function", c.MASK_FDE),
+}
+
+LIBSFRAME_2_40 = Profile(
+    consumers.LIBSFRAME_2_40,
+    Objects.NOT_LOADED,
+    _LIBSFRAME_OLD,
+    _NOT_DECODED,
+    is_lazy=True,
+    finds_nearest=True,
+)
+
 LIBSFRAME_2_44 = Profile(
     consumers.LIBSFRAME_2_44,
     Objects.NOT_LOADED,
-    {
-        **_LIBSFRAME_REFUSES,
-        **_refuses(_NOT_DECODED, c.PCREL_SET),
-        **_refuses("the library aborts (an assertion fails)", c.ROW_AT_END),
-        **_LIBSFRAME_LOSES,
-        **_loses("a row is chosen by the address, not by its offset in the function", c.MASK_FDE),
-    },
+    {**_LIBSFRAME_OLD, **_refuses(_NOT_DECODED, c.PCREL_SET)},
     "the library does not decode version 3, and aborts at version 1",
     is_lazy=True,
     finds_nearest=True,
@@ -243,6 +254,7 @@ LIBSFRAME_2_47 = Profile(
 )
 
 PROFILES: Mapping[str, Profile] = {
-    profile.name: profile for profile in (SPEC, LINUX_USER, LINUX_KERNEL, GLIBC, LIBSFRAME_2_44, LIBSFRAME_2_47)
+    profile.name: profile
+    for profile in (SPEC, LINUX_USER, LINUX_KERNEL, GLIBC, LIBSFRAME_2_40, LIBSFRAME_2_44, LIBSFRAME_2_47)
 }
 """By the name that ``--for`` takes."""

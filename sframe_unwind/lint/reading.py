@@ -157,7 +157,7 @@ class RowReader:
         """Return the rows of a function, the first that is not within the FRE sub-section, and that of the section.
 
         The latter two are rows without bytes.  A row whose words have the invalid size is the last: where the next one
-        begins cannot be known.
+        begins cannot be known; outside the FRE sub-section, the next one counts as one that is not in the section.
 
         :param entry: an FDE with attributes and a known FRE type.
         :raises FormatError: the functions of the section claim the same rows over and over.
@@ -180,9 +180,7 @@ class RowReader:
             return [*found, RawRow(at, start, data[stop.info_offset : stop.info_offset + 1])], None, None
         outside = RawRow(at, 0, b"")
         _, _, stop = self._read(at, len(data), fields.num_rows - len(rows), layout, entry)
-        if stop is None or stop.reason is StopReason.WORD_SIZE:
-            return found, outside, None
-        return found, outside, RawRow(stop.offset, 0, b"")
+        return found, outside, None if stop is None else RawRow(stop.offset, 0, b"")
 
     def _read(
         self, at: int, limit: int, count: int, layout: tuple[int, ByteOrder], entry: Entry

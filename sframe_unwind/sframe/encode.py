@@ -158,7 +158,7 @@ def _describe_function(table: Table, function: Function) -> FunctionSpec:
         entry.fde_type,
         entry.pauth_key,
         entry.signal,
-        entry.rows_offset - _record_size(table.header.version),
+        entry.rows_offset - record_size(table.header.version),
     )
 
 
@@ -374,7 +374,7 @@ def _lay_out(wanted: list[int | None], blobs: list[bytes], names: list[str]) -> 
     return places, bytes(area)
 
 
-def _record_size(version: int) -> int:
+def record_size(version: int) -> int:
     """Return the number of bytes before the first row of a function in the FRE sub-section."""
     return raw.ATTRIBUTE_SIZE if version == 3 else 0
 

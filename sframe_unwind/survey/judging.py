@@ -161,8 +161,8 @@ class _Judge:
             return
         made.proved([Section(made.section, made.address)])
         if made.compact is not None:
-            plain, shared, merged = made.compact.sizes
-            self._row = self._row._replace(sframe_plain=plain, sframe_shared=shared, sframe_compact=merged)
+            plain, shared, compact = made.compact.sizes
+            self._row = self._row._replace(sframe_plain=plain, sframe_shared=shared, sframe_compact=compact)
 
     def _losses(self, made: Conversion) -> None:
         self._count("convert", "left out", ((loss.reason, loss.end - loss.start) for loss in made.losses))

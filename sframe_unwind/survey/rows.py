@@ -36,7 +36,7 @@ class FileRow(NamedTuple):
     sframe_shared: int = 0
     """With shared rows."""
     sframe_compact: int = 0
-    """With shared rows and merged functions."""
+    """With shared rows, and entries divided anew."""
     eh_frame: int = 0
     eh_frame_hdr: int = 0
     debug_frame: int = 0

@@ -1,9 +1,9 @@
 """Measures the size of SFrame made from the DWARF CFI of files: as written, compacted, and in other layouts.
 
-    python -m tests.convert.sizes [--count N] [--rows K] [FILE ...]
+    python -m tests.convert.sizes [--count N] [--rows K] [--version-3] [FILE ...]
 
 Without files: libraries of three machines.  Each section in another layout is read at every address at which a rule
-changes.
+changes, which takes most of the time; ``--version-3`` leaves the other layouts out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import statistics
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Callable, NamedTuple
 
@@ -26,7 +26,7 @@ from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.encode import TableSpec
 from sframe_unwind.translation.compact import MAX_ROWS, Compact
 from tests.cfi.libraries import FOLDERS, libraries
-from tests.convert.layouts import LAYOUTS, Written, lookup, write
+from tests.convert.layouts import LAYOUTS, Layout, Written, lookup, write
 from tests.convert.libraries import FIRST, PYTHON
 
 _PERF = Path("/usr/bin/perf")
@@ -43,16 +43,16 @@ class Sizes(NamedTuple):
     """``.eh_frame`` and ``.eh_frame_hdr``."""
     plain: int
     shared: int
-    merged: int
+    divided: int
     layouts: tuple[int, ...]
-    """Of :data:`LAYOUTS`, with shared rows and merged neighbours."""
+    """Of :data:`LAYOUTS`, with shared rows and entries divided anew."""
     entropy: int
     """What no layout goes below that codes distances between rows, and rules by the rule before, independently."""
 
     @property
     def columns(self) -> tuple[int, ...]:
         """In the order of the table."""
-        return self.plain, self.shared, self.merged, *self.layouts, self.entropy, self.dwarf
+        return self.plain, self.shared, self.divided, *self.layouts, self.entropy, self.dwarf
 
 
 class Measured(NamedTuple):
@@ -68,9 +68,10 @@ class Measured(NamedTuple):
         return f"| `{self.path.name}` | {plain:,} | {' | '.join(f'{one / plain:.2f}' for one in others)} |"
 
 
-def measure(path: Path, max_rows: int) -> Measured:
+def measure(path: Path, max_rows: int, layouts: Sequence[Layout] = LAYOUTS) -> Measured:
     """Measure a file.
 
+    :param layouts: other ones to measure.
     :raises SFrameError: it cannot be converted.
     """
     with elf.opened(path) as binary:
@@ -80,13 +81,14 @@ def measure(path: Path, max_rows: int) -> Measured:
         unit, fills = _UNITS[binary.arch.name], binary.padding.fills
     compact = made.compact
     assert isinstance(compact, Compact)  # as asked for
-    # As between merged functions, padding has the rule of the code before it: an entry for a gap would say no more.
+    # As within entries divided anew, padding has the rule of the code before it: an entry for a gap would say no more.
     table = _without_padding(compact.table, fills)
-    written = [write(table, layout) for layout in LAYOUTS]
-    base = write(table, LAYOUTS[0]._replace(dictionary=False))
-    for one in (base, *written):
+    written = [write(table, layout) for layout in layouts]
+    # Version 3 itself comes first, for the times.
+    all_of_them = [write(table, layouts[0]._replace(dictionary=False)), *written] if layouts else []
+    for one in all_of_them:
         _check(table, one)
-    times = [_seconds(table, one) for one in (base, *written)]
+    times = [_seconds(table, one) for one in all_of_them]
     sizes = Sizes(dwarf, *compact.sizes, tuple(one.size for one in written), _entropy(table, unit))
     return Measured(path, sizes, tuple(seconds / times[0] for seconds in times[1:]))
 
@@ -187,26 +189,29 @@ def main() -> None:
     parser.add_argument("files", metavar="FILE", nargs="*", type=Path, help="files to measure instead")
     parser.add_argument("--count", type=int, default=30, help="libraries of each machine besides the known ones")
     parser.add_argument("--rows", type=int, default=MAX_ROWS, help="most rows of an entry for several functions")
+    parser.add_argument("--version-3", action="store_true", help="leave the other layouts out")
     options = parser.parse_args()
+    layouts = () if options.version_3 else LAYOUTS
     done: defaultdict[str, list[Measured]] = defaultdict(list)
     for machine, path in [("given", path) for path in options.files] or files(options.count):
         try:
-            found = measure(path, options.rows)
+            found = measure(path, options.rows, layouts)
         except SFrameError as error:
             print(f"{path}: {error}")
             continue
         if machine not in done:
-            names = " | ".join(layout.name for layout in LAYOUTS)
-            print(f"\n{machine}\n\n| file | plain, bytes | shared | merged | {names} | entropy | DWARF |")
-            print(f"|---|--:|{'--:|' * (len(LAYOUTS) + 4)}")
+            names = " | ".join(["shared", "divided", *(layout.name for layout in layouts), "entropy", "DWARF"])
+            print(f"\n{machine}\n\n| file | plain, bytes | {names} |")
+            print(f"|---|--:|{'--:|' * (len(layouts) + 4)}")
         done[machine].append(found)
         print(found, flush=True)
     for machine, all_of_it in done.items():
         print(f"\n{machine}")
         for what in ("all together", "mean of the files"):
             print(_summary(all_of_it, what == "all together", what))
-        slower = [statistics.median(one.slower[n] for one in all_of_it) for n in range(len(LAYOUTS))]
-        print("lookup:", ", ".join(f"{layout.name} {time:.2f}" for layout, time in zip(LAYOUTS, slower)))
+        slower = [statistics.median(one.slower[n] for one in all_of_it) for n in range(len(layouts))]
+        if slower:
+            print("lookup:", ", ".join(f"{layout.name} {time:.2f}" for layout, time in zip(layouts, slower)))
 
 
 def _summary(found: list[Measured], weighted: bool, what: str) -> str:

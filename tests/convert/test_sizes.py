@@ -44,9 +44,9 @@ def test_sizes_of_a_library(machine: str) -> None:
         absent(f"{path} is not installed: the sizes stay unchecked")
     sizes = measure(path, 8).sizes
     dictionary, index, both = sizes.layouts
-    assert sizes.plain > sizes.shared > sizes.merged > max(dictionary, index)
+    assert sizes.plain > sizes.shared > sizes.divided > max(dictionary, index)
     assert min(dictionary, index) > both > sizes.entropy > 0
     again = measure(path, 255).sizes
     assert again.plain == sizes.plain
-    assert again.merged <= sizes.merged
+    assert again.divided <= sizes.divided
     assert math.isclose(again.entropy, sizes.entropy, rel_tol=0.1)

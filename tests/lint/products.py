@@ -119,8 +119,8 @@ class Product(NamedTuple):
 
     name: str
     make: Callable[[Path], Path]
-    outcomes: tuple[Outcome, Outcome, Outcome, Outcome, Outcome, Outcome]
-    """By the profiles spec, linux-user, linux-kernel, glibc, libsframe-2.44 and libsframe-2.47."""
+    outcomes: tuple[Outcome, ...]
+    """By the profiles, in the order of :data:`sframe_unwind.lint.PROFILES`."""
     rules: tuple[Rule, ...] = ()
     """What is found besides versions and machines that are not read."""
 
@@ -128,42 +128,42 @@ class Product(NamedTuple):
 NOTHING_DESCRIBED = (c.CODE_WITHOUT_FDE, c.FUNCTION_WITHOUT_ROWS, c.NOT_PASSED)
 LLD = (c.SEGMENT_MISSING, c.CONCATENATED, c.NOT_SORTED)
 PRODUCTS = (
-    Product("gnu-2.40", gnu("amd64", 1), (A, R, R, R, R, R), (c.SEGMENT_LONGER, c.NOT_PCREL)),
-    Product("gnu-2.44", gnu("amd64", 2), (A, R, R, A, A, R), (c.SEGMENT_LONGER, c.NOT_PCREL)),
-    Product("gnu-2.47", gnu("amd64", 3), (A, A, R, R, R, A), (c.SEGMENT_LONGER,)),
-    Product("gnu-2.44-aarch64", gnu("aarch64", 2), (A, R, R, A, A, R), (c.SEGMENT_LONGER, c.NOT_PCREL)),
-    Product("gnu-2.47-aarch64", gnu("aarch64", 3), (A, A, A, R, R, A), (c.SEGMENT_LONGER,)),
-    Product("gnu-2.47-aarch64_be", gnu("aarch64_be", 3), (A, A, A, R, R, A), (c.SEGMENT_LONGER,)),
-    Product("gnu-2.47-s390x", gnu("s390x", 3), (A, A, R, R, R, A), (c.SEGMENT_LONGER,)),
+    Product("gnu-2.40", gnu("amd64", 1), (A, R, R, R, A, R, R), (c.SEGMENT_LONGER, c.NOT_PCREL)),
+    Product("gnu-2.44", gnu("amd64", 2), (A, R, R, A, R, A, R), (c.SEGMENT_LONGER, c.NOT_PCREL)),
+    Product("gnu-2.47", gnu("amd64", 3), (A, A, R, R, R, R, A), (c.SEGMENT_LONGER,)),
+    Product("gnu-2.44-aarch64", gnu("aarch64", 2), (A, R, R, A, R, A, R), (c.SEGMENT_LONGER, c.NOT_PCREL)),
+    Product("gnu-2.47-aarch64", gnu("aarch64", 3), (A, A, A, R, R, R, A), (c.SEGMENT_LONGER,)),
+    Product("gnu-2.47-aarch64_be", gnu("aarch64_be", 3), (A, A, A, R, R, R, A), (c.SEGMENT_LONGER,)),
+    Product("gnu-2.47-s390x", gnu("s390x", 3), (A, A, R, R, R, R, A), (c.SEGMENT_LONGER,)),
     Product(
-        "gnu-as-2.44-ld-2.47", gnu("amd64", 2, linker=3), (A, R, R, R, R, R), (c.SECTION_EMPTY, *NOTHING_DESCRIBED)
+        "gnu-as-2.44-ld-2.47", gnu("amd64", 2, linker=3), (A, R, R, R, R, R, R), (c.SECTION_EMPTY, *NOTHING_DESCRIBED)
     ),
-    Product("ld-r-2.40", gnu("amd64", 1, "-r"), (R, N, R, N, N, N), (c.RELOCATION_STRAY, c.RELOCATION_MISSING)),
-    Product("ld-r-2.44", gnu("amd64", 2, "-r"), (R, N, R, N, N, N), (c.RELOCATION_STRAY, c.RELOCATION_MISSING)),
-    Product("ld-r-2.47", gnu("amd64", 3, "-r"), (A, N, R, N, N, N)),
-    Product("ld-r-2.47-aarch64", gnu("aarch64", 3, "-r"), (A, N, A, N, N, N)),
-    Product("clang-lld", clang("ld.lld"), (L, R, R, R, R, R), (*LLD, c.PCREL_SET)),
-    Product("clang-gnu-ld-2.44", clang("2"), (L, R, R, R, R, R), (c.CONCATENATED, c.NOT_SORTED, c.PCREL_SET)),
-    Product("clang-gnu-ld-2.47", clang("3"), (A, R, R, R, R, R), (c.SECTION_EMPTY, *NOTHING_DESCRIBED)),
-    Product("gnu-as-2.40-lld", other("ld.lld", 1), (L, R, R, R, R, R), (*LLD, c.NOT_PCREL, c.PCREL_WRONG)),
-    Product("gnu-as-2.44-lld", other("ld.lld", 2), (L, R, R, R, R, R), (*LLD, c.NOT_PCREL, c.PCREL_WRONG)),
-    Product("gnu-as-2.47-lld", other("ld.lld", 3), (L, R, R, R, R, R), LLD),
-    Product("gnu-as-2.47-lld-r", other("ld.lld", 3, "-r"), (L, N, R, N, N, N), (c.CONCATENATED,)),
+    Product("ld-r-2.40", gnu("amd64", 1, "-r"), (R, N, R, N, N, N, N), (c.RELOCATION_STRAY, c.RELOCATION_MISSING)),
+    Product("ld-r-2.44", gnu("amd64", 2, "-r"), (R, N, R, N, N, N, N), (c.RELOCATION_STRAY, c.RELOCATION_MISSING)),
+    Product("ld-r-2.47", gnu("amd64", 3, "-r"), (A, N, R, N, N, N, N)),
+    Product("ld-r-2.47-aarch64", gnu("aarch64", 3, "-r"), (A, N, A, N, N, N, N)),
+    Product("clang-lld", clang("ld.lld"), (L, R, R, R, R, R, R), (*LLD, c.PCREL_SET)),
+    Product("clang-gnu-ld-2.44", clang("2"), (L, R, R, R, R, R, R), (c.CONCATENATED, c.NOT_SORTED, c.PCREL_SET)),
+    Product("clang-gnu-ld-2.47", clang("3"), (A, R, R, R, R, R, R), (c.SECTION_EMPTY, *NOTHING_DESCRIBED)),
+    Product("gnu-as-2.40-lld", other("ld.lld", 1), (L, R, R, R, R, R, R), (*LLD, c.NOT_PCREL, c.PCREL_WRONG)),
+    Product("gnu-as-2.44-lld", other("ld.lld", 2), (L, R, R, R, R, R, R), (*LLD, c.NOT_PCREL, c.PCREL_WRONG)),
+    Product("gnu-as-2.47-lld", other("ld.lld", 3), (L, R, R, R, R, R, R), LLD),
+    Product("gnu-as-2.47-lld-r", other("ld.lld", 3, "-r"), (L, N, R, N, N, N, N), (c.CONCATENATED,)),
     Product(
         "templates-lld-r",
         templates_by_lld,
-        (L, N, R, N, N, N),
+        (L, N, R, N, N, N, N),
         (c.RELOCATION_MISSING, c.RELOCATION_COMDAT, c.CONCATENATED, c.FDE_OUTSIDE_TEXT),
     ),
-    Product("mold", other("mold", 3), (A, A, R, R, R, A)),
-    Product("mold-r", other("mold", 3, "-r"), (A, N, R, N, N, N)),
-    Product("eld-s390x", with_abi_number("s390x", 5), (R, A, R, R, R, A), (c.ABI_UNKNOWN, c.SEGMENT_LONGER)),
+    Product("mold", other("mold", 3), (A, A, R, R, R, R, A)),
+    Product("mold-r", other("mold", 3, "-r"), (A, N, R, N, N, N, N)),
+    Product("eld-s390x", with_abi_number("s390x", 5), (R, A, R, R, R, R, A), (c.ABI_UNKNOWN, c.SEGMENT_LONGER)),
     Product(
         "eld-i386",
         with_abi_number("amd64", 4),
-        (R, A, R, R, R, A),
+        (R, A, R, R, R, R, A),
         (c.ABI_OF_OTHER_MACHINE, c.FIXED_OFFSET, c.SEGMENT_LONGER),
     ),
-    Product("eld-riscv64", with_abi_number("amd64", 6), (R, A, R, R, R, A), (c.ABI_UNKNOWN, c.SEGMENT_LONGER)),
+    Product("eld-riscv64", with_abi_number("amd64", 6), (R, A, R, R, R, R, A), (c.ABI_UNKNOWN, c.SEGMENT_LONGER)),
 )
 """Linux does not look at the ABI number: eld's numbering is none of its concern."""

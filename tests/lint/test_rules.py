@@ -157,6 +157,24 @@ def test_glibc_reads_behind_the_section() -> None:
     assert {refusal.finding.rule for refusal in judgement.refusals} == {c.ROW_OUTSIDE_SECTION}
 
 
+def test_glibc_goes_on_behind_a_row_whose_words_have_no_size() -> None:
+    """`backtrace` takes its words for bytes, and the rest of the rows from elsewhere: SIGSEGV in damaged sections."""
+    data = bytearray(version_2(SP_8, SP_16).data)
+    data[HEADER_SIZE + 2 * 20 + 1] = 0x63  # the info byte of the first row
+    judgement = judged(subject(data=bytes(data)), "glibc")
+    assert {refusal.finding.rule for refusal in judgement.refusals} == {c.ROW_WORD_SIZE}
+    # Likewise outside the FRE sub-section, whose size glibc does not read.
+    judgement = judged(with_rows_size(subject(data=bytes(data)), 1), "glibc")
+    assert {refusal.finding.rule for refusal in judgement.refusals} == {c.ROW_OUTSIDE_SECTION}
+
+
+def test_before_version_3_libsframe_finds_no_cfa_in_a_row_without_words() -> None:
+    outermost = RowSpec(0, 0)
+    judgement = judged(version_2(outermost), "libsframe-2.44")
+    assert [(loss.start, loss.size, loss.rules) for loss in judgement.losses] == [(0x1000, 0x40, (c.OUTERMOST,))]
+    assert judged(one(outermost), "libsframe-2.47").outcome is Outcome.ACCEPTED
+
+
 def test_glibc_does_not_read_the_size_of_the_rows() -> None:
     for size in (0, 1, 0x1000):
         assert judged(with_rows_size(version_2(SP_8, SP_16), size), "glibc").outcome is Outcome.ACCEPTED

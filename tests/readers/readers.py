@@ -1,6 +1,7 @@
 """The readers: where they come from, and what they are made for.
 
-Debian has no libsframe of binutils 2.46: testing and unstable have 2.47, stable has 2.44.
+Debian's packages have libsframe of binutils 2.40, 2.44 and 2.47, but not that of 2.46.  Its source package is there,
+because other packages were built with it: the library is compiled from that.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import shutil
 import subprocess
 import tarfile
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Callable
 
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
@@ -23,10 +24,18 @@ _CACHE = binutils.CACHE.parent / "readers"
 _HARNESS = Path(__file__).parent / "adapters" / "glibc.c"
 _SECONDS = 60
 _ALL = frozenset(int(abi) for abi in AbiNumber)
-_LITTLE = frozenset(int(abi) for abi, arch in ARCH_BY_ABI.items() if arch.byteorder == "little")
+LITTLE = frozenset(int(abi) for abi, arch in ARCH_BY_ABI.items() if arch.byteorder == "little")
 _S390X = int(AbiNumber.S390X_ENDIAN_BIG)
-_LIBSFRAME = {"2.40": ((1,), _ALL - {_S390X}), "2.44": ((2,), _ALL - {_S390X}), "2.47": ((3,), _ALL)}
-"""The versions of the format that each libsframe reads, and the ABIs; that of s390x came with 2.45."""
+_LIBSFRAME = {
+    "2.40": (1, _ALL - {_S390X}, "libsframe-2.40"),
+    "2.44": (2, _ALL - {_S390X}, "libsframe-2.44"),
+    "2.46": (3, _ALL, "libsframe-2.47"),
+    "2.47": (3, _ALL, "libsframe-2.47"),
+}
+"""The version of SFrame that the tools of each binutils use, the ABIs (that of s390x came with 2.45), the profile."""
+_BINUTILS_2_46 = "binutils=2.46-3"
+_BINUTILS_FILES = ("include/ansidecl.h", "include/sframe*.h", "libsframe/*.[ch]", "libctf/swap.h")
+_SWAP_H_NEEDS = ("BYTESWAP_H", *(f"DECL_BSWAP_{size}" for size in (16, 32, 64)))
 _GLIBC_SUITE = "sid"
 _GLIBC_FILES = ("sframe-read.c", "sframe-read.h", "sframe.h")
 _LLVM_SUITE, _LLVM = "sid", "usr/lib/llvm-23"
@@ -38,7 +47,7 @@ class UnavailableError(Exception):
 
 def ours() -> Reader:
     """Return the decoder of this project."""
-    return Reader("sframe-unwind", adapter("ours"), frozenset((1, 2, 3)), _ALL)
+    return Reader("sframe-unwind", adapter("ours"), frozenset((1, 2, 3)), _ALL, profile="spec")
 
 
 def libsframe(version: str) -> Reader:
@@ -46,6 +55,13 @@ def libsframe(version: str) -> Reader:
 
     :raises UnavailableError: its package cannot be had.
     """
+    version_read, abis, profile = _LIBSFRAME[version]
+    library = _compiled() if version == "2.46" else _packaged(version)
+    command = adapter("libsframe", str(library))
+    return Reader(f"libsframe {version}", command, frozenset((version_read,)), abis, profile=profile, swaps=True)
+
+
+def _packaged(version: str) -> Path:
     try:
         binutils.provide(version, "x86_64")
     except binutils.ToolchainUnavailable as error:
@@ -53,8 +69,14 @@ def libsframe(version: str) -> Reader:
     found = sorted((binutils.CACHE / version).glob("root/usr/lib/x86_64-linux-gnu/libsframe.so.?"))
     if not found:
         raise UnavailableError(f"the packages of binutils {version} have no libsframe")
-    reads, abis = _LIBSFRAME[version]
-    return Reader(f"libsframe {version}", adapter("libsframe", str(found[0])), frozenset(reads), abis)
+    return found[0]
+
+
+def _compiled() -> Path:
+    try:
+        return kept(_CACHE / "libsframe-2.46", _compile_libsframe) / "libsframe.so.3"
+    except (FetchError, OSError, subprocess.SubprocessError, tarfile.TarError) as error:
+        raise UnavailableError(f"libsframe 2.46: {error}") from error
 
 
 def glibc() -> Reader:
@@ -66,12 +88,12 @@ def glibc() -> Reader:
         program = kept(_CACHE / "glibc", _compile_glibc) / "glibc"
     except (FetchError, OSError, subprocess.SubprocessError, tarfile.TarError) as error:
         raise UnavailableError(f"the reader of glibc: {error}") from error
-    return Reader("glibc 2.43", adapter("glibc", str(program)), frozenset((2,)), _LITTLE, shows_signed=False)
+    return Reader("glibc 2.43", adapter("glibc", str(program)), frozenset((2,)), LITTLE, False, "glibc")
 
 
 def linux() -> Reader:
     """Return the transcription of Linux's reader."""
-    return Reader("linux-user", adapter("linux"), frozenset((3,)), _ALL)
+    return Reader("linux-user", adapter("linux"), frozenset((3,)), _ALL, profile="linux-user")
 
 
 def llvm() -> Reader:
@@ -100,21 +122,33 @@ def available() -> tuple[Sequence[Reader], Sequence[str]]:
     return found, missing
 
 
+def _extract(archives: Sequence[Path], patterns: Sequence[str], folder: Path) -> None:
+    """Unpack the files of a source package whose paths match a pattern; the archives are removed."""
+    with tarfile.open(next(path for path in archives if ".orig.tar." in path.name)) as archive:
+        for member in archive:
+            path = PurePosixPath(member.name.partition("/")[2])
+            content = archive.extractfile(member) if any(map(path.match, patterns)) else None
+            if content is not None:
+                (folder / path.name).write_bytes(content.read())
+    for archived in archives:
+        archived.unlink()
+
+
 def _compile_glibc(folder: Path) -> None:
     archives = fetch_archives(_GLIBC_SUITE, "glibc", folder)
-    with tarfile.open(next(path for path in archives if ".orig.tar." in path.name)) as archive:
-        wanted = {f"sysdeps/generic/{name}" for name in _GLIBC_FILES}
-        for member in archive:
-            if member.isfile() and member.name.partition("/")[2] in wanted:
-                content = archive.extractfile(member)
-                assert content is not None  # it is a file
-                (folder / Path(member.name).name).write_bytes(content.read())
-    for path in archives:
-        path.unlink()
+    _extract(archives, [f"sysdeps/generic/{name}" for name in _GLIBC_FILES], folder)
     # What else its headers take from other headers of glibc.
     flags = ["-O1", "-w", "-D_GNU_SOURCE", "-include", "stddef.h", "-Dlibc_hidden_proto(name)=", "-I", str(folder)]
     sources = [str(_HARNESS), str(folder / "sframe-read.c")]
     subprocess.run(["gcc", *flags, "-o", str(folder / "glibc"), *sources], check=True, timeout=_SECONDS)
+
+
+def _compile_libsframe(folder: Path) -> None:
+    _extract(fetch_archives("testing", _BINUTILS_2_46, folder), _BINUTILS_FILES, folder)
+    (folder / "config.h").write_text("".join(f"#define HAVE_{name} 1\n" for name in _SWAP_H_NEEDS))
+    flags = ["-O2", "-w", "-shared", "-fPIC", "-D_GNU_SOURCE", "-DHAVE_CONFIG_H", "-I", str(folder)]
+    sources = [str(folder / name) for name in ("sframe.c", "sframe-error.c")]
+    subprocess.run(["gcc", *flags, "-o", str(folder / "libsframe.so.3"), *sources], check=True, timeout=_SECONDS)
 
 
 def _fetch_llvm(folder: Path) -> None:

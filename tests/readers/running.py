@@ -44,6 +44,10 @@ class Reader(NamedTuple):
     """Likewise; where a reader is compiled for its own machine, those of AMD64's byte order."""
     shows_signed: bool = True
     """It tells which return addresses are signed."""
+    profile: str | None = None
+    """The name of its profile in ``lint``; ``None``: it has none."""
+    swaps: bool = False
+    """It swaps the bytes of a section for another machine before it reads it, and is stricter then."""
 
     def is_for(self, case: Case) -> bool:
         """Return whether a case is of a version and an ABI that the reader is made for."""

@@ -51,7 +51,7 @@ def test_compact_sizes_are_those_of_convert(tmp_path: Path, capsys: pytest.Captu
     for path, plan in ((library, Plan(convert=True, compact=True)), (own, Plan(compact=True))):
         row = judge(path.read_bytes(), plan).file
         made = command(capsys, "convert", "--json", "--compact", path, "-o", tmp_path / "copy")["compact"]["bytes"]
-        assert made == {"plain": row.sframe_plain, "shared": row.sframe_shared, "merged": row.sframe_compact}
+        assert made == {"plain": row.sframe_plain, "shared": row.sframe_shared, "divided": row.sframe_compact}
         assert 0 < row.sframe_compact < row.sframe_plain
     assert judge(library.read_bytes(), Plan(compact=True)).file.sframe_compact == 0
     assert judge(own.read_bytes(), Plan()).file.sframe_compact == 0

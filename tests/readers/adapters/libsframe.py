@@ -1,4 +1,7 @@
-"""GNU libsframe, by ctypes: ``python -m tests.readers.adapters.libsframe LIBRARY``."""
+"""GNU libsframe, by ctypes: ``python -m tests.readers.adapters.libsframe LIBRARY [rows]``.
+
+With ``rows``, it also reads the rows of all functions one by one, as readelf and linkers do.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from tests.readers.protocol import RefusedError, Request, guarded, serve
 
 _ENTRY_SIZE = 64
 """Bytes, more than ``sframe_frame_row_entry`` has in any version."""
+_MAX_ROWS = 300
+"""Of a function that are read one by one: the library begins with the first row each time."""
 _FLEXIBLE = 1
 _SP = 1
 """``SFRAME_BASE_REG_SP``."""
@@ -27,8 +32,9 @@ UNKNOWN = (-1, -1)
 class Library:
     """One version of libsframe."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, reads_rows: bool = False) -> None:
         self._calls = ctypes.CDLL(str(path))
+        self._reads_rows = reads_rows
         self._calls.sframe_decode.restype = ctypes.c_void_p
         self._calls.sframe_errmsg.restype = ctypes.c_char_p
         # The types of FDE came with version 3 of the format, which libsframe.so.3 reads.
@@ -44,7 +50,16 @@ class Library:
         if not context:
             raise RefusedError(self._calls.sframe_errmsg(error.value).decode())
         handle = ctypes.c_void_p(context)
+        if self._reads_rows:
+            self._read_rows(handle)
         return [self._row(handle, pc - request.address) for pc in request.pcs]
+
+    def _read_rows(self, context: ctypes.c_void_p) -> None:
+        entry = ctypes.create_string_buffer(_ENTRY_SIZE)
+        for number in range(self._calls.sframe_decoder_get_num_fidx(context)):
+            for index in range(_MAX_ROWS):
+                if self._calls.sframe_decoder_get_fre(context, number, index, entry):
+                    break
 
     def _row(self, context: ctypes.c_void_p, offset: int) -> Any:
         """Return the row for an address.
@@ -121,4 +136,4 @@ class Library:
 
 
 if __name__ == "__main__":
-    serve(Library(Path(sys.argv[1])).read)
+    serve(Library(Path(sys.argv[1]), sys.argv[2:] == ["rows"]).read)

@@ -6,10 +6,11 @@ from typing import Any
 
 from tests.lint.linux_reader import DivideError, Efault, Einval, Section
 from tests.readers.adapters.libsframe import REGISTERS, UNKNOWN
-from tests.readers.notation import OUTERMOST, SAME, place, row
+from tests.readers.notation import SAME, place, row
 from tests.readers.protocol import RefusedError, Request, serve
 
-_ORDERS = {1: "big", 2: "little", 3: "little", 4: "big"}
+_MAGIC = b"\xde\xe2"
+"""The first bytes of a section for a big-endian machine, which is then taken for one."""
 _FLEXIBLE, _MASK, _SIGNED, _S390X = 0x1F, 0x10, 0x80, 4
 _EVERYWHERE = (0, 1 << 64)
 """The text: the cases have no file around them."""
@@ -17,7 +18,7 @@ _EVERYWHERE = (0, 1 << 64)
 
 def read(request: Request) -> list[Any]:
     """Return the row for each address."""
-    order = _ORDERS.get(request.section[4], "little") if len(request.section) > 4 else "little"
+    order = "big" if request.section.startswith(_MAGIC) else "little"
     try:
         section = Section(request.section, request.address, _EVERYWHERE, order)
     except Einval as error:
@@ -64,8 +65,8 @@ def _row(section: Section, pc: int) -> Any:
     if found is None:
         return None
     row_info, words = found
-    if not words:
-        return OUTERMOST
+    if not words:  # the CFA is asked for before the row is known to be the outermost
+        raise Einval("no register")
     places = _flexible(section, row_info, words) if info2 & _FLEXIBLE else _default(section, row_info, words)
     return row(places, bool(row_info & _SIGNED))
 
