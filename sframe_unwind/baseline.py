@@ -1,6 +1,7 @@
 """A baseline: findings that are known, so that only new ones count.
 
-A finding is recognised by file, rule and function, not by addresses and offsets, which change with every build.
+A finding counts as known if the baseline has one of the same rule for the same file and function.  Addresses and
+offsets do not count, for they change with every build.
 """
 
 from __future__ import annotations
