@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 
 from sframe_unwind import elf, internal_error
-from sframe_unwind.address import merged, overlap
+from sframe_unwind.address import RangeMap, merged, overlap
 from sframe_unwind.code.findings import DWARF, NONE, SFRAME
 from sframe_unwind.convert.source import DWARF as FROM_DWARF
 from sframe_unwind.convert.source import SFRAME as FROM_SFRAME
@@ -253,11 +253,14 @@ class _Judge:
             except FormatError:
                 break  # verify and lint tell
         code = merged(self._binary.layout.code)
+        # Linkers describe the PLT by one FDE of CFI and two of SFrame: what begins in a function is no other function.
+        known = RangeMap((start, end, None) for start, end in cfi)
+        alone = {(start, end) for start, end in sframe if known.find(start) is None}
         self._row = self._row._replace(
             eh_frame=self._binary.size_of(EH_FRAME),
             eh_frame_hdr=self._binary.size_of(EH_FRAME_HDR),
             debug_frame=self._binary.size_of(DEBUG_FRAME),
-            functions=len({*sframe, *cfi}),
+            functions=len(set(cfi)) + len(alone),
             covered=overlap(merged(sframe), code),
             in_cfi=overlap(merged(cfi), code),
         )

@@ -93,6 +93,16 @@ def test_sframe_of_the_file(name: str, abi: str, version: int, capsys: pytest.Ca
     ]
 
 
+@pytest.mark.parametrize("path", [*system_libraries(), build("plt", "amd64", 3)])
+def test_a_function_counts_once(path: Path) -> None:
+    """As readelf counts them: the PLT has one FDE of CFI, but two of SFrame, and they are of other sizes."""
+    command = ["readelf", "--debug-dump=frames", str(path)]
+    # The status is 1 where a debug file that the library names is not installed.
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
+    listed = re.findall(r"^\S+ \S+ \S+ FDE ", shown, re.MULTILINE)
+    assert judge(path.read_bytes(), CONVERT).file.functions == len(listed) > 2
+
+
 @pytest.mark.parametrize("path", system_libraries())
 def test_file_is_judged_by_what_convert_makes(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The copy that convert writes gets the same numbers as the file it is made of."""
