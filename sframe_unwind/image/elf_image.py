@@ -7,6 +7,7 @@ small, because the memory may be at the other end of a slow remote connection.
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import NamedTuple
 
 from sframe_unwind.address import page_start
@@ -72,10 +73,7 @@ def read_image(read: ReadMemory, address: int) -> Image:
     :raises FormatError: there is no 64-bit ELF header, or the program headers are malformed.
     :raises MemoryReadError: the program headers cannot be read.
     """
-    try:
-        header = read(address, _AT_ONCE)
-    except MemoryReadError as error:
-        raise FormatError(f"no ELF image at {address:#x}: {error}") from error
+    header = _start(read, address)
     if header[:5] != b"\x7fELF\x02" or header[5] not in (1, 2):
         raise FormatError(f"no 64-bit ELF image at {address:#x}: found {header[:6].hex()}")
     mark = "<" if header[5] == 1 else ">"
@@ -94,6 +92,16 @@ def read_image(read: ReadMemory, address: int) -> Image:
     bias = address - (virtual - page_start(in_file))
     segments = tuple(Segment(entry[0], entry[1], entry[3] + bias, entry[6]) for entry in entries)
     return Image(bias, segments)
+
+
+def _start(read: ReadMemory, address: int) -> bytes:
+    """Return the ELF header and what follows it; less of that where the first segment of a small file ends early."""
+    with suppress(MemoryReadError):
+        return read(address, _AT_ONCE)
+    try:
+        return read(address, _HEADER_SIZE)
+    except MemoryReadError as error:
+        raise FormatError(f"no ELF image at {address:#x}: {error}") from error
 
 
 def build_id_in(image: Image, read: ReadMemory, byteorder: str) -> str:

@@ -29,7 +29,8 @@ class MappedFile:
     """A file that was mapped.  It is searched on demand.
 
     :param mapping: its path when it was mapped, and where its first byte is in memory.
-    :param given: the file that the user named for it; ``None``: search for the path or the build ID.
+    :param given: the file that the user named for it; ``None``, or one of another build: search for the path or the
+        build ID.
     """
 
     def __init__(
@@ -51,8 +52,8 @@ class MappedFile:
             build_id = build_id_in(read_image(read, self.base), read, self._arch.byteorder)
         except SFrameError:
             build_id = ""  # the first page was not saved
-        if self._given:
-            return self._given if self._files.fits(self._given, build_id) else None
+        if self._given and self._files.fits(self._given, build_id):
+            return self._given
         mapped = self._files.open(self._link) if self._link else None
         return mapped or self._files.find(self.path, build_id)
 

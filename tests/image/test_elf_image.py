@@ -40,6 +40,21 @@ def test_no_image_where_no_memory_is(address: int) -> None:
         read_image(read_own, address)
 
 
+def test_a_segment_that_ends_behind_the_program_headers() -> None:
+    """As of a small static program whose core file has no memory: the file has nothing else for that page."""
+    address = next(iter(own_libraries().values()))
+    start = read_own(address, 1024)
+    (count,) = struct.unpack_from("=H", start, 56)
+    end = address + 64 + 56 * count
+
+    def read(at: int, size: int) -> bytes:
+        if at + size > end:
+            raise MemoryReadError(at, size)
+        return read_own(at, size)
+
+    assert read_image(read, address) == read_image(read_own, address)
+
+
 def test_no_image_in_other_bytes() -> None:
     with pytest.raises(FormatError, match="no 64-bit ELF image at 0x10: found 7f454c460101"):
         read_image(lambda _, size: b"\x7fELF\x01\x01".ljust(size, b"\0"), 0x10)

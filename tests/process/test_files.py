@@ -92,6 +92,16 @@ def test_another_executable_is_not_used(crash: Crash) -> None:
     assert done.output == without.output
 
 
+def test_the_right_executable_is_found_though_another_is_named(original: Crash) -> None:
+    """The user is told that the other one is not used, and not that none is there."""
+    other = build("leaf")
+    done = backtrace("--core", original.core, "--exe", other, *NOWHERE)
+    assert only_line(done.errors).endswith(f", but {original.build_id} was loaded: this file is not used")
+    assert done.status == 2
+    assert done.output == backtrace("--core", original.core, *NOWHERE).output
+    assert "clobber+0x3" in done.output
+
+
 def test_library_of_another_build_is_passed_over(original: Crash, tmp_path: Path) -> None:
     """As of a program that ran in another distribution: its C library was unwound with this one's CFI."""
     library = next(path for path in loaded(original) if "libc.so" in path)
