@@ -103,6 +103,8 @@ class LineProgram:
         if not line_range or not first:
             raise FormatError("a line number program without opcodes", self._offset, LINE)
         at += struct.calcsize(layout)
+        if at + first - 1 > len(self._data):
+            raise FormatError("a line number program that ends within its header", self._offset, LINE)
         special = [divmod(opcode - first, line_range) for opcode in range(256)]
         addresses, lines = [minimum * distance for distance, _ in special], [line_base + line for _, line in special]
         self._opcodes = _Opcodes(minimum, first, b"\0" + self._data[at : at + first - 1], addresses, lines)

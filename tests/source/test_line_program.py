@@ -27,9 +27,9 @@ def set_address(address: int) -> bytes:
     return bytes((0, 9, 2)) + address.to_bytes(8, "little")
 
 
-def program(tmp_path: Path, code: bytes, lowest: int = 0) -> LineProgram:
+def program(tmp_path: Path, code: bytes, lowest: int = 0, header: bytes = HEADER) -> LineProgram:
     """A program of version 4."""
-    body = (4).to_bytes(2, "little") + len(HEADER).to_bytes(4, "little") + HEADER + code
+    body = (4).to_bytes(2, "little") + len(HEADER).to_bytes(4, "little") + header + code
     (tmp_path / "line").write_bytes(len(body).to_bytes(4, "little") + body)
     (tmp_path / "empty.s").write_text("", encoding="ascii")
     made = tmp_path / "with.o"
@@ -80,3 +80,9 @@ def test_malformed_programs(tmp_path: Path, code: bytes) -> None:
     with pytest.raises(FormatError):
         lines.at(0x1000)
     assert lines.at(0x1000) == (0, 0)
+
+
+def test_header_that_describes_more_opcodes_than_there_is_room_for(tmp_path: Path) -> None:
+    header = HEADER[:5] + b"\xff"  # the program ends where the numbers of arguments begin
+    with pytest.raises(FormatError, match="ends within its header"):
+        program(tmp_path, b"", header=header)
