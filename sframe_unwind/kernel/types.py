@@ -55,6 +55,7 @@ class Types:
     def __init__(self, find: FindType) -> None:
         self._find = find
         self._known: dict[str, Type] = {}
+        self._places: dict[tuple[str, str], Place] = {}
 
     def structure(self, tag: str) -> Type:
         """Return a structure.
@@ -74,6 +75,11 @@ class Types:
         :param path: names of members from the outside in, and indexes of arrays, joined by dots.
         :raises KernelError: there is no such structure or member.
         """
+        if (tag, path) not in self._places:
+            self._places[tag, path] = self._find_place(tag, path)
+        return self._places[tag, path]
+
+    def _find_place(self, tag: str, path: str) -> Place:
         current, offset = self.structure(tag), 0
         for part in path.split("."):
             element = current.element() if part.isdigit() else None

@@ -6,6 +6,7 @@ drgn reads ELF dumps and kdump-compressed ones, and translates the kernel's addr
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,9 @@ class DrgnKernel:
 
     def __init__(self, program: Any) -> None:
         self.program = program
+        # Stacks of a kernel have many frames in common, and each of these lookups takes a millisecond.
+        self.function_at = cache(self._function_at)
+        self.places = cache(self._places)
 
     def read(self, address: int, size: int) -> bytes:
         """Return memory of the kernel.
@@ -55,7 +59,7 @@ class DrgnKernel:
         except LookupError:
             return None
 
-    def function_at(self, address: int) -> SymbolMatch | None:
+    def _function_at(self, address: int) -> SymbolMatch | None:
         """Return the function that contains an address, of the kernel or a module; ``None``: no symbol covers it."""
         try:
             found = self.program.symbol(address)
@@ -63,7 +67,7 @@ class DrgnKernel:
             return None
         return SymbolMatch(found.name, address - found.address)
 
-    def places(self, address: int) -> list[Place]:
+    def _places(self, address: int) -> list[Place]:
         """Return the inlined functions and the function at an address, innermost first, with their lines."""
         try:
             found = self.program.source_location(address)

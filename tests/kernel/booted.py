@@ -180,10 +180,10 @@ def test_the_commands_of_the_page(machine: Machine) -> None:
     assert "<exception el1h_64_irq>" in said
 
 
-@pytest.fixture(scope="module", params=["elf", "kdump-zlib"])
-def dump(request: pytest.FixtureRequest, machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module")
+def dump(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path: Path = tmp_path_factory.mktemp("dump") / "vmcore"
-    dump_memory(machine, path, request.param)
+    dump_memory(machine, path)
     return path
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import drgn
-from drgn.helpers.linux.pid import find_task
+from drgn.helpers.linux.pid import find_task, for_each_task
 
 from sframe_unwind.process.drgn_kernel import DrgnKernel, open_dump
 from sframe_unwind.process.stacks import named
@@ -84,8 +84,8 @@ def times(dump: str, vmlinux: str) -> tuple[float, float]:
         assert len(shown) >= TASKS
 
     def by_drgn() -> None:
-        program, target = opened(dump, vmlinux)
-        tasks = [find_task(program, thread.id) for thread in target.threads if thread.id]
+        program = open_dump(dump, vmlinux, ()).program
+        tasks = list(for_each_task(program))
         shown = [str(program.stack_trace(task)) for _ in repeated(len(tasks)) for task in tasks]
         assert len(shown) >= TASKS
 

@@ -60,12 +60,9 @@ def booted(built: Built, folder: Path, seconds: int = SECONDS, more: str = "") -
         process.wait(30)
 
 
-def dump_memory(machine: Machine, path: Path, form: str) -> None:
-    """Write the memory of a machine to a file; the machine goes on then.
-
-    :param form: QEMU's name of the format: ``elf``, ``kdump-zlib``.
-    """
-    arguments = {"paging": False, "protocol": f"file:{path}"} | ({"format": form} if form != "elf" else {})
+def dump_memory(machine: Machine, path: Path) -> None:
+    """Write the memory of a machine to an ELF file; the machine goes on then."""
+    arguments = {"paging": False, "protocol": f"file:{path}"}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(120)
         connection.connect(str(machine.control))
