@@ -21,8 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any, Callable
 
-from sframe_unwind.address import ADDRESS_MASK
-from sframe_unwind.arch import Arch
+from sframe_unwind.cli.contexts import FindContext, add_context_arguments, names_context, wanted_context
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.output import terminal_columns
 from sframe_unwind.cli.status import CANNOT, DONE, complain
@@ -37,7 +36,6 @@ from sframe_unwind.process.stacks import named, of_context
 from sframe_unwind.process.vmcore import KernelObject, VmcoreTarget
 from sframe_unwind.report.stack import Stack, to_text
 from sframe_unwind.report.terminal import printable
-from sframe_unwind.unwind.saved_context import assignments, from_registers
 
 EXAMPLES = """\
   sframe-unwind backtrace --core core
@@ -46,6 +44,7 @@ EXAMPLES = """\
   sframe-unwind backtrace --pid 1234 --debuginfod
   sframe-unwind backtrace --vmcore vmcore --exe vmlinux --modules /lib/modules/6.1.0
   sframe-unwind backtrace --core core --regs pc=0x401234,sp=0x7f001000,fp=0
+  sframe-unwind backtrace --core core --ucontext 0x4c5a20
 """
 
 
@@ -55,12 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_argument("--core", metavar="CORE", help="a core file")
     target.add_argument("--vmcore", metavar="DUMP", help="the crash dump of a Linux kernel: the stacks of its tasks")
     target.add_argument("--pid", metavar="PID", type=int, help="a running process")
-    parser.add_argument(
-        "--regs",
-        metavar="REG=N,...",
-        help="the stack of a context that does not run, such as a fiber, in place of the threads:"
-        " pc=N,sp=N,fp=N[,lr=N], and other registers by their names",
-    )
+    add_context_arguments(parser)
     parser.add_argument(
         "--exe", metavar="FILE", help="the executable, if it is no longer at its original path; the vmlinux of a dump"
     )
@@ -88,28 +82,28 @@ def _limit(text: str) -> int:
 def run(options: argparse.Namespace) -> int:
     """Print the stacks; return the exit status."""
     if options.vmcore is not None:
-        return _shown(options, _opened_dump(options), {}, lambda: False)
+        return _shown(options, _opened_dump(options), None, lambda: False)
     source = open_core(options.core) if options.core is not None else Live(options.pid)
-    registers = _registers(options, source.arch)
+    find = wanted_context(options, source)
     target, files = _opened(source, options)
-    return _shown(options, target, registers, lambda: files.refused)
+    return _shown(options, target, find, lambda: files.refused)
 
 
 def _shown(
     options: argparse.Namespace,
     target: CoreTarget | LiveTarget | VmcoreTarget,
-    registers: dict[int, int],
+    find: FindContext | None,
     refused: Callable[[], bool],
 ) -> int:
     """Print the stacks; return the exit status.
 
-    :param registers: those of the context to show in place of the threads, by DWARF number; empty: none.
+    :param find: reads the context to show in place of the threads; ``None``: there is none.
     :param refused: returns whether a file was not used, because its build ID differs from that of the loaded one.
     """
     for line in target.missing:
         complain(line)
-    if registers:
-        stacks = [of_context(from_registers(target.arch, registers, target.read), target, options.limit)]
+    if find is not None:
+        stacks = [of_context(find(target), target, options.limit)]
     else:
         stacks = [named(target.unwind(thread), target.code, options.limit) for thread in target.threads]
     if options.json:
@@ -136,13 +130,13 @@ def _module_json(found: LoadedObject | KernelObject) -> dict[str, Any]:
 def _opened_dump(options: argparse.Namespace) -> VmcoreTarget:
     """Open the crash dump of a kernel.
 
-    :raises ContextError: ``--regs`` is given, which takes a context of a process.
+    :raises ContextError: an option for contexts of a process is given.
     :raises FileError: its file is not given.
     """
     from sframe_unwind.process.drgn_kernel import open_dump  # drgn takes long to import
 
-    if options.regs is not None:
-        raise ContextError("--regs is for --core and --pid")
+    if names_context(options):
+        raise ContextError("--regs, --ucontext and --jmpbuf are for --core and --pid")
     if options.exe is None:
         raise FileError("--vmcore needs the kernel's file: --exe vmlinux")
     modules = []
@@ -160,19 +154,3 @@ def _opened(source: Core | Live, options: argparse.Namespace) -> tuple[CoreTarge
     files = found_files(options, source.arch, roots, lines=options.lines)
     given = files.given(options.exe or f"{source.folder}/exe")  # the file at the path may have been replaced
     return LiveTarget(source, files, given, complain), files
-
-
-def _registers(options: argparse.Namespace, arch: Arch) -> dict[int, int]:
-    """Return the registers that the user gives, by DWARF number; empty: none.
-
-    :raises ContextError: they have another form.
-    """
-    if options.regs is None:
-        return {}
-    registers = {}
-    for number, text in assignments(arch, options.regs).items():
-        try:
-            registers[number] = int(text, 0) & ADDRESS_MASK
-        except ValueError:
-            raise ContextError(f"--regs: {text!r} is not a number") from None
-    return registers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import chain, islice
 
 from sframe_unwind.address import lookup_address
@@ -18,8 +19,11 @@ from sframe_unwind.process.unwinder import Fallback, StackMemory
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import INLINED, SIGNAL_FRAME, ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
-from sframe_unwind.unwind.saved_context import SavedContext
+from sframe_unwind.unwind.saved_context import SavedContext, from_jump_buffer, pointer_guards
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
+
+_AT_RANDOM = 25
+"""Key of the auxiliary vector: address of 16 random bytes."""
 
 
 def walk(
@@ -71,6 +75,17 @@ def of_context(context: SavedContext, target: Target, limit: int | None = None) 
     stack = named(walk(thread, target.arch, target.code, target.read, context.interrupted), target.code, limit)
     values = ", ".join(f"{name}={value:#x}" for name, value in context.innermost._asdict().items())
     return stack._replace(thread="context", title=f"Context {values}")
+
+
+def jump_buffer(address: int, target: Target, auxv: Mapping[int, int]) -> SavedContext:
+    """Read a ``jmp_buf``; the C library's pointer guard is made again from the random bytes that the kernel gave it.
+
+    :param auxv: the auxiliary vector.
+    :raises ContextError: see :func:`sframe_unwind.unwind.saved_context.from_jump_buffer`.
+    """
+    arch, read_word = target.arch, WordReader(target.read, target.arch.byteorder)
+    guards = pointer_guards(arch, read_word, lambda _: None, lambda _: (), auxv.get(_AT_RANDOM))
+    return from_jump_buffer(arch, address, target.read, guards, lambda pc: target.code.find(pc) is not None)
 
 
 def _end(steps: Walk, last: Frame, code: Code) -> str:
