@@ -14,8 +14,9 @@ from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
 
 _PT_DYNAMIC = 2
 _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 5, 6, 10, 0x6FFFFEF5
-_MAX_SYMBOLS = 1 << 20
-_MAX_NAMES = 1 << 26
+_MAX_SYMBOLS = 1 << 18
+"""More than the largest libraries have: what a damaged table claims is read and decoded."""
+_MAX_NAMES = 1 << 25
 """Bytes."""
 _MAX_TAGS = 1 << 12
 
@@ -40,9 +41,10 @@ def dynamic_symbols(image: Image, read: ReadMemory, byteorder: ByteOrder) -> Sym
 
         count = _count(address(_DT_GNU_HASH), read, mark)
         entry = struct.Struct(mark + SYMBOL)
-        entries = list(entry.iter_unpack(read(address(_DT_SYMTAB), count * entry.size)))
+        entries = read(address(_DT_SYMTAB), count * entry.size)
         names = read(address(_DT_STRTAB), min(tags[_DT_STRSZ], _MAX_NAMES))
-        return Symbols(decoded((fields[4] for fields in entries), entries, names))
+        addresses = (fields[4] for fields in entry.iter_unpack(entries))
+        return Symbols(decoded(addresses, entry.iter_unpack(entries), names))
     except (MemoryReadError, FileError):
         return Symbols([])
 
@@ -59,7 +61,7 @@ def _tags(image: Image, read: ReadMemory, mark: str) -> Iterator[tuple[int, int]
 
 
 def _count(table: int, read: ReadMemory, mark: str) -> int:
-    """Return the number of symbols: one more than the last that a GNU hash table has."""
+    """Return the number of symbols, at most :data:`_MAX_SYMBOLS`: one more than the last that a GNU hash table has."""
     header: tuple[int, int, int, int] = struct.unpack(mark + "IIII", read(table, 16))
     buckets, first, bloom_words, _ = header
     buckets, start = min(buckets, _MAX_SYMBOLS), table + 16 + 8 * bloom_words
@@ -73,4 +75,4 @@ def _count(table: int, read: ReadMemory, mark: str) -> int:
         last += 1
         if value & 1:  # the end of the chain
             break
-    return last
+    return min(last, _MAX_SYMBOLS)

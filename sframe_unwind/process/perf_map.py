@@ -57,8 +57,9 @@ class PerfMap:
         owners = {0, *map(int, known.get("Uid", "").split())}
         try:
             with open_file(f"{self._root}/tmp/perf-{own}.map") as stream:
-                if os.fstat(stream.fileno()).st_uid not in owners:
+                found = os.fstat(stream.fileno())
+                if found.st_uid not in owners:
                     return ""
-                return stream.read(_MAX_SIZE).decode("utf-8", "backslashreplace")
+                return stream.read(min(found.st_size, _MAX_SIZE)).decode("utf-8", "backslashreplace")
         except (OSError, FileError):
             return ""

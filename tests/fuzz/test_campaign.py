@@ -135,6 +135,17 @@ def test_undamaged_file_is_answered(seed: Seed) -> None:
     assert any(name.endswith((": 0", ": 1")) for name in seen)
 
 
+@pytest.mark.parametrize("number", [5001858, 5002803, 5050008, 5084283])
+def test_symbols_in_memory_that_took_too_much(number: int) -> None:
+    """A damaged hash table claims four thousand million symbols, and there is memory at all addresses."""
+    program = (
+        f"from tests.fuzz import campaign; campaign.prepare('readers'); print(campaign.run([{number}], 'readers'))"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=True)
+    assert "failures=()" in done.stdout
+
+
 UNDAMAGED = {
     "answers": {"debuginfo", "executable", "missing", "refused"},
     "archives": {"read"},
