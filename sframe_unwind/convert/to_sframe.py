@@ -25,7 +25,7 @@ from sframe_unwind.sframe import encode
 from sframe_unwind.sframe.constants import FEATURES
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
-from sframe_unwind.translation.compact import Compact, compacted
+from sframe_unwind.translation.compact import MAX_ROWS, Compact, compacted
 from sframe_unwind.translation.description import Loss, of_sframe
 from sframe_unwind.translation.proof import prove
 from sframe_unwind.translation.to_sframe import Made, make_table
@@ -36,6 +36,10 @@ _LINKABLE = " or ".join(str(version) for version, has in FEATURES.items() if has
 """The versions of SFrame that an object file can get."""
 FORMS = (COPY, SECTION, OBJECT)
 """A copy of the file with the section; the bytes of the section; an object file with it."""
+
+
+USUAL_ROWS = MAX_ROWS
+"""How many rows ``convert --compact`` gives an entry at most, where the user says nothing else."""
 
 
 class Wanted(NamedTuple):

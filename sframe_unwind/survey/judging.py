@@ -16,7 +16,7 @@ from sframe_unwind.address import RangeMap, merged, overlap
 from sframe_unwind.code.findings import DWARF, NONE, SFRAME
 from sframe_unwind.convert.source import DWARF as FROM_DWARF
 from sframe_unwind.convert.source import SFRAME as FROM_SFRAME
-from sframe_unwind.convert.to_sframe import Conversion, Wanted, conversion
+from sframe_unwind.convert.to_sframe import USUAL_ROWS, Conversion, Wanted, conversion
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME, EH_FRAME_HDR
 from sframe_unwind.errors import EncodeError, FileError, FormatError, NoSFrameError, SFrameError
@@ -40,7 +40,6 @@ from sframe_unwind.survey.rows import (
     ProfileRow,
     Surveyed,
 )
-from sframe_unwind.translation.compact import MAX_ROWS
 from sframe_unwind.verify import Plan as VerifyPlan
 from sframe_unwind.verify import verify_elf
 from sframe_unwind.verify.reasons import why_left_out
@@ -156,7 +155,7 @@ class _Judge:
         """Measure the section that ``convert --compact`` would write for a reader that lets functions share rows."""
         source = FROM_DWARF if self._row.origin == CONVERTED else FROM_SFRAME
         try:
-            made = conversion(self._binary, Wanted(source=source, consumers=("spec",), max_rows=MAX_ROWS))
+            made = conversion(self._binary, Wanted(source=source, consumers=("spec",), max_rows=USUAL_ROWS))
         except (EncodeError, FileError):
             return
         made.proved([Section(made.section, made.address)])
