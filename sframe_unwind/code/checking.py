@@ -206,6 +206,7 @@ class _Check:
             entered = {} if is_signal else entries(self._all, function)
         self.instructions = 0
         self._rows: dict[CodeRange, dict[str, Rows]] = {}
+        self._bases: dict[CodeRange, frozenset[int]] = {}
         self._verdicts: dict[int, dict[str, Verdicts]] = {}
         self._describe(function, checker.rows(function) if rows is None else rows)
         self._findings: dict[int, list[Finding]] = {}
@@ -280,7 +281,9 @@ class _Check:
         judge = self._checker.judge
         unknown: dict[str, Judgements] = {}
         proved: dict[str, RowRule] = {}
-        bases = self._bases(function)
+        if function not in self._bases:
+            self._bases[function] = self._bases_of(function)
+        bases = self._bases[function]
         instructions = self._all.sweep_at(start).instructions
         for pc, state in walk(self._all, self.run, start):
             instruction = instructions.get(pc)
@@ -308,7 +311,7 @@ class _Check:
             if not is_quiet:
                 proved.clear()
 
-    def _bases(self, function: CodeRange) -> frozenset[int]:
+    def _bases_of(self, function: CodeRange) -> frozenset[int]:
         """Return the registers that the rules of a function count on."""
         frame, rows = self._all.frame, self._described(function)
         bases = {frame.sp, frame.fp, *(() if frame.ra is None else (frame.ra,))}
