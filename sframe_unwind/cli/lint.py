@@ -8,6 +8,7 @@ breaks a rule, whoever reads it.  docs/lint.md explains the rules.
   linux-user      Linux, stacks of user programs (version 3): series v13, not merged
   linux-kernel    Linux, the arm64 kernel and its modules (version 3): series v8, not merged
   glibc           backtrace of glibc built with --enable-sframe (version 2): glibc-2.43
+  libsframe-2.40  GNU libsframe (version 1): binutils-2_40
   libsframe-2.44  GNU libsframe (version 2): binutils-2_44
   libsframe-2.47  GNU libsframe (versions 2 and 3): binutils-2_47
 
