@@ -28,6 +28,7 @@ let s = 0; for (let i = 0; i < 12; i++) s += f(30) + JSON.stringify(Array.from({
 _FORK, _COMM, _EXEC = 7, 3, 0x2000
 _UNUSED_PID = 0x7FFF0000
 KEPT_MAPS = "perf keeps the maps of the parent"
+END_OF_COPY = "perf ends one frame earlier at the end of the copy"
 
 
 class Recorded(NamedTuple):
@@ -117,7 +118,7 @@ def _difference(one: Unwound, theirs: list[int]) -> str:
         return ""
     if theirs == ours[: len(theirs)]:
         if judged.verdict is Verdict.CUT and len(theirs) == len(ours) - 1:
-            return "perf ends one frame earlier at the end of the copy"
+            return END_OF_COPY
         return f"perf ends {len(ours) - len(theirs)} frames earlier ({judged.verdict.value})"
     if ours != theirs[: len(ours)]:
         return f"other frames ({judged.verdict.value})"

@@ -177,7 +177,7 @@ def test_many_functions(tmp_path: Path) -> None:
     shown = render(result, script=script)
     assert int(shown.by_id("map").attributes["data-cells"]) == FUNCTIONS
     assert len(rows(shown.by_id("functions"))) == 101
-    assert float(shown.by_id("result").text) < 2000  # milliseconds; some 60 on a machine that does nothing else
+    assert float(shown.by_id("result").text) < 20_000  # milliseconds; some 60 on a machine that does nothing else
 
 
 def test_a_page_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
