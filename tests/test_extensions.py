@@ -30,8 +30,8 @@ WORDS = {
     "Adding a source of stacks": re.compile(r"CoreTarget"),
 }
 """By section of the page: names, modules and texts in the code that only files of the list have."""
-OTHER_FORMATS = ("sframe_unwind/cfi", "sframe_unwind/source")
-"""Have versions of DWARF."""
+OTHER_FORMATS = ("sframe_unwind/cfi", "sframe_unwind/source", "sframe_unwind/code")
+"""Have versions of DWARF, or numbers of opcodes."""
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:

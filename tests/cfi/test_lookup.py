@@ -32,7 +32,7 @@ def pieces(path: Path) -> tuple[SectionData, SectionData | None, list[tuple[int,
 
 def samples() -> list[tuple[Path, Arch]]:
     """Return files of several producers and byte orders."""
-    library = next(Path(name) for name in own_libraries() if "libc" in name)
+    library = next(Path(name) for name in own_libraries() if "/libc.so." in name)
     built = {
         "amd64": (library, build("stepper"), build("plt", version=1, variant="O0")),
         "aarch64": (build("callback", abi="aarch64"),),

@@ -64,7 +64,7 @@ _LAYERS = {
         "sframe_unwind.sframe.header.read",
         "sframe_unwind.lint.functions.Pass.__init__",
         "sframe_unwind.lint.judging._losses",
-        "sframe_unwind.lint.coverage.gaps",
+        "sframe_unwind.lint.coverage.undescribed",
     ),
     "convert": (
         *(*_READING, *_TABLES, _NAMES[0]),

@@ -9,6 +9,7 @@ import shutil
 import struct
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,8 +22,9 @@ from tests.gdb.driver import call
 from tests.samples.build import CACHE, build
 from tests.samples.catalogue import ABIS
 
-FOLDER = CACHE.parent / "fuzz-seeds-2"
-"""The files are made once; the number in the name grows when others are to be made."""
+FOLDER = CACHE.parent / f"fuzz-seeds-2-{zlib.crc32(bytes(CACHE)):08x}"
+"""The files are made once; the first number in the name grows when others are to be made.  Core files name programs in
+this checkout, whose debug information, and with it the build ID, has the path of the checkout."""
 SECONDS = 120
 CORES = ("amd64", "aarch64", "s390x")
 _PAGE = 4096

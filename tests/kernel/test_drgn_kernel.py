@@ -99,7 +99,7 @@ def test_what_is_no_dump_of_a_kernel(tmp_path: Path) -> None:
     ("options", "complaint"),
     [
         ([], "--vmcore needs the kernel's file: --exe vmlinux"),
-        (["--exe", "x", "--regs", "pc=1,sp=2,fp=3"], "--regs is for --core and --pid"),
+        (["--exe", "x", "--regs", "pc=1,sp=2,fp=3"], "--regs, --ucontext and --jmpbuf are for --core and --pid"),
         (["--exe", "x"], "vmcore: not a file"),
     ],
 )

@@ -64,3 +64,12 @@ def shown(frame: dict[str, Any]) -> Shown:
     """A frame of the command."""
     file = frame["file"] and os.path.normpath(frame["file"])
     return Shown(frame["pc"], frame["function"] or "", frame["inlined"], (file, frame["line"]))
+
+
+def without_first_line(threads: dict[str, list[Shown]]) -> dict[str, list[Shown]]:
+    """The frames of each thread, without the line where it was stopped.
+
+    GDB takes the row that begins a statement there, the command the last one, as addr2line does.
+    """
+    nowhere: tuple[None, None] = (None, None)
+    return {thread: [frames[0]._replace(source=nowhere), *frames[1:]] for thread, frames in threads.items()}

@@ -11,7 +11,7 @@ from tests.expectations import STOPS, WITHOUT_CFI, matches
 from tests.missing import not_on_this_system, toolchain_needed
 from tests.process.command import EMULATOR, GDB, KERNEL, NOWHERE, backtrace, functions
 from tests.process.programs import core_of
-from tests.process.stops import NO_FLOATING_POINT, Shown, native, read, shown, taken
+from tests.process.stops import NO_FLOATING_POINT, native, read, shown, taken, without_first_line
 from tests.samples.build import build
 from tests.samples.catalogue import ABIS
 
@@ -47,15 +47,6 @@ def test_stacks_are_those_of_gdb(abi: str, tmp_path: Path) -> None:
         if not compared[KERNEL]:
             not_on_this_system("this kernel writes core files elsewhere: see /proc/sys/kernel/core_pattern")
         assert compared[KERNEL] == compared[GDB], compared
-
-
-def without_first_line(threads: dict[str, list[Shown]]) -> dict[str, list[Shown]]:
-    """The frames of each thread, without the line where it was stopped.
-
-    GDB takes the row that begins a statement there, the command the last one, as addr2line does.
-    """
-    nowhere: tuple[None, None] = (None, None)
-    return {thread: [frames[0]._replace(source=nowhere), *frames[1:]] for thread, frames in threads.items()}
 
 
 @pytest.mark.parametrize("abi", ABIS)
