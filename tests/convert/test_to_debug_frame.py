@@ -20,6 +20,7 @@ from sframe_unwind.translation.proof import prove
 from sframe_unwind.translation.to_debug_frame import make_debug_frame, without_gaps
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule
 from tests.abis.debuggers import DEBUGGERS, debugger
+from tests.convert import debug_frame_readers
 from tests.gdb.driver import SETTINGS
 from tests.lldb import debuggers as lldbs
 from tests.samples import readelf
@@ -159,3 +160,12 @@ def test_gaps_are_left_out() -> None:
         (0x1002, 0x1004, ([0], [rule])),
         (0x1006, 0x1010, ([0], [OUTERMOST])),
     ]
+
+
+def test_elfutils_reads_it(tmp_path: Path) -> None:
+    """libunwind as Debian builds it does not; `debug_frame_readers` tries more releases."""
+    installed = debug_frame_readers.system("")
+    _, _, bare, copy = debug_frame_readers.builds(tmp_path)
+    stack = installed.tool("eu-stack")
+    shown = [debug_frame_readers.attached(one, installed, stack, "-p") for one in (bare, copy)]
+    assert shown == [1, debug_frame_readers.FRAMES]
