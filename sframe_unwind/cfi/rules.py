@@ -1,4 +1,4 @@
-"""What DWARF CFI says of CFA, return address and frame pointer, as unwind rules, and where an unwind rule differs."""
+"""Unwind rules from DWARF CFI, for CFA, return address and frame pointer, and their differences from SFrame's rules."""
 
 from __future__ import annotations
 

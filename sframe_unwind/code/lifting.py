@@ -179,7 +179,7 @@ class Lifter:
         return found
 
     def lifted(self, raw: bytes) -> Instruction:
-        """Return what VEX makes of the instruction at the start of some bytes, whatever is known of others."""
+        """Lift the instruction at the start of some bytes by VEX, without help from those lifted before."""
         try:
             block = self._pyvex.lift(raw + bytes(16), _BASE, self._arch, max_bytes=len(raw), max_inst=1, opt_level=0)
         except self._pyvex.PyVEXError:

@@ -39,7 +39,7 @@ FORMS = (COPY, SECTION, OBJECT)
 
 
 USUAL_ROWS = MAX_ROWS
-"""How many rows ``convert --compact`` gives an entry at most, where the user says nothing else."""
+"""The most rows that ``convert --compact`` gives an entry if the user names no number."""
 
 
 class Wanted(NamedTuple):

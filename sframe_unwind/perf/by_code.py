@@ -1,4 +1,7 @@
-"""Asks the machine code who is right where SFrame gives another stack than DWARF CFI; this needs the extra ``code``."""
+"""Finds out by the machine code which stack is right if those of SFrame and DWARF CFI differ.
+
+This needs the extra ``code``.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ class CodeWitness:
         self._known: dict[tuple[CodeFile, int], Right] = {}
 
     def right(self, space: Space, lookups: Sequence[int]) -> Right | None:
-        """Return who is right about a stack.
+        """Return whether the stack of SFrame or that of the CFI is right.
 
         The rule that leads astray can be that of a frame further in: it restores the frame pointer.
 

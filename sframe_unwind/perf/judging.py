@@ -48,7 +48,10 @@ class Judged(NamedTuple):
     """Index of the frame whose caller is missing or wrong; ``None``: the stack is complete or cut."""
     reason: str
     right: Right | None = None
-    """Who is right by the code, of a wrong stack by SFrame; ``None``: of all others, and without the extra ``code``."""
+    """Which stack the code says is right, if SFrame and the CFI differ.
+
+    ``None``: they agree, or the extra ``code`` is absent.
+    """
 
 
 class Unwound(NamedTuple):

@@ -18,12 +18,12 @@ class Blocker(NamedTuple):
     name: Name
     reason: str
     right: Right | None
-    """Who is right by the code; ``None``: it was not asked."""
+    """Which stack the code says is right; ``None``: the code was not asked."""
     samples: int
 
     @property
     def explanation(self) -> str:
-        """The reason, and who is right."""
+        """The reason, and which stack the code says is right."""
         return self.reason + (f"; {_RIGHT[self.right]}" if self.right is not None else "")
 
 

@@ -38,7 +38,7 @@ class Attribute(NamedTuple):
     step: int
     """The step over its own."""
     implicit: int
-    """The value, where it stands in the abbreviation."""
+    """The value of ``DW_FORM_implicit_const``, which the abbreviation has; else 0."""
 
 
 class Abbreviation(NamedTuple):

@@ -1,4 +1,4 @@
-"""Which unwinders read the `.debug_frame` that `convert` makes of SFrame.
+"""Tries which unwinders read the `.debug_frame` that `convert` makes of SFrame.
 
     python -m tests.convert.debug_frame_readers
 

@@ -1,4 +1,4 @@
-"""What drgn reads, in the terms of this project: memory, symbols and types of a program made by hand."""
+"""A program made by hand, read through drgn: its memory, symbols and types."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Recordings of programs that an emulator runs by single steps: perf does not run there.
 
-Each sample is what the kernel would have copied at that instruction, and comes with GDB's stack at the same stop.
+Each sample has the registers and the stack that the kernel would have copied at that instruction.  GDB's stack of the
+same stop is kept beside it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _EXECUTABLE = 1
 
 
 class Stepped(NamedTuple):
-    """A recording, and what GDB says of it."""
+    """A recording, and the stacks that GDB shows at the same stops."""
 
     recording: bytes
     stacks: list[tuple[int, ...]]

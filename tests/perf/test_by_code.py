@@ -1,4 +1,4 @@
-"""Who is right where SFrame and the CFI give different stacks, by the machine code: one of both was made wrong."""
+"""SFrame or CFI is made wrong, so that their stacks differ; the machine code says which of them is right."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class Machine(NamedTuple):
 
 
 def shape(size: int, rest: bytes, displacement: int) -> Shape:
-    """Return a shape.  What VEX makes of an instruction may be different where the displacement is 0.
+    """Return a shape.  VEX may lift an instruction differently if its displacement is 0, so the sign is in the key.
 
     :param rest: the instruction without the displacement.
     """
