@@ -15,14 +15,14 @@ _TIMEOUT = 120
 def compiled(source: str, output: Path, *flags: str) -> Path:
     """Compile a program of this folder for AMD64 at -O2, with SFrame version 3; return the path of the output.
 
-    :param source: its file name.
+    :param source: its path from this folder.
     :raises Unavailable: the tools cannot be had, or fail.
     """
     release = next(name for name, version in SFRAME_VERSIONS.items() if version == 3)
     try:
         tools = provide(release, "x86_64")
         command = ["gcc", "-O2", "-pthread", "-fno-use-linker-plugin", "-Wa,--gsframe", f"-B{tools}/", *flags]
-        source_path = str(Path(__file__).with_name(source))
+        source_path = str(Path(__file__).parent / source)
         subprocess.run([*command, source_path, "-o", str(output)], check=True, timeout=_TIMEOUT)
     except (ToolchainUnavailable, OSError, subprocess.SubprocessError) as error:
         raise Unavailable(str(error)) from error

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.compiling import compiled
+from bench.memory import peak
 from bench.report import BenchError, Row, Target, Unavailable
 from bench.timing import alternate
 
@@ -24,14 +25,14 @@ MEMORY = Target(300)
 LARGE = 1 << 30
 """Size of the recording that memory is measured with, in bytes."""
 _TIMEOUT = 600
-_PEAK = """
+_SOURCE = "../tests/perf/sorting.c"
+_FLAGS = ("-fno-optimize-sibling-calls", "-DVALUES=200", "-DCALLS=60000", "-DDEPTH(i)=(10 + (i) % 4)")
+"""Some 20 frames in each sample."""
+_BY_SFRAME = """
 import sys
-from pathlib import Path
 from sframe_unwind.cli import main
 main(["perf", sys.argv[1], "--convert", "--method", "sframe"])
-print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 """
-"""Not ``ru_maxrss``: that begins with the size of the process that started this one."""
 _DATA, _DATA_SIZE, _FEATURES = 40, 48, 72
 """Offsets in ``struct perf_file_header``: ``data.offset``, ``data.size``, and the bit map of the features."""
 _SAMPLE = 9
@@ -63,7 +64,7 @@ def rows() -> Iterator[Row]:
         yield Row(PART, f"{what}: all methods", times["all methods"], "s", BY_ALL)
         yield Row(PART, f"{what}: perf script", times["perf script"], "s")
         path.unlink()
-        yield Row(PART, "memory for a recording of 1 GB", [_peak(large)], "MB", MEMORY)
+        yield Row(PART, "memory for a recording of 1 GB", [peak(_BY_SFRAME, large, _TIMEOUT) / 1024], "MB", MEMORY)
 
 
 def _recorded(folder: Path, dump: int) -> bytes:
@@ -73,7 +74,7 @@ def _recorded(folder: Path, dump: int) -> bytes:
     """
     if shutil.which("perf") is None:
         raise Unavailable("perf is not installed")
-    program, path = compiled("profiled.c", folder / "profiled", "-fno-optimize-sibling-calls"), folder / "recorded"
+    program, path = compiled(_SOURCE, folder / "profiled", *_FLAGS), folder / "recorded"
     usual = ["-q", "-e", "cpu-clock:u", "-F", "1999", "--call-graph", f"dwarf,{dump}"]
     done = subprocess.run(
         ["perf", "record", *usual, "-o", str(path), "--", str(program)],
@@ -127,12 +128,3 @@ def _run(command: Sequence[str]) -> None:
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_TIMEOUT, check=False)
     if done.returncode:
         raise BenchError(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr[-200:]!r}")
-
-
-def _peak(path: Path) -> float:
-    """Return the largest memory of the command, in MB."""
-    command = [sys.executable, "-c", _PEAK, str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
-    if done.returncode:
-        raise BenchError(f"memory: {done.stderr[-200:]}")
-    return int(done.stdout.split()[-1]) / 1024

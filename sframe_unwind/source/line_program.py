@@ -168,20 +168,20 @@ class LineProgram:
                 add_start(address)
                 add_place(file | line & _LINE)
             elif opcode == 3:  # DW_LNS_advance_line
-                line += _signed(take)
+                line += _leb128(take, signed=True)
             elif opcode == 4:  # DW_LNS_set_file
-                file = _unsigned(take) << _LINE_BITS
+                file = _leb128(take) << _LINE_BITS
             elif opcode == 2:  # DW_LNS_advance_pc
-                address += _unsigned(take) * minimum
+                address += _leb128(take) * minimum
             elif opcode == 8:  # DW_LNS_const_add_pc
                 address += addresses[255]
             elif opcode == 9:  # DW_LNS_fixed_advance_pc
                 address += int.from_bytes((take(), take()), self._encoding.byteorder)
             elif opcode:
                 for _ in range(lengths[opcode]):
-                    _unsigned(take)
+                    _leb128(take)
             else:
-                length = _unsigned(take)
+                length = _leb128(take)
                 kind = take() if length else 0
                 if kind == 1:  # DW_LNE_end_sequence
                     is_code = bool(starts) and address > starts[0]
@@ -297,8 +297,8 @@ def _sequence(end: int, starts: array[int], places: array[int], is_sorted: bool)
     return _Sequence(end, array("Q", map(starts.__getitem__, order)), array("Q", map(places.__getitem__, order)))
 
 
-def _unsigned(take: Callable[[], int]) -> int:
-    """Decode an unsigned LEB128 number.
+def _leb128(take: Callable[[], int], signed: bool = False) -> int:
+    """Decode a LEB128 number.
 
     :param take: returns the next byte.
     :raises FormatError: it is too long.
@@ -311,17 +311,4 @@ def _unsigned(take: Callable[[], int]) -> int:
         byte = take()
         value |= (byte & 0x7F) << shift
         shift += 7
-    return value
-
-
-def _signed(take: Callable[[], int]) -> int:
-    """Decode a signed LEB128 number, see :func:`_unsigned`."""
-    byte = take()
-    value, shift = byte & 0x7F, 7
-    while byte > 0x7F:
-        if shift > _MAX_NUMBER:
-            raise FormatError("LEB128 number of more than 64 bits", section=LINE)
-        byte = take()
-        value |= (byte & 0x7F) << shift
-        shift += 7
-    return value - (1 << shift) if byte & 0x40 else value
+    return value - (1 << shift) if signed and byte & 0x40 else value

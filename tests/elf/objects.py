@@ -27,6 +27,15 @@ NAMES = ("first", "second", "use", "start")
 
 TIMEOUT = 60
 """Seconds that one run of a tool may take."""
+FUNCTION = """
+    .macro function name
+    .balign 4
+    .globl \\name
+    .type \\name, %function
+\\name:
+    .endm
+"""
+"""Assembly for AArch64: a macro that begins a function."""
 
 
 def tools_for(abi: str, version: int) -> Path:

@@ -6,12 +6,10 @@ terminal, a page that a browser could not read, 5 seconds, and 500 MB.
 
 from __future__ import annotations
 
-import atexit
 import functools
 import re
 import shutil
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 from random import Random
@@ -23,6 +21,7 @@ from tests.fuzz.file_fields import fields
 from tests.fuzz.file_seeds import CORES, content_of, place_members, program
 from tests.fuzz.file_seeds import seeds as seeds
 from tests.fuzz.mutations import Mutator
+from tests.fuzz.scratch import memory_folder
 from tests.fuzz.seeds import Seed
 from tests.fuzz.target import WrongAnswerError
 
@@ -48,9 +47,7 @@ def made(number: int) -> Seed:
 @functools.cache
 def _folder() -> Path:
     """A folder of this process in memory, with the files that damaged ones refer to."""
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="sframe-fuzz-", dir=memory if memory.is_dir() else None))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = memory_folder()
     place_members(folder)
     for abi in CORES:
         shutil.copy(program(abi), folder / f"program-{abi}")

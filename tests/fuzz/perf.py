@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import functools
 import json
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 from tests.fuzz.commands import check_page, quick, run
+from tests.fuzz.scratch import memory_folder
 from tests.perf.emulated import Steps, stepped
 from tests.perf.writer import ID, IDENTIFIER, USUAL, Event, Writer
 from tests.samples.build import CACHE
@@ -139,10 +138,7 @@ _CHANGES: tuple[Callable[[Random, bytearray], None], ...] = (
 @functools.cache
 def _folder() -> Path:
     """A folder of this process in memory."""
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="perf-fuzz-", dir=memory if memory.is_dir() else None))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return memory_folder()
 
 
 def exercise(damaged: Input, seen: Counter[str]) -> None:

@@ -16,16 +16,12 @@ from sframe_unwind.process.target import SymbolMatch
 from sframe_unwind.process.vmcore import VmcoreTarget
 from sframe_unwind.report.stack import Stack
 from sframe_unwind.source.debug_info import Place
-from tests.elf.objects import link, run, tools_for
+from tests.elf.objects import FUNCTION, link, run, tools_for
 from tests.kernel.fake import ARCH, STRUCTURES, Memory
 
-SOURCE = """
-    .macro function name
-    .balign 4
-    .globl \\name
-    .type \\name, %function
-\\name:
-    .endm
+SOURCE = (
+    FUNCTION
+    + """
     .macro framed name, callee
     function \\name
     .cfi_startproc
@@ -69,6 +65,7 @@ init_task:
 stacks:
     .fill 0x2000
 """
+)
 MOVED = 0x40000000
 """How far the kernel is moved, as by KASLR."""
 STACK = 0xFFFFFF8000100000

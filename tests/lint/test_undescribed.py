@@ -1,4 +1,4 @@
-"""What `lint --for linux-kernel` says of functions without rows, on assembly as a kernel has it."""
+"""`lint --for linux-kernel` lists functions without rows; the assembly is like that of a kernel."""
 
 from __future__ import annotations
 
@@ -10,15 +10,11 @@ from sframe_unwind.cli import main
 from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.undescribed import ENDLESS, ENTRY_CODE, LEAF, TRAMPOLINE
-from tests.elf.objects import link, run, tools_for
+from tests.elf.objects import FUNCTION, link, run, tools_for
 
-SOURCE = """
-    .macro function name
-    .balign 4
-    .globl \\name
-    .type \\name, %function
-\\name:
-    .endm
+SOURCE = (
+    FUNCTION
+    + """
     .macro end name
     .size \\name, . - \\name
     .endm
@@ -70,6 +66,7 @@ __entry_text_start:
     .globl __entry_text_end
 __entry_text_end:
 """
+)
 WHAT = {
     "leaf": f"16 bytes: {LEAF}",
     "pushes": "20 bytes: not a leaf: SP, frame pointer or return address is another at +0x8",

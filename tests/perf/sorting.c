@@ -1,5 +1,11 @@
-/* A C program that sorts, below a stack of 12 calls or fewer. */
+/* A C program that sorts, below a stack of 12 calls or fewer.  The benchmark has more calls, and deeper ones. */
 #include <stdlib.h>
+
+#ifndef CALLS
+#define VALUES 2000
+#define CALLS 800
+#define DEPTH(i) ((i) % 12)
+#endif
 
 static int compare(const void *a, const void *b)
 {
@@ -10,15 +16,15 @@ static int compare(const void *a, const void *b)
 
 __attribute__((noinline)) static unsigned int work(unsigned int n)
 {
-	int values[2000];
+	int values[VALUES];
 	unsigned int s = n;
 
-	for (int i = 0; i < 2000; i++) {
+	for (int i = 0; i < VALUES; i++) {
 		s = s * 1103515245 + 12345;
 		values[i] = s >> 8;
 	}
-	qsort(values, 2000, sizeof(*values), compare);
-	return values[n % 2000] + s;
+	qsort(values, VALUES, sizeof(*values), compare);
+	return values[n % VALUES] + s;
 }
 
 __attribute__((noinline)) static unsigned int down(int depth, unsigned int n)
@@ -30,7 +36,7 @@ int main(void)
 {
 	unsigned int s = 0;
 
-	for (int i = 0; i < 800; i++)
-		s += down(i % 12, s);
+	for (int i = 0; i < CALLS; i++)
+		s += down(DEPTH(i), s);
 	return s == 1;
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import shutil
 import socket
 import socketserver
 import tempfile
@@ -20,6 +19,7 @@ from sframe_unwind.process.files import DEBUG_INFO, EXECUTABLE
 from tests.elf.objects import run
 from tests.fuzz import file_fields
 from tests.fuzz.fields import Field
+from tests.fuzz.scratch import memory_folder
 from tests.fuzz.seeds import Seed
 
 BUILD_ID = "8899aabbccddeeff00112233445566778899aabb"
@@ -103,14 +103,11 @@ def _server() -> _Server:
 
 @functools.cache
 def _cache() -> Path:
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="sframe-fuzz-", dir=memory if memory.is_dir() else None))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return folder
+    return memory_folder()
 
 
 def exercise(seed: Seed, _: Counter[str]) -> str:
-    """Download a file; the number of the input says of which kind, and whether much follows the answer."""
+    """Download a file.  The number of the input chooses the kind of file, and whether much data follows the answer."""
     kind = (DEBUG_INFO, EXECUTABLE)[seed.address // 10 % 2]
     server, cache = _server(), _cache()
     server.answer = seed.data + bytes(3 * _LARGEST if seed.address % 50 == 0 else 0)

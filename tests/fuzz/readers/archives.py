@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import bz2
 import functools
 import gzip
 import lzma
-import shutil
-import tempfile
 import zipfile
 from collections import Counter
 from io import BytesIO
@@ -23,6 +20,7 @@ from sframe_unwind.verify.inputs import examined, inputs
 from tests.fuzz import file_fields
 from tests.fuzz.fields import Field
 from tests.fuzz.file_seeds import content_of, place_members
+from tests.fuzz.scratch import memory_folder
 from tests.fuzz.seeds import Seed
 from tests.survey.programs import cpio, rpm, special, tar
 
@@ -90,9 +88,7 @@ def fields(seed: Seed) -> tuple[Field, ...]:
 
 @functools.cache
 def _folder() -> Path:
-    memory = Path("/dev/shm")
-    folder = Path(tempfile.mkdtemp(prefix="sframe-fuzz-", dir=memory if memory.is_dir() else None))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = memory_folder()
     place_members(folder)
     return folder
 
