@@ -12,7 +12,7 @@ from sframe_unwind.code.entries import interpreted
 from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.image import CodeImage, CodeSection, Plt
 from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.judgement import NOT_REACHED, Judge, Judgement, Judgements
+from sframe_unwind.code.judgement import NOT_REACHED, Judge, Judgement, Judgements, not_known
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.not_returning import is_not_returning
@@ -29,6 +29,7 @@ NameOf = Callable[[int], str]
 _VALUES = ("cfa", "ra", "fp")
 _SUFFIXES = (".cold", ".part")
 """Of the names that compilers give to what they split off a function."""
+_SPLIT_OFF = not_known("a compiler moved the code out of a function, and the frame that it runs with is not known")
 _MAX_STEPS = 100_000
 """Instructions that are carried out for one function: a user waits for it."""
 
@@ -49,6 +50,11 @@ class AddressVerdict(NamedTuple):
 
     judgements: Judgements
     wrong: tuple[WrongValue, ...]
+
+    @property
+    def why(self) -> str:
+        """Why it is unknown whether the rule is right; empty: it is known, or no reason can be told."""
+        return self.judgements.why if self.judgements.worst is Judgement.UNKNOWN else ""
 
     def __str__(self) -> str:
         if self.wrong:
@@ -91,10 +97,11 @@ class FunctionCode:
             called = {target for _, target in self._interpreter.sweep_at(start).calls()}
             self._interpreter.not_returning.update(target for target in called if is_not_returning(name_of(target)))
         # What a compiler split off a function is entered with the function's frame, which is not known here.
-        is_part = any(suffix in name for suffix in _SUFFIXES)
-        entries = range(start, start + len(code), stub_size) if stub_size else (start,)
+        self._is_part = any(suffix in name for suffix in _SUFFIXES)
+        starts = range(start, start + len(code), stub_size) if stub_size else (start,)
         entry = self._interpreter.frame.entry
-        self._run = interpreted(self._interpreter, self._function, {} if is_part else {at: entry() for at in entries})
+        entries = {} if self._is_part else {at: entry() for at in starts}
+        self._run = interpreted(self._interpreter, self._function, entries)
         self._judge = Judge(self._interpreter.frame)
         self._explainer = Explainer(self._interpreter)
         self._callers = CallerRegisters(self._interpreter, self._run, self._function, tracked)
@@ -135,7 +142,7 @@ class FunctionCode:
         """Judge a rule for the instruction that contains an address."""
         found = self._find(pc)
         if found is None:
-            return AddressVerdict(NOT_REACHED, ())
+            return AddressVerdict(_SPLIT_OFF if self._is_part else NOT_REACHED, ())
         block, at, state = found
         judged = self._judge.judge_in(self._run, block, rule, state)
         wrong = []

@@ -102,7 +102,8 @@ def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
     verdict = function.verdict(pc, found.match.rule if of_row else found.rule)
     if verdict.wrong:
         return ByCode(WRONG, _sentence(process, function, pc, verdict, isinstance(found.match, Match)))
-    return ByCode(str(verdict), "" if function.is_complete else "it takes too long to follow all of the function")
+    why = verdict.why if function.is_complete else "it takes too long to follow all of the function"
+    return ByCode(str(verdict), why)
 
 
 def function_at(

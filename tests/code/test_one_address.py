@@ -28,5 +28,7 @@ def test_wrong() -> None:
 
 
 def test_unknown() -> None:
-    assert str(FunctionCode(amd64.ARCH, START, CODE, "f.cold").verdict(START, rule(8))) == "unknown"
-    assert str(FunctionCode(amd64.ARCH, START, CODE).verdict(START + 0x1000, rule(8))) == "unknown"
+    for name, pc, why in (("f.cold", START, "moved the code out of"), ("f", START + 0x1000, "nothing that is known")):
+        verdict = FunctionCode(amd64.ARCH, START, CODE, name).verdict(pc, rule(8))
+        assert str(verdict) == "unknown"
+        assert why in verdict.why
