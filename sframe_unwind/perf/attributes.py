@@ -67,13 +67,13 @@ class Events:
         """The events, in the order of the file."""
         return tuple(self._all)
 
-    def of_sample(self, body: bytes, byteorder: str) -> Attributes:
+    def of_sample(self, head: bytes, byteorder: str) -> Attributes:
         """Return the event of a sample.
 
         The position of the id is the same in all events: perf requires it, or PERF_SAMPLE_IDENTIFIER
         (``evlist__valid_sample_type`` of perf).
 
-        :param body: the record without its header.
+        :param head: the beginning of its body; see :meth:`sframe_unwind.perf.records.Record.head`.
         :raises FormatError: the recording has no event, or none with this id.
         """
         first = self._first()
@@ -85,7 +85,7 @@ class Events:
                 return first
             before = (SampleType.IP, SampleType.TID, SampleType.TIME, SampleType.ADDR)
             at = 8 * sum(bool(kind & bit) for bit in before)
-        return self._of_id(int.from_bytes(body[at : at + 8], "big" if byteorder == "big" else "little"))
+        return self._of_id(int.from_bytes(head[at : at + 8], "big" if byteorder == "big" else "little"))
 
     def of_other(self) -> Attributes:
         """Return an event whose ``sample_id`` has the same fields as that of any record that is not a sample.

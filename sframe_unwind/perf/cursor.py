@@ -11,6 +11,17 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.constants import SECTION
 
 
+def words(data: bytes, byteorder: str) -> array[int]:
+    """Return words of 8 bytes.
+
+    :param data: a whole number of them.
+    """
+    found = array("Q", data)
+    if byteorder != sys.byteorder:
+        found.byteswap()
+    return found
+
+
 class Cursor:
     """A position in the bytes of a record.
 
@@ -72,10 +83,7 @@ class Cursor:
 
         :raises FormatError: fewer follow.
         """
-        found = array("Q", self.take(WORD_SIZE * count))
-        if self.byteorder != sys.byteorder:
-            found.byteswap()
-        return tuple(found)
+        return tuple(words(self.take(WORD_SIZE * count), self.byteorder))
 
     def skip(self, count: int) -> None:
         """Skip ``count`` words of 8 bytes.

@@ -25,9 +25,13 @@ class Stacks:
 
     def add(self, unwound: Unwound, thread_name: str) -> None:
         """Count the stacks of a sample."""
+        known: dict[tuple[object, ...], tuple[str, ...]] = {}  # most methods have the same stack
         for method, judged in unwound.by_method.items():
-            names = [self._names.find(unwound.space, lookup).shown for lookup in frames(judged.stack)]
-            self._counts[method][(thread_name or str(unwound.sample.tid), *reversed(names))] += 1
+            walked = judged.stack[:2]
+            if walked not in known:
+                names = [self._names.find(unwound.space, lookup).shown for lookup in frames(judged.stack)]
+                known[walked] = (thread_name or str(unwound.sample.tid), *reversed(names))
+            self._counts[method][known[walked]] += 1
 
     def folded(self) -> Iterator[str]:
         """Yield a line for each stack, as ``flamegraph.pl`` reads it; with several methods, each is a root."""

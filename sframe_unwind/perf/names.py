@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from sframe_unwind.perf.code_file import CodeFile
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.report.demangle import demangle
+
+_MOST_ADDRESSES = 200_000
 
 
 class Name(NamedTuple):
@@ -30,9 +33,13 @@ class Names:
 
     def __init__(self) -> None:
         self._known: dict[tuple[CodeFile, int], Name] = {}
+        self._found = lru_cache(_MOST_ADDRESSES)(self._find)
 
     def find(self, space: Space, lookup: int) -> Name:
         """Return the name for a lookup address."""
+        return self._found(space, lookup)
+
+    def _find(self, space: Space, lookup: int) -> Name:
         file = space.find(lookup)
         if file is None:
             return Name("", space.place(lookup)[0], "")

@@ -84,9 +84,9 @@ class Recording:
             self._take_header_record(record)
             return None
         if record.kind == RecordType.SAMPLE:
-            body = record.body()
-            attributes = self._events.of_sample(body, self.byteorder)
-            return _Timed(sample_time(body, attributes, self.byteorder), number, None, record)
+            head = record.head()
+            attributes = self._events.of_sample(head, self.byteorder)
+            return _Timed(sample_time(head, attributes, self.byteorder), number, None, record)
         event = self._decoded(record)
         if event is None:
             return None

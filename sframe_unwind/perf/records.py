@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.compression import Decompressor
 from sframe_unwind.perf.constants import SECTION, RecordType
@@ -13,6 +14,8 @@ from sframe_unwind.perf.header import FileSection
 from sframe_unwind.perf.source import Source, Spill
 
 _HEAD = 8
+_WORDS_FIRST = 9
+"""IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU and PERIOD of a sample."""
 _MAX_DECOMPRESSED = 1 << 36
 """Bytes.  A few compressed bytes can stand for gigabytes of zeros, which no recording has."""
 
@@ -33,7 +36,17 @@ class Record(NamedTuple):
 
         :raises FormatError: the file became shorter.
         """
-        return self.source.read(self.offset, self.size, f"record of type {self.kind}")
+        return self._read(self.size)
+
+    def head(self) -> bytes:
+        """Return the first bytes of the body: of a sample, up to the fields that are larger than a word.
+
+        :raises FormatError: the file became shorter.
+        """
+        return self._read(min(self.size, _WORDS_FIRST * WORD_SIZE))
+
+    def _read(self, size: int) -> bytes:
+        return self.source.read(self.offset, size, f"record of type {self.kind}")
 
 
 def read_records(source: Source, place: FileSection, byteorder: str) -> Iterator[Record]:

@@ -32,13 +32,16 @@ class Sample(NamedTuple):
     """The copy has the whole size that was asked for: the stack may go on behind it."""
 
 
-def sample_time(body: bytes, event: Attributes, byteorder: str) -> int:
-    """Return the time of a sample without decoding the rest; 0: it has none."""
+def sample_time(head: bytes, event: Attributes, byteorder: str) -> int:
+    """Return the time of a sample without decoding the rest; 0: it has none.
+
+    :param head: the beginning of its body; see :meth:`sframe_unwind.perf.records.Record.head`.
+    """
     kind = event.sample_type
     if not kind & SampleType.TIME:
         return 0
     at = 8 * sum(bool(kind & bit) for bit in (SampleType.IDENTIFIER, SampleType.IP, SampleType.TID))
-    return int.from_bytes(body[at : at + 8], "big" if byteorder == "big" else "little")
+    return int.from_bytes(head[at : at + 8], "big" if byteorder == "big" else "little")
 
 
 def id_time(body: bytes, event: Attributes, byteorder: str) -> int:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
+from functools import cached_property
 from typing import Literal
 
+from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.perf.cursor import words
 from sframe_unwind.perf.spaces import Space
 
 RESTORED = 256
@@ -20,8 +24,9 @@ class SampleMemory:
     """
 
     def __init__(self, space: Space, sp: int, fp: int, stack: bytes, byteorder: str) -> None:
-        self._space = space
-        self._sp = sp
+        self.startace = space
+        self.start = sp
+        """Address of the first byte of the copy."""
         self._fp = fp
         self._stack = stack
         self._last = len(stack) - 8
@@ -29,12 +34,17 @@ class SampleMemory:
         self.missed = 0
         """The last address that was read elsewhere than on the stack."""
 
+    @cached_property
+    def words(self) -> array[int]:
+        """The whole words of the copy of the stack."""
+        return words(self._stack[: len(self._stack) // WORD_SIZE * WORD_SIZE], self._byteorder)
+
     def read_word(self, address: int) -> int:
         """Return the word at an address.
 
         :raises MemoryReadError: neither the stack nor a file has it.
         """
-        at = address - self._sp
+        at = address - self.start
         if 0 <= at <= self._last:
             return int.from_bytes(self._stack[at : at + 8], self._byteorder)
         return int.from_bytes(self.read(address, 8), self._byteorder)
@@ -47,19 +57,19 @@ class SampleMemory:
 
         :raises MemoryReadError: neither the stack nor a file has it.
         """
-        return self._fp if 0 < self._sp - address <= RESTORED else self.read_word(address)
+        return self._fp if 0 < self.start - address <= RESTORED else self.read_word(address)
 
     def read(self, address: int, size: int) -> bytes:
         """Return ``size`` bytes at an address.
 
         :raises MemoryReadError: neither the stack nor a file has them.
         """
-        at = address - self._sp
+        at = address - self.start
         if at >= 0 and at + size <= len(self._stack):
             return self._stack[at : at + size]
         self.missed = address
-        return self._space.read(address, size)
+        return self.startace.read(address, size)
 
     def is_behind(self, address: int) -> bool:
         """Return whether an address is where the stack goes on that was not copied."""
-        return len(self._stack) - 8 < address - self._sp < LARGEST_STACK
+        return len(self._stack) - 8 < address - self.start < LARGEST_STACK

@@ -11,6 +11,7 @@ from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.perf.code_file import CodeFile, open_code_file
 from sframe_unwind.perf.mappings import Mapping
 from sframe_unwind.perf.tasks import Comm, Exit, Fork
+from sframe_unwind.perf.unwind_data import UnwindData
 from sframe_unwind.process.files import Files
 from sframe_unwind.unwind import signal_frame
 from sframe_unwind.unwind.modules import Modules
@@ -34,8 +35,6 @@ class Space:
         segments = ((s.address, s.address + s.size, file) for file in self.files for s in file.image.segments)
         self._segments = RangeMap(segments)
         self._trampolines: dict[int, bool] = {}
-        self.without_sframe = Modules(arch, ())
-        """No modules: everything is left to another unwinder."""
 
     @cached_property
     def sframe(self) -> Modules:
@@ -43,9 +42,25 @@ class Space:
         return Modules(self._arch, [file.sframe for file in self.files], read=self.read)
 
     @cached_property
-    def sframe_linux(self) -> Modules:
-        """The modules with their SFrame as Linux would load it."""
-        return Modules(self._arch, [file.sframe_linux for file in self.files])
+    def by_sframe(self) -> UnwindData:
+        """SFrame as a careful reader takes it, and signal frames."""
+        return UnwindData(self._arch, self.sframe, None, self.may_be_trampoline)
+
+    @cached_property
+    def by_sframe_of_linux(self) -> UnwindData:
+        """SFrame as Linux would load it, and nothing else."""
+        modules = Modules(self._arch, [file.sframe_linux for file in self.files])
+        return UnwindData(self._arch, modules, None, None)
+
+    @cached_property
+    def by_sframe_then_cfi(self) -> UnwindData:
+        """SFrame, DWARF CFI where there is no row, and signal frames."""
+        return UnwindData(self._arch, self.sframe, self.find_cfi, self.may_be_trampoline)
+
+    @cached_property
+    def by_cfi(self) -> UnwindData:
+        """DWARF CFI and signal frames."""
+        return UnwindData(self._arch, Modules(self._arch, ()), self.find_cfi, self.may_be_trampoline)
 
     def find(self, pc: int) -> CodeFile | None:
         """Return the file with the code at an address, or ``None``."""
@@ -110,6 +125,8 @@ class Spaces:
         self._build_ids = build_ids
         self._convert = convert
         self._mappings: dict[int, _Mappings] = {}
+        self._current: dict[int, Space] = {}
+        """The spaces of processes whose mappings have not changed since a sample; finding one by mappings is slow."""
         self._names: dict[int, str] = {}
         self._spaces: dict[_Mappings, Space] = {}
         self._opened: dict[Mapping, tuple[CodeFile | None, str]] = {}
@@ -117,6 +134,8 @@ class Spaces:
 
     def take(self, event: Mapping | Comm | Fork | Exit) -> None:
         """Change a process as a record tells."""
+        if not isinstance(event, Exit):
+            self._current.pop(event.pid, None)
         if isinstance(event, Mapping):
             kept = tuple(piece for old in self._mappings.get(event.pid, ()) for piece in _around(old, event))
             added = (event._replace(pid=0),) if event.executable else ()
@@ -136,10 +155,16 @@ class Spaces:
 
     def of(self, pid: int) -> Space:
         """Return the address space of a process now."""
-        mappings = self._mappings.get(pid, ())
+        space = self._current.get(pid)
+        if space is None:
+            space = self._current[pid] = self._find(self._mappings.get(pid, ()))
+        return space
+
+    def _find(self, mappings: _Mappings) -> Space:
         if mappings not in self._spaces:
             if len(self._spaces) >= _MOST_SPACES:
                 self._spaces.clear()
+                self._current.clear()
             self._spaces[mappings] = Space(self._arch, [(one, *self._open(one)) for one in mappings])
         return self._spaces[mappings]
 

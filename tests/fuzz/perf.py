@@ -90,7 +90,8 @@ def _fill(writer: Writer, with_second: bool) -> None:
 def made(number: int) -> Input:
     """The input of a number."""
     random = Random(number)
-    kinds = _with_stacks() if random.random() < _SHARE_WITH_STACKS else _with_all_records()
+    with_stacks = _with_stacks()  # before memory is limited: QEMU needs more
+    kinds = with_stacks if random.random() < _SHARE_WITH_STACKS else _with_all_records()
     name, undamaged, _ = random.choice(kinds)
     data = bytearray(undamaged)
     for _ in range(random.choice(_CHANGES_OF_ONE)):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sframe_unwind.perf.judging import Unwound, Verdict, frames
-from sframe_unwind.perf.methods import NO_CFI
+from sframe_unwind.perf.sample_walk import NO_CFI
 from tests.perf import programs
 from tests.perf.unwinding import stacks_of_perf, unwound
 

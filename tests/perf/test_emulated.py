@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.perf.judging import Judged, Verdict
+from sframe_unwind.perf.plain_rules import PlainRules
 from tests.perf.emulated import Steps, stepped
 from tests.perf.unwinding import unwound
 
@@ -46,7 +47,9 @@ def check(judged: Judged, expected: tuple[int, ...], plt: range) -> None:
     [("aarch64", DEEP), ("s390x", DEEP), ("aarch64_be", WALK), ("s390x", WALK)],
     ids=["aarch64-deep", "s390x-deep", "aarch64_be-walk", "s390x-walk"],
 )
-def test_stacks_are_those_of_the_debugger(tmp_path: Path, abi: str, steps: Steps) -> None:
+def test_stacks_are_those_of_the_debugger(
+    tmp_path: Path, abi: str, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = stepped(steps, abi)
     path = tmp_path / "perf.data"
     path.write_bytes(made.recording)
@@ -61,3 +64,5 @@ def test_stacks_are_those_of_the_debugger(tmp_path: Path, abi: str, steps: Steps
             complete += one.by_method[method].verdict is Verdict.COMPLETE
     assert complete > 0.75 * 3 * len(found)
     assert [list(one.sample.registers.values()) for one in found] == registers_of_perf(path)
+    monkeypatch.setattr(PlainRules, "_find", lambda _rules, _lookup: None)
+    assert [one.by_method for one in unwound(path, convert=True)] == [one.by_method for one in found]

@@ -15,6 +15,7 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.perf.judging import Verdict
 from sframe_unwind.perf.names import Name, Names
+from sframe_unwind.perf.sample_walk import NO_CFI
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import to_text
@@ -39,7 +40,9 @@ def test_stacks_by_dwarf_are_those_of_perf(tmp_path: Path, source: str, dump: in
     compared = compare(path)
     assert compared.samples == len(stacks_of_perf(path)) > 10
     assert set(compared.differences) <= ({END_OF_COPY} if dump == 1024 else set())
-    verdicts = {one.by_method["dwarf"].verdict for one in unwound(path)}
+    found = [one.by_method["dwarf"] for one in unwound(path)]
+    # The compiler's code for constructors and destructors has no CFI, and is hit once in thousands of samples.
+    verdicts = {judged.verdict for judged in found if judged.reason != NO_CFI}
     assert verdicts <= {Verdict.COMPLETE, Verdict.CUT}
     assert (Verdict.CUT in verdicts) == (dump == 1024)
 

@@ -1,0 +1,153 @@
+"""Walks the stack of a sample by SFrame and DWARF CFI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sframe_unwind.address import lookup_address
+from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.perf.plain_rules import PlainFrame
+from sframe_unwind.perf.spaces import Space
+from sframe_unwind.perf.stack import Context, Ending, Stack
+from sframe_unwind.perf.unwind_data import UnwindData
+from sframe_unwind.process.register_history import RegisterHistory
+from sframe_unwind.process.unwinder import Fallback, StackMemory
+from sframe_unwind.unwind.cfi_fallback import NAME
+from sframe_unwind.unwind.modules import NoData, Unusable
+from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
+
+NO_CFI = "no CFI for the address"
+
+
+def unwind(context: Context, data: UnwindData) -> Stack:
+    """Unwind a sample.
+
+    Most stacks have plain rules only, from the innermost frame to the outermost.
+    """
+    found, registers = _follow(context, data, _innermost(context), interrupted=True)
+    if not _is_end(data, registers, not found):
+        return _Unwinding(context, data).stack(found, registers)
+    pcs = [frame[0] for frame in found]
+    if registers.pc:
+        pcs.append(registers.pc)
+    return Stack(tuple(pcs), (True,) + (False,) * (len(pcs) - 1), Ending.REACHED, "")
+
+
+def frames(context: Context, data: UnwindData) -> Iterator[Frame]:
+    """Yield the frames of a sample from the innermost outward."""
+    unwinding = _Unwinding(context, data)
+    for frame in unwinding.walk(_innermost(context), interrupted=True):
+        unwinding.history.add(frame)
+        yield frame
+
+
+def _innermost(context: Context) -> Registers:
+    arch, registers = context.arch, context.registers
+    return Registers(registers[arch.pc], registers[arch.sp], registers[arch.fp])
+
+
+def _follow(
+    context: Context, data: UnwindData, registers: Registers, interrupted: bool
+) -> tuple[list[PlainFrame], Registers]:
+    return data.plain.follow(context.memory.words, context.memory.start, registers, interrupted)
+
+
+def _is_end(data: UnwindData, registers: Registers, interrupted: bool) -> bool:
+    """Return whether the stack ends with a frame, or before it: a pc of 0 is none."""
+    if not registers.pc:
+        return not interrupted
+    return data.plain.is_outermost(lookup_address(registers.pc, interrupted))
+
+
+class _Unwinding:
+    """Unwinds one sample by rules of all kinds."""
+
+    def __init__(self, context: Context, data: UnwindData) -> None:
+        arch, memory = context.arch, context.memory
+        self._context = context
+        self._data = data
+        self.history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
+        """Each frame of a walk has to be added to it."""
+        reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
+        fallback = Fallback(arch, context.space, reads, self.history, data.with_cfi, with_guess=False)
+        self._fallback = FallbackUnwinder(NAME, fallback.unwind) if data.with_signal_frames else None
+
+    def stack(self, found: list[PlainFrame], registers: Registers) -> Stack:
+        """Return the whole stack.
+
+        :param found: the frames up to the first one that plain rules do not lead through.
+        :param registers: those of that frame.
+        """
+        history = self.history
+        while True:
+            interrupted = not history.frames
+            for level, (pc, sp, fp, cfa) in enumerate(found, len(history.frames)):
+                history.add(Frame(level, pc, sp, fp, cfa, "", interrupted))
+                interrupted = False
+            if not interrupted and not registers.pc:
+                return self._stack(Ending.REACHED, "")
+            walk = self.walk(registers, interrupted)
+            plain = self._walk_to_plain(walk)
+            if plain is None:
+                return self._stack(*self._ending(walk))
+            found, registers = _follow(self._context, self._data, plain, interrupted=False)
+
+    def walk(self, registers: Registers, interrupted: bool) -> Walk:
+        """Return a walk from a frame outward."""
+        context = self._context
+        return Walk(
+            context.arch,
+            self._data.modules,
+            registers,
+            context.memory.read_frame_word,
+            context.read_register if interrupted else None,
+            self._fallback,
+            interrupted=interrupted,
+        )
+
+    def _walk_to_plain(self, walk: Walk) -> Registers | None:
+        """Go on to the next frame with a plain rule, and return its registers; ``None``: the walk ended."""
+        for count, frame in enumerate(walk):
+            if count and not frame.interrupted and self._data.plain.find(lookup_address(frame.pc, False)) is not None:
+                return Registers(frame.pc, frame.sp, frame.fp)
+            self.history.add(frame)
+        return None
+
+    def _stack(self, ending: Ending, reason: str) -> Stack:
+        found = self.history.frames
+        return Stack(tuple(frame.pc for frame in found), tuple(frame.interrupted for frame in found), ending, reason)
+
+    def _ending(self, walk: Walk) -> tuple[Ending, str]:
+        """Return how a walk ended, and why if it failed."""
+        context, last = self._context, self.history.frames[-1]
+        if walk.end in (None, End.OUTERMOST, End.PC_ZERO) or _is_start(context.space, walk, last.pc):
+            return Ending.REACHED, ""
+        if walk.end is End.UNREADABLE and context.stack_is_cut and context.memory.is_behind(context.memory.missed):
+            return Ending.CUT, ""
+        return Ending.FAILED, _reason(context.space, self._data, lookup_address(last.pc, last.interrupted), walk)
+
+
+def _is_start(space: Space, walk: Walk, pc: int) -> bool:
+    """Return whether a walk ended where the process began."""
+    file = space.find(pc) if walk.end is End.NO_DATA else None
+    try:
+        return file is not None and file.is_start(pc)
+    except SFrameError:
+        return False
+
+
+def _reason(space: Space, data: UnwindData, lookup: int, walk: Walk) -> str:
+    """Return why a walk failed, in words that are the same for all samples that fail for that reason."""
+    _, without_file = space.place(lookup)
+    if without_file:
+        return without_file
+    if walk.end is End.UNREADABLE:
+        return "the rule leads to memory that is not of the stack"
+    if not data.modules.modules:
+        return NO_CFI if walk.end is End.NO_DATA else "the CFI cannot be carried out"
+    result = data.modules.results[lookup]
+    if isinstance(result, NoData):
+        return result.reason
+    if isinstance(result, Unusable):
+        return result.error.what if isinstance(result.error, FormatError) else "the section is unusable"
+    return "the row cannot be carried out"

@@ -1,0 +1,54 @@
+"""The stack of a sample, and what there is to unwind it from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.errors import StepError
+from sframe_unwind.perf.sample_memory import SampleMemory
+from sframe_unwind.perf.spaces import Space
+
+
+class Ending(Enum):
+    """How a stack ends."""
+
+    REACHED = "reached"
+    """At the start of the thread."""
+    CUT = "cut"
+    """The caller is in the part of the stack that was not copied."""
+    FAILED = "failed"
+
+
+class Stack(NamedTuple):
+    """The stack of a sample by one method."""
+
+    pcs: tuple[int, ...]
+    """The pc of each frame, from the innermost outward."""
+    interrupted: tuple[bool, ...]
+    """Whether each pc is not a return address."""
+    ending: Ending
+    reason: str
+    """Why it ends; empty: it reached the start of the thread."""
+
+
+class Context(NamedTuple):
+    """What there is to unwind of a sample."""
+
+    arch: Arch
+    space: Space
+    registers: Mapping[int, int]
+    """By DWARF number."""
+    memory: SampleMemory
+    stack_is_cut: bool
+
+    def read_register(self, number: int) -> int:
+        """Return a register of the innermost frame.
+
+        :raises StepError: it was not recorded.
+        """
+        if number not in self.registers:
+            raise StepError(f"{self.arch.register_name(number)} was not recorded")
+        return self.registers[number]

@@ -1,0 +1,54 @@
+"""The unwind data by which a method unwinds the stacks of one address space."""
+
+from __future__ import annotations
+
+from typing import Callable
+
+from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.section import FindCfi
+from sframe_unwind.errors import SFrameError
+from sframe_unwind.perf.plain_rules import PlainRules
+from sframe_unwind.unwind.modules import Found, Modules
+from sframe_unwind.unwind_rule import UNDEFINED, UnwindRule
+
+
+class UnwindData:
+    """SFrame, and what is asked where it has no row.
+
+    :param modules: with the SFrame of the method; no modules: everything is left to the CFI.
+    :param find_cfi: finds the CFI; ``None``: the method uses none.
+    :param may_be_trampoline: see :class:`sframe_unwind.process.target.UnwindableCode`; ``None``: the method ends stacks
+        at signal frames.
+    """
+
+    def __init__(
+        self,
+        arch: Arch,
+        modules: Modules,
+        find_cfi: FindCfi | None,
+        may_be_trampoline: Callable[[int], bool] | None,
+    ) -> None:
+        self.modules = modules
+        self.with_cfi = find_cfi is not None
+        self.with_signal_frames = may_be_trampoline is not None
+        self._find_cfi = find_cfi
+        self._may_be_trampoline = may_be_trampoline
+        self.plain = PlainRules(arch, self._rule)
+
+    def _rule(self, lookup: int) -> UnwindRule | None:
+        """Return the rule for a lookup address; ``None``: there is none, or the frame is of a signal."""
+        found = self.modules.results[lookup]
+        if isinstance(found, Found):
+            return None if found.signal else found.rule
+        if self._find_cfi is None or self._may_be_trampoline is None:
+            return None
+        if any(map(self._may_be_trampoline, (lookup, lookup + 1))):  # pc is one of them
+            return None
+        try:
+            match = self._find_cfi(lookup)
+        except SFrameError:
+            return None
+        if match is None or match.signal:
+            return None
+        rule = match.rule
+        return rule._replace(fp=None) if rule.fp == UNDEFINED else rule
