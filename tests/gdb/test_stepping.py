@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable, NamedTuple
 
 import pytest
 
+from sframe_unwind.sframe.constants import NEWEST
 from tests.expectations import Stop
 from tests.gdb.driver import Debugger, call
 from tests.gdb.known_differences import KNOWN, NATIVE, UNREADABLE_FP, explains
@@ -17,7 +19,6 @@ from tests.samples.build import toolchain
 from tests.samples.catalogue import PLAIN_VARIANTS, SAMPLES
 
 ABI = "amd64"
-VERSIONS = (1, 2, 3)
 COUNTED = "instructions stepped"
 """How the names of properties begin that the end of a test run adds up and prints."""
 LIMIT = 20_000
@@ -32,6 +33,14 @@ class Walk(NamedTuple):
     variants: tuple[str, ...]
     least: int
     """Fewer instructions than these mean that something was left out."""
+
+    def builds(self) -> Iterator[tuple[int, str]]:
+        """Yield version and variant: every variant in version 3, and one in each older version.
+
+        Older versions have the same rules (tests/unwind/test_versions.py).
+        """
+        yield from ((NEWEST, variant) for variant in self.variants)
+        yield from ((version, "O2" if "O2" in self.variants else self.variants[0]) for version in (1, 2))
 
 
 WHOLE = Walk("stepper", "main", PLAIN_VARIANTS, 500)
@@ -48,6 +57,7 @@ PARTS = (
     Walk("offsets", "large_frame", ("O0", "O2"), 30),
     Walk("recursion", "descend", ("O0", "O2"), 150),
 )
+WITHOUT_CFI = Walk("sframe_only", "with_alloca", SAMPLES["sframe_only"].variants_for(ABI), 90)
 
 Record = Callable[[str, object], None]
 
@@ -87,46 +97,45 @@ def check_differences(result: dict[str, Any], sample: str, version: int) -> None
     assert found == {known for known in KNOWN if sample in known.samples and version in known.versions}
 
 
-@pytest.mark.parametrize("variant", WHOLE.variants)
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "variant"), list(WHOLE.builds()))
 def test_whole_program(newest: Debugger, version: int, variant: str, record_property: Record) -> None:
     check_differences(stepped(newest, WHOLE, version, variant, record_property), WHOLE.sample, version)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_with_the_dynamic_linker_on_the_way(newest: Debugger, version: int, record_property: Record) -> None:
-    check_differences(stepped(newest, LAZY, version, "O2", record_property), LAZY.sample, version)
+def test_with_the_dynamic_linker_on_the_way(newest: Debugger, record_property: Record) -> None:
+    check_differences(stepped(newest, LAZY, NEWEST, "O2", record_property), LAZY.sample, NEWEST)
 
 
 @pytest.mark.parametrize("debugger", ["system"], indirect=True)
 @pytest.mark.parametrize("variant", WHOLE.variants)
 def test_whole_program_in_another_gdb(debugger: Debugger, variant: str, record_property: Record) -> None:
     # One version: nothing that asks GDB knows from which version a rule was decoded.
-    check_differences(stepped(debugger, WHOLE, 3, variant, record_property), WHOLE.sample, 3)
+    check_differences(stepped(debugger, WHOLE, NEWEST, variant, record_property), WHOLE.sample, NEWEST)
 
 
 def test_inlined_functions_in_modules_without_sframe(debugger: Debugger, record_property: Record) -> None:
     # With the dynamic linker's debug information, where that is installed: it has inlined functions.
-    result = stepped(debugger, LAZY, 3, "O2", record_property, debug_files=True)
-    check_differences(result, LAZY.sample, 3)
+    result = stepped(debugger, LAZY, NEWEST, "O2", record_property, debug_files=True)
+    check_differences(result, LAZY.sample, NEWEST)
 
 
 @pytest.mark.parametrize(
-    ("walk", "variant"),
-    [pytest.param(walk, variant, id=f"{walk.sample}-{variant}") for walk in PARTS for variant in walk.variants],
+    ("walk", "version", "variant"),
+    [
+        pytest.param(walk, *build, id="-".join(map(str, (walk.sample, *build))))
+        for walk in PARTS
+        for build in walk.builds()
+    ],
 )
-@pytest.mark.parametrize("version", VERSIONS)
 def test_parts_of_samples(newest: Debugger, version: int, walk: Walk, variant: str, record_property: Record) -> None:
     check_differences(stepped(newest, walk, version, variant, record_property), walk.sample, version)
 
 
-@pytest.mark.parametrize("variant", SAMPLES["sframe_only"].variants_for(ABI))
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("version", "variant"), list(WITHOUT_CFI.builds()))
 def test_without_cfi_sframe_alone_is_right(
     newest: Debugger, version: int, variant: str, record_property: Record
 ) -> None:
-    walk = Walk("sframe_only", "with_alloca", (variant,), 90)
-    result = stepped(newest, walk, version, variant, record_property)
+    result = stepped(newest, WITHOUT_CFI, version, variant, record_property)
     wrong = {tuple(difference["wrong"]) for difference in result["differences"]}
     assert not any("sframe" in who for who in wrong)
     # At -O0 GDB guesses right from rbp.

@@ -24,11 +24,11 @@ def walk(program: dict[str, Any], first: str, limit: int, sysroot: str) -> dict[
         execute("delete")
         execute("set sframe mode off")  # until the account has read the registers
         account = Account()
+        execute("set sframe mode always")
         differences = []
         by_sframe = count = 0
         while count < limit:
             count += 1
-            execute("set sframe mode always")
             thread = json.loads(execute("sframe compare --json"))["threads"][0]
             by_sframe += sum(frame["unwinder"] == "sframe" for frame in thread["frames"])
             frames = account.frames()
