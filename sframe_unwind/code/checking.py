@@ -219,8 +219,10 @@ class _Check:
             run = interpreted(self._all, function, linked)
             if run.complete and run.returns_to == {self._all.frame.return_address}:
                 self.run, entered = run, linked
-        if self.run.called and (self.run.rests_on_call or self._has_other_base()):
+        self._through_calls = bool(self.run.called) and (self.run.rests_on_call or self._has_other_base())
+        if self._through_calls:
             self.run = interpreted(self._all, function, entered, through_calls=True)
+        self._entered = entered
 
     def _link(self) -> int | None:
         """Return the register that has the return address at the function's entry by its rows, if it is not the ABI's.
@@ -258,6 +260,8 @@ class _Check:
             current = self._all.ranges.find(start)
             if current is not None:
                 self._block(start, current)
+        if run.meets and run.complete:
+            self._prove_apart()
         self._add_unreached()
         parts = {
             start: Part(verdicts, tuple(self._findings.get(start, ()))) for start, verdicts in self._verdicts.items()
@@ -310,6 +314,29 @@ class _Check:
                 verdicts[table][pc] = judged
             if not is_quiet:
                 proved.clear()
+
+    def _prove_apart(self) -> None:
+        """Prove what can be in loops that move the stack pointer, followed round by round."""
+        verdicts = self._verdicts[self._function.start]
+        left = {table: [pc for pc, one in known.items() if _is_open(one)] for table, known in verdicts.items()}
+        if not any(left.values()):
+            return
+        run = self._all.run(self._function, self._entered, self._through_calls, apart=True)
+        self.run = self.run._replace(is_local=self.run.is_local and run.is_local)
+        if not run.complete:
+            return
+        worst: dict[tuple[str, int], Judgement] = {}
+        rows = self._described(self._function)
+        for start in run.states:
+            for pc, state in walk(self._all, run, start):
+                for table in left:
+                    rule = rows[table].at(pc)
+                    if rule is not None and _is_open(verdicts[table].get(pc, PROVED)):
+                        judged = self._checker.judge(run, start, rule, state).worst
+                        worst[table, pc] = max(judged, worst.get((table, pc), Judgement.PROVED))
+        for (table, pc), judged in worst.items():
+            if judged is Judgement.PROVED:
+                verdicts[table][pc] = PROVED
 
     def _bases_of(self, function: CodeRange) -> frozenset[int]:
         """Return the registers that the rules of a function count on."""
@@ -384,6 +411,10 @@ class _Check:
                         verdicts[table][pc] = NOT_REACHED
                 self._unreached.add(pc)
             self.instructions += 1
+
+
+def _is_open(judged: Judgements) -> bool:
+    return judged.worst is Judgement.UNKNOWN
 
 
 def joined(parts: Iterable[Part]) -> Part:

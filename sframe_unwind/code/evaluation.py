@@ -90,6 +90,8 @@ class Evaluator:
         """Whether anything was stored over the return address since this was cleared."""
         self.has_read = False
         """Whether a constant was looked for in memory since this was last cleared."""
+        self.compares_constants = False
+        """Whether a condition that compares two constants is decided; else it may hold or not."""
 
     def value(self, expression: Expression, state: State, pc: int) -> Value:
         """Return what an expression of the instruction at ``pc`` amounts to in a state."""
@@ -405,6 +407,10 @@ class Evaluator:
         if condition.relation not in ("==", "!=") or not self._compares(condition, before, pc, equality=True):
             return True
         left, right = self.value(condition.left, before, pc), self.value(condition.right, before, pc)
+        if left[0] == right[0] == NUMBER and self.compares_constants and condition.operation is not None:
+            _, operation = self.value(condition.operation, before, pc)
+            is_equal = not (left[1] ^ right[1]) & (1 << self._machine.comparisons[operation]) - 1
+            return is_equal == (condition.relation == "==")
         # Loops that probe the stack compare the stack pointer.  What others compare may have been loaded from there,
         # and a call may have changed it there.
         if before.registers[self._frame.sp] not in (left, right):

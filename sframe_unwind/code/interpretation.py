@@ -41,6 +41,18 @@ _SORTED_PER_STEP, _READ_PER_STEP = 32, 32
 """How many states are sorted, and how many entries of a table are read, in the time of a step."""
 _MAX_FOREIGN = 64
 """How many other functions are followed from one."""
+_ADDRESS_BITS = 64
+_MAX_WAYS = 16
+"""With how many stack pointers one instruction is followed, where these are kept apart."""
+
+
+def address_of(block: int) -> int:
+    """Return the address of a block's first instruction.
+
+    A block is known by that; where states with different stack pointers are kept apart, a number in the bits above it
+    tells one stack pointer from another.
+    """
+    return block & _MASK
 
 
 class Source(NamedTuple):
@@ -66,7 +78,7 @@ class Run(NamedTuple):
     """What the interpretation of a function found."""
 
     states: dict[int, State]
-    """The states at the starts of blocks, by address; each block reaches to the next, or to a jump."""
+    """The states at the starts of blocks, by block (:func:`address_of`); each reaches to the next, or to a jump."""
     sources: dict[int, set[Source]]
     """What leads to each."""
     guessed: set[int]
@@ -93,6 +105,10 @@ class Run(NamedTuple):
     """``False``: it was given up."""
     certain: bool
     """All targets of its jumps are known for certain."""
+    meets: bool
+    """Whether paths meet somewhere with stack pointers at a constant distance from each other."""
+    apart: bool
+    """Whether they were kept apart there."""
 
 
 class _Restart(Exception):  # noqa: N818  # no error: a call was found not to return, or a table to end earlier
@@ -142,21 +158,27 @@ class Interpreter:
         """Return the instructions of the function with an address."""
         return self.sweeps.sweep(self.ranges.find(pc) or CodeRange(pc, pc))
 
-    def run(self, function: CodeRange, entries: dict[int, State], through_calls: bool = False) -> Run:
+    def run(
+        self, function: CodeRange, entries: dict[int, State], through_calls: bool = False, apart: bool = False
+    ) -> Run:
         """Interpret a function.
 
         :param entries: the states in which it is entered, by address.
         :param through_calls: find out which registers the functions of the file that it calls may change.
+        :param apart: keep states with different stack pointers apart, and decide what constants decide: a loop that
+            moves the stack pointer is followed round by round.  It is given up if that takes too many.
         """
         dead: set[int] = set()
         tables: set[int] = set()
         self.evaluator.entries.tables.clear()
         self.evaluator.has_read = self.evaluator.rests_on_call = self.evaluator.has_replaced = False
+        self.evaluator.compares_constants = apart
         count = len(self.sweeps.sweep(function).instructions)
         steps = max(_MIN_STEPS, min(_STEPS_PER_INSTRUCTION * count, self._max_steps))
         for _ in range(_MAX_RESTARTS):
             flow = _Flow(self, function, dead, tables, steps)
             flow.effects = self.effects if through_calls else None
+            flow.ways = {} if apart else None
             try:
                 return flow.run(entries)
             except _Restart:
@@ -209,6 +231,9 @@ class _Flow:
         self._is_local = True
         self.effects: Effects | None = None
         """``None``: callees are taken to keep the ABI."""
+        self.ways: dict[int, dict[Value, int]] | None = None
+        """The stack pointers that an address is reached with, and their numbers; ``None``: they are not kept apart."""
+        self._meets = False
         self.steps = steps
         """How many instructions may still be carried out."""
 
@@ -248,13 +273,15 @@ class _Flow:
             frozenset(self._stack_pointers_at_end),
             complete,
             complete and not self._unresolved and all(jump.targets.certain for jump in self._table_jumps.values()),
+            self._meets,
+            self.ways is not None,
         )
 
     def _drain(self) -> None:
         while self._work:
-            address = heappop(self._work)
-            self._waiting.discard(address)
-            self._block(address, self._states[address].copy())
+            block = heappop(self._work)
+            self._waiting.discard(block)
+            self._block(block, self._states[block].copy())
 
     def _guess(self) -> None:
         """Follow jumps whose targets are not known to what nothing else leads to."""
@@ -268,12 +295,13 @@ class _Flow:
                 self._join(address, state)
                 self._drain()
 
-    def _block(self, pc: int, state: State) -> None:
+    def _block(self, block: int, state: State) -> None:
         """Interpret from the start of a block to a jump, or to the start of another."""
+        pc = address_of(block)
         sweep = self._sweep if pc in self._sweep.instructions else self._all.sweep_at(pc)
         evaluator, instructions, starts = self._evaluator, sweep.instructions, sweep.starts
         first, visited = True, self._visited
-        self._current = pc
+        self._current = block
         while True:
             instruction = instructions.get(pc)
             if instruction is None:
@@ -539,18 +567,20 @@ class _Flow:
     def _join(self, target: int, state: State, after_call: bool = False) -> None:
         if self._settled is not None and target in self._settled:
             return
-        known = self._states.get(target)
+        block = target if self.ways is None else self._way(self.ways, target, state)
+        known = self._states.get(block)
         if self._current is not None:
-            self._sources.setdefault(target, set()).add(Source(self._current, self._leaving))
+            self._sources.setdefault(block, set()).add(Source(self._current, self._leaving))
         if known is None:
             if after_call and target in self._dead:
                 return
-            self._states[target] = state.copy()
-            if after_call:
+            self._states[block] = state.copy()
+            if block == target and after_call:
                 self._after_call.add(target)
-            elif target in self._visited:
+            elif block == target and target in self._visited:
                 self._split(target)
         else:
+            self._note_meeting(known, state)
             if self._conflicts(known, state):
                 # No compiler lets paths with different stack pointers meet: the call does not return.
                 if after_call:
@@ -563,19 +593,34 @@ class _Flow:
             if not self._frame.join(known, state, target):
                 return
         if self._settled is not None:
-            self._guessed.add(target)
-        if target not in self._waiting:
-            self._waiting.add(target)
-            heappush(self._work, target)
+            self._guessed.add(block)
+        self._wait(block)
+
+    def _wait(self, block: int) -> None:
+        if block not in self._waiting:
+            self._waiting.add(block)
+            heappush(self._work, block)
+
+    def _way(self, ways: dict[int, dict[Value, int]], target: int, state: State) -> int:
+        """Return the block at an address that states with the stack pointer of a state belong to."""
+        known = ways.setdefault(target, {})
+        number = known.setdefault(state.registers[self._frame.sp], len(known))
+        if number >= _MAX_WAYS:
+            raise _GivenUp
+        return target | number << _ADDRESS_BITS
+
+    def _note_meeting(self, known: State, state: State) -> None:
+        left, right = known.registers[self._frame.sp], state.registers[self._frame.sp]
+        self._meets |= left != right and left[0] == right[0]
 
     def _split(self, target: int) -> None:
         """Have the block run again in whose middle a jump leads: it ends there now."""
         starts = sorted(self._states)
         self.steps -= len(starts) // _SORTED_PER_STEP
         before = starts[max(bisect_left(starts, target) - 1, 0)]
-        if before not in self._waiting:
-            self._waiting.add(before)
-            heappush(self._work, before)
+        while before in self._states:
+            self._wait(before)
+            before += 1 << _ADDRESS_BITS
 
     def _conflicts(self, known: State, state: State) -> bool:
         sp = self._frame.sp

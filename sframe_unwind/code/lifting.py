@@ -45,8 +45,9 @@ from sframe_unwind.code.shapes import Shapes
 from sframe_unwind.errors import MissingExtraError
 
 _PACKAGES = ("pyvex", "capstone")
-_BASE = 0x5AFE_0000_0000
-"""Where instructions are lifted.  A constant within :data:`_REACH` of it is relative to the instruction's address."""
+BASES = (0x5AFE_0000_0000, 0x2BED_0000_0000)
+"""Where instructions are lifted, as multiples of a page.  A constant within :data:`_REACH` of that is relative to the
+instruction's address if it moves with it: a program's own constant lies near one of them at most."""
 _REACH = 1 << 33
 _PAGE = 0x1000
 _MASK = (1 << 64) - 1
@@ -180,13 +181,26 @@ class Lifter:
 
     def lifted(self, raw: bytes) -> Instruction:
         """Lift the instruction at the start of some bytes by VEX, without help from those lifted before."""
-        try:
-            block = self._pyvex.lift(raw + bytes(16), _BASE, self._arch, max_bytes=len(raw), max_inst=1, opt_level=0)
-        except self._pyvex.PyVEXError:
-            block = None
-        if block is None or not 0 < block.size <= len(raw) or block.jumpkind in _UNDECODED:
+        found = self._lifted_at(BASES[0], raw)
+        if found is None:
             return self._undecoded(raw)
-        return _Translation(block, self._registers, self.machine, raw).instruction()
+        if not _is_relative(found):
+            return found
+        other = self._lifted_at(BASES[1], raw)
+        if other == found:
+            return found
+        # What is relative at one of them only is the program's own constant.
+        return self.machine.anything(found.size) if other is None or _is_relative(other) else other
+
+    def _lifted_at(self, base: int, raw: bytes) -> Instruction | None:
+        """Return the instruction at the start of some bytes as VEX has it at an address; ``None``: not at all."""
+        try:
+            block = self._pyvex.lift(raw + bytes(16), base, self._arch, max_bytes=len(raw), max_inst=1, opt_level=0)
+        except self._pyvex.PyVEXError:
+            return None
+        if not 0 < block.size <= len(raw) or block.jumpkind in _UNDECODED:
+            return None
+        return _Translation(block, base, self._registers, self.machine, raw).instruction()
 
     def _undecoded(self, raw: bytes) -> Instruction:
         """Return what can be said of an instruction that VEX does not know."""
@@ -212,8 +226,9 @@ def _register_numbers(arch: Any, machine: Machine) -> dict[int, int]:
 class _Translation:
     """Makes an :class:`Instruction` of the block that VEX has for it."""
 
-    def __init__(self, block: Any, registers: dict[int, int], machine: Machine, raw: bytes) -> None:
+    def __init__(self, block: Any, base: int, registers: dict[int, int], machine: Machine, raw: bytes) -> None:
         self._block = block
+        self._base = base
         self._registers = registers
         self._machine = machine
         self._relative = PAGE_RELATIVE if machine.is_page_relative(raw) else PC_RELATIVE
@@ -385,9 +400,9 @@ class _Translation:
         if not isinstance(value, int):
             return RESULT
         value &= _MASK
-        if -_REACH <= value - _BASE <= _REACH:
+        if -_REACH <= value - self._base <= _REACH:
             # What an instruction for pages gives is a multiple of their size; the other is the next instruction.
-            return (PC_RELATIVE if value % _PAGE else self._relative, value - _BASE)
+            return (PC_RELATIVE if value % _PAGE else self._relative, value - self._base)
         return (CONSTANT, value - (1 << 64) if value >> 63 else value)
 
     def _value(self, data: Any) -> Expression:
@@ -541,6 +556,13 @@ class _Translation:
             return None
         first = relation[1]
         return Condition(relation[0], self._value(arguments[first]), self._value(arguments[first + 1]), operation)
+
+
+def _is_relative(found: Any) -> bool:
+    """Return whether anything in a part of an instruction is relative to the instruction's address."""
+    if not isinstance(found, tuple):
+        return False
+    return found[:1] in ((PC_RELATIVE,), (PAGE_RELATIVE,)) or any(map(_is_relative, found))
 
 
 def _add(left: Expression, right: Expression) -> Expression:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sframe_unwind.code.instruction import Kind
-from sframe_unwind.code.interpretation import Interpreter, Run
+from sframe_unwind.code.interpretation import Interpreter, Run, address_of
 from sframe_unwind.code.state import State
 
 
 def walk(interpreter: Interpreter, run: Run, start: int) -> Iterator[tuple[int, State]]:
     """Yield the addresses of the instructions of a block, each with the state before it, which changes in place."""
-    pc, state = start, run.states[start].copy()
-    sweep = interpreter.sweep_at(start)
+    pc, state = address_of(start), run.states[start].copy()
+    sweep = interpreter.sweep_at(pc)
+    interpreter.evaluator.compares_constants = run.apart
     while True:
         instruction = sweep.instructions.get(pc) or sweep.instruction(pc)
         if not instruction.size:

@@ -62,8 +62,8 @@ _NOP, _TRAP = 0xD503201F, 0
 _RELATIONS = {0: "==", 1: "!=", 2: ">=", 3: "<", 8: ">", 9: "<="}
 """The architecture's condition codes."""
 _ALWAYS = (14, 15)
-_SUBTRACTIONS = frozenset((3, 4))
-"""``ARM64G_CC_OP_SUB32`` and ``SUB64``."""
+_SUBTRACTIONS = {3: 32, 4: 64}
+"""``ARM64G_CC_OP_SUB32`` and ``SUB64``, and the bits that they subtract."""
 
 
 _NAMED_ONLY = re.compile(
@@ -193,7 +193,7 @@ def _machine(arch: Arch) -> Machine:
         is_padding=_is_padding,
         condition=_condition,
         comparisons=_SUBTRACTIONS,
-        unsigned_comparisons=_SUBTRACTIONS,
+        unsigned_comparisons=frozenset(_SUBTRACTIONS),
         describe=_describe,
         execute=None,
         unsized_helpers=(),

@@ -37,8 +37,8 @@ _SIZES = (3, 4, 5, 2, 7, 1, 8, 6, 9, 10, 11, 12, 13, 14, 15)
 
 _RELATIONS = {2: "<", 3: ">=", 4: "==", 5: "!=", 6: "<=", 7: ">"}
 """Intel's condition codes."""
-_SUBTRACTIONS = frozenset(range(5, 9))
-"""``AMD64G_CC_OP_SUBB`` to ``SUBQ``."""
+_SUBTRACTIONS = {5: 8, 6: 16, 7: 32, 8: 64}
+"""``AMD64G_CC_OP_SUBB`` to ``SUBQ``, and the bits that they subtract."""
 _SIZED = ("pushq", "popq", "callq", "retq", "jmpq", "leaveq")
 _SIZED_WITH_REGISTER = ("mov", "lea", "add", "sub", "and", "or", "xor", "test", "cmp")
 _PADDING = (b"\xcc", b"\x90", b"\x66\x90", b"\x66\x66\x90", b"\xf3\x90")
@@ -52,6 +52,8 @@ _COPYING, _STRING_STORES = (0xA4, 0xA5), (0xA4, 0xA5, 0xAA, 0xAB)
 """Opcodes of ``movs``, and with ``stos``; the first of two is for bytes."""
 _BIT_TESTS = (0xA3, 0xAB, 0xB3, 0xBB)
 """``bt``, ``bts``, ``btr``, ``btc``"""
+_XOP = b"\x8f"
+"""The first byte of a prefix of AMD's, and of ``pop``, which VEX knows."""
 _APX_MAP = 4
 """The map of EVEX in which legacy instructions have other registers."""
 _NAMED_ONLY = re.compile(
@@ -72,7 +74,11 @@ def _describe(found: Disassembled) -> Instruction | None:
     if mnemonic.startswith(("loop", "j")):
         return STOP
     rest = raw.lstrip(bytes(_LEGACY_PREFIXES))
-    if rest[:1] in (b"\xc4", b"\xc5", b"\x62"):
+    if rest[:1] == _XOP:
+        # What is not a vector instruction may be LWP's, which stores elsewhere.
+        if mnemonic[0] != "v":
+            return None
+    elif rest[:1] in (b"\xc4", b"\xc5", b"\x62"):
         if rest[:1] == b"\x62" and rest[1] & 7 == _APX_MAP:
             return None
         if mnemonic[0] not in "vkabprmst" or _IMPLICIT.match(mnemonic):
@@ -151,7 +157,7 @@ def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instructio
         return writing(at + 3, (register,))
     if opcode in _BIT_TESTS:
         # VEX puts the operand on the stack, below the stack pointer, even where it is the stack pointer.
-        return writing(at + 3, (register, CC_OPERATION) if opcode != 0xA3 else (CC_OPERATION,))
+        return writing(at + 3, (register,) if opcode != 0xA3 else ())
     return None
 
 
@@ -247,7 +253,7 @@ MACHINE = Machine(
     is_padding=_is_padding,
     condition=_condition,
     comparisons=_SUBTRACTIONS,
-    unsigned_comparisons=_SUBTRACTIONS,
+    unsigned_comparisons=frozenset(_SUBTRACTIONS),
     describe=_describe,
     execute=None,
     unsized_helpers=("amd64g_dirtyhelper_XSAVE", "amd64g_dirtyhelper_SxDT"),

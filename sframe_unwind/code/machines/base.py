@@ -127,8 +127,9 @@ class Machine(NamedTuple):
     """Whether an instruction does nothing, and may be there for the sake of alignment only."""
     condition: FindCondition
     """``(helper, constants)``: relation and number of the first operand, of VEX's call for a condition."""
-    comparisons: frozenset[int]
-    """What VEX says set the condition code where it was a comparison for equality, or for any relation."""
+    comparisons: Mapping[int, int]
+    """What VEX says set the condition code where it was a comparison for equality, or for any relation, and how many of
+    the lowest bits of its operands count."""
     unsigned_comparisons: frozenset[int]
     """Those of them that compare values without sign."""
     capstone_registers: Mapping[str, int]
@@ -210,8 +211,9 @@ def trap(size: int) -> Instruction:
 
 
 def writing(size: int, registers: Iterable[int] = (), stores: tuple[Store, ...] = ()) -> Instruction:
-    """Return an instruction that writes something unknown to registers, and that stores."""
-    return Instruction(size, Kind.NEXT, tuple((number, ANYTHING) for number in registers), stores, (), None)
+    """Return an instruction that writes something unknown to registers and the condition code, and that stores."""
+    written = dict.fromkeys((*registers, CC_OPERATION), ANYTHING)
+    return Instruction(size, Kind.NEXT, tuple(written.items()), stores, (), None)
 
 
 def anywhere_from(register: int) -> Store:

@@ -8,6 +8,9 @@ from typing import NamedTuple
 from sframe_unwind.code.instruction import (
     ADD,
     AND,
+    CC_LEFT,
+    CC_OPERATION,
+    CC_RIGHT,
     CHOICE,
     CONSTANT,
     EXTEND,
@@ -27,6 +30,8 @@ from tests.code.witness.driver import AREA, AT, DATA, STACK, Step, word_at
 
 _MASK = (1 << 64) - 1
 _TAGLESS = (1 << 56) - 1
+_EQUAL = {"amd64": (0x40, 0x40), "aarch64": (1 << 30, 1 << 30), "s390x": (3, 0)}
+"""Which bits of the condition code say that what was compared is equal, and their values then."""
 
 
 class Broken(NamedTuple):
@@ -43,14 +48,17 @@ class Claims:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._big = machine.arch.byteorder == "big"
-        self._vectors = sorted(machine.vex_vectors.values())
+        self._equal_bits, self._equal = _EQUAL[machine.arch.name.partition("_")[0]]
         # In the driver's order.
         self._halves = {number: 2 * at for at, number in enumerate(machine.vex_vectors.values())}
         if not machine.big_endian:
             self._halves.update({number + HIGH: at + 1 for number, at in list(self._halves.items())})
 
-    def broken(self, instruction: Instruction, steps: Sequence[Step]) -> Iterator[Broken]:
-        """Yield the claims about an instruction that do not hold in some steps, all executed to their ends."""
+    def broken(self, instruction: Instruction, steps: Sequence[Step], leaves_condition: bool) -> Iterator[Broken]:
+        """Yield the claims about an instruction that do not hold in some steps, all executed to their ends.
+
+        :param leaves_condition: whether the machine says what the condition code is behind the instruction.
+        """
         if instruction.kind is Kind.STOP:
             return
         for step in steps:
@@ -58,6 +66,8 @@ class Claims:
             ways = [list(self._registers(puts, step)) for puts in self._puts(instruction, step)]
             yield from min(ways, key=len)
             yield from self._memory(instruction, step)
+            if leaves_condition:
+                yield from self._condition_code(dict(instruction.puts), step)
 
     def _puts(self, instruction: Instruction, step: Step) -> Iterator[dict[int, Expression]]:
         """Yield what may have been written on the ways that lead to where the step went on."""
@@ -100,6 +110,19 @@ class Claims:
             if value is None or value == after:
                 return
         yield Broken("a register's value", f"register {number}: {after:#x}, not {expression}")
+
+    def _condition_code(self, puts: dict[int, Expression], step: Step) -> Iterator[Broken]:
+        operation = puts.get(CC_OPERATION)
+        if operation is None:
+            if step.flags_before != step.flags_after:
+                yield Broken("the condition code is kept", f"{step.flags_before:#x}, {step.flags_after:#x}")
+            return
+        bits = self._machine.comparisons.get(operation[1], 0) if operation[0] == CONSTANT else 0
+        left, right = (self._value(puts[number], step) if number in puts else None for number in (CC_LEFT, CC_RIGHT))
+        if bits and left is not None and right is not None:
+            is_equal = not (left ^ right) & (1 << bits) - 1
+            if is_equal != (step.flags_after & self._equal_bits == self._equal):
+                yield Broken("what is compared", f"{left:#x}, {right:#x}: {step.flags_after:#x}")
 
     def _memory(self, instruction: Instruction, step: Step) -> Iterator[Broken]:
         allowed: set[int] = set()

@@ -37,6 +37,7 @@ struct step {
     uint64_t pc;
     uint64_t before[GENERAL], after[GENERAL];
     uint64_t vectors_before[2 * VECTORS], vectors_after[2 * VECTORS];
+    uint64_t flags_before, flags_after;  /* the condition code */
 };
 
 static struct request request;
@@ -95,8 +96,10 @@ static const int numbers[16] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG
 #define TRAP "\xcc"
 #define TRAP_BEHIND 1
 static uint64_t *vector(ucontext_t *context, int n) { return (uint64_t *)&context->uc_mcontext.fpregs->_xmm[n]; }
+#define FLAGS 0x8D5
+#define FLAGS_OF(context) ((context)->uc_mcontext.gregs[REG_EFL] & FLAGS)
 static void flags(ucontext_t *context, uint64_t word) {
-    context->uc_mcontext.gregs[REG_EFL] = 0x202 | (word & 0x8D5);
+    context->uc_mcontext.gregs[REG_EFL] = 0x202 | (word & FLAGS);
 }
 #elif defined(__aarch64__)
 #define COUNT 32
@@ -127,6 +130,7 @@ static uint64_t *record(ucontext_t *context, int n, uint32_t wanted) {
     }
 }
 static uint64_t *vector(ucontext_t *context, int n) { return record(context, n, 0x46508001); }
+#define FLAGS_OF(context) ((context)->uc_mcontext.pstate & 0xF0000000)
 static void flags(ucontext_t *context, uint64_t word) { context->uc_mcontext.pstate = word & 0xF0000000; }
 #elif defined(__s390x__)
 #define COUNT 16
@@ -137,6 +141,7 @@ static void flags(ucontext_t *context, uint64_t word) { context->uc_mcontext.pst
 #define TRAP "\x00\x01"
 #define TRAP_BEHIND 2
 static uint64_t *vector(ucontext_t *context, int n) { return (uint64_t *)&context->uc_mcontext.fpregs.fprs[n]; }
+#define FLAGS_OF(context) ((context)->uc_mcontext.psw.mask >> 44 & 3)
 static void flags(ucontext_t *context, uint64_t word) {
     context->uc_mcontext.psw.mask = (context->uc_mcontext.psw.mask & ~(3ULL << 44)) | (word & 3) << 44;
 }
@@ -163,6 +168,7 @@ static void begin(ucontext_t *context) {
 #endif
     }
     flags(context, next_random());
+    step.flags_before = FLAGS_OF(context);
     PC(context) = AT;
     struct itimerval soon = {{0, 0}, {0, 200000}};
     setitimer(ITIMER_REAL, &soon, NULL);
@@ -204,6 +210,7 @@ static void finish(ucontext_t *context, int number) {
     started = 0;
     step.signal = number;
     step.pc = PC(context);
+    step.flags_after = FLAGS_OF(context);
     for (int n = 0; n < COUNT; n++)
         step.after[n] = REGISTER(context, n);
     for (int n = 0; n < COUNT_VECTORS; n++)

@@ -51,6 +51,9 @@ class Step(NamedTuple):
     vectors_before: tuple[int, ...]
     """Two halves of each vector register, the lower first; s390x: the floating-point register, and nothing."""
     vectors_after: tuple[int, ...]
+    flags_before: int
+    """The condition code, as the machine has it in its bits."""
+    flags_after: int
     changed: dict[int, int]
     """The bytes of memory that it changed, by address."""
 
@@ -90,7 +93,7 @@ class Driver:
             raise ToolchainUnavailable(f"{self._command[0]} is not installed")
         order = ">" if machine == "s390x" else "<"
         self._request = Struct(f"{order}IIQII16s16s")
-        self._head = Struct(f"{order}IIQ{2 * _GENERAL}Q{4 * _VECTORS}Q")
+        self._head = Struct(f"{order}IIQ{2 * _GENERAL}Q{4 * _VECTORS}QQQ")
         self._change = Struct(f"{order}QQ")
         self._process: subprocess.Popen[bytes] | None = None
         self.deaths: list[Case] = []
@@ -144,6 +147,8 @@ class Driver:
                 tuple(first[:_GENERAL]),
                 tuple(first[_GENERAL:]),
                 tuple(second[: 2 * _VECTORS]),
-                tuple(second[2 * _VECTORS :]),
+                tuple(second[2 * _VECTORS : -2]),
+                second[-2],
+                second[-1],
                 changed,
             )
