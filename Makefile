@@ -1,6 +1,6 @@
 # Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint bench real-programs readers test-kernel survey shell-files clean
+.PHONY: help setup setup-demo demo test lint bench real-programs profile-study readers test-kernel survey shell-files clean
 
 PY := .venv/bin/python
 # Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
@@ -35,6 +35,9 @@ bench: setup ## measure speed
 
 real-programs: setup ## build lua, redis, sqlite, zlib and zstd with SFrame for three ABIs and verify them
 	@$(PY) tools/real_programs.py
+
+profile-study: setup ## record real programs, and unwind their samples by each method (docs/perf.md)
+	@$(PY) -m tools.study
 
 readers: setup ## run libsframe, glibc's reader, LLVM's and others on the same sections (docs/readers.md)
 	@$(PY) -m tests.readers

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -156,26 +156,35 @@ def tools_for(abi: str) -> Path:
     return provide(BINUTILS, COMPILERS[abi][1])
 
 
-def build(program: Program, abi: str) -> Built:
-    """Build a program from scratch."""
-    folder, source = CACHE / "built" / f"{program.name}-{abi}", sources(program)
+def compiled(program: Program, abi: str, folder: Path, flags: Sequence[str] = ()) -> tuple[list[str], Path]:
+    """Build a program from scratch in an empty folder, and return its object files and the executable.
+
+    :param flags: more options of the compiler.
+    """
+    source = sources(program)
     shutil.rmtree(folder, ignore_errors=True)
-    compiler, tools = COMPILERS[abi][0], tools_for(abi)
     found = [path for pattern in program.sources for path in sorted(source.glob(pattern))]
     kept = [path for path in found if path.name not in program.left_out]
     (folder / "objects").mkdir(parents=True)
     objects = [folder / "objects" / f"{'-'.join(path.relative_to(source).with_suffix('').parts)}.o" for path in kept]
-    command = [compiler, f"-B{tools}/", *FLAGS, *program.flags]
+    command = [COMPILERS[abi][0], f"-B{tools_for(abi)}/", *FLAGS, *flags, *program.flags]
 
     def compile_one(pair: tuple[Path, Path]) -> None:
         run([*command, "-c", str(pair[0]), "-o", str(pair[1])], source)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(compile_one, zip(kept, objects)))
-    names = [str(path) for path in objects]
-    executable, combined = folder / program.name, folder / f"{program.name}-combined.o"
+    names, executable = [str(path) for path in objects], folder / program.name
     run([*command, "-pie", *names, *program.libraries, "-o", str(executable)], source)
-    run([str(tools / "ld"), "-r", *names, "-o", str(combined)], source)
+    return names, executable
+
+
+def build(program: Program, abi: str) -> Built:
+    """Build a program from scratch."""
+    folder = CACHE / "built" / f"{program.name}-{abi}"
+    objects, executable = compiled(program, abi, folder)
+    combined = folder / f"{program.name}-combined.o"
+    run([str(tools_for(abi) / "ld"), "-r", *objects, "-o", str(combined)], sources(program))
     return Built(folder / "objects", combined, executable)
 
 

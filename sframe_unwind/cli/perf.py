@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     if options.folded:
         output.write(options.folded, "".join(f"{line}\n" for line in stacks.folded()))
     if options.speedscope:
-        output.write(options.speedscope, json.dumps(stacks.speedscope()))
+        output.write(options.speedscope, json.dumps(stacks.speedscope(options.recording, __version__)))
     if options.json:
         json.dump(summary.to_json(), sys.stdout)
         print()

@@ -45,8 +45,12 @@ class Stacks:
         """Return the stacks as a tree; its methods are in the order of the output."""
         return CallTree(list(self._counts.values()))
 
-    def speedscope(self) -> dict[str, Any]:
-        """Return speedscope's file: one profile for each method."""
+    def speedscope(self, recording: str, version: str) -> dict[str, Any]:
+        """Return speedscope's file: one profile for each method.
+
+        :param recording: its name.
+        :param version: of this project.
+        """
         numbers: dict[str, int] = {}
         profiles = []
         for method, counts in self._counts.items():
@@ -68,5 +72,6 @@ class Stacks:
             "$schema": _SCHEMA,
             "shared": {"frames": [{"name": name} for name in numbers]},
             "profiles": profiles,
-            "exporter": "sframe-unwind",
+            "name": recording,
+            "exporter": f"sframe-unwind@{version}",
         }

@@ -48,6 +48,8 @@ class Judged(NamedTuple):
     blocked_at: int | None
     """Index of the frame whose caller is missing or wrong; ``None``: the stack is complete or cut."""
     reason: str
+    shared: int
+    """Frames, from the innermost one on, that the CFI gives too."""
     right: Right | None = None
     """Which stack the code says is right, if SFrame and the CFI differ.
 
@@ -70,22 +72,24 @@ def judge(method: str, stack: Stack, reference: Stack) -> Judged:
     ends early at a frame that it calls the outermost is wrong.
     """
     shorter = min(len(stack.pcs), len(reference.pcs))
-    same = next((n for n in range(shorter) if stack.pcs[n] != reference.pcs[n]), shorter)
+    same = shorter
+    if stack.pcs != reference.pcs:
+        same = next((n for n in range(shorter) if stack.pcs[n] != reference.pcs[n]), shorter)
     is_prefix, is_whole = same == len(stack.pcs), same == len(reference.pcs)
     if reference.ending is Ending.REACHED and is_prefix and is_whole:
-        return Judged(stack, Verdict.COMPLETE, None, "")
+        return Judged(stack, Verdict.COMPLETE, None, "", same)
     if not is_prefix and not (is_whole and reference.ending is not Ending.REACHED):
-        return Judged(stack, Verdict.WRONG, max(same - 1, 0), OTHER_CALLER)
+        return Judged(stack, Verdict.WRONG, max(same - 1, 0), OTHER_CALLER, same)
     if stack.ending is Ending.CUT:
-        return Judged(stack, Verdict.CUT, None, "")
+        return Judged(stack, Verdict.CUT, None, "", same)
     last = len(stack.pcs) - 1
     if stack.ending is Ending.REACHED:
         if is_whole:
-            return Judged(stack, Verdict.COMPLETE, None, "")
+            return Judged(stack, Verdict.COMPLETE, None, "", same)
         if method.startswith("fp"):
-            return Judged(stack, Verdict.FAILED, last, "the chain of frame pointers ends here")
-        return Judged(stack, Verdict.WRONG, last, CALLED_OUTERMOST)
-    return Judged(stack, Verdict.FAILED, last, stack.reason)
+            return Judged(stack, Verdict.FAILED, last, "the chain of frame pointers ends here", same)
+        return Judged(stack, Verdict.WRONG, last, CALLED_OUTERMOST, same)
+    return Judged(stack, Verdict.FAILED, last, stack.reason, same)
 
 
 class Judge:
