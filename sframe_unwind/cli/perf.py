@@ -111,7 +111,8 @@ def run(options: argparse.Namespace) -> int:
         complain(f"{options.recording}: no sample can be unwound; {reason}")
         return CANNOT
     for what, count in judge.unusable.items():
-        complain(f"{options.recording}: {count} of {judge.samples} samples are not unwound: {what.value}")
+        samples = f"{count} of {judge.samples} samples {'is' if count == 1 else 'are'} not unwound"
+        complain(f"{options.recording}: {samples}: {what.value}")
     if options.html:
         from sframe_unwind.perf.page import page
 

@@ -33,9 +33,10 @@ def _missing_files(summary: Summary) -> Iterator[str]:
     by_method = (_files(summary, method, NOT_FOUND) for method in summary.methods)
     files = max(by_method, key=lambda files: sum(files.values()))
     if files:
+        them = _them(files)
         yield (
-            f"{_stacks(sum(files.values()))} end at a file that is not here: {_shown(files)}; name the folder that has"
-            " them with --sysroot, or one that has them by build ID with --debug-dir"
+            f"{_stacks(sum(files.values()), 'end', 'ends')} at a file that is not here: {_shown(files)}; name the"
+            f" folder that has {them} with --sysroot, or one that has {them} by build ID with --debug-dir"
         )
 
 
@@ -58,7 +59,7 @@ def _larger_copies(summary: Summary) -> Iterator[str]:
     if not copied:
         return
     cut = max(summary.count(method, Verdict.CUT) for method in summary.methods)
-    what = f"{_stacks(cut)} cut at the end of the copy, {copied:,} bytes from SP"
+    what = f"{_stacks(cut, 'are', 'is')} cut at the end of the copy, {copied:,} bytes from SP"
     larger = min(1 << copied.bit_length(), _LARGEST_COPY)
     if larger > copied:
         yield f"{what}: record more of it with --call-graph dwarf,{larger}"
@@ -73,8 +74,8 @@ def _sframe(summary: Summary) -> Iterator[str]:
         files = _files(summary, method, NO_SECTION)
         if files:
             yield (
-                f"{_stacks(sum(files.values()))} end by SFrame at a file without it: {_shown(files)}; build them with"
-                " -Wa,--gsframe (--convert shows the effect)"
+                f"{_stacks(sum(files.values()), 'end', 'ends')} by SFrame at a file without it: {_shown(files)}; build"
+                f" {_them(files)} with -Wa,--gsframe (--convert shows the effect)"
             )
         return
 
@@ -84,8 +85,13 @@ def _witness(summary: Summary) -> Iterator[str]:
     count = sum(one.samples for one in wrong if one.method.startswith("sframe") and one.right is None)
     if count:
         package = PACKAGES["code"]
-        yield f"{_stacks(count)} differ from those of the CFI; the table says who is right after pip install {package}"
+        what = f"{_stacks(count, 'differ', 'differs')} from {'that' if count == 1 else 'those'} of the CFI"
+        yield f"{what}; the table says which is right after pip install {package}"
 
 
-def _stacks(count: int) -> str:
-    return f"{count:,} stacks" if count != 1 else "1 stack"
+def _stacks(count: int, verb: str, verb_of_one: str) -> str:
+    return f"{count:,} stacks {verb}" if count != 1 else f"1 stack {verb_of_one}"
+
+
+def _them(files: Counter[str]) -> str:
+    return "it" if len(files) == 1 else "them"

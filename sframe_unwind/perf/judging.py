@@ -63,6 +63,8 @@ class Unwound(NamedTuple):
     sample: Sample
     space: Space
     by_method: dict[str, Judged]
+    frames_by_cfi: int
+    """Frames of the stack by DWARF CFI, which need not be among the methods."""
 
 
 def judge(method: str, stack: Stack, reference: Stack) -> Judged:
@@ -134,7 +136,7 @@ class Judge:
                 shared = list(frames(stack))[: judged.blocked_at + 1]
                 judged = judged._replace(right=self._witness.right(space, shared))
             found[name] = judged
-        return Unwound(sample, space, found)
+        return Unwound(sample, space, found, len(reference.pcs))
 
 
 def frames(stack: Stack) -> Iterator[int]:

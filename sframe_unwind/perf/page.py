@@ -35,6 +35,8 @@ def page(summary: Summary, tree: CallTree, advice: Sequence[str], recording: str
         "methods": [{"name": name, "title": TITLES[name]} for name in summary.methods],
         "verdicts": [verdict.value for verdict in Verdict],
         "counts": [[summary.count(name, verdict) for verdict in Verdict] for name in summary.methods],
+        "frames": [summary.frames(name) for name in summary.methods],
+        "frames_by_cfi": summary.frames_by_cfi,
         "blockers": [
             [one.samples, one.method, printable(one.name.function), printable(one.name.module), one.explanation]
             for one in summary.blockers()

@@ -57,10 +57,13 @@ class Summary:
         self.samples = 0
         """All samples, also those that cannot be unwound."""
         self.user_samples = 0
+        self.frames_by_cfi = 0
+        """Frames of all stacks by DWARF CFI."""
         self.largest_cut = 0
         """Size of the largest copy of a stack behind whose end a stack goes on, in bytes; 0: there is none."""
         self._names = names
         self._verdicts: Counter[tuple[str, Verdict]] = Counter()
+        self._frames: Counter[str] = Counter()
         self._blockers: Counter[tuple[str, Name, str, Right | None]] = Counter()
         self._threads: Counter[tuple[int, int, str]] = Counter()
         self._complete: Counter[tuple[tuple[int, int, str], str]] = Counter()
@@ -68,10 +71,12 @@ class Summary:
     def add(self, unwound: Unwound, thread_name: str) -> None:
         """Count a sample."""
         self.user_samples += 1
+        self.frames_by_cfi += unwound.frames_by_cfi
         thread = unwound.sample.pid, unwound.sample.tid, thread_name
         self._threads[thread] += 1
         for method, judged in unwound.by_method.items():
             self._verdicts[method, judged.verdict] += 1
+            self._frames[method] += judged.shared
             if judged.verdict is Verdict.CUT:
                 self.largest_cut = max(self.largest_cut, len(unwound.sample.stack))
             self._complete[thread, method] += judged.verdict is Verdict.COMPLETE
@@ -83,6 +88,10 @@ class Summary:
     def count(self, method: str, verdict: Verdict) -> int:
         """Return the number of samples with a verdict."""
         return self._verdicts[method, verdict]
+
+    def frames(self, method: str) -> int:
+        """Return the number of frames that a method has as DWARF CFI has them, each from the innermost one on."""
+        return self._frames[method]
 
     def blockers(self, method: str | None = None) -> list[Blocker]:
         """Return what blocks a method, or any; most samples first."""
@@ -106,6 +115,8 @@ class Summary:
             "methods": {
                 method: {verdict.value: self.count(method, verdict) for verdict in Verdict} for method in self.methods
             },
+            "frames": {method: self.frames(method) for method in self.methods},
+            "frames_by_cfi": self.frames_by_cfi,
             "blockers": [
                 {
                     "method": one.method,

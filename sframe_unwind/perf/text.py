@@ -11,10 +11,10 @@ from sframe_unwind.perf.summary import Summary
 from sframe_unwind.report.columns import aligned
 from sframe_unwind.report.terminal import shortened
 
-_MOST_BLOCKERS = 20
+_MOST_BLOCKERS = 24
+_LEAST_BLOCKERS = 4
+"""Of each method."""
 _MOST_THREADS = 20
-_FUNCTION = 2
-"""The column of names in the table of blockers."""
 _SHORTEST_NAME = 24
 
 
@@ -25,37 +25,53 @@ def to_text(summary: Summary, columns: int | None = None) -> Iterator[str]:
         than 24 characters.  ``None``: no line is cut.
     """
     yield sentence(summary)
-    rows = [["method", *(verdict.value for verdict in Verdict), "complete %"]]
+    yield ""
+    yield from _methods(summary)
+    if summary.blockers():
+        yield ""
+        yield from _blockers(summary, columns)
+    if len(summary.threads()) > 1:
+        yield ""
+        yield from _threads(summary)
+
+
+def _methods(summary: Summary) -> Iterator[str]:
+    rows = [["method", *(verdict.value for verdict in Verdict), "complete %", "frames %"]]
     for method in summary.methods:
         counts = [summary.count(method, verdict) for verdict in Verdict]
-        rows.append([TITLES[method], *map(str, counts), _percent(counts[0], summary.user_samples)])
-    yield ""
-    yield from _table(rows, range(1, 6))
-    blockers = summary.blockers()
-    if blockers:
-        rows = [["samples", "method", "function", "module", "reason"]]
-        for one in blockers[:_MOST_BLOCKERS]:
-            rows.append(
-                [str(one.samples), one.method, one.name.function or "?", one.name.module or "?", one.explanation]
-            )
-        if columns is not None:
-            others = sum(max(map(len, cells)) + 2 for at, cells in enumerate(zip(*rows)) if at != _FUNCTION)
-            for row in rows:
-                row[_FUNCTION] = shortened(row[_FUNCTION], max(columns - others, _SHORTEST_NAME))
-        yield ""
-        yield from _table(rows, (0,))
-        if len(blockers) > _MOST_BLOCKERS:
-            yield f"and {len(blockers) - _MOST_BLOCKERS} more (--json has all)"
+        complete = _percent(counts[0], summary.user_samples)
+        frames = _percent(summary.frames(method), summary.frames_by_cfi)
+        rows.append([TITLES[method], *map(str, counts), complete, frames])
+    yield from _table(rows, range(1, 7))
+
+
+def _blockers(summary: Summary, columns: int | None) -> Iterator[str]:
+    """Yield a table with the same number of lines for each method; names, which can be long, are last."""
+    shown = max(_MOST_BLOCKERS // len(summary.methods), _LEAST_BLOCKERS)
+    rows = [["samples", "method", "reason", "module", "function"]]
+    for method in summary.methods:
+        for one in summary.blockers(method)[:shown]:
+            rows.append([str(one.samples), method, one.explanation, one.name.module or "?", one.name.function or "?"])
+    if columns is not None:
+        others = sum(max(map(len, cells)) + 2 for cells in list(zip(*rows))[:-1])
+        for row in rows:
+            row[-1] = shortened(row[-1], max(columns - others, _SHORTEST_NAME))
+    left = len(summary.blockers()) - len(rows) + 1
+    yield from _table(rows, (0,))
+    if left:
+        yield f"and {left} more (--json has all)"
+
+
+def _threads(summary: Summary) -> Iterator[str]:
     threads = summary.threads()
-    if len(threads) > 1:
-        rows = [["samples", "pid", "tid", "thread", *(f"{method} %" for method in summary.methods)]]
-        for thread in threads[:_MOST_THREADS]:
-            shares = [_percent(count, thread.samples) for count in thread.complete]
-            rows.append([str(thread.samples), str(thread.pid), str(thread.tid), thread.name, *shares])
-        yield ""
-        yield from _table(rows, (0, 1, 2, *range(4, len(rows[0]))))
-        if len(threads) > _MOST_THREADS:
-            yield f"and {len(threads) - _MOST_THREADS} more threads"
+    rows = [["samples", "pid", "tid", "thread", *(f"{method} %" for method in summary.methods)]]
+    for thread in threads[:_MOST_THREADS]:
+        shares = [_percent(count, thread.samples) for count in thread.complete]
+        rows.append([str(thread.samples), str(thread.pid), str(thread.tid), thread.name, *shares])
+    yield from _table(rows, (0, 1, 2, *range(4, len(rows[0]))))
+    if len(threads) > _MOST_THREADS:
+        left = len(threads) - _MOST_THREADS
+        yield f"and {left} more thread" + ("s" if left > 1 else "")
 
 
 def _table(rows: list[list[str]], numbers: Iterable[int]) -> list[str]:
@@ -80,7 +96,7 @@ def sentence(summary: Summary) -> str:
         if method in summary.methods and method != main
     )
     share = _percent(summary.count(main, Verdict.COMPLETE), total)
-    first = f"{TITLES[main]} gives complete stacks for {share}% of {total:,} samples"
+    first = f"{TITLES[main]} gives complete stacks for {share}% of {total:,} sample{'s' if total != 1 else ''}"
     first += f" ({others})" if others else ""
     blockers = summary.blockers(main)
     missing = sum(one.samples for one in blockers)
@@ -90,10 +106,14 @@ def sentence(summary: Summary) -> str:
     for one in blockers:
         modules[one.name.module] += one.samples
     (module, samples), *_ = modules.most_common(1)
-    functions = {one.name.function for one in blockers if one.name.module == module}
+    reasons: Counter[str] = Counter()
+    for one in blockers:
+        if one.name.module == module:
+            reasons[one.reason] += one.samples
+    functions = len({one.name.function for one in blockers if one.name.module == module})
     name = module.rpartition("/")[2] or "code outside all files"
-    what = f"{len(functions)} function" + ("s" if len(functions) > 1 else "")
-    return f"{first}; {_percent(samples, missing)}% of what is missing is {name}: {what}"
+    what = f"{name} ({functions} function{'s' if functions > 1 else ''}: {reasons.most_common(1)[0][0]})"
+    return f"{first}; {_percent(samples, missing)}% of the failed and wrong ones end in {what}"
 
 
 def _percent(part: int, whole: int) -> str:

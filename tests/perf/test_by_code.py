@@ -94,4 +94,4 @@ def test_without_the_extra(tmp_path: Path, capsys: pytest.CaptureFixture[str], m
     printed = json.loads(run(path, capsys, "--json"))
     assert printed["methods"]["sframe"]["wrong"]
     assert not any("right" in one for one in printed["blockers"])
-    assert "the table says who is right after pip install pyvex 'bitstring<5' capstone" in run(path, capsys)
+    assert "the table says which is right after pip install pyvex 'bitstring<5' capstone" in run(path, capsys)

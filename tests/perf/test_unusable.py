@@ -63,7 +63,7 @@ def test_some_samples_are_of_32_bit_processes(tmp_path: Path, capsys: pytest.Cap
     path = tmp_path / "perf.data"
     path.write_bytes(writer.file())
     assert main(["perf", str(path)]) == 0
-    assert capsys.readouterr().err.endswith("1 of 2 samples are not unwound: of 32-bit processes\n")
+    assert capsys.readouterr().err.endswith("1 of 2 samples is not unwound: of 32-bit processes\n")
 
 
 @pytest.mark.parametrize(("byteorder", "machine"), [("little", "riscv64"), ("big", "ppc64"), ("little", "s390x")])

@@ -79,11 +79,11 @@ def table(found: list[Row]) -> Iterator[str]:
     yield f"| {' | '.join(head)} |"
     yield f"|---|---|{'--:|' * (len(head) - 2)}"
     for row in found:
-        samples, frames = row.found["user_samples"], row.found["frames"]
-        cells = [row.program, row.frame_pointers, f"{samples:,}", f"{frames['dwarf'] / samples:.1f}"]
+        samples, frames = row.found["user_samples"], row.found["frames_by_cfi"]
+        cells = [row.program, row.frame_pointers, f"{samples:,}", f"{frames / samples:.1f}"]
         for method in METHODS:
-            complete = row.found["methods"][method]["complete"]
-            cells.append(f"{100 * complete / samples:.1f} ({100 * frames[method] / frames['dwarf']:.1f})")
+            complete, same = row.found["methods"][method]["complete"], row.found["frames"][method]
+            cells.append(f"{100 * complete / samples:.1f} ({100 * same / frames:.1f})")
         yield f"| {' | '.join(cells)} |"
 
 

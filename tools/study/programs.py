@@ -98,7 +98,7 @@ def _sqlite(program: Path) -> Work:
 
 
 def _zstd(program: Path) -> Work:
-    return Work([str(program), "-q", "-b3", "-e15", "-i1", str(sources(PROGRAMS["sqlite3"]) / "sqlite3.c")])
+    return Work([str(program), "-q", "-b3", "-e9", "-i1", str(sources(PROGRAMS["sqlite3"]) / "sqlite3.c")])
 
 
 def _compiler(_program: Path) -> Work:
