@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -101,8 +102,7 @@ def test_the_same_rules_and_it_runs(tmp_path: Path, abi: str, version: int) -> N
 
 
 def test_libraries_of_the_system(tmp_path: Path) -> None:
-    libc, *_, last = system_files(1)
-    for path in (libc, last):
+    for path in islice(system_files(1), 2):
         copy = tmp_path / path.name
         report = convert_to_sframe(path, copy, Wanted(max_rows=MAX_ROWS))
         assert report.is_whole

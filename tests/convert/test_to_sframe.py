@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,7 @@ def test_section_and_object_file(tmp_path: Path, version: int) -> None:
 
 
 def test_libraries_of_the_system(tmp_path: Path) -> None:
-    for path in system_files(2):
+    for path in islice(system_files(1), 3):
         done = convert(path)
         assert done.is_right, str(done)
         assert done.report.losses == ()
