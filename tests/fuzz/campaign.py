@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import NamedTuple
 
-from tests.fuzz import cfi, files, perf, readers, target
+from tests.fuzz import cfi, files, perf, readers, source, target
 
 SECONDS = 1.0
 """So long one input may take, unless its kind says otherwise."""
@@ -48,7 +48,14 @@ class _TooSlow(BaseException):
     """Not an Exception: nothing but the campaign is to catch it."""
 
 
-TARGETS: dict[str, ModuleType] = {"sframe": target, "cfi": cfi, "files": files, "perf": perf, "readers": readers}
+TARGETS: dict[str, ModuleType] = {
+    "sframe": target,
+    "cfi": cfi,
+    "files": files,
+    "perf": perf,
+    "readers": readers,
+    "source": source,
+}
 """What there is to try, each with ``made(number)``, which makes an input, and ``exercise(input, seen)``."""
 
 

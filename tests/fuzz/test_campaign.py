@@ -12,14 +12,21 @@ from types import ModuleType
 import pytest
 
 from sframe_unwind.sframe.section import Section
-from tests.fuzz import cfi, file_fields, file_seeds, files, perf, readers, target
+from tests.fuzz import cfi, file_fields, file_seeds, files, perf, readers, source, target
 from tests.fuzz.campaign import TARGETS
 from tests.fuzz.fields import fields
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import Seed, seeds
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-CAMPAIGNS = [("sframe", 12_000), ("cfi", 12_000), ("files", 400), ("perf", 1_000), ("readers", 1_000)]
+CAMPAIGNS = [
+    ("sframe", 12_000),
+    ("cfi", 12_000),
+    ("files", 400),
+    ("perf", 1_000),
+    ("readers", 1_000),
+    ("source", 1_000),
+]
 
 
 @pytest.mark.parametrize(("kind", "count"), CAMPAIGNS)
@@ -86,6 +93,17 @@ def test_undamaged_cfi_is_answered(seed: Seed) -> None:
     assert seen["rules"] > 0
     assert seen["lookups answered"] > 0
     assert not any(number for what, number in seen.items() if what.endswith("refused"))
+
+
+def test_undamaged_debug_information_has_places() -> None:
+    by_file = {}
+    for seed in source.seeds():
+        seen: Counter[str] = Counter()
+        source.exercise(seed, seen)
+        assert seen["places"] > 0, seed.name
+        by_file[seed.name.partition(" ")[2]] = seen["places"]
+    assert len(by_file) == 7
+    assert by_file["version 5"] == by_file["version 4"] == by_file["version 2"] == by_file["compressed"]
 
 
 @pytest.mark.parametrize(
