@@ -13,13 +13,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sframe_unwind.sframe.constants import PcType
-from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, TableSpec
+from sframe_unwind.sframe.encode import FunctionSpec, TableSpec
 
 HEADER = 28
 _ATTRIBUTES = struct.Struct("<HBBB")
 _SIZES = (1, 2, 4)
 _ESCAPE = 255
 """In the place of the number of a shape: the row has its own."""
+_ENTRIES = struct.Struct("<qII"), struct.Struct("<II")
+ENTRY, SHORT_ENTRY = (entry.size for entry in _ENTRIES)
+"""The size of an entry in bytes."""
 _NOTHING = 0xFFFFFFFF
 """In the place of the offset of rows: no function is here."""
 Row = tuple[int, tuple[int, ...]]
@@ -38,6 +41,8 @@ class Layout(NamedTuple):
     the next one starts, or where an entry for a gap does."""
 
 
+VERSION_3 = Layout("version 3", dictionary=False, short_index=False)
+"""As large as version 3, and read in the same way."""
 LAYOUTS = (
     Layout("dictionary", dictionary=True, short_index=False),
     Layout("index", dictionary=False, short_index=True),
@@ -63,7 +68,7 @@ class Written(NamedTuple):
 
 def write(table: TableSpec, layout: Layout) -> Written:
     """Return a table in a layout; equal rows are shared."""
-    shape = [_shape(row) for one in table.functions for row in one.rows]
+    shape = [packed(row.info, row.words) for one in table.functions for row in one.rows]
     shapes = [found for found, _ in Counter(shape).most_common(_ESCAPE)] if layout.dictionary else []
     numbers = {found: number for number, found in enumerate(shapes)}
     first = table.functions[0].start
@@ -107,7 +112,7 @@ def lookup(written: Written, pc: int) -> Row | None:
 
 def _find(written: Written, offset: int) -> tuple[int, int] | None:
     """Return the offset of an address in its function, and where the rows of that are."""
-    entry = struct.Struct("<II" if written.layout.short_index else "<qII")
+    entry = _ENTRIES[written.layout.short_index]
     low = bisect_right(_Starts(written.entries, entry), offset) - 1
     if low < 0:
         return None
@@ -155,7 +160,7 @@ def _record(one: FunctionSpec, numbers: dict[bytes, int], layout: Layout) -> byt
     record = bytearray(_ATTRIBUTES.pack(len(one.rows), info, one.fde_type, one.repetition_size))
     for row in one.rows:
         record += row.start.to_bytes(_SIZES[kind], "little")
-        shape = _shape(row)
+        shape = packed(row.info, row.words)
         if not layout.dictionary:
             record += shape
         elif shape in numbers:
@@ -165,5 +170,6 @@ def _record(one: FunctionSpec, numbers: dict[bytes, int], layout: Layout) -> byt
     return bytes(record)
 
 
-def _shape(row: RowSpec) -> bytes:
-    return struct.pack(f"<B{len(row.words)}{'bhi'[row.info >> 5 & 3]}", row.info, *row.words)
+def packed(info: int, words: Sequence[int]) -> bytes:
+    """Return info byte and data words of a row as they are written."""
+    return struct.pack(f"<B{len(words)}{'bhi'[info >> 5 & 3]}", info, *words)

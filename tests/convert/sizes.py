@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,20 +19,28 @@ from typing import Callable, NamedTuple
 from sframe_unwind import elf
 from sframe_unwind.convert.source import DWARF
 from sframe_unwind.convert.to_sframe import Wanted, conversion
+from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.cfi import DEBUG_FRAME, EH_FRAME
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.encode import TableSpec
+from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.compact import MAX_ROWS, Compact
 from tests.cfi.libraries import FOLDERS, libraries
-from tests.convert.layouts import LAYOUTS, Layout, Written, lookup, write
+from tests.convert.layouts import LAYOUTS, VERSION_3, Layout, Written, lookup, write
 from tests.convert.libraries import FIRST, PYTHON
+from tests.convert.lookup_times import addresses, nanoseconds
 
 _PERF = Path("/usr/bin/perf")
 _OTHERS = ("libcrypto.so.3",)
 _MACHINES = ("amd64", "aarch64", "s390x")
 _UNITS = {"amd64": 1, "aarch64": 4, "s390x": 2}
 """What addresses of instructions are multiples of, in bytes."""
+_ADDRESSES = 10_000
+"""Lookups whose time is measured."""
+
+
+TOGETHER, MEAN = "all together", "mean of the files"
 
 
 class Sizes(NamedTuple):
@@ -61,7 +68,8 @@ class Measured(NamedTuple):
     path: Path
     sizes: Sizes
     slower: tuple[float, ...]
-    """How many times as long a lookup takes in each layout as in version 3 with the same entries."""
+    """How many times as long a lookup takes as in version 3 with an entry for each function: with entries divided anew,
+    and so in each layout."""
 
     def __str__(self) -> str:
         plain, *others = self.sizes.columns
@@ -75,22 +83,33 @@ def measure(path: Path, max_rows: int, layouts: Sequence[Layout] = LAYOUTS) -> M
     :raises SFrameError: it cannot be converted.
     """
     with elf.opened(path) as binary:
-        # With a reader's name, rows are shared for big-endian machines too.
-        made = conversion(binary, Wanted(source=DWARF, consumers=("spec",), max_rows=max_rows))
-        dwarf = sum(map(binary.size_of, (EH_FRAME, DEBUG_FRAME, ".eh_frame_hdr")))
-        unit, fills = _UNITS[binary.arch.name], binary.padding.fills
+        return Measured(path, *measured(binary, max_rows, layouts))
+
+
+def measured(binary: ElfBinary, max_rows: int, layouts: Sequence[Layout]) -> tuple[Sizes, tuple[float, ...]]:
+    """Measure an open file; return what :class:`Measured` has.  The section is proved.
+
+    :raises SFrameError: it cannot be converted.
+    """
+    # With a reader's name, rows are shared for big-endian machines too.
+    made = conversion(binary, Wanted(source=DWARF, consumers=("spec",), max_rows=max_rows))
+    made.proved([Section(made.section, made.address)])
+    dwarf = sum(map(binary.size_of, (EH_FRAME, DEBUG_FRAME, ".eh_frame_hdr")))
+    unit, fills = _UNITS[binary.arch.name], binary.padding.fills
     compact = made.compact
     assert isinstance(compact, Compact)  # as asked for
     # As within entries divided anew, padding has the rule of the code before it: an entry for a gap would say no more.
     table = _without_padding(compact.table, fills)
     written = [write(table, layout) for layout in layouts]
-    # Version 3 itself comes first, for the times.
-    all_of_them = [write(table, layouts[0]._replace(dictionary=False)), *written] if layouts else []
-    for one in all_of_them:
+    for one in written:
         _check(table, one)
-    times = [_seconds(table, one) for one in all_of_them]
     sizes = Sizes(dwarf, *compact.sizes, tuple(one.size for one in written), _entropy(table, unit))
-    return Measured(path, sizes, tuple(seconds / times[0] for seconds in times[1:]))
+    if not layouts:
+        return sizes, ()
+    plain = conversion(binary, Wanted(source=DWARF, consumers=("spec",))).made.table
+    sections = [write(plain, VERSION_3), write(table, VERSION_3), *written]
+    first, *others = nanoseconds(sections, addresses(plain, _ADDRESSES))
+    return sizes, tuple(one / first for one in others)
 
 
 def _without_padding(table: TableSpec, is_padding: Callable[[int, int], bool]) -> TableSpec:
@@ -118,19 +137,6 @@ def _check(table: TableSpec, written: Written) -> None:
     for end in (one.start + one.size for one in table.functions):
         if end not in starts and lookup(written, end) is not None:
             raise AssertionError(f"{written.layout.name}: a row at {end:#x}, where no function is")
-
-
-def _seconds(table: TableSpec, written: Written) -> float:
-    """Return how long lookups take at up to 5,000 addresses; the best of three."""
-    pcs = [pc for pc, _ in _places(table)]
-    pcs = pcs[:: len(pcs) // 5000 + 1]
-    best = math.inf
-    for _ in range(3):
-        started = time.perf_counter()
-        for pc in pcs:
-            lookup(written, pc)
-        best = min(best, time.perf_counter() - started)
-    return best
 
 
 def _entropy(table: TableSpec, unit: int) -> int:
@@ -207,22 +213,27 @@ def main() -> None:
         print(found, flush=True)
     for machine, all_of_it in done.items():
         print(f"\n{machine}")
-        for what in ("all together", "mean of the files"):
-            print(_summary(all_of_it, what == "all together", what))
-        slower = [statistics.median(one.slower[n] for one in all_of_it) for n in range(len(layouts))]
-        if slower:
-            print("lookup:", ", ".join(f"{layout.name} {time:.2f}" for layout, time in zip(layouts, slower)))
+        rows = [one.sizes for one in all_of_it]
+        print(summary(TOGETHER, rows, True), summary(MEAN, rows, False), sep="\n")
+        for name, times in zip(
+            ["divided", *(layout.name for layout in layouts)], zip(*(one.slower for one in all_of_it))
+        ):
+            print(f"lookup, {name}: {min(times):.2f} to {max(times):.2f}, median {statistics.median(times):.2f}")
 
 
-def _summary(found: list[Measured], weighted: bool, what: str) -> str:
-    rows = [one.sizes.columns for one in found]
+def summary(name: str, files_of_it: Sequence[Sizes], weighted: bool) -> str:
+    """Return a line of the table for several files.
+
+    :param weighted: by their size; ``False``: the mean of the files.
+    """
+    rows = [one.columns for one in files_of_it]
     total = sum(row[0] for row in rows)
     columns = range(1, len(rows[0]))
     if weighted:
         ratios = [sum(row[column] for row in rows) / total for column in columns]
     else:
-        ratios = [sum(row[column] / row[0] for row in rows) / len(rows) for column in columns]
-    return f"| {what} ({len(rows)}) | {total:,} | {' | '.join(f'{ratio:.2f}' for ratio in ratios)} |"
+        ratios = [statistics.mean(row[column] / row[0] for row in rows) for column in columns]
+    return f"| {name} ({len(rows):,}) | {total:,} | {' | '.join(f'{ratio:.2f}' for ratio in ratios)} |"
 
 
 if __name__ == "__main__":

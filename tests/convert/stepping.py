@@ -1,6 +1,6 @@
 """Steps a program through a C library that has SFrame made from its CFI; the frames must be GDB's own at each one.
 
-    python -m tests.convert.stepping [--steps N] [--abi ABI] [--generate]
+    python -m tests.convert.stepping [--steps N] [--abi ABI] [--compact | --generate]
 
 takes some minutes; a test does the same for fewer instructions.
 """
@@ -19,6 +19,7 @@ from typing import Any
 
 from sframe_unwind.convert.source import DWARF
 from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
+from sframe_unwind.translation.compact import MAX_ROWS
 from tests.abis.debuggers import newest
 from tests.cfi.libraries import FOLDERS
 from tests.gdb.driver import call
@@ -59,13 +60,16 @@ def prepare(abi: str, folder: Path, convert: bool = True, max_rows: int | None =
     return {"program": described, "library_path": "" if emulator else str(libraries), "sysroot": sysroot}
 
 
-def walk(abi: str, steps: int, generate: bool = False, seconds: int = _SECONDS) -> dict[str, Any]:
+def walk(
+    abi: str, steps: int, generate: bool = False, seconds: int = _SECONDS, max_rows: int | None = None
+) -> dict[str, Any]:
     """Step a program; return what was seen.
 
     :param generate: the files are not converted, but the plugin is told to generate SFrame.
+    :param max_rows: as of :func:`prepare`.
     """
     with tempfile.TemporaryDirectory() as folder:
-        arguments = prepare(abi, Path(folder), not generate)
+        arguments = prepare(abi, Path(folder), not generate, max_rows)
         settings = ["set sframe generate on"] if generate else []
         function = "tests.convert.inside.stepping.walk"
         result: dict[str, Any] = call(
@@ -79,10 +83,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--abi", choices=FOLDERS, default="amd64")
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--generate", action="store_true", help="let the plugin generate SFrame instead")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--compact", action="store_true", help="with the sections of convert --compact")
+    how.add_argument("--generate", action="store_true", help="let the plugin generate SFrame instead")
     options = parser.parse_args()
     started = time.monotonic()
-    found = walk(options.abi, options.steps, options.generate)
+    found = walk(options.abi, options.steps, options.generate, max_rows=MAX_ROWS if options.compact else None)
     print(
         f"{options.abi}: {found['count']:,} instructions in {found['functions']} functions, {found['in library']:,} of"
         f" them in the C library; {found['frames']:,} frames; {time.monotonic() - started:.0f} s"

@@ -1,0 +1,165 @@
+"""Finds the places at which readers crash at damaged sections, and the smallest input for each.
+
+    python -m tests.readers.crashes [--count N] [--first N] [--reader NAME] [--keep FOLDER]
+
+The sections are the cases of the corpus and N mutations (:mod:`mutated`).  A kind of crash is a signal, the function of
+the reader that crashes, and the one that was called from outside; the smallest section of each is cut as long as the
+reader crashes in the same way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sframe_unwind import elf
+from sframe_unwind.address import RangeMap
+from tests.readers.corpus import cases
+from tests.readers.mutated import damaged
+from tests.readers.readers import available
+from tests.readers.running import Reader, Request, ask
+
+_SOURCE = Path(__file__).parent / "adapters" / "crash_place.c"
+_SECONDS = 60
+_AT_ONCE = 250
+"""Sections that one process of a reader is asked for."""
+_OBJECTS = {"libsframe": "libsframe", "glibc": "glibc"}
+"""What the names of the files with a reader's code begin with, by the first word of its name."""
+
+
+class Kind(NamedTuple):
+    """How a reader crashes."""
+
+    signal: str
+    function: int
+    """Where the function begins that crashes, or calls what does; 0: the stack has no function of the reader."""
+    entry: str
+    """The outermost function of SFrame on the stack."""
+
+    def __str__(self) -> str:
+        return f"{self.signal} in {self.entry}, function at {self.function:#x}"
+
+
+_UNKNOWN = Kind("a signal", 0, "what cannot be told")
+
+
+class Watched:
+    """A reader that tells where it crashes.
+
+    :param folder: for its files.
+    """
+
+    def __init__(self, reader: Reader, folder: Path) -> None:
+        library, self._places = folder / "crash_place.so", folder / "places"
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", library, _SOURCE], check=True, timeout=_SECONDS)
+        name = _OBJECTS[reader.name.partition(" ")[0]]
+        with elf.opened(reader.command[-1]) as binary:
+            self._functions = RangeMap((start, end, start) for start, end in binary.cfi.ranges())
+            self._names = {start: binary.function_name(start) for start, _ in binary.cfi.ranges()}
+        told = [f"LD_PRELOAD={library}", f"CRASH_PLACES={self._places}", f"CRASH_OBJECT={name}"]
+        rows = ["rows"] if reader.swaps else []
+        self._reader = reader._replace(command=("env", *told, *reader.command, *rows))
+
+    def crashes(self, requests: Sequence[Request]) -> list[Kind | None]:
+        """Return how the reader crashes at each of some sections; ``None``: it does not."""
+        found: list[Kind | None] = []
+        for first in range(0, len(requests), _AT_ONCE):
+            found += self._kinds(requests[first : first + _AT_ONCE])
+        return found
+
+    def _kinds(self, requests: Sequence[Request]) -> list[Kind | None]:
+        self._places.write_text("", encoding="ascii")
+        crashed = ["crashed" in answer for answer in ask(self._reader, requests)]
+        told = [line.split() for line in self._places.read_text(encoding="ascii").splitlines()]
+        if len(told) != sum(crashed):  # one was too damaged to tell where it was
+            half = len(requests) // 2
+            return [*self._kinds(requests[:half]), *self._kinds(requests[half:])] if half else [_UNKNOWN]
+        kinds = iter([self._kind(*line) for line in told])
+        return [next(kinds) if one else None for one in crashed]
+
+    def _kind(self, number: str, *frames: str) -> Kind:
+        functions = [self._functions.get(int(place, 16)) or 0 for place in frames]
+        names = [name for name in map(self._names.get, functions) if name and "sframe" in name]
+        return Kind(signal.Signals(int(number)).name, functions[0] if functions else 0, names[-1] if names else "")
+
+    def smallest(self, request: Request, kind: Kind) -> Request:
+        """Cut a section as long as the reader crashes in the same way."""
+        piece = len(request.section) // 2
+        while piece:
+            shorter = [request._replace(section=data) for data in _without(request.section, piece)]
+            same = [one for one, found in zip(shorter, self.crashes(shorter)) if found == kind]
+            if same:
+                request = same[0]
+            piece = min(piece if same else piece // 2, len(request.section) // 2)
+        fewer = [request._replace(pcs=[pc]) for pc in request.pcs]
+        return next((one for one, found in zip(fewer, self.crashes(fewer)) if found == kind), request)
+
+
+def _without(data: bytes, size: int) -> Iterator[bytes]:
+    """Yield the section without each part of a size."""
+    for start in range(0, len(data), size):
+        yield data[:start] + data[start + size :]
+
+
+def find(reader: Reader, numbers: Sequence[int], folder: Path) -> dict[Kind, tuple[str, Request]]:
+    """Return the smallest section of each kind, and what it was before it was cut."""
+    watched = Watched(reader, folder)
+    kinds: dict[Kind, tuple[str, Request]] = {}
+
+    def add(named: Sequence[tuple[str, Request]]) -> None:
+        for one, kind in zip(named, watched.crashes([request for _, request in named])):
+            if kind is not None:
+                kinds[kind] = min(kinds.get(kind, one), one, key=_size)
+
+    known = [case for case in cases() if reader.is_for(case)]
+    add([(case.name, Request(case.section, case.address, [pc for pc, _ in case.expected])) for case in known])
+    for first in range(0, len(numbers), _AT_ONCE):
+        sections = damaged(reader, numbers[first : first + _AT_ONCE])
+        add([(f"mutation {one.number} of {one.name}", one.request) for one in sections])
+    return {
+        kind: (name, watched.smallest(request, kind))
+        for kind, (name, request) in kinds.items()
+        if watched.crashes([request])[0] == kind  # it does not depend on what was read before
+    }
+
+
+def _size(named: tuple[str, Request]) -> int:
+    return len(named[1].section)
+
+
+def main() -> int:
+    """Find the kinds of crashes, and print each with its smallest section."""
+    parser = argparse.ArgumentParser(prog="python -m tests.readers.crashes")
+    parser.add_argument("--count", type=int, default=20_000, metavar="N", help="mutations per reader (default: 20000)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="the first one's number (default: 0)")
+    parser.add_argument("--reader", metavar="NAME", help="this one alone")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write the sections")
+    options = parser.parse_args()
+    readers, missing = available()
+    print(*(f"not run: {why}" for why in missing), sep="\n", end="\n" if missing else "")
+    for reader in readers:
+        if reader.name.partition(" ")[0] not in _OBJECTS or options.reader not in (None, reader.name):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            kinds = find(reader, range(options.first, options.first + options.count), Path(folder))
+        print(f"{reader.name}: {len(kinds)} kinds", flush=True)
+        for kind, (name, request) in kinds.items():
+            pcs = " ".join(map(hex, request.pcs)) if len(request.pcs) == 1 else f"{len(request.pcs)} addresses"
+            print(f"  {kind}: {len(request.section)} bytes ({name}) at {request.address:#x}, {pcs}")
+            if len(request.section) <= 128:
+                print(f"    {request.section.hex()}", flush=True)
+            if options.keep:
+                options.keep.mkdir(parents=True, exist_ok=True)
+                file = f"{reader.name}-{kind.signal}-{kind.function:x}-{kind.entry}".replace(" ", "-")
+                Path(options.keep, file).write_bytes(request.section)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
