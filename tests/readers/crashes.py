@@ -46,9 +46,6 @@ class Kind(NamedTuple):
         return f"{self.signal} in {self.entry}, function at {self.function:#x}"
 
 
-_UNKNOWN = Kind("a signal", 0, "what cannot be told")
-
-
 class Watched:
     """A reader that tells where it crashes.
 
@@ -76,10 +73,9 @@ class Watched:
     def _kinds(self, requests: Sequence[Request]) -> list[Kind | None]:
         self._places.write_text("", encoding="ascii")
         crashed = ["crashed" in answer for answer in ask(self._reader, requests)]
-        told = [line.split() for line in self._places.read_text(encoding="ascii").splitlines()]
-        if len(told) != sum(crashed):  # one was too damaged to tell where it was
-            half = len(requests) // 2
-            return [*self._kinds(requests[:half]), *self._kinds(requests[half:])] if half else [_UNKNOWN]
+        told = [line.split() for line in self._places.read_text(encoding="ascii").splitlines()[1:]]
+        if len(told) != sum(crashed):
+            raise OSError(f"{self._reader.name}: {len(told)} places of {sum(crashed)} crashes")
         kinds = iter([self._kind(*line) for line in told])
         return [next(kinds) if one else None for one in crashed]
 

@@ -1,4 +1,4 @@
-/* Preloaded into a reader: adds a line to the file CRASH_PLACES for each crash, with the signal, and the addresses in
+/* Preloaded into a reader: begins a line of the file CRASH_PLACES for each crash, with the signal, and the addresses in
    the file of the frames of the object whose name begins with CRASH_OBJECT, from the innermost outward.  */
 
 #define _GNU_SOURCE
@@ -33,21 +33,29 @@ look (struct dl_phdr_info *info, __attribute__ ((unused)) size_t size, __attribu
 }
 
 static void
+add (int file, const char *text, size_t size)
+{
+  if (write (file, text, size) != (ssize_t)size)
+    _exit (1);
+}
+
+static void
 crashed (int number, siginfo_t *info, __attribute__ ((unused)) void *context)
 {
   void *frames[64];
   char line[64 * 20];
-  if (info->si_code != SI_USER)
+  static int inside;
+  if (info->si_code != SI_USER && !inside++)
     {
-      size_t size = snprintf (line, sizeof line, "%d", number);
+      int file = open (places, O_WRONLY | O_APPEND);
+      /* What was damaged may end the process at any later step.  */
+      add (file, line, snprintf (line, sizeof line, "\n%d", number));
+      size_t size = 0;
       dl_iterate_phdr (look, NULL);
       for (int count = backtrace (frames, 64), i = 0; i < count; i++)
         if (low <= (uintptr_t)frames[i] && (uintptr_t)frames[i] < high)
           size += snprintf (line + size, sizeof line - size, " %lx", (uintptr_t)frames[i] - base);
-      line[size++] = '\n';
-      int file = open (places, O_WRONLY | O_APPEND);
-      if (write (file, line, size) != (ssize_t)size)
-        _exit (1);
+      add (file, line, size);
     }
   signal (number, SIG_DFL);
   raise (number);
