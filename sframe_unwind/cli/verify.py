@@ -1,10 +1,12 @@
-"""Compare SFrame with the DWARF CFI of the same file, or both with its machine code.
+"""Compare SFrame with the DWARF CFI or ORC of the same file, or all with its machine code.
 
 Compares the rules for the CFA, the return address and the frame pointer in FILE's .sframe section
 with those in .eh_frame and .debug_frame, at each address where one of them changes.
 With --against code, interprets the instructions and compares both tables with the result at each
 instruction; the verdict on a rule is proved, wrong or unknown.  This needs the extra "code"
 (pip install pyvex 'bitstring<5' capstone).
+With --against orc, compares the ORC of a Linux kernel for AMD64 or of its module with its SFrame; where
+it has none, with its DWARF CFI.
 An archive stands for its members with SFrame, a directory for all ELF files with SFrame
 and all archives below it; with --against code, also for files with DWARF CFI but no SFrame.
 
@@ -39,6 +41,7 @@ EXAMPLES = """\
   sframe-unwind verify ./program libfoo.so libbar.a module.ko
   sframe-unwind verify --against code /usr/lib/libfoo.so
   sframe-unwind verify --against dwarf --against code -j 4 ./program
+  sframe-unwind verify --against orc --against code vmlinux
   sframe-unwind verify --against code --write-baseline known.json build/
   sframe-unwind verify --against code --baseline known.json build/
   sframe-unwind verify --html report.html build/
@@ -52,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         action="append",
-        choices=("dwarf", "code"),
-        help="DWARF CFI (the default), or the machine code; may be given twice",
+        choices=("dwarf", "orc", "code"),
+        help="DWARF CFI (the default), the ORC of a kernel, or the machine code; may be given several times",
     )
     parser.add_argument(
         "--why-unknown", action="store_true", help="with --against code: say why it is unknown whether a rule is right"
@@ -72,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     verdicts: list[Verdict] = []
     failures: list[Failure] = []
     against = options.against or ["dwarf"]
-    plan = Plan("dwarf" in against, "code" in against, options.why_unknown)
+    plan = Plan("dwarf" in against, "code" in against, "orc" in against, options.why_unknown)
     if plan.code:
         from sframe_unwind.code.lifting import check_installed  # most comparisons do without the interpreter
 
@@ -84,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     keys: frozenset[baseline.Key] = frozenset()
     progress = Progress()
     items = []
-    for item in inputs(options.files, plan.code, progress.tick):
+    for item in inputs(options.files, plan.code or plan.orc, progress.tick):
         items.append(item)
         progress.update(len(items), 0, " files found")
     for found in _answers(items, options.jobs, plan, progress):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from sframe_unwind.code.judgement import PROVED, Judgement, Judgements
 
-SFRAME, DWARF = "sframe", "dwarf"
+SFRAME, DWARF, ORC = "sframe", "dwarf", "orc"
 """The names of the tables."""
-TITLES = {SFRAME: "SFrame", DWARF: "DWARF"}
+TITLES = {SFRAME: "SFrame", DWARF: "DWARF", ORC: "ORC"}
 
 
 class Finding(NamedTuple):
@@ -20,7 +20,7 @@ class Finding(NamedTuple):
     end: int
     """Behind the last one."""
     table: str
-    """:data:`SFRAME` or :data:`DWARF`."""
+    """:data:`SFRAME`, :data:`DWARF` or :data:`ORC`."""
     what: str
     """``cfa``, ``ra`` or ``fp``."""
     rule: str
@@ -59,7 +59,7 @@ class Unknown(NamedTuple):
     address: int
     """Of the first."""
     table: str
-    """:data:`SFRAME` or :data:`DWARF`."""
+    """:data:`SFRAME`, :data:`DWARF` or :data:`ORC`."""
     why: str
     origin: int | None
     """Address of the instruction since which that is so, where it was looked for and can be told."""

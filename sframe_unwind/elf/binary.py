@@ -26,6 +26,7 @@ from sframe_unwind.sframe.section import Section
 
 if TYPE_CHECKING:
     from sframe_unwind.elf.cfi import FileCfi
+    from sframe_unwind.orc import OrcTable
 
 SECTION_NAME = ".sframe"
 
@@ -150,6 +151,16 @@ class ElfBinary(Reader):
         from sframe_unwind.elf.cfi import FileCfi  # dump and lookup do without
 
         return FileCfi(self, self.arch, self.layout, self.relocations)
+
+    @cached_property
+    def orc(self) -> OrcTable | None:
+        """The ORC of a kernel or of its module; ``None``: there is none.
+
+        :raises FormatError: it is malformed.
+        """
+        from sframe_unwind.elf.orc import orc_of  # only kernels have it
+
+        return orc_of(self, self.layout, self.relocations)
 
     @cached_property
     def build_id(self) -> str:

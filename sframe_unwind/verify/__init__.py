@@ -1,4 +1,4 @@
-"""Checks the SFrame of a file against its DWARF CFI, and both against its machine code."""
+"""Checks the SFrame of a file against its DWARF CFI, a kernel's ORC against both, and all against the machine code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def verify_elf(
     """
     sections = sections or _sframe(binary, plan)
     cfi = binary.cfi
-    if not plan.code and not cfi.ranges():
+    if plan.dwarf and not plan.code and not cfi.ranges():
         raise FileError("no DWARF CFI to compare with")
     found = None
     if plan.dwarf and sections is not None and cfi.ranges():
@@ -56,6 +56,10 @@ def verify_elf(
             disagreements=tuple(found.disagreements),
             sizes=_sizes(binary, found.not_described),
         )
+    if plan.orc:
+        from sframe_unwind.verify.orc import compared  # only kernels have ORC
+
+        verdict = verdict._replace(orc=compared(binary, sections))
     if not plan.code:
         return verdict
     from sframe_unwind.verify.code_check import judged  # most comparisons do without the interpreter
@@ -67,7 +71,7 @@ def _sframe(binary: ElfBinary, plan: Plan) -> list[Section] | None:
     try:
         return binary.sframe
     except NoSFrameError:
-        if plan.code:
+        if plan.code or plan.orc:
             return None
         raise
 

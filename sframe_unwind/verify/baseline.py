@@ -11,6 +11,7 @@ from sframe_unwind.verify.verdict import Disagreement, Function, Outcome, Verdic
 
 if TYPE_CHECKING:  # it brings the interpreter of machine code along
     from sframe_unwind.verify.code_report import CodeFinding
+    from sframe_unwind.verify.orc_report import OrcDisagreement
 
 _WRONG = (Outcome.IN_PART, Outcome.NOT_COMPARED)
 
@@ -22,6 +23,8 @@ def keys(verdict: Verdict) -> frozenset[Key]:
     found |= {_of_function(file, one) for one in verdict.functions if one.outcome in _WRONG}
     found |= {_of_problem(file, text) for text in verdict.problems}
     found |= {_of_loading(file, text) for text in verdict.loading}
+    if verdict.orc is not None:
+        found |= {_of_orc(file, one) for one in verdict.orc.disagreements}
     if verdict.code is not None:
         found |= {_of_code(file, one) for one in verdict.code.findings}
     return frozenset(found)
@@ -38,6 +41,11 @@ def without(verdict: Verdict, known: Collection[Key]) -> Verdict:
     loading = tuple(text for text in verdict.loading if _of_loading(file, text) not in known)
     left_out = len(verdict.disagreements) - len(disagreements) + len(verdict.loading) - len(loading)
     left_out += len(verdict.functions) - len(functions) + len(verdict.problems) - len(problems)
+    orc = verdict.orc
+    if orc is not None:
+        differing = tuple(one for one in orc.disagreements if _of_orc(file, one) not in known)
+        left_out += len(orc.disagreements) - len(differing)
+        orc = orc._replace(disagreements=differing)
     code = verdict.code
     if code is not None:
         findings = tuple(one for one in code.findings if _of_code(file, one) not in known)
@@ -47,6 +55,7 @@ def without(verdict: Verdict, known: Collection[Key]) -> Verdict:
         functions=functions,
         disagreements=disagreements,
         problems=problems,
+        orc=orc,
         code=code,
         loading=loading,
         known=left_out,
@@ -71,6 +80,10 @@ def _of_problem(file: str, text: str) -> Key:
 
 def _of_loading(file: str, text: str) -> Key:
     return Key(file, "cannot be loaded", text)
+
+
+def _of_orc(file: str, one: OrcDisagreement) -> Key:
+    return Key(file, f"ORC: {one.what}", _where(one.spot, one.function))
 
 
 def _of_code(file: str, one: CodeFinding) -> Key:

@@ -1,4 +1,4 @@
-"""Checks a file's SFrame and DWARF CFI against its machine code."""
+"""Checks a file's SFrame, DWARF CFI and ORC against its machine code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sframe_unwind.code.checking import Checker
 from sframe_unwind.code.elf_image import exception_tables, image_of
-from sframe_unwind.code.findings import DWARF, SFRAME, CodeVerdict, Verdicts
+from sframe_unwind.code.findings import DWARF, ORC, SFRAME, CodeVerdict, Verdicts
 from sframe_unwind.code.interpretation import Interpreter
 from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.code.lifting import Lifter
@@ -20,9 +20,10 @@ from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.errors import FileError
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.verify.code_report import CodeFinding, CodeReport, report
-from sframe_unwind.verify.code_tables import CfiTable, SFrameTable
+from sframe_unwind.verify.code_tables import CfiTable, OrcRules, SFrameTable
 from sframe_unwind.verify.plan import Plan
-from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome, Side, Verdict, Words
+from sframe_unwind.verify.terms import Side
+from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome, Verdict, Words
 
 _NOTHING = Words("", "", "")
 
@@ -48,6 +49,8 @@ def check_elf(
         tables[SFRAME] = SFrameTable(sections)
     if cfi.ranges():
         tables[DWARF] = CfiTable(cfi, arch)
+    if binary.orc is not None:
+        tables[ORC] = OrcRules(binary.orc, binary.symbols)
     if not tables:
         raise FileError("neither SFrame nor DWARF CFI to check against the code")
     image = image_of(binary, machine)
@@ -65,27 +68,32 @@ def judged(
 
     :param disagreeing: the address of each disagreement of the verdict.
     """
-    found = check_elf(binary, sections, plan, frozenset(disagreeing))
+    orc = verdict.orc.disagreements if verdict.orc is not None else ()
+    found = check_elf(binary, sections, plan, frozenset((*disagreeing, *(one.pc for one in orc))))
     code = report(found, binary, plan.why_unknown)
     disagreements = tuple(
-        disagreement._replace(code=_side(pc, disagreement.what, found.wanted))
+        disagreement._replace(code=_side(pc, disagreement.what, found.wanted, (SFRAME, DWARF)))
         for pc, disagreement in zip(disagreeing, verdict.disagreements)
     )
+    if verdict.orc is not None:
+        tables = verdict.orc.table, ORC
+        judged_orc = tuple(one._replace(code=_side(one.pc, one.what, found.wanted, tables)) for one in orc)
+        verdict = verdict._replace(orc=verdict.orc._replace(disagreements=judged_orc))
     functions = verdict.functions if verdict.compared else _functions(found, binary)
     with_lines = tuple(_with_code(functions, disagreements, code))
     return verdict._replace(disagreements=disagreements, functions=with_lines, code=code)
 
 
-def _side(pc: int, what: str, verdicts: Mapping[str, Verdicts]) -> Side:
-    sframe, dwarf = (
-        getattr(verdicts[table][pc], what) if pc in verdicts.get(table, ()) else Judgement.UNKNOWN
-        for table in (SFRAME, DWARF)
+def _side(pc: int, what: str, verdicts: Mapping[str, Verdicts], tables: tuple[str, str]) -> Side:
+    """Return which of two tables the code agrees with."""
+    one, other = (
+        getattr(verdicts[table][pc], what) if pc in verdicts.get(table, ()) else Judgement.UNKNOWN for table in tables
     )
-    if sframe is Judgement.PROVED:
-        return Side.BOTH if dwarf is Judgement.PROVED else Side.SFRAME
-    if dwarf is Judgement.PROVED:
-        return Side.DWARF
-    return Side.NEITHER if sframe is Judgement.WRONG and dwarf is Judgement.WRONG else Side.UNKNOWN
+    if one is Judgement.PROVED:
+        return Side.BOTH if other is Judgement.PROVED else Side(tables[0])
+    if other is Judgement.PROVED:
+        return Side(tables[1])
+    return Side.NEITHER if one is Judgement.WRONG and other is Judgement.WRONG else Side.UNKNOWN
 
 
 def _functions(found: CodeVerdict, binary: ElfBinary) -> tuple[Function, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from sframe_unwind.code.findings import DWARF, NONE, SFRAME, TITLES, CodeVerdict, Counts, Finding, Unknown
+from sframe_unwind.code.findings import DWARF, NONE, ORC, SFRAME, TITLES, CodeVerdict, Counts, Finding, Unknown
 from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.section_addresses import FileAddress
@@ -19,7 +19,7 @@ class CodeFinding(NamedTuple):
     function: str
     """Name of the function and offset from its start; empty: no symbol covers the address."""
     table: str
-    """``sframe`` or ``dwarf``."""
+    """``sframe``, ``dwarf`` or ``orc``."""
     what: str
     """``cfa``, ``ra`` or ``fp``."""
     rule: str
@@ -50,7 +50,7 @@ class CodeUnknown(NamedTuple):
     function: str
     """Name of the function and offset from its start; empty: no symbol covers the address."""
     table: str
-    """``sframe`` or ``dwarf``."""
+    """``sframe``, ``dwarf`` or ``orc``."""
     why: str
     """And since which instruction, where that can be told."""
     instructions: int
@@ -83,7 +83,8 @@ class CodeReport(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return it as ``verify --json`` has it."""
-        counts = {table: self.counts.get(table, NONE)._asdict() for table in (SFRAME, DWARF)}
+        tables = (SFRAME, DWARF, *((ORC,) if ORC in self.counts else ()))
+        counts = {table: self.counts.get(table, NONE)._asdict() for table in tables}
         findings = [finding.to_json() for finding in self.findings]
         result = {"functions": self.functions, "instructions": self.instructions, **counts, "findings": findings}
         return result if self.unknown is None else {**result, "unknown": [one.to_json() for one in self.unknown]}

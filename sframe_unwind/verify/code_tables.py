@@ -1,4 +1,4 @@
-"""SFrame and DWARF CFI of a file as the tables that :mod:`sframe_unwind.code` judges."""
+"""SFrame, DWARF CFI and ORC of a file as the tables that :mod:`sframe_unwind.code` judges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from sframe_unwind.code.judgement import RowRule, SumRule
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.tables import NO_ROWS, Rows
 from sframe_unwind.elf.cfi import FileCfi
+from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FormatError
+from sframe_unwind.orc import OrcKind, OrcTable
 from sframe_unwind.sframe.listing import unrolled
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Function, Table
@@ -90,6 +92,29 @@ class CfiTable:
         """Return whether the CIE marks a signal trampoline."""
         found = self._find(function)
         return found is not None and found.cie.signal
+
+
+class OrcRules:
+    """The rules of ORC, which has no functions: these are the symbols of assembly and of the compiler, with sizes."""
+
+    def __init__(self, orc: OrcTable, symbols: Symbols) -> None:
+        self._orc = orc
+        self._symbols = symbols
+
+    def ranges(self) -> list[tuple[int, int]]:
+        """Return start and end address of each function that ORC has a rule for at its start."""
+        sized = ((symbol.address, symbol.address + symbol.size) for symbol in self._symbols if symbol.size)
+        return [(start, end) for start, end in sized if any(rule is not None for rule in self._orc.rows(start, end)[1])]
+
+    def rows(self, function: CodeRange) -> Rows:
+        """Return the rules for a range of code."""
+        starts, said = self._orc.rows(*function)
+        return Rows([*starts, function.end], [*map(_rule, said), None])
+
+    def is_signal(self, function: CodeRange) -> bool:
+        """Return whether an interrupt frame or ``struct pt_regs`` is at the start of a function."""
+        entry = self._orc.find(function.start)
+        return entry is not None and entry.kind in (OrcKind.REGISTERS, OrcKind.PARTIAL_REGISTERS)
 
 
 def _unreadable(function: CodeRange, why: str) -> Rows:

@@ -20,7 +20,8 @@ from sframe_unwind.unwind_rule import UnwindRule
 from sframe_unwind.verify.coverage import described_ranges
 from sframe_unwind.verify.reasons import reason, reason_unread
 from sframe_unwind.verify.rules import words
-from sframe_unwind.verify.verdict import Disagreement, Function, Gap, Line, Outcome
+from sframe_unwind.verify.terms import Gap
+from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome
 from sframe_unwind.workers import Progress
 
 _SHOWN_GAPS = 8

@@ -14,6 +14,8 @@ class Plan(NamedTuple):
     """SFrame against DWARF CFI."""
     code: bool = False
     """Either, or both, against the machine code: a file may then lack one of them."""
+    orc: bool = False
+    """ORC against SFrame, or against DWARF CFI where there is no SFrame."""
     why_unknown: bool = False
     """Find out since which instruction it is unknown whether a rule is right."""
     jobs: int = 1

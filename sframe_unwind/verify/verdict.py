@@ -7,9 +7,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sframe_unwind.elf.section_addresses import FileAddress
+from sframe_unwind.verify.terms import SIDES, Gap, Side
 
 if TYPE_CHECKING:  # it brings the interpreter of machine code along
     from sframe_unwind.verify.code_report import CodeReport
+    from sframe_unwind.verify.orc_report import OrcReport
 
 
 class Outcome(str, Enum):
@@ -27,26 +29,6 @@ class Outcome(str, Enum):
     """By one or both, which were not compared with each other."""
     IN_PART = "covered in part"
     """Bytes of a function that one of the two describes, which the other leaves out, though it describes the rest."""
-
-
-class Side(str, Enum):
-    """Whom the machine code agrees with."""
-
-    SFRAME = "sframe"
-    DWARF = "dwarf"
-    BOTH = "both"
-    """They say it in different ways."""
-    NEITHER = "neither"
-    UNKNOWN = "unknown"
-
-
-_SIDES = {
-    Side.SFRAME: "the code agrees with SFrame",
-    Side.DWARF: "the code agrees with DWARF",
-    Side.BOTH: "the code agrees with both",
-    Side.NEITHER: "the code agrees with neither",
-    Side.UNKNOWN: "the code does not tell",
-}
 
 
 class Words(NamedTuple):
@@ -94,21 +76,6 @@ class Disagreement(NamedTuple):
             "dwarf": self.dwarf,
             **code,
         }
-
-
-class Gap(NamedTuple):
-    """Addresses of a function that one of the two leaves out."""
-
-    spot: FileAddress
-    size: int
-    """In bytes."""
-
-    def __str__(self) -> str:
-        return f"{self.spot}..{self.spot.address + self.size:#x}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as ``verify --json`` has it."""
-        return {"address": self.spot.address, "section": self.spot.section, "size": self.size}
 
 
 class Function(NamedTuple):
@@ -170,6 +137,8 @@ class Verdict(NamedTuple):
     """Whether SFrame and DWARF CFI were compared with each other."""
     loading: tuple[str, ...] = ()
     """Why the file cannot be loaded, whatever its unwind data says."""
+    orc: OrcReport | None = None
+    """The result of comparing ORC; ``None``: it was not compared."""
     known: int = 0
     """How many findings a baseline has, which are left out here."""
 
@@ -206,14 +175,16 @@ class Verdict(NamedTuple):
     def agrees(self) -> bool:
         """Whether all that could be compared was compared, and is the same, and the code shows nothing wrong."""
         found = self.disagreements or self.in_part or self.not_compared or self.problems or self.loading
-        return not found and (self.code is None or self.code.is_clean)
+        by_orc = self.orc is not None and self.orc.disagreements
+        return not found and not by_orc and (self.code is None or self.code.is_clean)
 
     def to_json(self) -> dict[str, Any]:
         """Return the file as ``verify --json`` has it."""
         code = {} if self.code is None else {"code": self.code.to_json()}
         comparison = self._comparison_json() if self.compared else {}
+        orc = {} if self.orc is None else {"orc": self.orc.to_json()}
         known = {"known_by_baseline": self.known} if self.known else {}
-        return {"file": self.file, "loading": list(self.loading), **comparison, **code, **known}
+        return {"file": self.file, "loading": list(self.loading), **comparison, **orc, **code, **known}
 
     def _comparison_json(self) -> dict[str, Any]:
         return {
@@ -239,6 +210,8 @@ class Verdict(NamedTuple):
             yield from self._comparison_lines()
         for problem in self.loading:
             yield f"  cannot be loaded: {problem}"
+        if self.orc is not None:
+            yield from self.orc.lines(self.file)
         if self.code is not None:
             yield from self.code.lines(self.file)
         if self.known:
@@ -256,7 +229,7 @@ class Verdict(NamedTuple):
         )
         for difference in self.disagreements:
             place = difference.spot.with_name(difference.function)
-            side = "" if difference.code is None else f"; {_SIDES[difference.code]}"
+            side = "" if difference.code is None else f"; {SIDES[difference.code]}"
             yield f"  {place}: {difference.what}: SFrame {difference.sframe}; DWARF {difference.dwarf}{side}"
         for title, outcomes in _LISTS:
             for function in self.functions:

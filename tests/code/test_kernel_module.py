@@ -1,6 +1,6 @@
 """A kernel module: relocatable, several sections of code, and what it calls is the kernel's.
 
-The modules of distributions are of no use here: kernels for AMD64 have ORC and no CFI, and none has SFrame.
+Those of distributions have no SFrame, and for AMD64 their CFI is in other files.
 """
 
 from __future__ import annotations

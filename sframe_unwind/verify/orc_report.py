@@ -1,0 +1,76 @@
+"""The result of comparing the ORC of one file with its SFrame or DWARF CFI."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from sframe_unwind.code.findings import TITLES
+from sframe_unwind.elf.section_addresses import FileAddress
+from sframe_unwind.verify.terms import SIDES, Gap, Side
+
+
+class OrcDisagreement(NamedTuple):
+    """One value on which the two differ at one address."""
+
+    pc: int
+    spot: FileAddress
+    function: str
+    """Name of the function and offset from its start; empty: no symbol covers the address."""
+    what: str
+    """``cfa``, ``ra`` or ``fp``."""
+    orc: str
+    other: str
+    code: Side | None = None
+    """Whom the machine code agrees with; ``None``: it was not asked."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``verify --json`` has it."""
+        code = {} if self.code is None else {"code": self.code.value}
+        place = {"address": self.spot.address, "section": self.spot.section, "function": self.function}
+        return {**place, "what": self.what, "orc": self.orc, "other": self.other, **code}
+
+
+class OrcReport(NamedTuple):
+    """The result of comparing ORC with SFrame, or with DWARF CFI where the file has no SFrame."""
+
+    table: str
+    """What it was compared with: ``sframe`` or ``dwarf``."""
+    both: int
+    """Number of functions that both describe, at least in part."""
+    addresses_compared: int
+    disagreements: tuple[OrcDisagreement, ...]
+    orc_only: tuple[tuple[str, Gap], ...]
+    """Name and place of each function that only ORC describes: code in assembly."""
+    other_only: tuple[tuple[str, Gap], ...]
+    """Likewise, those that only the other table describes."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``verify --json`` has it."""
+        return {
+            "with": self.table,
+            "both": self.both,
+            "addresses_compared": self.addresses_compared,
+            "disagreements": [one.to_json() for one in self.disagreements],
+            "orc_only": [_json(*one) for one in self.orc_only],
+            "other_only": [_json(*one) for one in self.other_only],
+        }
+
+    def lines(self, file: str) -> Iterator[str]:
+        """Yield it as ``verify`` prints it."""
+        title, count = TITLES[self.table], len(self.disagreements)
+        yield (
+            f"{file}: {self.both} functions in ORC and {title}, {len(self.orc_only)} in ORC only,"
+            f" {len(self.other_only)} in {title} only; {self.addresses_compared} addresses compared,"
+            f" {count or 'no'} disagreement{'s' * (count != 1)}"
+        )
+        for one in self.disagreements:
+            side = "" if one.code is None else f"; {SIDES[one.code]}"
+            yield f"  {one.spot.with_name(one.function)}: {one.what}: ORC {one.orc}; {title} {one.other}{side}"
+        for who, functions in (("ORC", self.orc_only), (title, self.other_only)):
+            for name, gap in functions:
+                yield f"  {who} only: {gap.spot.with_name(name)}"
+
+
+def _json(name: str, gap: Gap) -> dict[str, Any]:
+    return {**gap.to_json(), "function": name}

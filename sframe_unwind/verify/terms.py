@@ -1,0 +1,45 @@
+"""What the reports of several comparisons are made of."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, NamedTuple
+
+from sframe_unwind.elf.section_addresses import FileAddress
+
+
+class Side(str, Enum):
+    """Whom the machine code agrees with."""
+
+    SFRAME = "sframe"
+    DWARF = "dwarf"
+    ORC = "orc"
+    BOTH = "both"
+    """They say it in different ways."""
+    NEITHER = "neither"
+    UNKNOWN = "unknown"
+
+
+SIDES = {
+    Side.SFRAME: "the code agrees with SFrame",
+    Side.DWARF: "the code agrees with DWARF",
+    Side.ORC: "the code agrees with ORC",
+    Side.BOTH: "the code agrees with both",
+    Side.NEITHER: "the code agrees with neither",
+    Side.UNKNOWN: "the code does not tell",
+}
+
+
+class Gap(NamedTuple):
+    """Addresses of a function that one of the two leaves out."""
+
+    spot: FileAddress
+    size: int
+    """In bytes."""
+
+    def __str__(self) -> str:
+        return f"{self.spot}..{self.spot.address + self.size:#x}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as ``verify --json`` has it."""
+        return {"address": self.spot.address, "section": self.spot.section, "size": self.size}
