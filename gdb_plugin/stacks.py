@@ -28,8 +28,8 @@ from sframe_unwind.debugger.commands import ContextArgument
 from sframe_unwind.debugger.settings import ALWAYS, OFF, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.kernel.entry_code import shown_name
+from sframe_unwind.kernel.linux import EXCEPTION
 from sframe_unwind.kernel.tasks import TaskList
-from sframe_unwind.kernel.unwinder import EXCEPTION
 from sframe_unwind.kernel.unwinder import NAME as KERNEL
 from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext

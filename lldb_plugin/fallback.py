@@ -28,7 +28,7 @@ def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> Fall
 
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
         return (
-            (entry_code.unwind(registers, interrupted) if entry_code is not None else None)
+            (entry_code.unwind(registers, interrupted, read_register) if entry_code is not None else None)
             or other.unwind(registers, interrupted, read_register)
             or signal_frame.unwind(process.arch, process.read, read_word, registers)
             or cfi.unwind(registers, interrupted, read_register if interrupted else None)

@@ -29,7 +29,7 @@ _IMAGE = re.compile(r"linux-image-(6\.1\.0-(\d+)-cloud-amd64)-dbg")
 """The kernel for virtual machines: it is a fifth of the other one."""
 _FILES = {
     "dbg": ("./usr/lib/debug/boot/vmlinux-*", "./usr/lib/debug/lib/modules/*/kernel/fs/*"),
-    "unsigned": ("./boot/vmlinuz-*", "./lib/modules/*/kernel/fs/*"),
+    "unsigned": ("./boot/vmlinuz-*", "./lib/modules/*/kernel/drivers/firmware/qemu_fw_cfg.ko"),
     "kbuild": ("./usr/lib/linux-kbuild-*/tools/objtool/objtool",),
 }
 """What is unpacked of each package, by a part of its name."""

@@ -10,6 +10,7 @@ from typing import Callable
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
 from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad, unchanged
+from sframe_unwind.arch.linux_kernel import LinuxKernel, SwitchFrame
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 PC, SP, FP = 16, 7, 6
@@ -139,6 +140,24 @@ ELF_CODE = ElfCode(
     slot_loads=slot_loads,
 )
 
+_PT_REGS = ("ax", "dx", "cx", "bx", "si", "di", "bp", "sp", *(f"r{n}" for n in range(8, 16)), "ip")
+
+LINUX_KERNEL = LinuxKernel(
+    entry_code=(),  # ORC says where it is
+    passages=(),
+    saved_registers=dict(enumerate(_PT_REGS)),
+    frame_record="",
+    task_registers={},
+    ends_function=lambda _code: False,
+    ends_exception=lambda _code: False,
+    switch_frame=SwitchFrame(
+        "inactive_task_frame",
+        "thread.sp",
+        {3: "bx", FP: "bp", **{n: f"r{n}" for n in range(12, 16)}, PC: "ret_addr"},
+    ),
+    user_mode=("cs", 3),
+)
+
 ARCH = Arch(
     name="amd64",
     elf_machine="EM_X86_64",
@@ -185,5 +204,5 @@ ARCH = Arch(
     },
     relocations=_RELOCATIONS,
     elf_code=ELF_CODE,
-    linux_kernel=None,
+    linux_kernel=LINUX_KERNEL,
 )

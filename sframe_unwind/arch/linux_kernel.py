@@ -44,6 +44,17 @@ class Passage(NamedTuple):
     """In bytes; 0: up to the instruction that returns from the exception."""
 
 
+class SwitchFrame(NamedTuple):
+    """What a task that does not run has at its SP: its registers, below the return address that is its pc."""
+
+    structure: str
+    """Tag of the structure."""
+    pointer: str
+    """The member of ``struct task_struct`` that is SP, and points to the structure."""
+    registers: Mapping[int, str]
+    """Maps a register to its member of the structure, whose end is the caller's SP."""
+
+
 class LinuxKernel(NamedTuple):
     """Facts of the Linux kernel on one architecture.  Offsets are not among them: debug information has those.
 
@@ -56,10 +67,16 @@ class LinuxKernel(NamedTuple):
     saved_registers: Mapping[int, str]
     """Maps a register to its member of ``struct pt_regs``."""
     frame_record: str
-    """The member of ``struct pt_regs`` that is a frame record.  The frame pointer points to it in entry code."""
+    """The member of ``struct pt_regs`` that is a frame record.  The frame pointer points to it in entry code.  Empty:
+    it has none."""
     task_registers: Mapping[int, str]
     """Maps a register to its member of ``struct task_struct``, where it is saved while the task does not run."""
     ends_function: Callable[[bytes], bool]
     """``(an instruction)``: returns whether it returns or jumps away unconditionally."""
     ends_exception: Callable[[bytes], bool]
     """``(an instruction)``: returns whether it returns from an exception."""
+    switch_frame: SwitchFrame | None = None
+    """Where a task's registers are that are not in ``struct task_struct``."""
+    user_mode: tuple[str, int] | None = None
+    """A member of ``struct pt_regs``, and its bits of which one is set where an exception interrupted user space.
+    ``None``: entry code for that is of its own."""

@@ -8,9 +8,9 @@ from typing import Callable, NamedTuple
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.debugger import tasks
 from sframe_unwind.debugger.commands import REGS, TASK, UCONTEXT, ContextArgument
-from sframe_unwind.kernel import unwinder as kernel_unwinder
 from sframe_unwind.kernel.entry_code import exception_name
-from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.linux import EXCEPTION, Kernel
+from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadMemory, ReadRegister, WordReader
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import SIGNAL_FRAME, ShownFrame, Stack, by_sframe
@@ -86,11 +86,11 @@ def walk(
     arch = context.arch
     read_word = WordReader(read, arch.byteorder)
     cfi = CfiFallback(arch, modules.cfi_match, read_word, pac_mask)
-    entry_code = kernel_unwinder.KernelUnwinder(kernel, read_word) if kernel is not None else None
+    entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:
         return (
-            (entry_code.unwind(registers, interrupted) if entry_code is not None else None)
+            (entry_code.unwind(registers, interrupted, read_register) if entry_code is not None else None)
             or signal_frame.unwind(arch, read, read_word, registers)
             or cfi.unwind(registers, interrupted, read_register)
         )
@@ -150,6 +150,6 @@ def _shown(frame: Frame, modules: Modules, name: Callable[[int], Name]) -> Shown
     named = name(address)
     if frame.unwinder == signal_frame.NAME:
         named = named._replace(function=SIGNAL_FRAME)
-    elif frame.unwinder == kernel_unwinder.EXCEPTION:
+    elif frame.unwinder == EXCEPTION:
         named = named._replace(function=exception_name(named.function))
     return ShownFrame(frame.level, frame.pc, frame.cfa, frame.fp, *named, unwinder, lookup=address)

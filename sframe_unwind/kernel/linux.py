@@ -6,14 +6,20 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
-from sframe_unwind.address import RangeMap
+from sframe_unwind.address import ADDRESS_MASK, RangeMap
 from sframe_unwind.arch import Arch, LinuxKernel
 from sframe_unwind.kernel.entry_code import EntryPlace, FindSymbol
 from sframe_unwind.kernel.types import KernelError, Types
-from sframe_unwind.memory import ReadMemory
+from sframe_unwind.memory import ReadMemory, ReadWord
+from sframe_unwind.orc import OrcTable
+
+EXCEPTION = "pt_regs"
+"""Name of the unwinder in the frame of an exception, whose caller has its registers in ``struct pt_regs``."""
 
 _INIT_TASK = "init_task"
 _PT_REGS = "pt_regs"
+_ENTRY_TEXT = ("__entry_text_start", "__entry_text_end")
+"""The symbols around the code that is entered from user space."""
 
 
 class SavedRegisters(NamedTuple):
@@ -23,8 +29,8 @@ class SavedRegisters(NamedTuple):
     """In bytes."""
     registers: dict[int, int]
     """Offset of each register by DWARF number, in bytes."""
-    frame_record: int
-    """Offset of the frame record, in bytes."""
+    frame_record: int | None
+    """Offset of the frame record, in bytes; ``None``: there is none."""
 
 
 class Kernel:
@@ -32,6 +38,7 @@ class Kernel:
 
     :param facts: those of its architecture.
     :param places: of its entry code, as :func:`sframe_unwind.kernel.entry_code.find_places` finds them.
+    :param orc: its ORC; ``None``: it has none.
     """
 
     def __init__(
@@ -42,12 +49,14 @@ class Kernel:
         types: Types,
         symbol: FindSymbol,
         read: ReadMemory,
+        orc: OrcTable | None = None,
     ) -> None:
         self.arch = arch
         self.facts = facts
         self.types = types
         self.symbol = symbol
         self.read = read
+        self.orc = orc
         self.places: RangeMap[EntryPlace] = RangeMap((place.start, place.end, place) for place in places)
 
     @cached_property
@@ -60,8 +69,25 @@ class Kernel:
         return SavedRegisters(
             self.types.structure(_PT_REGS).size,
             {number: self.types.place(_PT_REGS, path).offset for number, path in places},
-            self.types.place(_PT_REGS, self.facts.frame_record).offset,
+            self.types.place(_PT_REGS, self.facts.frame_record).offset if self.facts.frame_record else None,
         )
+
+    def is_user_mode(self, saved: int, read_word: ReadWord) -> bool:
+        """Return whether an exception interrupted user space.
+
+        :param saved: address of its ``struct pt_regs``.
+        :raises MemoryReadError: the structure cannot be read.
+        :raises KernelError: the debug information does not have it.
+        """
+        if self.facts.user_mode is None:
+            return False
+        member, bits = self.facts.user_mode
+        return bool(read_word(saved + self.types.place(_PT_REGS, member).offset & ADDRESS_MASK) & bits)
+
+    def is_entry_code(self, pc: int) -> bool:
+        """Return whether an address is in the code that is entered from user space."""
+        start, end = map(self.symbol, _ENTRY_TEXT)
+        return start is not None and end is not None and start <= pc < end
 
     @property
     def init_task(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.arch import SwitchFrame
 from sframe_unwind.kernel.linux import Kernel
 from sframe_unwind.kernel.types import KernelError, Place
 from sframe_unwind.memory import ChunkCache
@@ -83,6 +84,9 @@ class TaskList:
         """
         on_cpu = self._has_on_cpu and self._number(address, self._place("on_cpu")) != 0
         registers = {number: self._number(address, place) for number, place in self._registers.items()}
+        switch = self._kernel.facts.switch_frame
+        if switch is not None and not on_cpu:
+            registers.update(self._switched(switch, self._number(address, self._place(switch.pointer))))
         return Task(
             address,
             self._number(address, self._place("pid")),
@@ -91,6 +95,12 @@ class TaskList:
             on_cpu,
             {} if on_cpu else registers,
         )
+
+    def _switched(self, switch: SwitchFrame, sp: int) -> dict[int, int]:
+        types, arch = self._kernel.types, self._kernel.arch
+        places = {number: types.place(switch.structure, path) for number, path in switch.registers.items()}
+        registers = {number: self._number(sp, place) for number, place in places.items()}
+        return {**registers, arch.sp: sp + types.structure(switch.structure).size & ADDRESS_MASK}
 
     def _threads(self, leader: int) -> Iterator[int]:
         types, offset = self._kernel.types, self._place("thread_node").offset

@@ -6,33 +6,38 @@ from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.errors import StepError
 from sframe_unwind.kernel.entry_code import EntryPlace
-from sframe_unwind.kernel.linux import Kernel
-from sframe_unwind.memory import ReadWord
+from sframe_unwind.kernel.linux import EXCEPTION, Kernel
+from sframe_unwind.kernel.orc_unwinder import OrcUnwinder
+from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind.signal_frame import reader
 from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers, UnwindResult
 
 NAME = "kernel"
 """Name of this unwinder in stacks."""
-EXCEPTION = "pt_regs"
-"""Its name in the frame of an exception, whose caller has its registers in ``struct pt_regs``."""
 
 
 class KernelUnwinder:
-    """Unwinds entry code in one walk of a stack."""
+    """Unwinds entry code in one walk of a stack, or all code of a kernel with ORC."""
 
     def __init__(self, kernel: Kernel, read_word: ReadWord) -> None:
         self._kernel = kernel
         self._read_word = read_word
+        self._orc = OrcUnwinder(kernel, kernel.orc, read_word) if kernel.orc is not None else None
         self._left: set[int] = set()
         """SP at each exception and stack switch of the walk: a stack that comes back to one of them never ends."""
 
-    def unwind(self, registers: Registers, interrupted: bool) -> UnwindResult | None:
+    def unwind(
+        self, registers: Registers, interrupted: bool, read_register: ReadRegister | None = None
+    ) -> UnwindResult | None:
         """Return the caller of a frame; ``None``: the frame is not one of entry code.
 
+        :param read_register: reads the frame's other registers, if they are known.
         :raises StepError: the registers in memory contradict the stack.
         :raises MemoryReadError: the stack cannot be read.
         """
+        if self._orc is not None:
+            return self._orc.unwind(registers, interrupted, read_register)
         place = self._kernel.places.get(lookup_address(registers.pc, interrupted))
         if place is None:
             return None
@@ -50,7 +55,7 @@ class KernelUnwinder:
         read_register = reader(
             arch, {number: registers.sp + offset for number, offset in saved.registers.items()}, self._read_word
         )
-        if registers.fp != registers.sp + saved.frame_record:
+        if saved.frame_record is not None and registers.fp != registers.sp + saved.frame_record:
             raise StepError(
                 f"{place.function}: the frame pointer is {registers.fp:#x},"
                 f" expected the record in pt_regs at {registers.sp + saved.frame_record:#x}"

@@ -6,14 +6,16 @@ import struct
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import islice
+from operator import ge
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.cfi.rules import Said
 from sframe_unwind.errors import FormatError
 from sframe_unwind.orc.entry import SIZE, OrcEntry, OrcKind, OrcLayout, decode
 
-_ADDRESS = struct.Struct("<i")
-"""An address, relative to itself."""
+_ADDRESS_SIZE = 4
+"""Of an address, which counts from its own place, in bytes."""
 
 
 class OrcTable:
@@ -26,33 +28,33 @@ class OrcTable:
     """
 
     def __init__(self, addresses: bytes, start: int, entries: bytes, layout: OrcLayout) -> None:
-        count, rest = divmod(len(addresses), _ADDRESS.size)
+        count, rest = divmod(len(addresses), _ADDRESS_SIZE)
         if rest or len(entries) != count * SIZE:
             raise FormatError(f"ORC: {len(addresses)} bytes of addresses and {len(entries)} of entries do not fit")
-        decoded: dict[bytes, OrcEntry] = {}
-        found = []
-        for number, (distance,) in enumerate(_ADDRESS.iter_unpack(addresses)):
-            data = entries[number * SIZE : (number + 1) * SIZE]
-            entry = decoded.get(data) or decoded.setdefault(data, decode(data, layout))
-            found.append((start + number * _ADDRESS.size + distance & ADDRESS_MASK, entry))
-        # Where a section ends at which another begins, the entry of the end comes first, and the other one counts.
-        found.sort(key=lambda one: (one[0], one[1].kind is not OrcKind.UNDEFINED))
-        self._starts = array("Q", (address for address, _ in found))
-        self._entries = [entry for _, entry in found]
-        said = {entry: entry.said for entry in decoded.values()}
-        self._said = [said[entry] for entry in self._entries]
+        # A kernel has hundreds of thousands of entries, but only some hundred that differ.
+        encoded = [entries[at : at + SIZE] for at in range(0, len(entries), SIZE)]
+        self._decoded = {data: decode(data, layout) for data in set(encoded)}
+        self._said = {data: entry.said for data, entry in self._decoded.items()}
+        distances = struct.unpack(f"<{count}i", addresses)
+        starts = [at + distance & ADDRESS_MASK for at, distance in zip(range(start, 1 << 65, _ADDRESS_SIZE), distances)]
+        if any(map(ge, starts, islice(starts, 1, None))):
+            # Where a section ends at which another begins, the entry of the end comes first, and the other one counts.
+            defined = {data: entry.kind is not OrcKind.UNDEFINED for data, entry in self._decoded.items()}
+            order = sorted(range(count), key=lambda number: (starts[number], defined[encoded[number]]))
+            starts, encoded = [starts[number] for number in order], [encoded[number] for number in order]
+        self._starts, self._encoded = array("Q", starts), encoded
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._encoded)
 
     def __iter__(self) -> Iterator[tuple[int, OrcEntry]]:
         """Yield address and entry, sorted by address."""
-        return zip(self._starts, self._entries)
+        return zip(self._starts, map(self._decoded.__getitem__, self._encoded))
 
     def find(self, pc: int) -> OrcEntry | None:
         """Return the entry for an address; ``None``: it is before all."""
         at = bisect_right(self._starts, pc) - 1
-        return self._entries[at] if at >= 0 else None
+        return self._decoded[self._encoded[at]] if at >= 0 else None
 
     def rows(self, start: int, end: int) -> tuple[list[int], list[Said | None]]:
         """Return the rules for a range of code: the address from which on each holds, and the rule.
@@ -63,7 +65,8 @@ class OrcTable:
         last = bisect_left(self._starts, end)
         starts: list[int] = []
         said: list[Said | None] = []
-        for address, rule in zip(self._starts[first:last], self._said[first:last]):
+        for address, data in zip(self._starts[first:last], self._encoded[first:last]):
+            rule = self._said[data]
             if starts and starts[-1] == max(address, start):
                 said[-1] = rule
             else:

@@ -9,8 +9,8 @@ from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import StepError
 from sframe_unwind.kernel.entry_code import exception_name
-from sframe_unwind.kernel.linux import Kernel
-from sframe_unwind.kernel.unwinder import EXCEPTION, KernelUnwinder
+from sframe_unwind.kernel.linux import EXCEPTION, Kernel
+from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadMemory, ReadRegister, WordReader
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.register_history import RegisterHistory
@@ -54,7 +54,7 @@ def walk(
     entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_inner: ReadRegister | None) -> UnwindResult | None:
-        found = entry_code.unwind(registers, interrupted) if entry_code is not None else None
+        found = entry_code.unwind(registers, interrupted, read_inner) if entry_code is not None else None
         if found is not None:
             history.note_interrupted(found.read_register)
         return found or fallback.unwind(registers, interrupted, read_inner)

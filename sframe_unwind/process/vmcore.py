@@ -12,6 +12,7 @@ from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.errors import FileError
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.orc_of_kernel import find_orc
 from sframe_unwind.kernel.tasks import TaskList
 from sframe_unwind.kernel.types import KernelError, Type, Types
 from sframe_unwind.memory import lazy_memory
@@ -180,10 +181,15 @@ class VmcoreTarget:
         addresses = {name: address + bias for name, (address, _) in file.sections.items()}
         main = KernelObject(file.path, file, addresses, bias, program, lines)
         self.code = KernelCode(arch, main, self._modules(path, program, lines), report)
+
         # From the file: the kernel frees its initial code, in which the stack of an idle task ends.
-        places = find_places(arch, program.symbol, lambda address, size: file.loaded(address, size, bias))
+        def from_file(address: int, size: int) -> bytes:
+            return file.loaded(address, size, bias)
+
+        places = find_places(arch, program.symbol, from_file)
+        orc = find_orc(program.symbol, from_file)
         types = Types(program.structure)
-        self._kernel = Kernel(arch, arch.linux_kernel, places, types, program.symbol, program.read)
+        self._kernel = Kernel(arch, arch.linux_kernel, places, types, program.symbol, program.read, orc)
         self._interrupted: set[int] = set()
         self.threads = tuple(self._threads(program))
 

@@ -7,8 +7,8 @@ import pytest
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.errors import MemoryReadError, StepError
 from sframe_unwind.kernel.entry_code import find_places
+from sframe_unwind.kernel.linux import EXCEPTION as BY_PT_REGS
 from sframe_unwind.kernel.types import KernelError, Types
-from sframe_unwind.kernel.unwinder import EXCEPTION as BY_PT_REGS
 from sframe_unwind.kernel.unwinder import NAME, KernelUnwinder
 from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers

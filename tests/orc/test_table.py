@@ -41,6 +41,7 @@ def test_the_order_of_a_file_does_not_matter() -> None:
     for pairs in (
         [(CODE + 16, entry((SP, 24))), (CODE, entry((SP, 8))), (CODE + 16, NOTHING)],
         [(CODE, entry((SP, 8))), (CODE + 16, NOTHING), (CODE + 16, entry((SP, 24)))],
+        [(CODE, entry((SP, 8))), (CODE + 16, entry((SP, 24))), (CODE + 16, NOTHING)],
     ):
         starts, said = table(*pairs).rows(CODE, CODE + 32)
         assert starts == [CODE, CODE + 16]
