@@ -58,7 +58,7 @@ class FrameNames:
         frame = decorated.inferior_frame()
         if self._process is not None and self._process.kernel is not None and frame.type() == gdb.SIGTRAMP_FRAME:
             place = self._process.kernel.places.get(frame.pc() - 1)
-            return decorated if place is None else _NamedFrame(decorated, shown_name(place))
+            return decorated if place is None else _NamedFrame(decorated, shown_name(place, frame.name()))
         if self._process is None or frame.type() != gdb.NORMAL_FRAME or frame.name() is not None:
             return decorated
         # A return address can lie behind the last byte of a procedure.

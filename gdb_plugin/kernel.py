@@ -16,7 +16,9 @@ from gdb_plugin.memory import read
 from gdb_plugin.symbols import address_of
 from sframe_unwind.arch import Arch
 from sframe_unwind.kernel.entry_code import find_places
-from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.linux import Kernel, entry_code
+from sframe_unwind.kernel.orc_of_kernel import find_orc
+from sframe_unwind.kernel.orc_places import orc_places
 from sframe_unwind.kernel.symbol_file import symbol_file
 from sframe_unwind.kernel.types import KernelError, Member, Type, Types
 from sframe_unwind.memory import STRUCT_MARKS
@@ -44,7 +46,10 @@ def kernel_of(arch: Arch) -> Kernel:
         raise KernelError(f"the stacks of Linux kernels on {arch.name} are not known")
     with _code_of_file():
         places = list(find_places(arch, _symbol, read))
-    return Kernel(arch, arch.linux_kernel, places, Types(_find_type), _symbol, read)
+        orc = find_orc(_symbol, read)
+    if orc is not None:
+        places += orc_places(orc, entry_code(_symbol))
+    return Kernel(arch, arch.linux_kernel, places, Types(_find_type), _symbol, read, orc)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from gdb_plugin.functions import entry_of, is_entry
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.settings import FALLBACK, Settings
+from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.sframe.constants import PcType
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Found, Module, Modules
@@ -43,6 +44,8 @@ class Plan(NamedTuple):
     """The rule of a frame that is left to GDB, where the return address is still in its register."""
     outermost: int | None = None
     """Where the function begins whose frame is the outermost one, which GDB's own unwinder does not see."""
+    place: EntryPlace | None = None
+    """Entry code of a kernel of which only its memory tells where it goes on: an exception, or a switch of stacks."""
 
 
 LEFT = Plan(None, None, False, None)

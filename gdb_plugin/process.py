@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 _NATIVE_FAILS = () if hasattr(gdb.PendingFrame, "pc") else ("s390x",)
 """Where GDB's own unwinder fails although there is CFI.  GDB 13 says of a return address in a floating-point register
 that it cannot be converted to an integer, and of one in r14 behind a signal frame that it has been optimized out."""
+_BY_MEMORY = (PlaceKind.EXCEPTION, PlaceKind.STACK_SWITCH)
+"""Entry code of which CFI does not say all: whether an exception interrupted user space, and where a stack goes on that
+a function in C has switched to."""
 _LIMIT = 200_000
 """Plans to keep; stepping through a program for hours must not fill the memory."""
 
@@ -228,6 +231,9 @@ class Process:
             place = self.entry_places.get(pc)
             if place is not None and place.is_outermost and not _is_readable(pc):
                 plan = plan._replace(outermost=place.start)
+            place = self.entry_places.get(pc - 1)
+            if place is not None and place.orc is not None and place.kind in _BY_MEMORY:
+                plan = plan._replace(place=place)
             if self._prover is None or not self._prover.is_exhausted:
                 self._plans[pc] = plan
         return plan

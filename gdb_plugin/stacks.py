@@ -274,8 +274,10 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
     module_name = module.name if module else ""
     address = lookup_address(pc, walked.interrupted)
     place = process.entry_places.get(address)
-    if place is not None:
-        name, unwinder = shown_name(place), EXCEPTION if place.kind is PlaceKind.EXCEPTION else KERNEL
+    if place is not None and place.kind is PlaceKind.EXCEPTION and not walked.has_caller:  # of user space
+        name, unwinder = frame.name() or place.function, KERNEL
+    elif place is not None:
+        name, unwinder = shown_name(place, frame.name()), EXCEPTION if place.kind is PlaceKind.EXCEPTION else KERNEL
     else:
         name = _NAMES.get(frame.type()) or frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1)
         unwinder = by_sframe(address, process.modules) if walked.claimed else NATIVE if walked.has_caller else ""
@@ -286,8 +288,8 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
 def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> str:
     """Return why GDB shows nothing beyond a frame."""
     place = process.entry_places.get(lookup_address(frame.pc(), _is_interrupted(process, frame)))
-    if place is not None and place.is_outermost:
-        return place.kind.value
+    if place is not None and (place.is_outermost or place.kind is PlaceKind.EXCEPTION):
+        return (place.kind if place.is_outermost else PlaceKind.USER_ENTRY).value
     by_sframe = _by_sframe(process, recorder, frame) if mode == ALWAYS else ""
     reason = frame.unwind_stop_reason()
     if reason != gdb.FRAME_UNWIND_NO_REASON:

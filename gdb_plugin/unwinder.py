@@ -10,6 +10,7 @@ import gdb
 from gdb.unwinder import Unwinder
 
 from gdb_plugin.answer import caller_info, outermost_info, save_all, save_others
+from gdb_plugin.entry_code import entry_code_info
 from gdb_plugin.frame_history import LastFrame
 from gdb_plugin.frame_names import FrameNames
 from gdb_plugin.memory import process_gone
@@ -136,6 +137,8 @@ class SFrameUnwinder(Unwinder):
         sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
         if plan.outermost is not None and _TELLS_PC:  # GDB 13 would fail in the frame that it makes of it
             return outermost_info(frame, registers, sp, plan.outermost)
+        if plan.place is not None and level:
+            return entry_code_info(frame, process, plan.place, (pc, sp, fp))
         asked = _Asked(frame, process, registers, last, level, pc, sp, fp)
         interrupted = asked.is_interrupted() if plan.asks else None
         claim = plan.interrupted if interrupted else plan.calling

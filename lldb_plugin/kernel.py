@@ -10,6 +10,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.orc_of_kernel import find_orc
 from sframe_unwind.kernel.types import KernelError, Member, Type, Types
 from sframe_unwind.memory import ReadMemory
 
@@ -48,7 +49,8 @@ def kernel_of(target: lldb.SBTarget, arch: Arch, read: ReadMemory) -> Kernel:
         raise KernelError(f"no symbol {_PROBE}: the target is no Linux kernel, or its symbols are not loaded")
     if arch.linux_kernel is None:
         raise KernelError(f"the stacks of Linux kernels on {arch.name} are not known")
-    return Kernel(arch, arch.linux_kernel, find_places(arch, symbol, read_code), Types(find_type), symbol, read)
+    places, orc = find_places(arch, symbol, read_code), find_orc(symbol, read_code)
+    return Kernel(arch, arch.linux_kernel, places, Types(find_type), symbol, read, orc)
 
 
 def _type(found: lldb.SBType) -> Type:

@@ -22,6 +22,7 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
 
 from tools.debian import FetchError, download  # noqa: E402
 from tools.kept import kept  # noqa: E402
+from tools.setup import Package, install_packages  # noqa: E402
 
 CACHE = CHECKOUT / ".cache" / "debian-kernel"
 SUITE = "bookworm"
@@ -33,6 +34,8 @@ _FILES = {
     "kbuild": ("./usr/lib/linux-kbuild-*/tools/objtool/objtool",),
 }
 """What is unpacked of each package, by a part of its name."""
+_PACKAGES = ("qemu-system-x86", "cpio", "libelf1")
+"""What booting the kernel and objtool need."""
 TIMEOUT = 600
 """Time limit for unpacking a package, in seconds."""
 
@@ -49,6 +52,11 @@ class DebianKernel(NamedTuple):
     """Where the packages are unpacked."""
 
     @property
+    def vmcoreinfo_module(self) -> Path:
+        """The module that tells QEMU where the kernel's VMCOREINFO is."""
+        return next(self.folder.glob("lib/modules/*/kernel/drivers/firmware/qemu_fw_cfg.ko"))
+
+    @property
     def modules(self) -> list[Path]:
         """Modules with debug information, those of file systems."""
         return sorted(self.folder.glob("usr/lib/debug/lib/modules/*/kernel/fs/**/*.ko"))
@@ -59,6 +67,9 @@ def debian_kernel() -> DebianKernel:
 
     :raises FetchError: a package is not available or fails verification.
     """
+    missing = install_packages([Package(name, None, "Debian's kernel") for name in _PACKAGES])
+    if missing:
+        raise FetchError(f"missing packages: {' '.join(package.name for package in missing)}")
     folder = kept(CACHE / SUITE, _fetch)
 
     def the(pattern: str) -> Path:

@@ -14,6 +14,8 @@ class PlaceKind(Enum):
     """An exception interrupted kernel code.  Its registers are in ``struct pt_regs`` at SP."""
     STACK_SWITCH = "stack switch"
     """The function called another one on another stack.  The frame pointer leads to the record on the old stack."""
+    FUNCTION = "function"
+    """A function in assembly without CFI, which ORC describes."""
     USER_ENTRY = "entry from user space"
     """The outermost frame: an exception or system call interrupted user space."""
     TASK_START = "start of the task"

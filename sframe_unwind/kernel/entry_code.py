@@ -9,6 +9,7 @@ from typing import Callable, NamedTuple
 from sframe_unwind.arch import Arch, EntryCode, PlaceKind
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.memory import ReadMemory
+from sframe_unwind.orc import OrcEntry
 
 FindSymbol = Callable[[str], "int | None"]
 """``(name)``: returns the address of a function or variable of the kernel, or ``None``."""
@@ -33,7 +34,10 @@ class EntryPlace(NamedTuple):
     end: int
     """Address behind the last one."""
     function: str
+    """Empty: whoever shows it knows the name."""
     kind: PlaceKind
+    orc: OrcEntry | None = None
+    """What ORC says; ``None``: the kernel has none, and the kind says all."""
 
     @property
     def is_outermost(self) -> bool:
@@ -41,9 +45,13 @@ class EntryPlace(NamedTuple):
         return self.kind in (PlaceKind.USER_ENTRY, PlaceKind.TASK_START, PlaceKind.PARTLY_SAVED)
 
 
-def shown_name(place: EntryPlace) -> str:
-    """Return the name of a frame in entry code; an exception is shown as debuggers show signal frames."""
-    return exception_name(place.function) if place.kind is PlaceKind.EXCEPTION else place.function
+def shown_name(place: EntryPlace, symbol: str | None) -> str:
+    """Return the name of a frame in entry code; an exception is shown as debuggers show signal frames.
+
+    :param symbol: the name that the debugger has, if it has one.
+    """
+    name = place.function or symbol or ""
+    return exception_name(name) if place.kind is PlaceKind.EXCEPTION else name
 
 
 def exception_name(function: str) -> str:

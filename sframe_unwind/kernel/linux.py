@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK, RangeMap
 from sframe_unwind.arch import Arch, LinuxKernel
@@ -20,6 +20,12 @@ _INIT_TASK = "init_task"
 _PT_REGS = "pt_regs"
 _ENTRY_TEXT = ("__entry_text_start", "__entry_text_end")
 """The symbols around the code that is entered from user space."""
+
+
+def entry_code(symbol: FindSymbol) -> Callable[[int], bool]:
+    """Return a function that returns whether an address is in the code that is entered from user space."""
+    start, end = map(symbol, _ENTRY_TEXT)
+    return lambda pc: start is not None and end is not None and start <= pc < end
 
 
 class SavedRegisters(NamedTuple):
@@ -84,10 +90,10 @@ class Kernel:
         member, bits = self.facts.user_mode
         return bool(read_word(saved + self.types.place(_PT_REGS, member).offset & ADDRESS_MASK) & bits)
 
-    def is_entry_code(self, pc: int) -> bool:
-        """Return whether an address is in the code that is entered from user space."""
-        start, end = map(self.symbol, _ENTRY_TEXT)
-        return start is not None and end is not None and start <= pc < end
+    @cached_property
+    def is_entry_code(self) -> Callable[[int], bool]:
+        """Returns whether an address is in the code that is entered from user space."""
+        return entry_code(self.symbol)
 
     @property
     def init_task(self) -> int:

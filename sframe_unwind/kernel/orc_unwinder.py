@@ -84,7 +84,7 @@ class OrcUnwinder:
         if is_partial:
             places = {number: places[number] for number in (arch.pc, arch.sp)}
         if self._kernel.is_user_mode(place, self._read_word):
-            return UnwindResult(None, False, None, EXCEPTION, end=PlaceKind.USER_ENTRY.value)
+            return UnwindResult(None, False, None, NAME, end=PlaceKind.USER_ENTRY.value)
         read = reader(arch, places, self._read_word)
         fp = registers.fp
         if not is_partial:

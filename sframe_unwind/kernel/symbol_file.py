@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from sframe_unwind.arch import Arch, PlaceKind
 from sframe_unwind.cfi import encode
+from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.kernel.linux import SavedRegisters
 from sframe_unwind.memory import STRUCT_MARKS
-from sframe_unwind.unwind_rule import UNDEFINED, RegisterRule, saved_at_cfa
+from sframe_unwind.orc import OrcEntry, OrcKind
+from sframe_unwind.unwind_rule import UNDEFINED, RegisterRule, UnwindRule, saved_at_cfa
 
 _SIGNAL_FRAME = "zS"
 """The augmentation of signal frames: the caller's pc is no return address, and its stack can be anywhere."""
@@ -33,7 +35,9 @@ def symbol_file(arch: Arch, machine: int, places: Iterable[EntryPlace], saved: S
     mark = STRUCT_MARKS[arch.byteorder]
     data = encode.cie(_SIGNAL_FRAME, arch.pc, b"", mark)
     for place in places:
-        data += encode.fde(0, place.start, place.end - place.start, True, _instructions(arch, place.kind, saved), mark)
+        code = _instructions(arch, place.kind, saved) if place.orc is None else _by_orc(arch, place.orc, saved)
+        if code:
+            data += encode.fde(0, place.start, place.end - place.start, True, code, mark)
     return _elf(machine, mark, data)
 
 
@@ -50,6 +54,26 @@ def _instructions(arch: Arch, kind: PlaceKind, saved: SavedRegisters) -> bytes:
         code += encode.register(arch.fp, saved_at_cfa(record.fp - size))
         return code + encode.register(arch.pc, saved_at_cfa(record.pc - size))
     return encode.cfa(RegisterRule(arch.sp, 0, False)) + encode.register(arch.pc, UNDEFINED)
+
+
+def _by_orc(arch: Arch, entry: OrcEntry, saved: SavedRegisters) -> bytes:
+    """Return the instructions for what ORC says; empty: for a switch of stacks, since the functions have CFI."""
+    said = entry.said
+    if isinstance(said, NoRule) and said.rule is not None:
+        return b""
+    if isinstance(said, UnwindRule) and said.cfa is not None:
+        code = encode.cfa(said.cfa) + encode.register(arch.pc, said.ra)
+        return code + encode.register(arch.fp, said.fp)
+    if entry.kind is OrcKind.END:
+        return _instructions(arch, PlaceKind.TASK_START, saved)
+    registers, start = saved.registers, 0
+    if entry.kind is OrcKind.PARTIAL_REGISTERS:
+        registers, start = {number: registers[number] for number in (arch.pc, arch.sp)}, registers[arch.pc]
+    base, offset, _ = entry.place
+    code = encode.cfa(RegisterRule(base, offset + saved.size - start, False))
+    for number, place in registers.items():
+        code += encode.register(number, saved_at_cfa(place - saved.size))
+    return code
 
 
 class _Section(NamedTuple):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,13 +18,11 @@ from typing import NamedTuple
 import pytest
 
 from sframe_unwind.cli import main
+from tests.kernel.driving import DEBUGGERS, at_stop, frames, places
 from tests.kernel.dumps import compared, opened
 from tests.kernel.machine import Machine, booted, dump_memory, run
 from tests.kernel.shown import CHECKOUT, ENDS, PARTLY, TASK, USER, end_of, functions, load
 from tools.kernel import kernel, steps
-
-DEBUGGERS = ("gdb-18", "gdb-13", "lldb")
-MARK = "=====", "-----"
 
 
 class Stop(NamedTuple):
@@ -53,50 +50,6 @@ STOPS = (
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     with booted(kernel(), tmp_path_factory.mktemp("machine")) as one:
         yield one
-
-
-def at_stop(name: str, machine: Machine, function: str | None, *commands: str) -> list[str]:
-    """Return what a debugger prints for each command at a stop; ``None``: where the kernel happens to be."""
-    marked = [line for command in commands for line in (_echo(name), command)]
-    if name == "lldb":
-        stop = [f"breakpoint set -H -N here -n {function}", "continue", "breakpoint delete here"] if function else []
-        script = [
-            "settings set plugin.process.gdb-remote.packet-timeout 60",
-            "settings set stop-line-count-before 0",
-            f"gdb-remote 127.0.0.1:{machine.port}",
-            *(*stop, *marked, _echo(name), "detach"),
-        ]
-        program = [str(Path(sys.executable).with_name("lldb")), "--no-lldbinit", "--batch"]
-        arguments = [part for line in script for part in ("-o", line)]
-    else:
-        stop = [f"tbreak {function}", "continue"] if function else []
-        stop = [stop[0].replace("tbreak", "thbreak"), stop[1]] if stop else []
-        script = [
-            *("set pagination off", "set width 0", "set confirm off", "set print frame-arguments all"),
-            *(f"target remote 127.0.0.1:{machine.port}", *stop, *marked, _echo(name), "detach"),
-        ]
-        path = str(Path(sys.executable).with_name("gdb")) if name == "gdb-18" else shutil.which("gdb-multiarch")
-        assert path, "gdb-multiarch is not installed"
-        program = [path, "-nx", "-q", "-batch"]
-        arguments = [part for line in script for part in ("-ex", line)]
-    said = run([*program, *arguments, str(machine.built.vmlinux)])
-    parts = re.split(rf"^(?:\(lldb\) script print.*\n)?{''.join(MARK)}\n", said, flags=re.MULTILINE)
-    assert len(parts) == len(commands) + 2, said[-3000:]
-    return parts[1:-1]
-
-
-def _echo(name: str) -> str:
-    code = f"print('{MARK[0]}' + '{MARK[1]}', flush=True)"
-    return f"script {code}" if name == "lldb" else f"python {code}"
-
-
-def frames(name: str, bt: str) -> list[str]:
-    """Return the frames of the debugger's own ``bt``: each with function and arguments, without number and place."""
-    if name == "lldb":
-        found = re.findall(r"frame #\d+: (0x[0-9a-f]+ vmlinux`.*?)(?: at \S+)?(?: \[.*)?$", bt, re.MULTILINE)
-    else:
-        found = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(.*?\))(?: at .*)?$", bt, re.MULTILINE)
-    return [re.sub(r' ".*?"(?:\.\.\.)?', "", frame) for frame in found]
 
 
 @pytest.mark.parametrize("stop", STOPS, ids=[stop.function for stop in STOPS])
@@ -209,29 +162,15 @@ DRIVEN = {
     "update_process_times": "the timer's interrupt",
     "rcu_gp_init": "a kernel thread",
 }
-WHERE = "python f = gdb.selected_frame(); print('at', f.name(), f.find_sal().line)"
 
 
 @pytest.mark.parametrize("function", DRIVEN, ids=DRIVEN.values())
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_driving(name: str, function: str, machine: Machine) -> None:
     """The places where commands end are those without the plugin."""
-    words = ("next", "next", "step", "next", "finish", "next")
-    where = "frame info" if name == "lldb" else WHERE
-    commands = [part for word in words for part in (word, where)]
-
-    def places(*first: str) -> list[str]:
-        answers = at_stop(name, machine, function, *first, *commands)[len(first) :]
-        found = [
-            re.search(r"vmlinux`(\w+).* at \S+?:(\d+)" if name == "lldb" else r"at (\w+) (\d+)", one)
-            for one in answers[1::2]
-        ]
-        assert all(found), answers
-        return [f"{one[1]}:{one[2]}" for one in found if one]
-
-    alone = places()
+    alone = places(name, machine, function)
     assert len(set(alone)) > 3
-    assert places(load(name)) == alone
+    assert places(name, machine, function, load(name)) == alone
 
 
 @pytest.mark.parametrize("name", ["gdb-18", "gdb-13"])

@@ -1,17 +1,45 @@
-"""A kernel of Debian for AMD64: `make test-kernel`."""
+"""A kernel of Debian for AMD64: its ORC, and the kernel in QEMU under GDB and LLDB.  `make test-kernel` runs this.
+
+Up to the function that switched to the interrupt stack, or to entry code, a debugger without the plugin is right: those
+frames must be the same with it.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from sframe_unwind.verify import Plan, verify
+from tests.kernel.driving import DEBUGGERS, at_stop, frames, places
+from tests.kernel.dumps import compared, opened
+from tests.kernel.machine import Machine, booted_debian, dump_memory
 from tests.kernel.objtool import by_objtool, shown
+from tests.kernel.shown import ENDS, TASK, USER, end_of, functions, load
 from tools.debian_kernel import DebianKernel, debian_kernel
+
+STOPS = {
+    "vfs_read": (("ksys_read", "entry_SYSCALL_64"), (USER,)),
+    "handle_mm_fault": (("exc_page_fault", "asm_exc_page_fault"), ENDS),
+    "update_process_times": (("sysvec_apic_timer_interrupt", "asm_sysvec_apic_timer_interrupt"), ENDS),
+    "rcu_gp_init": (("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
+    "default_idle_call": (("do_idle",), (TASK,)),
+}
+"""Where to stop; functions that must be on the stack, from the innermost frame outward; how it may end."""
+ENTRY = re.compile(r"\b((instr_|f?red_)?sysvec_\w+|asm_\w+|entry_SYSCALL_64|ret_from_fork|secondary_startup_64\w*)\b")
 
 
 @pytest.fixture(scope="module")
 def debian() -> DebianKernel:
     return debian_kernel()
+
+
+@pytest.fixture(scope="module")
+def machine(debian: DebianKernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with booted_debian(debian, tmp_path_factory.mktemp("machine"), 1200, "nokaslr") as one:
+        yield one
 
 
 def test_orc_of_modules_is_that_of_objtool(debian: DebianKernel) -> None:
@@ -32,3 +60,55 @@ def test_orc_of_the_kernel_is_that_of_its_cfi(debian: DebianKernel) -> None:
     assert found.addresses_compared > 300_000
     assert len(found.disagreements) < found.addresses_compared / 500
     assert {one.what for one in found.disagreements} == {"cfa"}
+
+
+@pytest.mark.parametrize("function", STOPS)
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_stop(name: str, function: str, machine: Machine) -> None:
+    on_the_stack, ends = STOPS[function]
+    alone, _, bt, by_sframe = at_stop(name, machine, function, "bt", load(name), "bt", "sframe bt")
+    stack = functions(by_sframe)
+    shown_in_bt = [re.sub(r"<exception (\w+)>", r"\1", one) for one in stack]
+    wanted = iter(shown_in_bt)
+    assert all(one in wanted for one in on_the_stack), by_sframe
+    if name != "gdb-13":  # it goes on in user space
+        assert end_of(by_sframe) in ends, by_sframe
+        assert shown_in_bt[-1] in frames(name, bt)[-1], bt
+    before, after = frames(name, alone), frames(name, bt)
+    known = next(number for number, frame in enumerate(before) if ENTRY.search(frame))
+    assert known
+    assert after[:known] == before[:known]
+
+
+@pytest.mark.parametrize("function", ["vfs_read", "update_process_times"])
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_driving(name: str, function: str, machine: Machine) -> None:
+    """The places where commands end are those without the plugin."""
+    alone = places(name, machine, function)
+    assert len(set(alone)) > 3
+    assert places(name, machine, function, load(name)) == alone
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_tasks(name: str, machine: Machine) -> None:
+    commands = ("sframe tasks", "sframe tasks vforker -blocked", "sframe bt -task 2")
+    _, everything, blocked, kthreadd = at_stop(name, machine, "vfs_read", load(name), *commands)
+    ends = re.findall(r"^end: (.*)$", everything, re.MULTILINE)
+    assert len(ends) > 20
+    assert set(ends) <= set(ENDS)
+    assert "3 tasks with one stack:" in blocked.splitlines()
+    assert "kernel_clone" in functions(blocked)
+    assert end_of(blocked) == USER
+    assert functions(kthreadd)[-2:] == ["kthreadd", "ret_from_fork"]
+    assert end_of(kthreadd) == TASK
+
+
+def test_each_stack_of_a_dump_is_that_of_drgn(debian: DebianKernel, tmp_path: Path) -> None:
+    """Of a kernel that KASLR moved, with a module."""
+    path = tmp_path / "vmcore"
+    with booted_debian(debian, tmp_path) as moved:
+        dump_memory(moved, path)
+    stacks = compared(*opened(str(path), str(debian.vmlinux)))
+    assert len(stacks) > 40
+    assert [(one.stack.title, one.own, one.drgn) for one in stacks if not one.is_same] == []
+    assert {one.stack.end for one in stacks} == set(ENDS)

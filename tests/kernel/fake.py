@@ -67,22 +67,22 @@ _CPU_CONTEXT = structure(
     sp=(88, number()),
     pc=(96, number()),
 )
+TASK_MEMBERS = {
+    "__state": (0, number(4)),
+    "exit_state": (4, number(4)),
+    "on_cpu": (8, number(4)),
+    "pid": (12, number(4)),
+    "comm": (16, array(number(1), 16)),
+    "tasks": (32, LINKS),
+    "thread_node": (48, LINKS),
+    "signal": (64, number()),
+}
+"""Those of ``struct task_struct`` that are the same on all machines."""
 STRUCTURES = {
     "pt_regs": structure(
         336, _0union=(0, structure(272, _0struct=(0, _REGISTERS))), stackframe=(304, array(number(), 2))
     ),
-    "task_struct": structure(
-        512,
-        __state=(0, number(4)),
-        exit_state=(4, number(4)),
-        on_cpu=(8, number(4)),
-        pid=(12, number(4)),
-        comm=(16, array(number(1), 16)),
-        tasks=(32, LINKS),
-        thread_node=(48, LINKS),
-        signal=(64, number()),
-        thread=(128, structure(104, cpu_context=(0, _CPU_CONTEXT))),
-    ),
+    "task_struct": structure(512, **TASK_MEMBERS, thread=(128, structure(104, cpu_context=(0, _CPU_CONTEXT)))),
     "signal_struct": structure(64, thread_head=(16, LINKS)),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import socket
 import subprocess
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.waiting import wait_until
+from tools.debian_kernel import DebianKernel
 from tools.kernel import Built, steps
 
 SECONDS = 600
@@ -46,13 +48,43 @@ def booted(built: Built, folder: Path, seconds: int = SECONDS, more: str = "") -
         (tree / name).symlink_to(path)
     port = free_port()
     command = shlex.split(steps().boot.replace("1234 &", f"{port} {more}"))
+    with _running(command, built, folder, tree / "console", port, seconds) as machine:
+        yield machine
+
+
+@contextmanager
+def booted_debian(debian: DebianKernel, folder: Path, seconds: int = SECONDS, more: str = "") -> Iterator[Machine]:
+    """Boot Debian's kernel for AMD64 on two processors with the same program; the parameters are those of `booted`.
+
+    :param more: parameters for the kernel.
+    """
+    root, port = folder / "root", free_port()
+    root.mkdir()
+    for source, program in (("guest/init.c", "guest"), ("load_module.c", "init")):
+        command = ["gcc", "-static", "-O2", "-w", str(Path(__file__).parent / source)]
+        subprocess.run([*command, "-o", str(root / program)], check=True, timeout=60)
+    shutil.copyfile(debian.vmcoreinfo_module, root / "qemu_fw_cfg.ko")
+    initrd = folder / "initrd"
+    pack = f"find . | cpio --quiet -o -H newc > {shlex.quote(str(initrd))}"
+    subprocess.run(["bash", "-c", pack], cwd=root, check=True, timeout=60)
+    built = Built(debian.vmlinux, debian.image, initrd)
+    command = ["qemu-system-x86_64", "-M", "q35", "-cpu", "max", "-smp", "2", "-m", "512", "-nic", "none"]
+    command += ["-display", "none", "-serial", "file:console", "-append", f"console=ttyS0 {more}"]
+    command += ["-kernel", str(built.image), "-initrd", str(initrd), "-gdb", f"tcp:127.0.0.1:{port}"]
+    with _running(command, built, folder, folder / "console", port, seconds) as machine:
+        yield machine
+
+
+@contextmanager
+def _running(
+    command: Sequence[str], built: Built, folder: Path, console: Path, port: int, seconds: int
+) -> Iterator[Machine]:
     control = folder / "control"
-    command += ["-device", "vmcoreinfo", "-qmp", f"unix:{control},server=on,wait=off"]
+    command = [*command, "-device", "vmcoreinfo", "-qmp", f"unix:{control},server=on,wait=off"]
     process = subprocess.Popen(
         ["timeout", str(seconds), *command], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
     try:
-        console = tree / "console"
         wait_until(lambda: console.exists() and IS_UP in console.read_text("utf-8", "replace"), "the guest runs", 120)
         yield Machine(port, process, built, control)
     finally:

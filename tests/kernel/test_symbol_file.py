@@ -6,10 +6,12 @@ import io
 
 from elftools.elf.elffile import ELFFile
 
+from sframe_unwind.kernel.orc_places import orc_places
 from sframe_unwind.kernel.symbol_file import symbol_file
+from tests.kernel import fake_amd64 as amd64
 from tests.kernel.fake import ARCH, EXCEPTION, FORK, SWITCH, TO_KERNEL, USER, VECTORS, Memory, kernel
 
-EM_AARCH64 = 183
+EM_AARCH64, EM_X86_64 = 183, 62
 
 
 def made() -> bytes:
@@ -40,3 +42,23 @@ def test_pyelftools_reads_the_frames() -> None:
     switch = tables[SWITCH + 4]
     assert (switch["cfa"].reg, switch["cfa"].offset, switch[29].arg, switch[32].arg) == (29, 16, -16, -8)
     assert {tables[place][32].type for place in (EXCEPTION, USER, FORK, FORK + 8, TO_KERNEL, VECTORS)} == {"UNDEFINED"}
+
+
+def test_what_orc_says_of_entry_code() -> None:
+    """A switch of stacks is left out: the functions that do that have CFI, which debuggers prefer."""
+    kernel = amd64.kernel(Memory())
+    places = orc_places(amd64.table(), kernel.is_entry_code)
+    made = symbol_file(amd64.ARCH, EM_X86_64, places, kernel.saved_registers)
+    _, *fdes = ELFFile(io.BytesIO(made)).get_dwarf_info(relocate_dwarf_sections=False).CFI_entries()
+    tables = {fde["initial_location"]: fde.get_decoded().table[-1] for fde in fdes}
+    exceptions = (amd64.SAVED, amd64.INTERRUPT, amd64.INTERRUPT + 0x20)
+    assert sorted(tables) == [amd64.START, amd64.SYSCALL, *exceptions, amd64.ERROR_ENTRY]
+    whole, partial = tables[amd64.SAVED], tables[amd64.INTERRUPT]
+    assert (whole["cfa"].reg, whole["cfa"].offset) == (7, 168)
+    assert {number: 168 + whole[number].arg for number in (16, 7, 3)} == {16: 128, 7: 152, 3: 40}
+    # Of the frame at SP + 8, pc is the first word and SP the fourth.
+    assert {number: partial["cfa"].offset + partial[number].arg for number in (16, 7)} == {16: 8, 7: 32}
+    assert 3 not in partial
+    function = tables[amd64.ERROR_ENTRY]
+    assert (function["cfa"].reg, function["cfa"].offset, function[16].arg) == (7, 16, -8)
+    assert {tables[place][16].type for place in (amd64.START, amd64.SYSCALL)} == {"UNDEFINED"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 
 UNDEFINED, PREV_SP, DX, DI, BP, SP, R10, R13, BP_INDIRECT, SP_INDIRECT = range(10)
 """``ORC_REG_*``."""
@@ -11,3 +12,13 @@ UNDEFINED, PREV_SP, DX, DI, BP, SP, R10, R13, BP_INDIRECT, SP_INDIRECT = range(1
 def entry(sp: tuple[int, int], bp: tuple[int, int] = (UNDEFINED, 0), flags: int = 0) -> bytes:
     """Return an entry: base and offset of SP and of BP."""
     return struct.pack("<hhBB", sp[1], bp[1], sp[0] | bp[0] << 4, flags)
+
+
+def packed(start: int, pairs: Iterable[tuple[int, bytes]]) -> tuple[bytes, int, bytes]:
+    """Return both sections, with the address of the first one between them.
+
+    :param pairs: addresses and entries, in the order of the file.
+    """
+    found = list(pairs)
+    addresses = [struct.pack("<i", address - start - 4 * number) for number, (address, _) in enumerate(found)]
+    return b"".join(addresses), start, b"".join(data for _, data in found)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 
 from sframe_unwind.errors import FormatError
 from sframe_unwind.orc import OrcLayout, OrcTable
 from sframe_unwind.orc.entry import SIZE
 from sframe_unwind.unwind_rule import UnwindRule
-from tests.orc.entries import SP, UNDEFINED, entry
+from tests.orc.entries import SP, UNDEFINED, entry, packed
 
 START = 0xFFFF_FFFF_8200_0000
 CODE = 0xFFFF_FFFF_8100_0000
@@ -19,8 +17,7 @@ NOTHING = entry((UNDEFINED, 0))
 
 def table(*pairs: tuple[int, bytes]) -> OrcTable:
     """Return the table of some addresses and entries, in the order of the file."""
-    addresses = [struct.pack("<i", address - START - 4 * number) for number, (address, _) in enumerate(pairs)]
-    return OrcTable(b"".join(addresses), START, b"".join(data for _, data in pairs), OrcLayout.WITH_END)
+    return OrcTable(*packed(START, pairs), OrcLayout.WITH_END)
 
 
 def offset(found: object) -> int:

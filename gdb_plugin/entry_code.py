@@ -1,0 +1,59 @@
+"""GDB's answer for entry code of a kernel with ORC, where CFI does not say all."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import gdb
+
+from gdb_plugin.answer import caller_info, outermost_info, save_others
+from gdb_plugin.functions import entry_of
+from gdb_plugin.process import Process
+from sframe_unwind.arch import PlaceKind
+from sframe_unwind.errors import MemoryReadError, StepError
+from sframe_unwind.kernel.entry_code import EntryPlace
+from sframe_unwind.kernel.orc_unwinder import OrcUnwinder
+from sframe_unwind.unwind.step import Caller, value_of
+from sframe_unwind.unwind.walk import Registers
+
+_TELLS_PC = hasattr(gdb.PendingFrame, "pc")
+"""Since GDB 14.  GDB 13 would fail in the frame that it makes of an outermost one."""
+
+
+def entry_code_info(
+    frame: gdb.PendingFrame, process: Process, place: EntryPlace, innermost: tuple[int, int, int]
+) -> gdb.UnwindInfo | None:
+    """Return the caller's registers; ``None``: GDB's own unwinder has them.
+
+    :param innermost: pc, which is a return address, SP and frame pointer of the frame.
+    :raises SFrameError: the stack cannot be read, or contradicts ORC.
+    """
+    kernel = process.kernel
+    if kernel is None or kernel.orc is None:
+        return None
+    process.read_word.forget()
+    pc, sp, _ = innermost
+    found = OrcUnwinder(kernel, kernel.orc, process.read_word).unwind(Registers(*innermost), False)
+    if found is None:
+        return None
+    registers = process.registers(frame)
+    entry = entry_of(pc - 1) or place.start
+    if found.caller is None:  # GDB would go on in user space, and guess there
+        return outermost_info(frame, registers, sp, entry) if _TELLS_PC else None
+    if place.kind is PlaceKind.EXCEPTION:
+        return None
+    process.history.last = (frame.level(), pc, (found.caller.pc, found.caller.sp), False)
+    info = caller_info(frame, registers, found.caller, entry)
+    save_others(info, frame, registers, process.arch, _others(process, pc, found.caller))
+    return info
+
+
+def _others(process: Process, pc: int, caller: Caller) -> dict[int, int | None]:
+    """Return the caller's registers that the function saved: its CFI has their distances from the CFA."""
+    rule, values = process.modules.cfi_rule(pc - 1), dict[int, "int | None"]()
+    _, _, sp, fp = caller
+    for number, place in (rule.others if rule is not None else None) or ():
+        values[number] = None
+        with suppress(MemoryReadError, StepError):
+            values[number] = value_of(place, process.arch, caller.cfa, sp, fp, process.read_word, None)
+    return values

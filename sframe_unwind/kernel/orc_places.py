@@ -1,0 +1,44 @@
+"""The places of a kernel's entry code, as its ORC has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Callable
+
+from sframe_unwind.arch import PlaceKind
+from sframe_unwind.cfi.rules import NoRule
+from sframe_unwind.kernel.entry_code import EntryPlace
+from sframe_unwind.orc import OrcEntry, OrcKind, OrcTable
+
+_EXCEPTIONS = (OrcKind.REGISTERS, OrcKind.PARTIAL_REGISTERS)
+
+
+def orc_places(orc: OrcTable, is_entry_code: Callable[[int], bool]) -> Iterator[EntryPlace]:
+    """Yield the places, without the names of their functions.
+
+    :param is_entry_code: ``(address)``: returns whether the code there is entered from user space.  All of it is in
+        assembly, and has no CFI.
+    """
+    pairs = iter(orc)
+    before = next(pairs, None)
+    for after in chain(pairs, (None,)):
+        if before is not None:
+            start, entry = before
+            end = after[0] if after is not None else start + 1
+            kind = _kind(entry, start, is_entry_code)
+            if entry.kind is OrcKind.END and after is not None and after[1].kind is OrcKind.UNDEFINED:
+                end += 1  # GDB looks up the last call by its return address
+            if kind is not None and start < end:
+                yield EntryPlace(start, end, "", kind, entry)
+        before = after
+
+
+def _kind(entry: OrcEntry, start: int, is_entry_code: Callable[[int], bool]) -> PlaceKind | None:
+    if entry.kind in _EXCEPTIONS:
+        return PlaceKind.EXCEPTION
+    if entry.kind is OrcKind.END:
+        return PlaceKind.USER_ENTRY if is_entry_code(start) else PlaceKind.TASK_START
+    if entry.kind is OrcKind.CALL and isinstance(entry.said, NoRule):
+        return PlaceKind.STACK_SWITCH
+    return PlaceKind.FUNCTION if entry.kind is OrcKind.CALL and is_entry_code(start) else None
