@@ -65,7 +65,7 @@ NAMES_OF_MACHINES = ("arch", "elf")
 MAX_PARAMETERS = 6
 """Of a function in the packages that check and write files."""
 
-MAX_ARROWS = 191
+MAX_ARROWS = 192
 """Pairs of layers, of which one imports the other."""
 
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")
