@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from sframe_unwind.process.drgn_kernel import open_dump
 from sframe_unwind.verify import Plan, verify
 from tests.kernel.driving import DEBUGGERS, at_stop, frames, places
 from tests.kernel.dumps import compared, opened
@@ -103,12 +104,40 @@ def test_tasks(name: str, machine: Machine) -> None:
     assert end_of(kthreadd) == TASK
 
 
-def test_each_stack_of_a_dump_is_that_of_drgn(debian: DebianKernel, tmp_path: Path) -> None:
-    """Of a kernel that KASLR moved, with a module."""
-    path = tmp_path / "vmcore"
-    with booted_debian(debian, tmp_path) as moved:
-        dump_memory(moved, path)
-    stacks = compared(*opened(str(path), str(debian.vmlinux)))
+class Moved(NamedTuple):
+    """A kernel that KASLR moved, with a module."""
+
+    machine: Machine
+    dump: str
+
+
+@pytest.fixture(scope="module")
+def moved(debian: DebianKernel, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
+    folder = tmp_path_factory.mktemp("moved")
+    with booted_debian(debian, folder) as one:
+        dump_memory(one, folder / "vmcore")
+        yield Moved(one, str(folder / "vmcore"))
+
+
+@pytest.mark.parametrize("name", ["gdb-18", "lldb"])
+def test_a_kernel_that_was_moved(name: str, debian: DebianKernel, moved: Moved) -> None:
+    found = open_dump(moved.dump, str(debian.vmlinux), ()).main_file
+    assert found is not None
+    distance = found[1]
+    assert distance
+    gdb = f"symbol-file {debian.vmlinux} -o {distance:#x}"
+    lldb = f"target modules load --file {debian.vmlinux.name} --slide {distance:#x}"
+    first = lldb if name == "lldb" else gdb
+    commands = (load(name), "sframe bt", "sframe tasks reader")
+    _, by_sframe, reader = at_stop(name, moved.machine, "update_process_times", *commands, first=(first,))
+    assert "sysvec_apic_timer_interrupt" in functions(by_sframe)
+    assert end_of(by_sframe) in ENDS
+    assert "pipe_read" in functions(reader)
+    assert end_of(reader) == USER
+
+
+def test_each_stack_of_a_dump_is_that_of_drgn(debian: DebianKernel, moved: Moved) -> None:
+    stacks = compared(*opened(moved.dump, str(debian.vmlinux)))
     assert len(stacks) > 40
     assert [(one.stack.title, one.own, one.drgn) for one in stacks if not one.is_same] == []
     assert {one.stack.end for one in stacks} == set(ENDS)

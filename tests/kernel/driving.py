@@ -15,8 +15,14 @@ WORDS = ("next", "next", "step", "next", "finish", "next")
 WHERE = "python f = gdb.selected_frame(); print('at', f.name(), f.find_sal().line)"
 
 
-def at_stop(name: str, machine: Machine, function: str | None, *commands: str) -> list[str]:
-    """Return what a debugger prints for each command at a stop; ``None``: where the kernel happens to be."""
+def at_stop(
+    name: str, machine: Machine, function: str | None, *commands: str, first: tuple[str, ...] = ()
+) -> list[str]:
+    """Return what a debugger prints for each command at a stop.
+
+    :param function: where to stop; ``None``: where the kernel happens to be.
+    :param first: commands as soon as the debugger is connected.
+    """
     marked = [line for command in commands for line in (_echo(name), command)]
     if name == "lldb":
         stop = [f"breakpoint set -H -N here -n {function}", "continue", "breakpoint delete here"] if function else []
@@ -24,7 +30,7 @@ def at_stop(name: str, machine: Machine, function: str | None, *commands: str) -
             "settings set plugin.process.gdb-remote.packet-timeout 60",
             "settings set stop-line-count-before 0",
             f"gdb-remote 127.0.0.1:{machine.port}",
-            *(*stop, *marked, _echo(name), "detach"),
+            *(*first, *stop, *marked, _echo(name), "detach"),
         ]
         program = [str(Path(sys.executable).with_name("lldb")), "--no-lldbinit", "--batch"]
         arguments = [part for line in script for part in ("-o", line)]
@@ -33,7 +39,7 @@ def at_stop(name: str, machine: Machine, function: str | None, *commands: str) -
         stop = [stop[0].replace("tbreak", "thbreak"), stop[1]] if stop else []
         script = [
             *("set pagination off", "set width 0", "set confirm off", "set print frame-arguments all"),
-            *(f"target remote 127.0.0.1:{machine.port}", *stop, *marked, _echo(name), "detach"),
+            *(f"target remote 127.0.0.1:{machine.port}", *first, *stop, *marked, _echo(name), "detach"),
         ]
         path = str(Path(sys.executable).with_name("gdb")) if name == "gdb-18" else shutil.which("gdb-multiarch")
         assert path, "gdb-multiarch is not installed"
