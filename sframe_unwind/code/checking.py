@@ -353,7 +353,7 @@ class _Check:
         """Return whether an instruction leaves all that rules count on as it was."""
         if instruction.kind or instruction.stores or instruction.exits:
             return False
-        return all(number not in bases for number, _ in instruction.puts)
+        return bases.isdisjoint([number for number, _ in instruction.puts])
 
     def _note(
         self, table: str, row: UnwindRule | SumRule, judged: Judgements, block: int, pc: int, state: State

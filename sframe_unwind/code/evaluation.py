@@ -239,12 +239,13 @@ class Evaluator:
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
         """Carry an instruction out: change a state to what it is behind it."""
-        value = self.value
+        value, sp = self.value, self._frame.sp
         puts = []
         for register, expression in instruction.puts:
-            puts.append((register, value(expression, state, pc)))
-            if register == self._frame.sp and expression[0] == REGISTER:
-                self.rests_on_call |= expression[1] not in (register, self._frame.fp)
+            kind = expression[0]
+            puts.append((register, OTHER if kind == COMPUTED else value(expression, state, pc)))
+            if register == sp and kind == REGISTER:
+                self.rests_on_call |= expression[1] not in (sp, self._frame.fp)
         for address, size, expression in instruction.stores:
             if not isinstance(size, int):
                 self._fill(address, value(address, state, pc), value(size, state, pc), state)

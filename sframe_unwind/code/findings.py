@@ -158,3 +158,5 @@ class CodeVerdict(NamedTuple):
     """By table: the verdicts at the addresses that were asked for."""
     given_up: int
     """How many functions were too large."""
+    sframe_entries: int | None = None
+    """How many entries SFrame has, where these are not functions."""

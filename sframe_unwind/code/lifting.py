@@ -558,11 +558,11 @@ class _Translation:
         return Condition(relation[0], self._value(arguments[first]), self._value(arguments[first + 1]), operation)
 
 
-def _is_relative(found: Any) -> bool:
-    """Return whether anything in a part of an instruction is relative to the instruction's address."""
-    if not isinstance(found, tuple):
-        return False
-    return found[:1] in ((PC_RELATIVE,), (PAGE_RELATIVE,)) or any(map(_is_relative, found))
+def _is_relative(found: tuple[Any, ...]) -> bool:
+    """Return whether anything in an instruction, or a part of one, is relative to the instruction's address."""
+    if len(found) == 2 and found[0] in (PC_RELATIVE, PAGE_RELATIVE) and isinstance(found[1], int):
+        return True
+    return any(_is_relative(part) for part in found if isinstance(part, tuple))
 
 
 def _add(left: Expression, right: Expression) -> Expression:

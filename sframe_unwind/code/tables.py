@@ -31,7 +31,7 @@ class RuleTable(Protocol):
     """What SFrame or DWARF CFI says of a file's code."""
 
     def ranges(self) -> Iterable[tuple[int, int]]:
-        """Return start and end address of each function that is described."""
+        """Return start and end address of each piece of code that is described: mostly of a function."""
 
     def rows(self, function: CodeRange) -> Rows:
         """Return the rules for a range of code."""

@@ -20,7 +20,7 @@ from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.errors import FileError
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.verify.code_report import CodeFinding, CodeReport, report
-from sframe_unwind.verify.code_tables import CfiTable, OrcRules, SFrameTable
+from sframe_unwind.verify.code_tables import CfiTable, OrcRules, SFrameTable, function_ranges
 from sframe_unwind.verify.plan import Plan
 from sframe_unwind.verify.terms import Side
 from sframe_unwind.verify.verdict import Disagreement, Function, Line, Outcome, Verdict, Words
@@ -45,20 +45,25 @@ def check_elf(
     machine = MACHINES[arch.name]
     lifter = Lifter(machine)
     tables: dict[str, RuleTable] = {}
-    if sections:
-        tables[SFRAME] = SFrameTable(sections)
+    sframe = SFrameTable(sections) if sections else None
+    if sframe is not None:
+        tables[SFRAME] = sframe
     if cfi.ranges():
         tables[DWARF] = CfiTable(cfi, arch)
-    if binary.orc is not None:
-        tables[ORC] = OrcRules(binary.orc, binary.symbols)
+    orc = OrcRules(binary.orc, binary.symbols) if binary.orc is not None else None
+    if orc is not None:
+        tables[ORC] = orc
     if not tables:
         raise FileError("neither SFrame nor DWARF CFI to check against the code")
     image = image_of(binary, machine)
     landing_pads = exception_tables(binary, image)
-    described = (entry for table in tables.values() for entry in table.ranges())
+    symbols = ((symbol.address, symbol.address + symbol.size) for symbol in binary.symbols if symbol.size)
+    described = [*function_ranges(sframe, cfi.ranges(), symbols), *(orc.ranges() if orc is not None else ())]
     ranges = CodeRanges(entry for entry in described if image.is_code(entry[0]))
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
-    return check_functions(Checker(interpreter, tables, wanted, plan.why_unknown), plan.jobs, plan.progress)
+    found = check_functions(Checker(interpreter, tables, wanted, plan.why_unknown), plan.jobs, plan.progress)
+    entries = len(sframe.ranges()) if sframe is not None and sframe.is_divided else None
+    return found._replace(sframe_entries=entries)
 
 
 def judged(

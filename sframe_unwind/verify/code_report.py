@@ -75,6 +75,8 @@ class CodeReport(NamedTuple):
     """The worst of each function, by where it begins."""
     given_up: int
     """Number of functions that were too large to check."""
+    sframe_entries: int | None
+    """How many entries SFrame has, where these are not functions."""
 
     @property
     def is_clean(self) -> bool:
@@ -86,13 +88,19 @@ class CodeReport(NamedTuple):
         tables = (SFRAME, DWARF, *((ORC,) if ORC in self.counts else ()))
         counts = {table: self.counts.get(table, NONE)._asdict() for table in tables}
         findings = [finding.to_json() for finding in self.findings]
+        result: dict[str, Any]
         result = {"functions": self.functions, "instructions": self.instructions, **counts, "findings": findings}
+        if self.sframe_entries is not None:
+            result["sframe_entries"] = self.sframe_entries
         return result if self.unknown is None else {**result, "unknown": [one.to_json() for one in self.unknown]}
 
     def lines(self, file: str) -> Iterator[str]:
         """Yield it as ``verify`` prints it."""
         sums = [f"{TITLES[table]} {_said(counts)}" for table, counts in self.counts.items()]
         yield f"{file}: code of {self.functions} functions, {self.instructions} instructions: {'; '.join(sums)}"
+        if self.sframe_entries is not None:
+            entries = f"the {self.sframe_entries} entries of SFrame are parts of functions, or several"
+            yield f"  {entries}: functions are those of DWARF CFI and symbols"
         grouped: dict[tuple[str, ...], tuple[CodeFinding, list[str]]] = {}
         for finding in self.findings:
             key = (str(finding.spot), finding.what, finding.rule, finding.code, *finding.assumes)
@@ -132,6 +140,7 @@ def report(verdict: CodeVerdict, binary: ElfBinary, why_unknown: bool = False) -
             for function in verdict.functions
         },
         verdict.given_up,
+        verdict.sframe_entries,
     )
 
 

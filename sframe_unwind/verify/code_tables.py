@@ -1,10 +1,11 @@
-"""SFrame, DWARF CFI and ORC of a file as the tables that :mod:`sframe_unwind.code` judges."""
+"""SFrame, DWARF CFI and ORC of a file as the tables that :mod:`sframe_unwind.code` judges, and its functions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 
-from sframe_unwind.address import RangeMap
+from sframe_unwind.address import Range, RangeMap, gaps, merged, overlap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
@@ -35,8 +36,23 @@ class SFrameTable:
         """Return start and end address of each function."""
         return [(start, end) for start, end, _ in self._functions]
 
-    def _find(self, function: CodeRange) -> Function | None:
-        found: tuple[Table, int] | None = self._functions.get(function.start)
+    @cached_property
+    def is_divided(self) -> bool:
+        """Whether the entries need not be functions: some share their rows, which only ``convert --compact`` does."""
+        seen: set[tuple[int, int]] = set()
+        for _, _, (table, number) in self._functions:
+            try:
+                fde = table.function(number).fde
+            except FormatError:
+                continue
+            if fde.num_rows:
+                if (id(table), fde.rows_offset) in seen:
+                    return True
+                seen.add((id(table), fde.rows_offset))
+        return False
+
+    def _find(self, address: int) -> Function | None:
+        found: tuple[Table, int] | None = self._functions.get(address)
         if found is None:
             return None
         try:
@@ -45,20 +61,42 @@ class SFrameTable:
             return None
 
     def rows(self, function: CodeRange) -> Rows:
-        """Return the rules for a range of code; those of what is malformed are not known."""
-        found = self._find(function)
+        """Return the rules for a range of code; those of what is malformed are not known.
+
+        It may be described in parts, and a part may describe other functions, too.
+        """
+        starts = [start for start, _, _ in self._functions.overlapping(*function)]
+        if len(starts) < 2:
+            return self._rows(function)
+        first = max(starts[0], function.start)
+        cuts = sorted({first, *(start for start in starts if start > first)})
+        parts = [self._rows(CodeRange(*part)) for part in zip(cuts, [*cuts[1:], function.end])]
+        return Rows([at for part in parts for at in part.starts], [rule for part in parts for rule in part.rules])
+
+    def _rows(self, part: CodeRange) -> Rows:
+        """Return the rules for a range of code in which no function of the section begins but at its start."""
+        found = self._find(part.start)
         if found is None or not found.fde.num_rows:
             return NO_ROWS
         try:
-            offsets, rules = unrolled(found, *function)
+            offsets, rules = unrolled(found, *part)
         except FormatError as error:
-            return _unreadable(function, str(error))
-        return _rows(found.start, found.end, offsets, rules)
+            return _unreadable(part, str(error))
+        return _clipped(_rows(found.start, found.end, offsets, rules), part)
 
     def is_signal(self, function: CodeRange) -> bool:
         """Return whether the function is marked as a signal trampoline."""
-        found = self._find(function)
+        found = self._find(function.start)
         return found is not None and found.fde.signal
+
+
+def _clipped(rows: Rows, part: CodeRange) -> Rows:
+    """Return the rows for a part of the code that they are for."""
+    if not rows.starts or (part.start <= rows.starts[0] and rows.starts[-1] <= part.end):
+        return rows
+    inside = [(at, rule) for at, rule in zip(rows.starts, rows.rules) if part.start < at < part.end]
+    inside = [(part.start, rows.at(part.start)), *inside, (part.end, None)]
+    return Rows([at for at, _ in inside], [rule for _, rule in inside])
 
 
 class CfiTable:
@@ -129,3 +167,27 @@ def _rule(said: Said | None) -> RowRule | None:
     if not isinstance(said, NoRule):
         return said
     return SumRule(said.rule, said.added) if said.rule is not None else said.why
+
+
+def function_ranges(sframe: SFrameTable | None, cfi: Sequence[Range], symbols: Iterable[Range]) -> list[Range]:
+    """Return start and end address of each function that tables describe, as far as that is known.
+
+    What CFI describes is a function.  So is what SFrame alone describes, unless its entries are parts
+    (:attr:`SFrameTable.is_divided`): then only symbols tell where functions begin and end.
+
+    :param symbols: the extents of functions by the symbols.
+    """
+    functions = list(cfi)
+    if sframe is None:
+        return functions
+    covered, left = merged(cfi), []
+    for extent in sframe.ranges():
+        alone = gaps(extent, covered)
+        if alone == [extent] and not sframe.is_divided:
+            functions.append(extent)
+        else:
+            left += alone
+    if left:
+        left = merged(left)
+        functions += [extent for extent in symbols if overlap([extent], left) and not overlap([extent], covered)]
+    return functions
