@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 import subprocess
+import sys
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,10 @@ from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
 _PT_NULL, _PT_GNU_EH_FRAME = 0, 0x6474E550
+_PT_GNU_SFRAME = 0x6474E554
 _SHT_PROGBITS = 1
+_SH_SIZE, _P_FILESZ, _P_MEMSZ = 0x20, 0x20, 0x28
+"""Where a section header and a program header of 64 bits have sizes of 8 bytes."""
 _SECTION_HEADERS = (("=Q", 0x28), ("=H", 0x3C), ("=H", 0x3E))
 """Format and offset in the ELF header of what leads to the section headers: `e_shoff`, `e_shnum`, `e_shstrndx`."""
 _SFRAME_HEADER = struct.Struct("<HBBBbbBIIIII")
@@ -123,6 +127,29 @@ def without_sframe(file: Path, starts: Container[int]) -> None:
     table = _SFrame(file)
     table.keep([entry for entry in table.entries if entry[0] not in starts])
     _write(file, (table.offset, table.data))
+
+
+def compact(file: Path) -> None:
+    """Replace the contents of `.sframe` by what `convert --compact` makes of it; the section and its segment shrink."""
+    with file.open("rb") as stream:
+        elf = ELFFile(stream)
+        section = elf.get_section_by_name(".sframe")
+        number = elf.get_section_index(".sframe")
+        sizes = [elf["e_shoff"] + number * elf["e_shentsize"] + _SH_SIZE]
+        for number, segment in enumerate(elf.iter_segments()):
+            if segment["p_type"] in (_PT_GNU_SFRAME, "PT_GNU_SFRAME"):
+                header = elf["e_phoff"] + number * elf["e_phentsize"]
+                sizes += [header + _P_FILESZ, header + _P_MEMSZ]
+    made = file.with_name("compact")
+    command = [sys.executable, "-m", "sframe_unwind", "convert", "--compact", "--from", "sframe", "--as", "section"]
+    command += ["--address", hex(section["sh_addr"]), str(file), "--output", str(made)]
+    subprocess.run(command, capture_output=True, timeout=60, check=True)
+    content = made.read_bytes()
+    made.unlink()
+    assert len(content) <= section["sh_size"]
+    size = struct.pack("<Q", len(content))
+    changes = [(place, size) for place in sizes]
+    _write(file, (section["sh_offset"], content.ljust(section["sh_size"], b"\0")), *changes)
 
 
 class _SFrame:

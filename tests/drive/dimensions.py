@@ -28,11 +28,13 @@ CORES = {
 }
 """Kinds of core files, for GDB and for LLDB."""
 LIVE, REMOTE = "live", "remote"
+COMPACT = "3-compact"
+"""Version 3, made smaller by `convert --compact`."""
 
 _BUILDS = {
     "program": ("calls", "stubs", "jumps", "objects", "methods"),
     "level": ("O0", "O1", "O2"),
-    "version": ("1", "2", "3"),
+    "version": ("1", "2", "3", COMPACT),
     "linker": ("ld", "lld", "mold"),
     "plt": ("lazy", "now", "ibt", "ibt-now", "no-plt"),
     "position": ("pie", "fixed", "static", "static-pie"),

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.drive import cutting
 from tests.drive.building import CACHE, FOLDER, STANDARDS, run_tool
 from tests.drive.dimensions import (
+    COMPACT,
     DEBUG_FRAME,
     GONE,
     LACKING,
@@ -98,7 +99,7 @@ def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
 
 def _command(corner: Corner, program: Program) -> list[str]:
     cxx = program.sources[0].endswith(".cc")
-    tools = toolchain("amd64", int(corner["version"]))
+    tools = toolchain("amd64", 3 if corner["version"] == COMPACT else int(corner["version"]))
     linker: tuple[str, ...] = ()
     if corner["linker"] != "ld":
         linker = (f"-B{other_linkers()}/", f"-fuse-ld={corner['linker']}")
@@ -126,7 +127,9 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path, is_gdb: bool
     # Names of the same length, as the path is on the stack of the program.
     symbols = _OTHER_NAMES if _needs_symbols(corner, is_gdb) else corner["symbols"]
     whole = _copy(built, folder / _digest("whole", symbols) / program.name, symbols)
-    file = folder / _digest(corner["tables"], corner["symbols"], *sorted(chosen)) / program.name
+    compact = corner["version"] == COMPACT
+    words = (corner["tables"], corner["symbols"], *(["compact"] if compact else []), *sorted(chosen))
+    file = folder / _digest(*words) / program.name
     if not file.exists():
         temporary = _copy(built, file.with_name("unfinished"), corner["symbols"])
         tables = corner["tables"]
@@ -136,6 +139,8 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path, is_gdb: bool
             cutting.without_cfi(temporary, starts if tables != NO_CFI else covered)
         if tables in (ONE_SFRAME, ONE_BOTH):
             cutting.without_sframe(temporary, starts)
+        if compact:
+            cutting.compact(temporary)
         if corner["symbols"] == "headless":
             cutting.without_section_headers(temporary)
         temporary.rename(file)

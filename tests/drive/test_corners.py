@@ -12,6 +12,7 @@ import pytest
 from tests.drive import corners, cutting, places, session
 from tests.drive.debuggers import DEBUGGERS, WITHOUT
 from tests.drive.dimensions import (
+    COMPACT,
     DEBUG_FRAME,
     GONE,
     NO_CFI,
@@ -117,15 +118,31 @@ def test_what_is_cut_away_is_gone_and_nothing_else_moved(tables: str) -> None:
     assert shown[0].stdout == shown[1].stdout
 
 
+def test_a_compacted_section_has_the_same_functions_in_fewer_entries() -> None:
+    with toolchain_needed():
+        plain, small = (made(corner(tables=NO_CFI, version=version), 0) for version in ("3", COMPACT))
+    assert plain.whole == small.whole
+    entries, kept = (cutting.covered(making.file) for making in (plain, small))
+    assert len(kept) < len(entries)
+    ends = [start + size for start, size in kept.items()]
+    for start, size in entries.items():
+        assert any(first <= start < end for first, end in zip(kept, ends))
+        assert any(first < start + size <= end for first, end in zip(kept, ends))
+    assert loaded(plain.file) == loaded(small.file)
+    assert described(plain.file, "--syms") == described(small.file, "--syms")
+
+
 SAMPLE = (
     ("gdb18", corner(plt="ibt", version="1", program="stubs")),
     ("gdb18", corner(plt="now", version="2", program="stubs", tables=NO_CFI, client="script")),
     ("gdb18", corner(tables=DEBUG_FRAME, client="dap", level="O2")),
     ("gdb18", corner(tables=ONE_CFI, program="methods", client="mi", linker="lld")),
     ("gdb18", corner(tables=ONE_BOTH, place="remote", position="fixed")),
+    ("gdb18", corner(tables=NO_CFI, version=COMPACT, symbols="stripped")),
     ("gdb13", corner(tables=NO_CFI, place="gcore", version="2", client="terminal")),
     ("gdb13", corner(tables=DEBUG_FRAME, symbols="stripped", level="O2", mode="fallback")),
     ("gdb13", corner(tables=ONE_SFRAME, program="objects", linker="mold", client="mi")),
+    ("lldb23", corner(client="batch", tables=ONE_CFI, version=COMPACT, symbols="stripped")),
     ("lldb23", corner(client="async-script", tables=ONE_SFRAME, program="objects")),
     ("lldb23", corner(client="two", position="fixed", version="1", plt="ibt")),
     ("lldb23", corner(client="batch", place="kernel", symbols="stripped", linker="lld")),
