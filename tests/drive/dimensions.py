@@ -1,7 +1,7 @@
 """The dimensions of the sessions at the corners: what is built how, what is cut away, who drives it, and where.
 
-A corner has one value in each dimension.  Corners are drawn in rounds.  In each round all pairs of values that can meet
-do meet, in as few corners as a greedy search finds.
+A corner has one value in each dimension.  Corners are drawn in rounds of one size.  In each round all pairs of values
+that can meet do meet, in as few corners as a greedy search finds; the other corners are drawn at random.
 """
 
 from __future__ import annotations
@@ -134,20 +134,23 @@ def round_of_corners(number: int, is_gdb: bool, has_adapter: bool) -> tuple[Corn
         best = max((corner for corner in completed if corner), key=lambda corner: len(pairs_of(corner) & left))
         chosen.append(best)
         left -= pairs_of(best)
+    while len(chosen) < ROUND:
+        drawn = _completed({}, space, rng)
+        assert drawn is not None
+        chosen.append(drawn)
     rng.shuffle(chosen)
     return tuple(chosen)
 
 
 _CANDIDATES = 30
+ROUND = 100
+"""Corners in a round; the search needs 61 to 83, so that a seed leads to its round without the rounds before."""
 
 
 def corner_of(seed: int, is_gdb: bool, has_adapter: bool) -> Corner:
     """The corner of a session."""
-    number = 0
-    while seed >= len(corners := round_of_corners(number, is_gdb, has_adapter)):
-        seed -= len(corners)
-        number += 1
-    return corners[seed]
+    number, place = divmod(seed, ROUND)
+    return round_of_corners(number, is_gdb, has_adapter)[place]
 
 
 def coverage(corners: Iterable[Corner], wanted: frozenset[Pair]) -> Iterator[str]:
