@@ -46,6 +46,10 @@ def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan
     """Return LLDB's own frame wherever SFrame agrees with it on pc and SP, or has nothing to say.
 
     With ``settings.strict``: SFrame's frame wherever SFrame covers the pc, even where LLDB's is the same.
+
+    The outermost frame is LLDB's own only if its number is.  At a later stop LLDB compares its frames with those that it
+    had, from the outermost one inward until two differ, and keeps the old ones with their old numbers: behind frames that
+    only SFrame has, these would be wrong.
     """
     shown: list[Shown] = []
     walked: list[Frame | None] = []
@@ -66,6 +70,9 @@ def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan
         for behind in native.frames[last + 1 :]:  # the walk ended where LLDB goes on
             shown += behind.indexes
             walked += [None] * len(behind.indexes)
+    outermost = walked[-1] if walked else None
+    if outermost is not None and shown[-1] != len(shown) - 1:
+        shown[-1] = outermost
     return FramePlan(tuple(shown), tuple(walked))
 
 

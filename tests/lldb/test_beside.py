@@ -78,11 +78,11 @@ def test_finish_ends_in_the_activation_that_was_called_from(lldb: str) -> None:
     def stops(described: dict[str, Any], mode: str) -> list[list[str]]:
         commands = [f"sframe mode {mode}", "breakpoint disable", "frame variable", "bt"]
         for _ in range(4):
-            commands += ["finish", "frame variable", "bt"]
+            commands += ["finish", "frame variable", "bt", "up", "down"]
         said = run(lldb, described, *commands)[1:]
         assert all(succeeded for succeeded, _, _ in said)
-        # pc and function of each frame.
-        return [re.findall(r"frame #\d+: (0x[0-9a-f]+ \S+?)\(", output) for _, output, _ in said]
+        # Number, pc and function of each frame.
+        return [re.findall(r"frame #(\d+: 0x[0-9a-f]+ \S+?)\(", output) for _, output, _ in said]
 
     expected = stops(program("-O0", cfi=True, place="again"), "off")
     assert stops(program("-O0", place="again"), "always") == expected
