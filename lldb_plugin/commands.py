@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import lldb
 
-from lldb_plugin import expressions, plugin, program_file, stacks
+from lldb_plugin import conversion, expressions, plugin, program_file, stacks
 from lldb_plugin.contexts import Contexts
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger import commands, output
@@ -228,3 +228,17 @@ class Tasks(_Command):
         (thread,) = _threads(context, arguments)
         state = BLOCKED if commands.BLOCKED in arguments.options else ""
         return Contexts(context, stacks.take(thread, 1)).of_tasks(" ".join(arguments.rest), state)
+
+
+class Convert(_Command):
+    """``sframe convert``."""
+
+    shared = commands.CONVERT
+
+    def parse(self, command: str) -> Arguments:
+        """Return the arguments: one name, which may have spaces in it."""
+        return self.shared.parse_line(command, lambda line: [line.strip()] if line.strip() else [])
+
+    def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
+        """Return what was done for each module."""
+        return list(conversion.convert(context.GetTarget(), "".join(arguments.rest)))

@@ -47,9 +47,9 @@ def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan
 
     With ``settings.strict``: SFrame's frame wherever SFrame covers the pc, even where LLDB's is the same.
 
-    The outermost frame is LLDB's own only if its number is.  At a later stop LLDB compares its frames with those that it
-    had, from the outermost one inward until two differ, and keeps the old ones with their old numbers: behind frames that
-    only SFrame has, these would be wrong.
+    The outermost frame is LLDB's own only if its number is.  At a later stop LLDB compares its frames with those that
+    it had, from the outermost one inward until two differ, and keeps the old ones with their old numbers: behind frames
+    that only SFrame has, these would be wrong.
     """
     shown: list[Shown] = []
     walked: list[Frame | None] = []

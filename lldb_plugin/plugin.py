@@ -34,6 +34,7 @@ _COMMANDS = (
     ("compare", "Compare"),
     ("explain", "Explain"),
     ("tasks", "Tasks"),
+    ("convert", "Convert"),
 )
 _debuggers: set[int] = set()
 

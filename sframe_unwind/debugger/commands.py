@@ -195,3 +195,12 @@ TASKS = Command(
     options=(BLOCKED,),
     positional=1,
 )
+CONVERT = Command(
+    "convert",
+    "[MODULE]",
+    "Give {debugger} CFI for the functions that SFrame alone describes",
+    "The CFI is made of the modules' SFrame, as 'sframe-unwind convert --to debug_frame' makes it.  {debugger} then\n"
+    "unwinds these functions by itself: their frames have registers, variables, 'finish' and expressions.  It holds\n"
+    "until the file of the module changes.  MODULE is the name of a file, with or without its folder.",
+    positional=1,
+)

@@ -1,0 +1,73 @@
+"""CFI that is made of SFrame and given to LLDB: its own unwinder then knows what SFrame alone describes.
+
+LLDB takes it from a symbol file, of which a module has one.  So only a module without debug information gets CFI: LLDB
+23.1 no longer knows the members of types that it had read before from another symbol file.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import lldb
+
+from lldb_plugin.interpreter import run
+from sframe_unwind.errors import EncodeError, SFrameError
+
+_SFRAME = ".sframe"
+_DEBUG_INFORMATION = (".debug_info", ".debug_frame")
+_made: set[str] = set()
+"""The symbol files that were made."""
+
+
+def convert(target: lldb.SBTarget, name: str) -> Iterator[str]:
+    """Give LLDB CFI for the modules of a target, and yield a line for each that lacked some.
+
+    :param name: of one module's file, with or without its folder; ``""``: all.
+    """
+    found = False
+    for module in target.module_iter():
+        path = module.GetFileSpec().fullpath or ""
+        if name not in ("", path, Path(path).name) or not module.FindSection(_SFRAME).IsValid():
+            continue
+        found = True
+        try:
+            yield f"{path}: {_convert(target, module, path)}"
+        except EncodeError as error:  # no function lacks CFI
+            if name:
+                yield str(error)
+        except SFrameError as error:
+            yield f"{path}: {error}"
+    if not found:
+        yield f"no module{f' {name!r}' if name else ''} has a section {_SFRAME}"
+
+
+def _convert(target: lldb.SBTarget, module: lldb.SBModule, path: str) -> str:
+    """Give LLDB CFI for one module, and return what was done.
+
+    :raises SFrameError: the module has debug information, LLDB does not take the file, or see
+        :func:`sframe_unwind.convert.to_debug_frame.convert_to_debug_frame`.
+    """
+    try:
+        from sframe_unwind.convert.to_debug_frame import convert_to_debug_frame
+    except ModuleNotFoundError:
+        raise SFrameError("LLDB's Python has no pyelftools, which reads files") from None
+    if module.GetSymbolFileSpec().fullpath in _made:
+        return "LLDB has CFI made of SFrame"
+    if any(module.FindSection(section).IsValid() for section in _DEBUG_INFORMATION):
+        raise SFrameError("has debug information, beside which LLDB takes no other file")
+    # LLDB maps the file as a whole when it is added.
+    with tempfile.TemporaryDirectory(prefix="sframe-unwind-") as folder:
+        made = Path(folder) / f"{Path(path).name}.debug"
+        report = convert_to_debug_frame(path, made)
+        run(target.GetDebugger(), f"target symbols add -s {_quoted(path)} {_quoted(str(made))}", target)
+    if module.GetSymbolFileSpec().fullpath != str(made):
+        raise SFrameError("LLDB does not take the CFI")
+    _made.add(str(made))
+    lost = f", {len(report.losses)} left out" if report.losses else ""
+    return f"CFI made of SFrame for {report.functions} functions{lost}"
+
+
+def _quoted(path: str) -> str:
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'

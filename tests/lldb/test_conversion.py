@@ -1,0 +1,82 @@
+"""`sframe convert`: where SFrame alone describes code, LLDB's own frames are those that the compiler's CFI gives."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.drive.dimensions import NO_CFI
+from tests.drive.makings import Making, made
+from tests.drive.test_corners import corner
+from tests.lldb.debuggers import CHECKOUT, PROVIDING, find
+from tests.lldb.driver import IMPORT, batch
+from tests.missing import toolchain_needed
+
+PYELFTOOLS = (
+    f"script import sys; sys.path += {[str(path) for path in CHECKOUT.glob('.venv/lib/python*/site-packages')]}"
+)
+MOVES = ("bt", "thread step-inst-over", "bt", *("finish", "bt", "register read rbp") * 2)
+
+
+def stripped_program() -> Making:
+    """One without symbols, and the same code with its CFI."""
+    with toolchain_needed():
+        return made(corner(tables=NO_CFI, symbols="stripped", position="fixed", level="O0"), 0, is_gdb=False)
+
+
+@pytest.fixture(params=PROVIDING)
+def lldb(request: pytest.FixtureRequest) -> str:
+    """Each LLDB that takes frames."""
+    return find(request.param)
+
+
+def run(lldb: str, program: Path, *commands: str) -> str:
+    """What LLDB prints from the first stop on."""
+    words = [part for command in commands for part in ("-o", command)]
+    return batch(lldb, *words, str(program), status=None)
+
+
+def places(said: str) -> list[tuple[str, ...]]:
+    """Number and pc of each frame, and the frame pointers that were read."""
+    return re.findall(r"frame #(\d+): (0x[0-9a-f]+)|rbp = (0x[0-9a-f]+)", said)
+
+
+def moves(functions: tuple[str, ...], *before: str) -> list[str]:
+    """The program is started twice: what LLDB was given holds for the second process too."""
+    stops = [f"breakpoint set -a {place[1:]}" for place in functions[:6]]
+    start = "process launch -s -o /dev/null"
+    return [start, *stops, *before, "continue", *MOVES, "process kill", start, "continue", *MOVES]
+
+
+def test_frames_are_those_of_the_compilers_cfi(lldb: str) -> None:
+    making = stripped_program()
+    given = moves(making.program.functions, "sframe mode off", "sframe convert")
+    shown = run(lldb, making.file, PYELFTOOLS, IMPORT, *given)
+    assert re.search(r"CFI made of SFrame for \d\d functions", shown)
+    assert "[synthetic]" not in shown
+    expected = run(lldb, making.whole, *moves(making.program.functions))
+    assert len(places(expected)) > 40
+    assert places(shown) == places(expected)
+
+
+def test_what_is_not_converted(lldb: str) -> None:
+    stripped = stripped_program()
+    with toolchain_needed():
+        debug = made(corner(tables=NO_CFI, position="fixed", level="O0"), 0, is_gdb=False)
+    said = run(
+        lldb, stripped.file, PYELFTOOLS, IMPORT, "sframe convert", "sframe convert", "sframe convert libother.so"
+    )
+    assert said.count("CFI made of SFrame for ") == 1
+    assert "LLDB has CFI made of SFrame" in said
+    assert "no module 'libother.so' has a section .sframe" in said
+    assert "debug information" in run(lldb, debug.file, PYELFTOOLS, IMPORT, "sframe convert")
+    commands = ("sframe convert", f"sframe convert {stripped.whole.name}")
+    said = run(lldb, stripped.whole, PYELFTOOLS, IMPORT, *commands)
+    assert said.count("no function is described by SFrame alone") == 1
+
+
+def test_without_pyelftools() -> None:
+    said = run(find("22.1"), stripped_program().file, IMPORT, "sframe convert")
+    assert "LLDB's Python has no pyelftools" in said
