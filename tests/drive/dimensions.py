@@ -89,6 +89,27 @@ def possible(corner: Corner) -> bool:
     return not any(impossible)
 
 
+_PLAIN: Corner = {
+    "program": "calls",
+    "level": "O1",
+    "version": "3",
+    "linker": "ld",
+    "plt": "lazy",
+    "position": "pie",
+    "tables": "whole",
+    "symbols": "all",
+    "client": "batch",
+    "place": "live",
+    "mode": "always",
+}
+
+
+def corner(**others: str) -> Corner:
+    """The plain corner but for some values."""
+    assert possible({**_PLAIN, **others})
+    return {**_PLAIN, **others}
+
+
 def pairs_of(corner: Corner) -> set[Pair]:
     """The pairs of values that meet in a corner."""
     return set(combinations(corner.items(), 2))

@@ -22,6 +22,7 @@ from tests.drive.dimensions import (
     ROUND,
     Corner,
     all_pairs,
+    corner,
     corner_of,
     pairs_of,
     possible,
@@ -31,26 +32,6 @@ from tests.drive.makings import made
 from tests.missing import toolchain_needed
 from tests.samples.build import toolchain
 from tools.real_programs import ProgramError
-
-PLAIN: Corner = {
-    "program": "calls",
-    "level": "O1",
-    "version": "3",
-    "linker": "ld",
-    "plt": "lazy",
-    "position": "pie",
-    "tables": "whole",
-    "symbols": "all",
-    "client": "batch",
-    "place": "live",
-    "mode": "always",
-}
-
-
-def corner(**others: str) -> Corner:
-    """The plain corner but for some values."""
-    assert possible({**PLAIN, **others})
-    return {**PLAIN, **others}
 
 
 @pytest.mark.parametrize("is_gdb", [True, False])

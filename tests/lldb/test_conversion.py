@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.drive.dimensions import NO_CFI
+from tests.drive.dimensions import NO_CFI, corner
 from tests.drive.makings import Making, made
-from tests.drive.test_corners import corner
 from tests.lldb.debuggers import CHECKOUT, PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 from tests.missing import toolchain_needed
