@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -31,10 +32,10 @@ def lldb(request: pytest.FixtureRequest) -> str:
     return find(request.param)
 
 
-def run(lldb: str, program: Path, *commands: str) -> str:
-    """What LLDB prints from the first stop on."""
+def run(lldb: str, program: Path, *commands: str, path: str = os.environ["PATH"]) -> str:
+    """What LLDB prints."""
     words = [part for command in commands for part in ("-o", command)]
-    return batch(lldb, *words, str(program), status=None)
+    return batch(lldb, *words, str(program), status=None, PATH=path)
 
 
 def places(said: str) -> list[tuple[str, ...]]:
@@ -77,5 +78,6 @@ def test_what_is_not_converted(lldb: str) -> None:
 
 
 def test_without_pyelftools() -> None:
-    said = run(find("22.1"), stripped_program().file, IMPORT, "sframe convert")
+    # LLDB's Python takes the packages of the first python3 in PATH.
+    said = run(find("22.1"), stripped_program().file, IMPORT, "sframe convert", path="/usr/bin:/bin")
     assert "LLDB's Python has no pyelftools" in said
