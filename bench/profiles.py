@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import struct
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 from bench.compiling import compiled
 from bench.memory import peak
 from bench.report import BenchError, Row, Target, Unavailable
-from bench.timing import alternate
+from bench.timing import in_turns
 
 PART = "perf"
 ROUNDS = 3
@@ -41,7 +42,7 @@ _TIME = 24
 
 
 def rows() -> Iterator[Row]:
-    """Measure whole processes, on recordings in which the samples of a short one are repeated."""
+    """Measure whole processes in processor time, on recordings in which the samples of a short one are repeated."""
     what = f"{SAMPLES:,} samples of some 20 frames"
     with tempfile.TemporaryDirectory() as folder:
         path, large = Path(folder) / "perf.data", Path(folder) / "large.data"
@@ -52,7 +53,7 @@ def rows() -> Iterator[Row]:
             return
         _repeat(recorded, path, samples=SAMPLES)
         _repeat(_recorded(Path(folder), 32768), large, size=LARGE)
-        times = alternate(
+        times = in_turns(
             ROUNDS,
             {
                 "SFrame": lambda: _unwind(path, "--convert", "--method", "sframe"),
@@ -120,11 +121,15 @@ def _repeat(data: bytes, path: Path, samples: int = 0, size: int = 0) -> None:
         stream.write(bytes(32))
 
 
-def _unwind(path: Path, *options: str) -> None:
-    _run([sys.executable, "-m", "sframe_unwind", "perf", str(path), *options])
+def _unwind(path: Path, *options: str) -> float:
+    return _run([sys.executable, "-m", "sframe_unwind", "perf", str(path), *options])
 
 
-def _run(command: Sequence[str]) -> None:
+def _run(command: Sequence[str]) -> float:
+    """Run a command, and return its processor time in seconds: other work on the machine changes that less."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_TIMEOUT, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         raise BenchError(f"{' '.join(command)}: exit status {done.returncode}: {done.stderr[-200:]!r}")
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime

@@ -7,8 +7,10 @@ another machine, if the files that it names are found here.  The stack of each s
   fp-mended     SFrame or DWARF CFI for the innermost frame, frame pointers for its callers
   sframe        SFrame alone, by a careful reader
   sframe-linux  SFrame of the sections and functions that Linux would load
+  sframe+fp     SFrame, and frame pointers where SFrame has no row
   sframe+dwarf  SFrame, and DWARF CFI where SFrame has no row
   dwarf         DWARF CFI; the others are compared with it
+  dwarf+fp      DWARF CFI, and frame pointers where there is none
 
 A stack is complete (it reaches the start of the thread), cut (it goes on behind the end of the copy), failed (it ends
 before), or wrong (another stack than that of the CFI).

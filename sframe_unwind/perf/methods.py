@@ -97,13 +97,25 @@ def by_sframe_then_cfi(context: Context) -> Stack:
     return unwind(context, context.space.by_sframe_then_cfi)
 
 
+def by_sframe_then_frame_pointers(context: Context) -> Stack:
+    """Unwind by SFrame, and by frame pointers where there is no row, as Linux does with its own reader."""
+    return unwind(context, context.space.by_sframe_then_frame_pointers)
+
+
+def by_cfi_then_frame_pointers(context: Context) -> Stack:
+    """Unwind by DWARF CFI, and by frame pointers where there is none, as ``perf script`` does with libdw."""
+    return unwind(context, context.space.by_cfi_then_frame_pointers)
+
+
 METHODS: Mapping[str, Method] = {
     "fp": by_frame_pointers,
     "fp-mended": by_frame_pointers_of_caller,
     "sframe": by_sframe,
     "sframe-linux": by_sframe_of_linux,
+    "sframe+fp": by_sframe_then_frame_pointers,
     "sframe+dwarf": by_sframe_then_cfi,
     "dwarf": by_cfi,
+    "dwarf+fp": by_cfi_then_frame_pointers,
 }
 """By the name that ``--method`` takes, in the order of the table."""
 
@@ -112,6 +124,8 @@ TITLES = {
     "fp-mended": "frame pointers, innermost frame by SFrame or DWARF",
     "sframe": "SFrame",
     "sframe-linux": "SFrame as Linux loads it",
+    "sframe+fp": "SFrame, then frame pointers",
     "sframe+dwarf": "SFrame, then DWARF",
     "dwarf": "DWARF",
+    "dwarf+fp": "DWARF, then frame pointers",
 }

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.errors import FormatError, SFrameError
+from sframe_unwind.memory import ReadRegister
 from sframe_unwind.perf.plain_rules import PlainFrame
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.perf.stack import Context, Ending, Stack
 from sframe_unwind.perf.unwind_data import UnwindData
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.unwinder import Fallback, StackMemory
+from sframe_unwind.unwind import frame_pointer
 from sframe_unwind.unwind.cfi_fallback import NAME
-from sframe_unwind.unwind.modules import NoData, Unusable
-from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, Walk
+from sframe_unwind.unwind.modules import Found, NoData, Unusable
+from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
 
 NO_CFI = "no CFI for the address"
 
@@ -69,8 +71,7 @@ class _Unwinding:
         self.history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
         """Each frame of a walk has to be added to it."""
         reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
-        fallback = Fallback(arch, context.space, reads, self.history, data.with_cfi, with_guess=False)
-        self._fallback = FallbackUnwinder(NAME, fallback.unwind) if data.with_signal_frames else None
+        self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi, with_guess=False)
 
     def stack(self, found: list[PlainFrame], registers: Registers) -> Stack:
         """Return the whole stack.
@@ -94,16 +95,23 @@ class _Unwinding:
 
     def walk(self, registers: Registers, interrupted: bool) -> Walk:
         """Return a walk from a frame outward."""
-        context = self._context
-        return Walk(
-            context.arch,
-            self._data.modules,
-            registers,
-            context.memory.read_frame_word,
-            context.read_register if interrupted else None,
-            self._fallback,
-            interrupted=interrupted,
-        )
+        context, data = self._context, self._data
+        # A reference to it in this object would be a cycle, which keeps the copy of the stack.
+        other = FallbackUnwinder(NAME, self._without_row) if data.with_signal_frames else None
+        read_register = context.read_register if interrupted else None
+        read_word = context.memory.read_frame_word
+        return Walk(context.arch, data.modules, registers, read_word, read_register, other, interrupted=interrupted)
+
+    def _without_row(
+        self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
+    ) -> UnwindResult | None:
+        """Unwind a frame without SFrame; see :class:`sframe_unwind.unwind.walk.FallbackUnwinder`."""
+        result = self._files.unwind(registers, interrupted, read_register)
+        if result is not None or not self._data.with_frame_pointers:
+            return result
+        if isinstance(self._data.modules.results[lookup_address(registers.pc, interrupted)], Found):
+            return None  # there is a row, which leads to memory that was not copied
+        return frame_pointer.unwind(self._context.arch, self._context.memory.read_word, registers, lambda _: True)
 
     def _walk_to_plain(self, walk: Walk) -> Registers | None:
         """Go on to the next frame with a plain rule, and return its registers; ``None``: the walk ended."""

@@ -58,6 +58,18 @@ class Space:
         return UnwindData(self._arch, self.sframe, self.find_cfi, self.may_be_trampoline)
 
     @cached_property
+    def by_sframe_then_frame_pointers(self) -> UnwindData:
+        """SFrame, frame pointers where there is no row, and signal frames."""
+        return UnwindData(self._arch, self.sframe, None, self.may_be_trampoline, with_frame_pointers=True)
+
+    @cached_property
+    def by_cfi_then_frame_pointers(self) -> UnwindData:
+        """DWARF CFI, frame pointers where there is none, and signal frames."""
+        return UnwindData(
+            self._arch, Modules(self._arch, ()), self.find_cfi, self.may_be_trampoline, with_frame_pointers=True
+        )
+
+    @cached_property
     def by_cfi(self) -> UnwindData:
         """DWARF CFI and signal frames."""
         return UnwindData(self._arch, Modules(self._arch, ()), self.find_cfi, self.may_be_trampoline)

@@ -110,10 +110,17 @@ def sentence(summary: Summary) -> str:
     for one in blockers:
         if one.name.module == module:
             reasons[one.reason] += one.samples
-    functions = len({one.name.function for one in blockers if one.name.module == module})
-    name = module.rpartition("/")[2] or "code outside all files"
-    what = f"{name} ({functions} function{'s' if functions > 1 else ''}: {reasons.most_common(1)[0][0]})"
+    functions = {one.name.function for one in blockers if one.name.module == module} - {""}
+    count = f"{len(functions)} function{'s' if len(functions) > 1 else ''}: " if functions else ""
+    what = f"{_shown(module)} ({count}{reasons.most_common(1)[0][0]})"
     return f"{first}; {_percent(samples, missing)}% of the failed and wrong ones end in {what}"
+
+
+def _shown(module: str) -> str:
+    """Return a short name of a module."""
+    if module.startswith("//anon"):
+        return "generated code"
+    return module.rpartition("/")[2] or "code outside all files"
 
 
 def _percent(part: int, whole: int) -> str:

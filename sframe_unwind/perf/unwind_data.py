@@ -19,6 +19,7 @@ class UnwindData:
     :param find_cfi: finds the CFI; ``None``: the method uses none.
     :param may_be_trampoline: see :class:`sframe_unwind.process.target.UnwindableCode`; ``None``: the method ends stacks
         at signal frames.
+    :param with_frame_pointers: frames without a row and without CFI are unwound by frame pointers.
     """
 
     def __init__(
@@ -27,10 +28,12 @@ class UnwindData:
         modules: Modules,
         find_cfi: FindCfi | None,
         may_be_trampoline: Callable[[int], bool] | None,
+        with_frame_pointers: bool = False,
     ) -> None:
         self.modules = modules
         self.with_cfi = find_cfi is not None
         self.with_signal_frames = may_be_trampoline is not None
+        self.with_frame_pointers = with_frame_pointers
         self._find_cfi = find_cfi
         self._may_be_trampoline = may_be_trampoline
         self.plain = PlainRules(arch, self._rule)

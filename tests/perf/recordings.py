@@ -7,7 +7,6 @@ prints a row for each recording.  ``perf script`` of Debian's perf 6.1 unwinds w
 
 from __future__ import annotations
 
-import struct
 import sys
 import tempfile
 from collections import Counter
@@ -15,9 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sframe_unwind.perf.code_file import NOT_FOUND
 from sframe_unwind.perf.judging import Unwound, Verdict, frames
-from sframe_unwind.perf.sample_walk import NO_CFI
+from sframe_unwind.unwind_rule import CFA
 from tests.perf import programs
+from tests.perf.programs_apart import programs_apart
 from tests.perf.unwinding import stacks_of_perf, unwound
 
 _PYTHON = "import json\nfor i in range(700): json.loads(json.dumps([{'a': [j, str(j)]} for j in range(300)], indent=1))"
@@ -25,9 +26,13 @@ _JAVASCRIPT = """
 function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2); }
 let s = 0; for (let i = 0; i < 12; i++) s += f(30) + JSON.stringify(Array.from({length: 9999}, (_, j) => [j])).length;
 """
-_FORK, _COMM, _EXEC = 7, 3, 0x2000
-_UNUSED_PID = 0x7FFF0000
-KEPT_MAPS = "perf keeps the maps of the parent"
+METHOD = "dwarf+fp"
+"""What perf does with libdw: it follows frame pointers where there is no CFI."""
+KEPT_MAPS = "perf keeps the maps of an older program of the process"
+GONE = "a file has gone since perf read it"
+GENERATED = "perf ends at code without a file"
+POPPED = "perf loses the frame pointer that an epilogue has popped, and the stack reaches the start of the thread"
+OTHER_SP = "perf goes on with another SP after a frame without CFI"
 END_OF_COPY = "perf ends one frame earlier at the end of the copy"
 
 
@@ -63,66 +68,64 @@ def recordings() -> list[Recorded]:
     ]
 
 
-def without_parents(data: bytes) -> bytes:
-    """Return a recording in which a process has no parent if its own maps are recorded.
-
-    These are processes that execute another program, and those that were there before: their parents have time 0.
-    perf 6.1 keeps the maps that a process got from its parent, and ends its stacks early or leaves out frames.
-    """
-    changed = bytearray(data)
-    start, size = struct.unpack_from("<QQ", data, 40)
-    forks: list[tuple[int, int, int]] = []
-    executing = set()
-    at = start
-    while at < start + size:
-        kind, misc, length = struct.unpack_from("<IHH", data, at)
-        pid, parent = struct.unpack_from("<II", data, at + 8) if length >= 16 else (0, 0)
-        if kind == _FORK and pid != parent:
-            forks.append((at, pid, struct.unpack_from("<Q", data, at + 24)[0]))
-        elif kind == _COMM and misc & _EXEC:
-            executing.add(pid)
-        at += length
-    for at, pid, time in forks:
-        if pid in executing or not time:
-            struct.pack_into("<IIII", changed, at + 8, *(_UNUSED_PID,) * 4)
-    return bytes(changed)
-
-
 def compare(path: Path) -> Compared:
     """Compare the stacks of a recording with those of ``perf script``."""
     expected = stacks_of_perf(path)
-    other = path.with_suffix(".without-parents")
-    other.write_bytes(without_parents(path.read_bytes()))
-    corrected = stacks_of_perf(other)
+    apart, other = programs_apart(path), path.with_suffix(".apart")
+    other.write_bytes(apart.data)
+    corrected = {(apart.originals.get(tid, tid), time): stack for (tid, time), stack in stacks_of_perf(other).items()}
     other.unlink()
     found = unwound(path)
     differences: Counter[str] = Counter()
     for one in found:
         key = one.sample.tid, one.sample.time
-        difference = _difference(one, expected[key])
-        if difference and not _difference(one, corrected[key]):
-            difference = KEPT_MAPS
-        if difference:
-            differences[difference] += 1
+        if _difference(one, expected[key]):
+            differences[_difference(one, corrected[key]) or KEPT_MAPS] += 1
     return Compared(len(found), len(found) - sum(differences.values()), differences)
 
 
 def _difference(one: Unwound, theirs: list[int]) -> str:
     """Return how a stack differs from perf's; empty: it does not."""
-    judged = one.by_method["dwarf"]
-    ours = []
-    for lookup in frames(judged.stack):
-        _, without_file = one.space.place(lookup)
-        ours.append(lookup if without_file else one.space.offset(lookup))
+    judged = one.by_method[METHOD]
+    lookups = list(frames(judged.stack))
+    places = [one.space.place(lookup) for lookup in lookups]
+    # perf prints addresses in generated code as they are.
+    ours = [
+        lookup if not path or path.startswith("//anon") else one.space.offset(lookup)
+        for lookup, (path, _) in zip(lookups, places)
+    ]
     if ours == theirs:
         return ""
+    if NOT_FOUND in (why for _, why in places):
+        return GONE
     if theirs == ours[: len(theirs)]:
         if judged.verdict is Verdict.CUT and len(theirs) == len(ours) - 1:
             return END_OF_COPY
+        if places[len(theirs) - 1][1]:
+            return GENERATED
+        if judged.verdict is Verdict.COMPLETE and _has_popped(one):
+            return POPPED
         return f"perf ends {len(ours) - len(theirs)} frames earlier ({judged.verdict.value})"
     if ours != theirs[: len(ours)]:
+        if _goes_on_without_cfi(one, ours, theirs):
+            return OTHER_SP
         return f"other frames ({judged.verdict.value})"
-    return "perf goes on by frame pointers" if judged.reason == NO_CFI else f"perf goes on ({judged.reason})"
+    return f"perf goes on ({judged.reason})"
+
+
+def _goes_on_without_cfi(one: Unwound, ours: list[int], theirs: list[int]) -> bool:
+    """Return whether the stacks have the caller of a frame without CFI in common, and differ behind it."""
+    same = next(at for at, (our, their) in enumerate(zip(ours, theirs)) if our != their)
+    lookups = list(frames(one.by_method[METHOD].stack))[: max(same - 1, 0)]
+    return any(one.space.find_cfi(lookup) is None for lookup in lookups)
+
+
+def _has_popped(one: Unwound) -> bool:
+    """Return whether the innermost frame is at the end of an epilogue: the saved frame pointer is below SP."""
+    found = one.space.find_cfi(one.by_method[METHOD].stack.pcs[0])
+    if found is None or found.rule.cfa is None or found.rule.fp is None:
+        return False
+    return found.rule.cfa.base != CFA and found.rule.cfa.offset + found.rule.fp.offset < 0
 
 
 def main(names: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parent
 BUILDS = {"without": ("-fomit-frame-pointer",), "with": ("-fno-omit-frame-pointer", "-mno-omit-leaf-frame-pointer")}
 """Options of GCC by whether code keeps frame pointers."""
 PORT = "7379"
-_HIREDIS = ("alloc", "hiredis", "net", "read", "sds", "sockcompat")
+_HIREDIS = ("alloc", "async", "hiredis", "net", "read", "sds", "sockcompat")
 _OF_BENCHMARK = (
     *("ae", "anet", "redis-benchmark", "adlist", "dict", "zmalloc", "redisassert", "release", "crcspeed", "crc64"),
     *("siphash", "crc16", "monotonic", "cli_common", "mt19937-64"),
