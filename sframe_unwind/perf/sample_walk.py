@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Callable
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.errors import FormatError, SFrameError
-from sframe_unwind.memory import ReadRegister
 from sframe_unwind.perf.plain_rules import PlainFrame
 from sframe_unwind.perf.spaces import Space
 from sframe_unwind.perf.stack import Context, Ending, Stack
@@ -103,7 +103,7 @@ class _Unwinding:
         return Walk(context.arch, data.modules, registers, read_word, read_register, other, interrupted=interrupted)
 
     def _without_row(
-        self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
+        self, registers: Registers, interrupted: bool, read_register: Callable[[int], int] | None
     ) -> UnwindResult | None:
         """Unwind a frame without SFrame; see :class:`sframe_unwind.unwind.walk.FallbackUnwinder`."""
         result = self._files.unwind(registers, interrupted, read_register)

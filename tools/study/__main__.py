@@ -19,7 +19,7 @@ from tools.debian import FetchError
 from tools.real_programs import TIMEOUT, ProgramError, tools_for
 from tools.study.programs import BUILDS, CASES, Work
 
-METHODS = ("fp", "fp-mended", "sframe", "sframe-linux", "dwarf")
+METHODS = ("fp", "fp-mended", "sframe", "sframe-linux", "sframe+fp", "dwarf")
 _COPY = 32768
 _FREQUENCY = 997
 
