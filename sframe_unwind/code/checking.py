@@ -219,8 +219,7 @@ class _Check:
             run = interpreted(self._all, function, linked)
             if run.complete and run.returns_to == {self._all.frame.return_address}:
                 self.run, entered = run, linked
-        self._through_calls = bool(self.run.called) and (self.run.rests_on_call or self._has_other_base())
-        if self._through_calls:
+        if self.run.called and (self.run.rests_on_call or self._has_other_base()):
             self.run = interpreted(self._all, function, entered, through_calls=True)
         self._entered = entered
 
@@ -321,7 +320,7 @@ class _Check:
         left = {table: [pc for pc, one in known.items() if _is_open(one)] for table, known in verdicts.items()}
         if not any(left.values()):
             return
-        run = self._all.run(self._function, self._entered, self._through_calls, apart=True)
+        run = self._all.run(self._function, self._entered, through_calls=True, apart=True)
         self.run = self.run._replace(is_local=self.run.is_local and run.is_local)
         if not run.complete:
             return

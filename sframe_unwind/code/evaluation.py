@@ -91,7 +91,7 @@ class Evaluator:
         self.has_read = False
         """Whether a constant was looked for in memory since this was last cleared."""
         self.compares_constants = False
-        """Whether a condition that compares two constants is decided; else it may hold or not."""
+        """Whether a condition that compares two small constants is decided; else it may hold or not."""
 
     def value(self, expression: Expression, state: State, pc: int) -> Value:
         """Return what an expression of the instruction at ``pc`` amounts to in a state."""
@@ -408,7 +408,7 @@ class Evaluator:
         if condition.relation not in ("==", "!=") or not self._compares(condition, before, pc, equality=True):
             return True
         left, right = self.value(condition.left, before, pc), self.value(condition.right, before, pc)
-        if left[0] == right[0] == NUMBER and self.compares_constants and condition.operation is not None:
+        if self.compares_constants and condition.operation is not None and _is_count(left) and _is_count(right):
             _, operation = self.value(condition.operation, before, pc)
             is_equal = not (left[1] ^ right[1]) & (1 << self._machine.comparisons[operation]) - 1
             return is_equal == (condition.relation == "==")
@@ -439,6 +439,11 @@ class Evaluator:
         wanted = self._machine.comparisons if equality else self._machine.unsigned_comparisons
         base, operation = self.value(condition.operation, state, pc)
         return base == NUMBER and operation in wanted
+
+
+def _is_count(value: Value) -> bool:
+    """Return whether a value is a constant that is no address: where a file is loaded is not known."""
+    return value[0] == NUMBER and -_MIN_ADDRESS < value[1] < _MIN_ADDRESS
 
 
 def _substitute(state: State, base: int, value: Value) -> None:

@@ -101,7 +101,10 @@ class CodeImage:
     def read_constant(self, address: int, size: int) -> int | None:
         """Return the number at an address that cannot change."""
         section = self.section(address)
-        return None if section is None or section.writable else self.read(address, size)
+        if section is None or section.writable:
+            return None
+        is_filled_in = self.external and any(field in self.external for field in range(address - 7, address + size))
+        return None if is_filled_in else self.read(address, size)
 
     def external_call(self, address: int, size: int) -> str | None:
         """Return the name of what an instruction refers to in another file."""

@@ -48,6 +48,8 @@ class Claims:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._big = machine.arch.byteorder == "big"
+        # AArch64 ignores the highest byte of an address.
+        self._address_bits = _TAGLESS if machine.max_size == 4 else _MASK
         self._equal_bits, self._equal = _EQUAL[machine.arch.name.partition("_")[0]]
         # In the driver's order.
         self._halves = {number: 2 * at for at, number in enumerate(machine.vex_vectors.values())}
@@ -86,7 +88,7 @@ class Claims:
             targets.append(AT if step.signal == 5 else None)
         else:
             return
-        if self._machine.max_size == 4:  # AArch64 ignores the highest byte of an address, or extends it
+        if self._address_bits == _TAGLESS:  # what is jumped to may be extended by sign
             targets = [None if target is None else target & _TAGLESS for target in targets]
         if None not in targets and step.pc not in targets and step.pc & _TAGLESS not in targets:
             yield Broken("where execution goes on", f"{step.pc - AT:+#x}, not {targets}")
@@ -133,7 +135,7 @@ class Claims:
             if place is None or size is None:
                 return  # anywhere
             size = min(size, 1 << 20)
-            allowed.update((place + i) & _MASK for i in range(size))
+            allowed.update((place + i) & self._address_bits for i in range(size))
             for known in [known for known in exact if place - 8 < known < place + size]:
                 del exact[known]
             value = self._value(expression, step)
