@@ -28,14 +28,12 @@ from tests.convert import sizes as one_file
 from tests.convert.sizes import MEAN, TOGETHER, Sizes, summary
 
 _CLASSES = (
-    ("less than 1 KB", 1 << 10),
-    ("1 to 10 KB", 10 << 10),
-    ("10 to 100 KB", 100 << 10),
-    ("100 KB and more", 1 << 62),
+    ("less than 1 KiB", 1 << 10),
+    ("1 to 10 KiB", 10 << 10),
+    ("10 to 100 KiB", 100 << 10),
+    ("100 KiB and more", 1 << 62),
 )
 """Of *plain*: names, and the first size that is too large."""
-_QUARTILES = 4
-_ALL = "all"
 
 
 class Kept(NamedTuple):

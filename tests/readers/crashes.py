@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ _SOURCE = Path(__file__).parent / "adapters" / "crash_place.c"
 _SECONDS = 60
 _AT_ONCE = 250
 """Sections that one process of a reader is asked for."""
+_HEAPS = ("", "glibc.malloc.tcache_count=0")
+"""Two ways to manage memory: where what was in it before decides, a crash is chance."""
 _OBJECTS = {"libsframe": "libsframe", "glibc": "glibc"}
 """What the names of the files with a reader's code begin with, by the first word of its name."""
 
@@ -61,21 +63,30 @@ class Watched:
             self._names = {start: binary.function_name(start) for start, _ in binary.cfi.ranges()}
         told = [f"LD_PRELOAD={library}", f"CRASH_PLACES={self._places}", f"CRASH_OBJECT={name}"]
         rows = ["rows"] if reader.swaps else []
-        self._reader = reader._replace(command=("env", *told, *reader.command, *rows))
+        commands = (("env", f"GLIBC_TUNABLES={heap}", *told, *reader.command, *rows) for heap in _HEAPS)
+        self._readers = [reader._replace(command=command) for command in commands]
 
     def crashes(self, requests: Sequence[Request]) -> list[Kind | None]:
         """Return how the reader crashes at each of some sections; ``None``: it does not."""
+        return self._crashes(self._readers[0], requests)
+
+    def certain(self, requests: Sequence[Request]) -> list[Kind | None]:
+        """Return the same; ``None`` also where it depends on what is in memory that was not written."""
+        found = [self._crashes(reader, requests) for reader in self._readers]
+        return [kinds[0] if len(set(kinds)) == 1 else None for kinds in zip(*found)]
+
+    def _crashes(self, reader: Reader, requests: Sequence[Request]) -> list[Kind | None]:
         found: list[Kind | None] = []
         for first in range(0, len(requests), _AT_ONCE):
-            found += self._kinds(requests[first : first + _AT_ONCE])
+            found += self._kinds(reader, requests[first : first + _AT_ONCE])
         return found
 
-    def _kinds(self, requests: Sequence[Request]) -> list[Kind | None]:
+    def _kinds(self, reader: Reader, requests: Sequence[Request]) -> list[Kind | None]:
         self._places.write_text("", encoding="ascii")
-        crashed = ["crashed" in answer for answer in ask(self._reader, requests)]
+        crashed = ["crashed" in answer for answer in ask(reader, requests)]
         told = [line.split() for line in self._places.read_text(encoding="ascii").splitlines()[1:]]
         if len(told) != sum(crashed):
-            raise OSError(f"{self._reader.name}: {len(told)} places of {sum(crashed)} crashes")
+            raise OSError(f"{reader.name}: {len(told)} places of {sum(crashed)} crashes")
         kinds = iter([self._kind(*line) for line in told])
         return [next(kinds) if one else None for one in crashed]
 
@@ -86,21 +97,25 @@ class Watched:
 
     def smallest(self, request: Request, kind: Kind) -> Request:
         """Cut a section as long as the reader crashes in the same way."""
-        piece = len(request.section) // 2
-        while piece:
-            shorter = [request._replace(section=data) for data in _without(request.section, piece)]
-            same = [one for one, found in zip(shorter, self.crashes(shorter)) if found == kind]
-            if same:
-                request = same[0]
-            piece = min(piece if same else piece // 2, len(request.section) // 2)
+        size = len(request.section) // 2
+        while size:
+            starts = range(0, len(request.section), size)
+            alone = [_without(request, [start], size) for start in starts]
+            useless = [start for start, found in zip(starts, self.certain(alone)) if found == kind]
+            together = [_without(request, useless[:count], size) for count in range(1, len(useless) + 1)]
+            same = [one for one, found in zip(together, self.certain(together)) if found == kind]
+            request = same[-1] if same else request
+            size = min(size if same else size // 2, len(request.section) // 2)
         fewer = [request._replace(pcs=[pc]) for pc in request.pcs]
-        return next((one for one, found in zip(fewer, self.crashes(fewer)) if found == kind), request)
+        return next((one for one, found in zip(fewer, self.certain(fewer)) if found == kind), request)
 
 
-def _without(data: bytes, size: int) -> Iterator[bytes]:
-    """Yield the section without each part of a size."""
-    for start in range(0, len(data), size):
-        yield data[:start] + data[start + size :]
+def _without(request: Request, starts: Sequence[int], size: int) -> Request:
+    """Return a section without the parts of a size that begin at some places."""
+    data = bytearray(request.section)
+    for start in reversed(starts):
+        del data[start : start + size]
+    return request._replace(section=bytes(data))
 
 
 def find(reader: Reader, numbers: Sequence[int], folder: Path) -> dict[Kind, tuple[str, Request]]:
@@ -121,7 +136,7 @@ def find(reader: Reader, numbers: Sequence[int], folder: Path) -> dict[Kind, tup
     return {
         kind: (name, watched.smallest(request, kind))
         for kind, (name, request) in kinds.items()
-        if watched.crashes([request])[0] == kind  # it does not depend on what was read before
+        if watched.certain([request])[0] == kind
     }
 
 
