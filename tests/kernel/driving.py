@@ -59,7 +59,7 @@ def _echo(name: str) -> str:
 def frames(name: str, bt: str) -> list[str]:
     """Return the frames of the debugger's own ``bt``: each with function and arguments, without number and place."""
     if name == "lldb":
-        found = re.findall(r"frame #\d+: (0x[0-9a-f]+ vmlinux`.*?)(?: at \S+)?(?: \[.*)?$", bt, re.MULTILINE)
+        found = re.findall(r"frame #\d+: (0x[0-9a-f]+ vmlinux[^`]*`.*?)(?: at \S+)?(?: \[.*)?$", bt, re.MULTILINE)
     else:
         found = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(.*?\))(?: at .*)?$", bt, re.MULTILINE)
     return [re.sub(r' ".*?"(?:\.\.\.)?', "", frame) for frame in found]

@@ -42,11 +42,15 @@ class Stopped(NamedTuple):
     end: str
     text: str
     gdb: tuple[str, ...]
+    elr: int | None
+    """Where an exception was not saved yet: the register ELR_EL1."""
+    saved: int | None
+    """The pc that it saved some instructions later."""
 
     @property
     def is_whole(self) -> bool:
         """Whether SFrame's walk reaches an end, or says truly why not, and GDB's backtrace the same function."""
-        return self.end in (*ENDS, PARTLY) and functions(self.text)[-1] in self.gdb[-2:]
+        return self.end in (*ENDS, PARTLY) and functions(self.text)[-1] in self.gdb[-2:] and self.elr == self.saved
 
 
 def stopped(line: str) -> Stopped | None:
@@ -55,7 +59,15 @@ def stopped(line: str) -> Stopped | None:
     if not found["pc"] >> 63:
         return None
     shown = functions(found["sframe"])
-    return Stopped(found["where"], shown[0], end_of(found["sframe"]), found["sframe"], tuple(found["gdb"]))
+    return Stopped(
+        found["where"],
+        shown[0],
+        end_of(found["sframe"]),
+        found["sframe"],
+        tuple(found["gdb"]),
+        found.get("elr"),
+        found.get("saved"),
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     stops = [one for one in map(stopped, lines) if one is not None]
     report(stops, len(lines) - len(stops))
     at_random = sum(not one.where for one in stops)
+    if at_random < options.random:
+        print(f"{at_random} stops at random times, expected {options.random}: {said[-500:]}")
     return 0 if at_random >= options.random and all(one.is_whole for one in stops) else 1
 
 
@@ -96,6 +110,8 @@ def report(stops: list[Stopped], in_user_space: int) -> None:
             f"{title}: {len(part)} stops, {len(names)} functions, {through} stacks through an exception; {dict(ends)}"
         )
     print(f"in user space: {in_user_space}")
+    begun = [one for one in stops if one.elr is not None]
+    print(f"not saved yet: {len(begun)}, of which {sum(one.elr == one.saved for one in begun)} save ELR_EL1 as pc")
     print("not reached:", *sorted(set(FUNCTIONS) - {one.where for one in stops}))
     for one in stops:
         if not one.is_whole:

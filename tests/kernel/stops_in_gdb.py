@@ -18,6 +18,11 @@ import gdb
 
 SHORTEST, LONGEST = 0.005, 0.05
 """Seconds that the kernel runs until a stop at a random time."""
+PARTLY = "of which not all registers are saved yet"
+VECTORS = "vectors"
+"""Where an exception begins.  On the way out, the register ELR_EL1 can be that of another exception."""
+INSTRUCTIONS = 400
+"""How many an exception takes at most to be saved; it has some 40."""
 PATIENCE = 20
 """Seconds after which a function counts as not reached."""
 
@@ -44,7 +49,20 @@ def stop(where: str) -> dict[str, object]:
     """Describe the stop."""
     pc = int(gdb.newest_frame().pc())
     text = gdb.execute("sframe bt", to_string=True)
-    return {"where": where, "pc": pc, "processor": gdb.selected_thread().num, "sframe": text, "gdb": frames()}
+    found = {"where": where, "pc": pc, "processor": gdb.selected_thread().num, "sframe": text, "gdb": frames()}
+    if PARTLY in text and gdb.newest_frame().name() == VECTORS:
+        found["elr"], found["saved"] = int(gdb.parse_and_eval("(unsigned long)$ELR_EL1")), saved_pc()
+    return found
+
+
+def saved_pc() -> int | None:
+    """Execute instructions until the exception is saved; return the pc in it."""
+    for _ in range(INSTRUCTIONS):
+        gdb.execute("stepi", to_string=True)
+        exception, interrupted = gdb.execute("sframe bt 2", to_string=True).splitlines()[:2]
+        if "<exception " in exception:
+            return int(interrupted.split()[1], 16)
+    return None
 
 
 def at_random(number: int, dice: random.Random) -> Iterator[dict[str, object]]:
@@ -55,13 +73,14 @@ def at_random(number: int, dice: random.Random) -> Iterator[dict[str, object]]:
         try:
             gdb.execute("continue", to_string=True)
             timer.join()
-        except KeyboardInterrupt:  # it came before the kernel ran
+            stops = []
+            for thread in gdb.selected_inferior().threads():
+                thread.switch()
+                stops.append(stop(""))
+        except KeyboardInterrupt:  # it came before the kernel ran, or when it had stopped already
             continue
-        for thread in gdb.selected_inferior().threads():
-            thread.switch()
-            found = stop("")
-            in_kernel += int(str(found["pc"])) >> 63
-            yield found
+        in_kernel += sum(int(str(found["pc"])) >> 63 for found in stops)
+        yield from stops
 
 
 def at_function(function: str, number: int) -> Iterator[dict[str, object]]:
