@@ -288,8 +288,10 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
 def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> str:
     """Return why GDB shows nothing beyond a frame."""
     place = process.entry_places.get(lookup_address(frame.pc(), _is_interrupted(process, frame)))
-    if place is not None and (place.is_outermost or place.kind is PlaceKind.EXCEPTION):
-        return (place.kind if place.is_outermost else PlaceKind.USER_ENTRY).value
+    if place is not None and place.is_outermost:
+        return place.kind.value
+    if place is not None and place.kind is PlaceKind.EXCEPTION and frame.type() == gdb.NORMAL_FRAME:
+        return PlaceKind.USER_ENTRY.value  # claimed as the outermost frame, else it would be a signal frame
     by_sframe = _by_sframe(process, recorder, frame) if mode == ALWAYS else ""
     reason = frame.unwind_stop_reason()
     if reason != gdb.FRAME_UNWIND_NO_REASON:

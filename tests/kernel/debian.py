@@ -81,8 +81,12 @@ def test_stop(name: str, function: str, machine: Machine) -> None:
     assert after[:known] == before[:known]
 
 
-@pytest.mark.parametrize("function", ["vfs_read", "update_process_times"])
-@pytest.mark.parametrize("name", DEBUGGERS)
+DRIVEN = [(name, "vfs_read") for name in DEBUGGERS]
+DRIVEN += [(name, "update_process_times") for name in DEBUGGERS if name != "lldb"]
+"""LLDB without the plugin ends its batch with a SIGTRAP when it has finished a function of an interrupt here."""
+
+
+@pytest.mark.parametrize(("name", "function"), DRIVEN)
 def test_driving(name: str, function: str, machine: Machine) -> None:
     """The places where commands end are those without the plugin."""
     alone = places(name, machine, function)
@@ -95,7 +99,7 @@ def test_tasks(name: str, machine: Machine) -> None:
     commands = ("sframe tasks", "sframe tasks vforker -blocked", "sframe bt -task 2")
     _, everything, blocked, kthreadd = at_stop(name, machine, "vfs_read", load(name), *commands)
     ends = re.findall(r"^end: (.*)$", everything, re.MULTILINE)
-    assert len(ends) > 20
+    assert len(ends) > 12
     assert set(ends) <= set(ENDS)
     assert "3 tasks with one stack:" in blocked.splitlines()
     assert "kernel_clone" in functions(blocked)
