@@ -10,6 +10,7 @@ backtrace``; once with the SFrame section as ``convert`` writes it, and once wit
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import random
 import subprocess
@@ -171,7 +172,7 @@ def _stopped(copy: Path, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[in
     preload = f"{preloaded}:{copy}" if is_library else preloaded
     # What binds symbols lazily has its CFA in a register that SFrame does not track.
     environment = ["env", "LD_BIND_NOW=1", f"SFRAME_STOPS={described}", f"LD_PRELOAD={preload}"]
-    command = ["setarch", "-R", *environment, "/bin/true" if is_library else copy]
+    command = [*_same_addresses(), *environment, "/bin/true" if is_library else copy]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     told = copy.with_name("stops.stopped")
     try:
@@ -186,6 +187,14 @@ def _stopped(copy: Path, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[in
     finally:
         process.kill()
         process.wait()
+
+
+@functools.cache
+def _same_addresses() -> tuple[str, ...]:
+    """Return what has a program loaded at the same addresses each time, if that is permitted here."""
+    command = ("setarch", "-R")
+    done = subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, timeout=_SECONDS, check=False)
+    return command if not done.returncode else ()
 
 
 def _backtrace(pid: int) -> dict[str, list[int]]:
@@ -229,7 +238,7 @@ def main() -> int:
     """Compare, and print a line for each file; exit status 1 when stacks differ that must not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("files", metavar="FILE", nargs="*", type=Path, help="files to compare instead")
-    parser.add_argument("--stops", type=int, default=150, help="in each file (default: 150)")
+    parser.add_argument("--stops", type=int, default=150, help="in each file (default: 150, most: 512)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of functions (default: 0)")
     options = parser.parse_args()
     paths = options.files or [path for machine, path in files(30) if machine == "amd64"]

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -163,6 +164,7 @@ __attribute__((constructor)) static void stop_all(void)
         ;
     fclose(list);
     dl_iterate_phdr(look, &is_first);
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* debuggers that are not the parent */
     memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (size_t i = 0; i < MEMORY / sizeof *memory; i++)
         memory[i] = (uintptr_t)(memory + MEMORY / sizeof *memory / 2);
