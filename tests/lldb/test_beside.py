@@ -74,7 +74,7 @@ def test_commands_that_need_what_the_frame_has_not(lldb: str, level: str, settin
     assert len(sums) == 9
 
 
-def test_finish_ends_in_the_activation_that_was_called_from(lldb: str) -> None:
+def test_item_38_finish_ends_where_it_was_called_from_and_frames_have_their_numbers(lldb: str) -> None:
     def stops(described: dict[str, Any], mode: str) -> list[list[str]]:
         commands = [f"sframe mode {mode}", "breakpoint disable", "frame variable", "bt"]
         for _ in range(4):
