@@ -76,7 +76,7 @@ class OrcUnwinder:
 
     def _exception(self, entry: OrcEntry, registers: Registers, read_register: ReadRegister | None) -> UnwindResult:
         arch, saved = self._kernel.arch, self._kernel.saved_registers
-        place = value_of(entry.place, arch, 0, registers.sp, registers.fp, self._read_word, read_register)
+        at = place = value_of(entry.place, arch, 0, registers.sp, registers.fp, self._read_word, read_register)
         is_partial = entry.kind is OrcKind.PARTIAL_REGISTERS
         if is_partial:  # the processor pushes the end of the structure
             place -= saved.registers[arch.pc]
@@ -90,6 +90,6 @@ class OrcUnwinder:
         if not is_partial:
             fp = read(arch.fp)
         elif entry.bp is not None:
-            fp = value_of(entry.bp, arch, place, registers.sp, fp, self._read_word, read_register)
+            fp = value_of(entry.bp, arch, at, registers.sp, fp, self._read_word, read_register)
         caller = Caller(place + saved.size & ADDRESS_MASK, read(arch.pc), read(arch.sp), fp)
         return UnwindResult(caller, True, read, EXCEPTION)

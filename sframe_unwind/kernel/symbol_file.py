@@ -13,7 +13,7 @@ from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.kernel.linux import SavedRegisters
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.orc import OrcEntry, OrcKind
-from sframe_unwind.unwind_rule import UNDEFINED, RegisterRule, UnwindRule, saved_at_cfa
+from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule, UnwindRule, saved_at_cfa
 
 _SIGNAL_FRAME = "zS"
 """The augmentation of signal frames: the caller's pc is no return address, and its stack can be anywhere."""
@@ -73,6 +73,8 @@ def _by_orc(arch: Arch, entry: OrcEntry, saved: SavedRegisters) -> bytes:
     code = encode.cfa(RegisterRule(base, offset + saved.size - start, False))
     for number, place in registers.items():
         code += encode.register(number, saved_at_cfa(place - saved.size))
+    if arch.fp not in registers and entry.bp is not None and entry.bp.base == CFA:
+        code += encode.register(arch.fp, saved_at_cfa(entry.bp.offset + start - saved.size))
     return code
 
 

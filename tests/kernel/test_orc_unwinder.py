@@ -28,6 +28,7 @@ from tests.kernel.fake_amd64 import (
     SYMBOLS,
     SYSCALL,
     TABLE,
+    WITH_BP,
     kernel,
     table,
 )
@@ -104,6 +105,16 @@ def test_an_interrupt_frame_has_pc_and_sp(memory: Memory) -> None:
         found.read_register(3)
 
 
+def test_the_frame_pointer_below_an_interrupt_frame(memory: Memory) -> None:
+    """ORC counts from the frame."""
+    for at, value in enumerate((0x88, FUNCTION, KERNEL_CS, 0, TASK_STACK + 0x200, 0), 1):
+        memory.write(TASK_STACK + 8 * at, value)
+    found = KernelUnwinder(kernel(memory), memory.word).unwind(Registers(WITH_BP, TASK_STACK, 0x77), True)
+    assert found is not None
+    assert found.caller is not None
+    assert found.caller[1:] == (FUNCTION, TASK_STACK + 0x200, 0x88)
+
+
 @pytest.mark.parametrize(("pc", "end"), [(START, PlaceKind.TASK_START), (SYSCALL, PlaceKind.USER_ENTRY)])
 def test_ends(pc: int, end: PlaceKind, memory: Memory) -> None:
     found = KernelUnwinder(kernel(memory), memory.word).unwind(Registers(pc, TASK_STACK, 0), interrupted=True)
@@ -143,7 +154,8 @@ def test_the_places_that_cfi_does_not_have() -> None:
         (SYSCALL, SAVED, PlaceKind.USER_ENTRY),
         (SAVED, INTERRUPT, PlaceKind.EXCEPTION),
         (INTERRUPT, INTERRUPT + 0x20, PlaceKind.EXCEPTION),
-        (INTERRUPT + 0x20, ERROR_ENTRY, PlaceKind.EXCEPTION),
+        (INTERRUPT + 0x20, WITH_BP, PlaceKind.EXCEPTION),
+        (WITH_BP, ERROR_ENTRY, PlaceKind.EXCEPTION),
         (ERROR_ENTRY, ERROR_ENTRY + 0x40, PlaceKind.FUNCTION),
     ]
 

@@ -51,7 +51,7 @@ def test_what_orc_says_of_entry_code() -> None:
     made = symbol_file(amd64.ARCH, EM_X86_64, places, kernel.saved_registers)
     _, *fdes = ELFFile(io.BytesIO(made)).get_dwarf_info(relocate_dwarf_sections=False).CFI_entries()
     tables = {fde["initial_location"]: fde.get_decoded().table[-1] for fde in fdes}
-    exceptions = (amd64.SAVED, amd64.INTERRUPT, amd64.INTERRUPT + 0x20)
+    exceptions = (amd64.SAVED, amd64.INTERRUPT, amd64.INTERRUPT + 0x20, amd64.WITH_BP)
     assert sorted(tables) == [amd64.START, amd64.SYSCALL, *exceptions, amd64.ERROR_ENTRY]
     whole, partial = tables[amd64.SAVED], tables[amd64.INTERRUPT]
     assert (whole["cfa"].reg, whole["cfa"].offset) == (7, 168)
@@ -59,6 +59,8 @@ def test_what_orc_says_of_entry_code() -> None:
     # Of the frame at SP + 8, pc is the first word and SP the fourth.
     assert {number: partial["cfa"].offset + partial[number].arg for number in (16, 7)} == {16: 8, 7: 32}
     assert 3 not in partial
+    with_bp = tables[amd64.WITH_BP]
+    assert {number: with_bp["cfa"].offset + with_bp[number].arg for number in (16, 7, 6)} == {16: 16, 7: 40, 6: 8}
     function = tables[amd64.ERROR_ENTRY]
     assert (function["cfa"].reg, function["cfa"].offset, function[16].arg) == (7, 16, -8)
     assert {tables[place][16].type for place in (amd64.START, amd64.SYSCALL)} == {"UNDEFINED"}
