@@ -2,6 +2,7 @@
 
     python -m tools.study [NAME ...]
 
-Debian's sources are built with SFrame by GCC and binutils; builds are kept in ``.cache/study``.  It prints the table of
-``docs/perf.md``, what stops SFrame and DWARF, and the versions.
+Sources of Debian are built with SFrame by GCC and binutils, and kept in ``.cache/study``.  Python and the C++ compiler
+are Debian's, as they are installed.  It prints the table of ``docs/perf.md``, what stops SFrame and DWARF, and the
+versions.
 """

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable, NamedTuple
 
-from tools.real_programs import FLAGS, PROGRAMS, TIMEOUT, VERSION_FILE, Program, compiled, run, sources, tools_for
+from tools.real_programs import PROGRAMS, TIMEOUT, VERSION_FILE, Program, compiled, sources
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "study"
 FOLDER = Path(__file__).parent
@@ -29,7 +28,6 @@ _REDIS_BENCHMARK = PROGRAMS["redis"]._replace(
     ),
     left_out=(),
 )
-_PYTHON = Program("python", "python3.11", ())
 _COMPILED = FOLDER.parents[1] / "tests" / "perf" / "threads.cpp"
 
 
@@ -67,19 +65,6 @@ def _built(program: Program, name: str, how: str) -> Path:
     return _kept(name, how, lambda folder: compiled(program, "amd64", folder / "built", flags)[1])
 
 
-def _python(how: str) -> Path:
-    """Build the interpreter alone: it has no modules in C besides those that are built in."""
-
-    def make(folder: Path) -> Path:
-        flags = " ".join([f"-B{tools_for('amd64')}/", *FLAGS, *BUILDS[how]])
-        command = [str(sources(_PYTHON) / "configure"), "-q", "CC=gcc", f"CFLAGS={flags}", "OPT=-DNDEBUG -fwrapv"]
-        run(command, folder)
-        run(["make", "-s", f"-j{os.cpu_count()}", "python"], folder)
-        return folder / "python"
-
-    return _kept("python", how, make)
-
-
 def _redis(program: Path) -> Work:
     clients = _built(_REDIS_BENCHMARK, "redis-benchmark", "without")
     return Work(
@@ -88,9 +73,8 @@ def _redis(program: Path) -> Work:
     )
 
 
-def _interpreter(program: Path) -> Work:
-    library = sources(_PYTHON) / "Lib"
-    return Work(["env", f"PYTHONPATH={library}", str(program), "-S", str(FOLDER / "work.py")])
+def _interpreter(_program: Path) -> Work:
+    return Work(["/usr/bin/python3", str(FOLDER / "work.py")])
 
 
 def _sqlite(program: Path) -> Work:
@@ -109,9 +93,14 @@ def _of_sources(program: Program) -> Callable[[], str]:
     return lambda: f"{program.name} {(sources(program) / VERSION_FILE).read_text().strip()}"
 
 
-def _of_compiler() -> str:
-    done = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True, check=True, timeout=TIMEOUT)
-    return f"cc1plus {done.stdout.strip()}"
+def _installed(name: str, *command: str) -> Callable[[], str]:
+    """Return what names a program of Debian, with the version that a command prints."""
+
+    def version() -> str:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT)
+        return f"{name} {done.stdout.split()[-1]}"
+
+    return version
 
 
 def _case(name: str, work: Callable[[Path], Work]) -> Case:
@@ -121,8 +110,8 @@ def _case(name: str, work: Callable[[Path], Work]) -> Case:
 
 CASES = {
     "redis": _case("redis", _redis),
-    "python": Case(_of_sources(_PYTHON), _python, _interpreter),
+    "python3": Case(_installed("python3", "/usr/bin/python3", "--version"), None, _interpreter),
     "sqlite3": _case("sqlite3", _sqlite),
     "zstd": _case("zstd", _zstd),
-    "c++": Case(_of_compiler, None, _compiler),
+    "c++": Case(_installed("cc1plus", "g++", "-dumpfullversion"), None, _compiler),
 }

@@ -1,5 +1,5 @@
 """What benchmarks of Python interpreters do: objects and calls, floats, permutations, generators, regular expressions,
-parsing, sorting, copying.  It needs no module in C."""
+parsing, sorting, copying."""
 
 from __future__ import annotations
 
