@@ -55,9 +55,14 @@ _STRIPPING = {
     0xD50320FF,  # xpaclri
     0xDAC143FE,  # xpaci x30
 }
+_SIGNING_X17 = {0xD503211F, 0xD503215F, 0xD503219F, 0xD50321DF}
+"""``pacia1716``, ``pacib1716``, ``autia1716``, ``autib1716``: nops for VEX, as for processors without them."""
+_TAGGING = {0xD50B7460, 0xD50B7480}
+"""``dc gva``, ``dc gzva``, without their register."""
 _RETURNING = {0xD65F0BFF, 0xD65F0FFF}
 """``retaa``, ``retab``."""
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
+_ZERO = 31
 _NOP, _TRAP = 0xD503201F, 0
 _RELATIONS = {0: "==", 1: "!=", 2: ">=", 3: "<", 8: ">", 9: "<="}
 """The architecture's condition codes."""
@@ -141,7 +146,18 @@ def _special(raw: bytes) -> Instruction | None:
     if word >> 24 == 0x54 and not word & 0x10:  # b.cond
         relation = None if word & 0xF in _ALWAYS else _RELATIONS.get(word & 0xF)
         return conditional_jump(4, 4 * signed(word >> 5, 19), relation)
-    return trap(4) if not word >> 16 else None  # udf
+    return trap(4) if not word >> 16 else _system(word)  # udf
+
+
+def _system(word: int) -> Instruction | None:
+    """Return what an instruction does of which VEX knows too little: it concerns the processor."""
+    register = word & 0x1F
+    if word >> 20 == 0xD53:  # mrs; of some system registers VEX has nothing, or another value
+        read = ((register, RESULT),) if register != _ZERO else ()
+        return Instruction(4, Kind.NEXT, (*read, (CC_OPERATION, ANYTHING)), (), (), None)
+    if word & ~0x1F in _TAGGING:
+        return writing(4, (), (ELSEWHERE if register == _ZERO else anywhere_from(register),))
+    return writing(4, (17,)) if word in _SIGNING_X17 else None
 
 
 def _is_page_relative(raw: bytes) -> bool:
