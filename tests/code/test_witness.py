@@ -19,7 +19,7 @@ KNOWN = {
     "amd64": """
         0fa2 0f01f9 c8080001 0fa0 0fa8 0fae20 0fae00 db3c24 dd3424 d93424 f348ab f3aa f348a5 f2ae 480fb3d4
         0fb3dc c5ae11cf f3480f1ec8 660f3a63c108 480fc708 0f01d0 f20fb1ce 62f17c4811442401
-        0fbed4
+        0fbed4 f30f1e936f3da92e
     """,
     "aarch64": """
         618120f8 e00320f8 e1ff21c8 e10320f8 e0ffa0c8 207c20d8 e10300a8 e00b00f8 e003409d 5f541f91 e10b20d9

@@ -147,6 +147,8 @@ def _prefixes(raw: bytes) -> tuple[int, int, bool]:
 
 
 def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instruction | None:
+    if opcode == 0x1E and operands < 0xC0 and 0xF3 in raw[:at]:
+        return STOP  # nop with an operand in memory: VEX takes it for one of four bytes, as endbr64
     if operands < 0xC0 or at + 3 > len(raw):
         return None
     register = _register(operands & 7 | (8 if at and raw[at - 1] & 0xF1 == 0x41 else 0))
