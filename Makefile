@@ -4,8 +4,8 @@
 
 PY := .venv/bin/python
 # Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
-# Tests wait for debuggers and emulators a third of the time.
-PYTEST_FLAGS ?= -q -n $(shell expr $$(nproc) + 1)
+# Tests wait for debuggers, emulators and the disk.
+PYTEST_FLAGS ?= -q -n $(shell expr $$(nproc) + 2)
 # mypy refuses a path that is not there.
 TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests bench hatch_build.py)
 
