@@ -153,7 +153,8 @@ class Status(_Command):
         except SFrameError as error:
             program = context.GetTarget().GetExecutable().fullpath or ""
             return output.status_without_process(SESSION.settings, debugger, str(error), program)
-        return output.status_lines(process.modules, SESSION.settings, debugger)
+        converted = conversion.status_lines(context.GetTarget())
+        return [*output.status_lines(process.modules, SESSION.settings, debugger), *converted]
 
 
 class Backtrace(_Command):

@@ -43,6 +43,17 @@ def convert(target: lldb.SBTarget, name: str) -> Iterator[str]:
         yield f"no module{f' {name!r}' if name else ''} has a section {_SFRAME}"
 
 
+def status_lines(target: lldb.SBTarget) -> list[str]:
+    """Return the line of ``sframe status`` about the modules of a target that were given CFI, if there are any."""
+    names = [module.GetFileSpec().basename for module in target.module_iter() if _is_converted(module)]
+    said = f"with CFI made of SFrame, so that 'sframe compare' has nothing else to compare with: {', '.join(names)}"
+    return [said] if names else []
+
+
+def _is_converted(module: lldb.SBModule) -> bool:
+    return module.GetSymbolFileSpec().fullpath in _made
+
+
 def _convert(target: lldb.SBTarget, module: lldb.SBModule, path: str) -> str:
     """Give LLDB CFI for one module, and return what was done.
 
@@ -53,7 +64,7 @@ def _convert(target: lldb.SBTarget, module: lldb.SBModule, path: str) -> str:
         from sframe_unwind.convert.to_debug_frame import convert_to_debug_frame
     except ModuleNotFoundError:
         raise SFrameError("LLDB's Python has no pyelftools, which reads files") from None
-    if module.GetSymbolFileSpec().fullpath in _made:
+    if _is_converted(module):
         return "LLDB has CFI made of SFrame"
     if any(module.FindSection(section).IsValid() for section in _DEBUG_INFORMATION):
         raise SFrameError("has debug information, beside which LLDB takes no other file")

@@ -52,8 +52,9 @@ def moves(functions: tuple[str, ...], *before: str) -> list[str]:
 
 def test_frames_are_those_of_the_compilers_cfi(lldb: str) -> None:
     making = stripped_program()
-    given = moves(making.program.functions, "sframe mode off", "sframe convert")
+    given = moves(making.program.functions, "sframe mode off", "sframe status", "sframe convert", "sframe status")
     shown = run(lldb, making.file, PYELFTOOLS, IMPORT, *given)
+    assert shown.count(f"so that 'sframe compare' has nothing else to compare with: {making.file.name}\n") == 1
     assert re.search(r"CFI made of SFrame for \d\d functions", shown)
     assert "[synthetic]" not in shown
     expected = run(lldb, making.whole, *moves(making.program.functions))
