@@ -24,7 +24,7 @@ class SampleMemory:
     """
 
     def __init__(self, space: Space, sp: int, fp: int, stack: bytes, byteorder: str) -> None:
-        self.startace = space
+        self._space = space
         self.start = sp
         """Address of the first byte of the copy."""
         self._fp = fp
@@ -68,7 +68,7 @@ class SampleMemory:
         if at >= 0 and at + size <= len(self._stack):
             return self._stack[at : at + size]
         self.missed = address
-        return self.startace.read(address, size)
+        return self._space.read(address, size)
 
     def is_behind(self, address: int) -> bool:
         """Return whether an address is where the stack goes on that was not copied."""
