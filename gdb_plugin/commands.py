@@ -199,7 +199,7 @@ class Explain(_Command):
         from sframe_unwind.debugger.code_registers import register_lines
         from sframe_unwind.report.explain import explain
 
-        arguments = self.command.parse_line(argument, lambda line: [line.strip()] if line.strip() else [])
+        arguments = self.command.parse_line(argument, gdb.string_to_argv)
         stacks = self._stacks()
         if arguments.context is not None:
             pc, here = stacks.explained(arguments.context)

@@ -50,20 +50,13 @@ class _Command:
     ) -> None:
         """Run the command; an error becomes one line, and the command has failed."""
         try:
-            lines = self.run(context, self.parse(command))
+            lines = self.run(context, self.shared.parse_line(command, str.split))
             result.AppendMessage("\n".join(map(printable, lines)))
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
         except SFrameError as error:
             result.SetError(f"sframe: {error}")
         except Exception as error:  # noqa: BLE001  # a traceback is no use to the user
             result.SetError(f"sframe: {type(error).__name__}: {error}")
-
-    def parse(self, command: str) -> Arguments:
-        """Return the arguments.
-
-        :raises UsageError: they are not what the command takes.
-        """
-        return self.shared.parse_line(command, str.split)
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
@@ -196,10 +189,6 @@ class Explain(_Command):
 
     shared = commands.EXPLAIN
 
-    def parse(self, command: str) -> Arguments:
-        """Return the arguments: one expression, which may have spaces in it."""
-        return self.shared.parse_line(command, lambda line: [line.strip()] if line.strip() else [])
-
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return the explanation."""
         if arguments.rest and not _has_process(context):
@@ -235,10 +224,6 @@ class Convert(_Command):
     """``sframe convert``."""
 
     shared = commands.CONVERT
-
-    def parse(self, command: str) -> Arguments:
-        """Return the arguments: one name, which may have spaces in it."""
-        return self.shared.parse_line(command, lambda line: [line.strip()] if line.strip() else [])
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return what was done for each module."""

@@ -52,6 +52,10 @@ class Arguments(NamedTuple):
     """``None``: the command is about the threads."""
 
 
+def _as_one_word(line: str) -> Sequence[str]:
+    return [line.strip()] if line.strip() else []
+
+
 class Command(NamedTuple):
     """One command below ``sframe``."""
 
@@ -68,6 +72,8 @@ class Command(NamedTuple):
     """How many words may stand behind the options at the most."""
     takes_context: bool = False
     """Whether it takes :data:`CONTEXTS`."""
+    takes_text: bool = False
+    """Its argument is all that follows the name, with the spaces in it: an expression, or the name of a file."""
 
     def help(self, debugger: str) -> str:
         """Return the text of ``help sframe NAME``.
@@ -90,8 +96,10 @@ class Command(NamedTuple):
         """Return the arguments; see :meth:`parse`.
 
         :param line: all that follows the name of the command.
-        :param split: splits a line into words as the debugger does.
+        :param split: splits a line into words as the debugger does; it is not asked where :attr:`takes_text` is set.
         """
+        if self.takes_text:
+            split = _as_one_word
         found = _CONTEXT.search(line)
         if found is None:
             return self.parse(split(line))
@@ -184,6 +192,7 @@ EXPLAIN = Command(
     "Python, it also says whether the machine code proves the row.\n" + _CONTEXT_HELP,
     positional=1,
     takes_context=True,
+    takes_text=True,
 )
 TASKS = Command(
     "tasks",
@@ -203,4 +212,5 @@ CONVERT = Command(
     "unwinds these functions by itself: their frames have registers, variables, 'finish' and expressions.  It holds\n"
     "until the file of the module changes.  MODULE is the name of a file, with or without its folder.",
     positional=1,
+    takes_text=True,
 )
