@@ -12,7 +12,8 @@ from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.step import Caller
 
-_TELLS_PC = hasattr(gdb.PendingFrame, "pc")
+TELLS_PC = hasattr(gdb.PendingFrame, "pc")
+"""GDB 14 and later: an unwinder can ask for the pc.  To read a register takes longer the more frames there are."""
 
 
 class FrameId:
@@ -100,7 +101,7 @@ def outermost_info(frame: gdb.PendingFrame, registers: Registers, sp: int, entry
     shows one frame for that.
     """
     info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(entry)))
-    if not _TELLS_PC:
+    if not TELLS_PC:
         for register in registers.caller_pc:
             info.add_saved_register(register, gdb.Value(0))
         info.add_saved_register(registers.sp, gdb.Value(sp))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
+from gdb_plugin.answer import TELLS_PC
 from gdb_plugin.returning import CheckReturn
 from gdb_plugin.session import Session
 from gdb_plugin.unwinder import SFrameUnwinder
@@ -191,15 +192,13 @@ class Explain(_Command):
         """Complete expressions."""
         return int(gdb.COMPLETE_EXPRESSION)
 
-    @_guarded
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        """Run the command."""
+    def run(self, arguments: Arguments) -> Sequence[str]:
+        """Return the lines to print."""
         from gdb_plugin.contexts import address_in
         from sframe_unwind.debugger.code_judge import code_lines
         from sframe_unwind.debugger.code_registers import register_lines
         from sframe_unwind.report.explain import explain
 
-        arguments = self.command.parse_line(argument, gdb.string_to_argv)
         stacks = self._stacks()
         if arguments.context is not None:
             pc, here = stacks.explained(arguments.context)
@@ -211,7 +210,7 @@ class Explain(_Command):
         name = gdb.format_address(pc).partition(" ")[2] if hasattr(gdb, "format_address") else ""
         module = code.modules.find(pc)
         name = name or (module.run_time_name(pc) if module is not None else "")
-        _show([*explain(code.modules, pc, name, here), *code_lines(code, pc), *register_lines(code, pc)])
+        return [*explain(code.modules, pc, name, here), *code_lines(code, pc), *register_lines(code, pc)]
 
 
 class Tasks(_Command):
@@ -337,7 +336,7 @@ def register(unwinder: SFrameUnwinder, session: Session) -> None:
     Explain(stacks)
     Tasks(stacks)
     CheckReturn(unwinder, session)
-    if not hasattr(gdb.PendingFrame, "pc"):  # GDB 13
+    if not TELLS_PC:
         from gdb_plugin.viewing import Rest
 
         Rest(unwinder)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import gdb
 
-from gdb_plugin.answer import caller_info, outermost_info, save_others
+from gdb_plugin.answer import TELLS_PC, caller_info, outermost_info, save_others
 from gdb_plugin.functions import entry_of
 from gdb_plugin.process import Process
 from sframe_unwind.arch import PlaceKind
@@ -15,9 +15,6 @@ from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.kernel.orc_unwinder import OrcUnwinder
 from sframe_unwind.unwind.step import Caller, value_of
 from sframe_unwind.unwind.walk import Registers
-
-_TELLS_PC = hasattr(gdb.PendingFrame, "pc")
-"""Since GDB 14.  GDB 13 would fail in the frame that it makes of an outermost one."""
 
 
 def entry_code_info(
@@ -38,8 +35,10 @@ def entry_code_info(
         return None
     registers = process.registers(frame)
     entry = entry_of(pc - 1) or place.start
-    if found.caller is None:  # GDB would go on in user space, and guess there
-        return outermost_info(frame, registers, sp, entry) if _TELLS_PC else None
+    if found.caller is None:
+        # GDB alone goes on in user space, and guesses there.  GDB 13 makes another frame behind an outermost one, and
+        # fails in that.
+        return outermost_info(frame, registers, sp, entry) if TELLS_PC else None
     if place.kind is PlaceKind.EXCEPTION:
         return None
     process.history.last = (frame.level(), pc, (found.caller.pc, found.caller.sp), False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
+from gdb_plugin.answer import TELLS_PC
 from gdb_plugin.frame_history import FrameHistory
 from gdb_plugin.functions import symbol_at
 from gdb_plugin.memory import read
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from sframe_unwind.kernel.linux import Kernel
     from sframe_unwind.runtime_code.source import RunTimeCode
 
-_NATIVE_FAILS = () if hasattr(gdb.PendingFrame, "pc") else ("s390x",)
+_NATIVE_FAILS = () if TELLS_PC else ("s390x",)
 """Where GDB's own unwinder fails although there is CFI.  GDB 13 says of a return address in a floating-point register
 that it cannot be converted to an integer, and of one in r14 behind a signal frame that it has been optimized out."""
 _BY_MEMORY = (PlaceKind.EXCEPTION, PlaceKind.STACK_SWITCH)

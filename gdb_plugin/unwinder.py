@@ -9,7 +9,7 @@ from typing import Callable, NamedTuple
 import gdb
 from gdb.unwinder import Unwinder
 
-from gdb_plugin.answer import caller_info, outermost_info, save_all, save_others
+from gdb_plugin.answer import TELLS_PC, caller_info, outermost_info, save_all, save_others
 from gdb_plugin.entry_code import entry_code_info
 from gdb_plugin.frame_history import LastFrame
 from gdb_plugin.frame_names import FrameNames
@@ -23,9 +23,6 @@ from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
 from sframe_unwind.unwind.step import Caller, check_outward, step, value_of
 from sframe_unwind.unwind_rule import UnwindRule
-
-_TELLS_PC = hasattr(gdb.PendingFrame, "pc")
-"""Since GDB 14.  Reading a register takes GDB the longer the more frames there are; this does not."""
 
 
 class Recorder:
@@ -123,7 +120,7 @@ class SFrameUnwinder(Unwinder):
         gdb.invalidate_cached_frames()
 
     def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:
-        pc = frame.pc() if _TELLS_PC else int(frame.read_register(process.pc_register)) & ADDRESS_MASK
+        pc = frame.pc() if TELLS_PC else int(frame.read_register(process.pc_register)) & ADDRESS_MASK
         level, history = frame.level(), process.history
         last, history.last = history.last, (level, pc, None, False)
         if level <= last[0] and process.popping.unknown:
@@ -135,7 +132,8 @@ class SFrameUnwinder(Unwinder):
             return None
         registers = process.registers(frame)
         sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
-        if plan.outermost is not None and _TELLS_PC:  # GDB 13 would fail in the frame that it makes of it
+        # GDB 13 makes another frame behind an outermost one, and fails in that.
+        if plan.outermost is not None and TELLS_PC:
             return outermost_info(frame, registers, sp, plan.outermost)
         if plan.place is not None and level:
             return entry_code_info(frame, process, plan.place, (pc, sp, fp))
