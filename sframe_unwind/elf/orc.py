@@ -8,7 +8,7 @@ from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError
 from sframe_unwind.orc import OrcLayout, OrcTable
 
-ORC_ADDRESSES, ORC_ENTRIES, _HEADER = ".orc_unwind_ip", ".orc_unwind", ".orc_header"
+_ADDRESSES, _ENTRIES, _HEADER = ".orc_unwind_ip", ".orc_unwind", ".orc_header"
 _MACHINE = "EM_X86_64"
 """The only one that this package decodes ORC of."""
 
@@ -21,11 +21,11 @@ def orc_of(reader: Reader, layout: Layout, relocations: Relocations) -> OrcTable
     :raises FormatError: the table is malformed.
     """
     named = {section.name: section for section in reader.sections if section.has_contents}
-    if ORC_ADDRESSES not in named or ORC_ENTRIES not in named:
+    if _ADDRESSES not in named or _ENTRIES not in named:
         return None
     if reader.machine != _MACHINE:
         raise FileError(f"the layout of ORC for {reader.machine} is not known")
-    addresses = named[ORC_ADDRESSES]
+    addresses = named[_ADDRESSES]
     kind = OrcLayout.WITH_HEADER if _HEADER in named else OrcLayout.WITH_END
     start = layout.addresses[addresses.number]
-    return OrcTable(relocations.contents(addresses), start, relocations.contents(named[ORC_ENTRIES]), kind)
+    return OrcTable(relocations.contents(addresses), start, relocations.contents(named[_ENTRIES]), kind)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from sframe_unwind.address import Range
 from sframe_unwind.elf._reader import ElfSection, Reader
 from sframe_unwind.elf.constants import SHT_DYNSYM, SHT_SYMTAB, SYMBOL
 from sframe_unwind.elf.relocation import symbol_values
@@ -51,6 +52,10 @@ class Symbols:
 
     def __iter__(self) -> Iterator[Symbol]:
         return iter(self._symbols)
+
+    def extents(self) -> Iterator[Range]:
+        """Yield start and end address of each function with a size, in ascending order of the start."""
+        return ((symbol.address, symbol.address + symbol.size) for symbol in self._symbols if symbol.size)
 
     def name(self, address: int) -> str | None:
         """Return ``symbol`` or ``symbol+0x10`` for an address; ``None``: no symbol covers it."""

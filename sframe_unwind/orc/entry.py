@@ -32,7 +32,7 @@ class OrcLayout(Enum):
 
 
 class OrcKind(Enum):
-    """What an entry says of the caller."""
+    """The kinds of entries, which differ in how the caller is found."""
 
     UNDEFINED = "undefined"
     """Nothing: objtool did not reach the code, or it is the end of a section."""

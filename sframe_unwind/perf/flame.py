@@ -27,7 +27,7 @@ class Stacks:
         """Count the stacks of a sample."""
         known: dict[tuple[object, ...], tuple[str, ...]] = {}  # most methods have the same stack
         for method, judged in unwound.by_method.items():
-            walked = judged.stack[:2]
+            walked = judged.stack.pcs, judged.stack.interrupted
             if walked not in known:
                 names = [self._names.find(unwound.space, lookup).shown for lookup in frames(judged.stack)]
                 known[walked] = (thread_name or str(unwound.sample.tid), *reversed(names))

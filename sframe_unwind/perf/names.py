@@ -33,7 +33,9 @@ class Names:
 
     def __init__(self) -> None:
         self._known: dict[tuple[CodeFile, int], Name] = {}
+        """The names of files, which many address spaces share."""
         self._found = lru_cache(_MOST_ADDRESSES)(self._find)
+        """Likewise by address space: to find the file takes longer than all else."""
 
     def find(self, space: Space, lookup: int) -> Name:
         """Return the name for a lookup address."""

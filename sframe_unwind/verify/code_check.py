@@ -57,8 +57,8 @@ def check_elf(
         raise FileError("neither SFrame nor DWARF CFI to check against the code")
     image = image_of(binary, machine)
     landing_pads = exception_tables(binary, image)
-    symbols = ((symbol.address, symbol.address + symbol.size) for symbol in binary.symbols if symbol.size)
-    described = [*function_ranges(sframe, cfi.ranges(), symbols), *(orc.ranges() if orc is not None else ())]
+    functions = function_ranges(sframe, cfi.ranges(), binary.symbols.extents())
+    described = [*functions, *(orc.ranges() if orc is not None else ())]
     ranges = CodeRanges(entry for entry in described if image.is_code(entry[0]))
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
     found = check_functions(Checker(interpreter, tables, wanted, plan.why_unknown), plan.jobs, plan.progress)

@@ -88,11 +88,10 @@ class CodeReport(NamedTuple):
         tables = (SFRAME, DWARF, *((ORC,) if ORC in self.counts else ()))
         counts = {table: self.counts.get(table, NONE)._asdict() for table in tables}
         findings = [finding.to_json() for finding in self.findings]
-        result: dict[str, Any]
         result = {"functions": self.functions, "instructions": self.instructions, **counts, "findings": findings}
-        if self.sframe_entries is not None:
-            result["sframe_entries"] = self.sframe_entries
-        return result if self.unknown is None else {**result, "unknown": [one.to_json() for one in self.unknown]}
+        entries = {} if self.sframe_entries is None else {"sframe_entries": self.sframe_entries}
+        unknown = {} if self.unknown is None else {"unknown": [one.to_json() for one in self.unknown]}
+        return {**result, **entries, **unknown}
 
     def lines(self, file: str) -> Iterator[str]:
         """Yield it as ``verify`` prints it."""

@@ -141,8 +141,8 @@ class OrcRules:
 
     def ranges(self) -> list[tuple[int, int]]:
         """Return start and end address of each function that ORC has a rule for at its start."""
-        sized = ((symbol.address, symbol.address + symbol.size) for symbol in self._symbols if symbol.size)
-        return [(start, end) for start, end in sized if any(rule is not None for rule in self._orc.rows(start, end)[1])]
+        extents = self._symbols.extents()
+        return [one for one in extents if any(rule is not None for rule in self._orc.rows(*one)[1])]
 
     def rows(self, function: CodeRange) -> Rows:
         """Return the rules for a range of code."""

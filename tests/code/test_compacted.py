@@ -26,7 +26,7 @@ def library() -> Path:
 
 
 def judged(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Return what the code makes of a file that has no findings."""
+    """Check a file against its code, make sure that there are no findings, and return the report."""
     capsys.readouterr()
     assert main(["verify", "--against", "code", "-j", "1", "--json", str(path)]) == 0
     (file,) = json.loads(capsys.readouterr().out)["files"]

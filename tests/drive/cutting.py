@@ -130,12 +130,11 @@ def without_sframe(file: Path, starts: Container[int]) -> None:
 
 
 def compact(file: Path) -> None:
-    """Replace the contents of `.sframe` by what `convert --compact` makes of it; the section and its segment shrink."""
+    """Compact the section `.sframe` of a file in its place, by `convert --compact`; section and segment get smaller."""
     with file.open("rb") as stream:
         elf = ELFFile(stream)
         section = elf.get_section_by_name(".sframe")
-        number = elf.get_section_index(".sframe")
-        sizes = [elf["e_shoff"] + number * elf["e_shentsize"] + _SH_SIZE]
+        sizes = [elf["e_shoff"] + elf.get_section_index(".sframe") * elf["e_shentsize"] + _SH_SIZE]
         for number, segment in enumerate(elf.iter_segments()):
             if segment["p_type"] in (_PT_GNU_SFRAME, "PT_GNU_SFRAME"):
                 header = elf["e_phoff"] + number * elf["e_phentsize"]

@@ -1,4 +1,4 @@
-"""What the command says with one, two and many of a thing."""
+"""The sentences of the command agree with their numbers: one, two and many."""
 
 from __future__ import annotations
 
