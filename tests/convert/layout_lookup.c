@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "../readers/adapters/processor_time.h"
 
 enum { MOST_SECTIONS = 8, MOST_SHAPES = 255, MOST_PCS = 1 << 20, MOST_BYTES = 1 << 24, SHORT_ENTRY = 8, ENTRY = 16 };
 
@@ -107,14 +108,6 @@ differ (const uint8_t *one, const uint8_t *other)
   return one && other ? memcmp (one, other, size_of (one)) : one != other;
 }
 
-static double
-now (void)
-{
-  struct timespec time;
-  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec * 1e9 + time.tv_nsec;
-}
-
 int
 main (int count, char **arguments)
 {
@@ -146,10 +139,10 @@ main (int count, char **arguments)
     {
       int which = round % given;
       volatile uintptr_t used __attribute__ ((unused));
-      double start = now ();
+      double start = processor_time ();
       for (int i = 0; i < number; i++)
         used = (uintptr_t)lookup (&sections[which], pcs[i]);
-      double time = (now () - start) / number;
+      double time = (processor_time () - start) / number;
       if (time < best[which])
         best[which] = time;
     }

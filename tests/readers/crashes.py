@@ -9,7 +9,6 @@ reader crashes in the same way.
 
 from __future__ import annotations
 
-import argparse
 import signal
 import subprocess
 import sys
@@ -21,8 +20,7 @@ from typing import NamedTuple
 from sframe_unwind import elf
 from sframe_unwind.address import RangeMap
 from tests.readers.corpus import cases
-from tests.readers.mutated import damaged
-from tests.readers.readers import available
+from tests.readers.mutated import campaign, damaged
 from tests.readers.running import Reader, Request, ask
 
 _SOURCE = Path(__file__).parent / "adapters" / "crash_place.c"
@@ -62,8 +60,8 @@ class Watched:
             self._functions = RangeMap((start, end, start) for start, end in binary.cfi.ranges())
             self._names = {start: binary.function_name(start) for start, _ in binary.cfi.ranges()}
         told = [f"LD_PRELOAD={library}", f"CRASH_PLACES={self._places}", f"CRASH_OBJECT={name}"]
-        rows = ["rows"] if reader.swaps else []
-        commands = (("env", f"GLIBC_TUNABLES={heap}", *told, *reader.command, *rows) for heap in _HEAPS)
+        command = reader.of_all_rows.command
+        commands = (("env", f"GLIBC_TUNABLES={heap}", *told, *command) for heap in _HEAPS)
         self._readers = [reader._replace(command=command) for command in commands]
 
     def crashes(self, requests: Sequence[Request]) -> list[Kind | None]:
@@ -146,29 +144,22 @@ def _size(named: tuple[str, Request]) -> int:
 
 def main() -> int:
     """Find the kinds of crashes, and print each with its smallest section."""
-    parser = argparse.ArgumentParser(prog="python -m tests.readers.crashes")
-    parser.add_argument("--count", type=int, default=20_000, metavar="N", help="mutations per reader (default: 20000)")
-    parser.add_argument("--first", type=int, default=0, metavar="N", help="the first one's number (default: 0)")
-    parser.add_argument("--reader", metavar="NAME", help="this one alone")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write the sections")
-    options = parser.parse_args()
-    readers, missing = available()
-    print(*(f"not run: {why}" for why in missing), sep="\n", end="\n" if missing else "")
+    readers, numbers, keep = campaign("tests.readers.crashes")
     for reader in readers:
-        if reader.name.partition(" ")[0] not in _OBJECTS or options.reader not in (None, reader.name):
+        if reader.name.partition(" ")[0] not in _OBJECTS:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            kinds = find(reader, range(options.first, options.first + options.count), Path(folder))
+            kinds = find(reader, numbers, Path(folder))
         print(f"{reader.name}: {len(kinds)} kinds", flush=True)
         for kind, (name, request) in kinds.items():
             pcs = " ".join(map(hex, request.pcs)) if len(request.pcs) == 1 else f"{len(request.pcs)} addresses"
             print(f"  {kind}: {len(request.section)} bytes ({name}) at {request.address:#x}, {pcs}")
             if len(request.section) <= 128:
                 print(f"    {request.section.hex()}", flush=True)
-            if options.keep:
-                options.keep.mkdir(parents=True, exist_ok=True)
+            if keep:
+                keep.mkdir(parents=True, exist_ok=True)
                 file = f"{reader.name}-{kind.signal}-{kind.function:x}-{kind.entry}".replace(" ", "-")
-                Path(options.keep, file).write_bytes(request.section)
+                Path(keep, file).write_bytes(request.section)
     return 0
 
 

@@ -186,8 +186,7 @@ def compare(reader: Reader, numbers: Sequence[int]) -> Iterator[Compared]:
     """Yield what a reader does with the mutations of some numbers."""
     for first in range(0, len(numbers), _AT_ONCE):
         sections = list(damaged(reader, numbers[first : first + _AT_ONCE]))
-        careful = reader._replace(command=(*reader.command, "rows")) if reader.swaps else reader
-        for section, answer in zip(sections, ask(careful, [one.request for one in sections])):
+        for section, answer in zip(sections, ask(reader.of_all_rows, [one.request for one in sections])):
             if "crashed" in answer:
                 yield Compared(section, Fate.CRASHES, answer["crashed"])
             elif "refused" in answer:
@@ -281,10 +280,23 @@ def _size(one: Compared) -> int:
     return len(one.damaged.request.section)
 
 
-def main() -> int:
-    """Compare, and print what came of it; exit status 1 if a reader does not do what its profile promises."""
-    parser = argparse.ArgumentParser(prog="python -m tests.readers.mutated")
-    parser.add_argument("--count", type=int, default=20_000, metavar="N", help="sections per reader (default: 20000)")
+class Campaign(NamedTuple):
+    """What a command is to do with mutations."""
+
+    readers: Sequence[Reader]
+    numbers: range
+    """Of the mutations for each reader."""
+    keep: Path | None
+    """Where to write the smallest section of each kind of crash."""
+
+
+def campaign(command: str) -> Campaign:
+    """Return what the options of a command say, and print which readers are missing.
+
+    :param command: what follows ``python -m``.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {command}")
+    parser.add_argument("--count", type=int, default=20_000, metavar="N", help="mutations per reader (default: 20000)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the first one's number (default: 0)")
     parser.add_argument("--reader", metavar="NAME", help="this one alone")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write the smallest section of each kind of crash")
@@ -294,19 +306,25 @@ def main() -> int:
     if not chosen:
         parser.error(f"no reader is called {options.reader}")
     print(*(f"not run: {why}" for why in missing), sep="\n", end="\n" if missing else "")
+    return Campaign(chosen, range(options.first, options.first + options.count), options.keep)
+
+
+def main() -> int:
+    """Compare, and print what came of it; exit status 1 if a reader does not do what its profile promises."""
+    readers, numbers, keep = campaign("tests.readers.mutated")
     status = 0
-    for reader in chosen:
+    for reader in readers:
         started, tally = time.monotonic(), Tally()
-        for one in compare(reader, range(options.first, options.first + options.count)):
+        for one in compare(reader, numbers):
             tally.add(one)
         total, wrong = sum(tally.seen.values()), len(tally.wrong)
         print(f"{reader.name} and the profile {profile_of(reader).name}: {total:,} sections, {wrong} wrong", end="")
         print(f" ({time.monotonic() - started:.0f} s)", *tally.lines(), sep="\n", flush=True)
-        if options.keep:
-            options.keep.mkdir(parents=True, exist_ok=True)
+        if keep:
+            keep.mkdir(parents=True, exist_ok=True)
             for kind, one in tally.crashes.items():
                 name = "-".join((reader.name.replace(" ", "-"), *kind, str(one.damaged.number)))
-                Path(options.keep, name).write_bytes(one.damaged.request.section)
+                Path(keep, name).write_bytes(one.damaged.request.section)
         status |= bool(wrong) and reader.profile is not None
     return status
 

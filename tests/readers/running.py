@@ -49,6 +49,11 @@ class Reader(NamedTuple):
     swaps: bool = False
     """It swaps the bytes of a section for another machine before it reads it, and is stricter then."""
 
+    @property
+    def of_all_rows(self) -> Reader:
+        """The reader, made to read the rows of all functions too, as linkers do; the same where it has no such way."""
+        return self._replace(command=(*self.command, "rows")) if self.swaps else self
+
     def is_for(self, case: Case) -> bool:
         """Return whether a case is of a version and an ABI that the reader is made for."""
         return case.version in self.versions and case.abi in self.abis
