@@ -227,4 +227,4 @@ class Convert(_Command):
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
         """Return what was done for each module."""
-        return list(conversion.convert(context.GetTarget(), "".join(arguments.rest)))
+        return conversion.convert(context.GetTarget(), "".join(arguments.rest))

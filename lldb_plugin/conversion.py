@@ -7,7 +7,6 @@ LLDB takes it from a symbol file, of which a module has one.  So only a module w
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import lldb
@@ -21,26 +20,27 @@ _made: set[str] = set()
 """The symbol files that were made."""
 
 
-def convert(target: lldb.SBTarget, name: str) -> Iterator[str]:
-    """Give LLDB CFI for the modules of a target, and yield a line for each that lacked some.
+def convert(target: lldb.SBTarget, name: str) -> list[str]:
+    """Give LLDB CFI for the modules of a target, and return what was done: mostly a line for each that lacked some.
 
     :param name: of one module's file, with or without its folder; ``""``: all.
     """
-    found = False
-    for module in target.module_iter():
-        path = module.GetFileSpec().fullpath or ""
-        if name not in ("", path, Path(path).name) or not module.FindSection(_SFRAME).IsValid():
-            continue
-        found = True
+    modules = [
+        (module, path)
+        for module, path in ((module, module.GetFileSpec().fullpath or "") for module in target.module_iter())
+        if name in ("", path, Path(path).name) and module.FindSection(_SFRAME).IsValid()
+    ]
+    if not modules:
+        return [f"no module{f' {name!r}' if name else ''} has a section {_SFRAME}"]
+    lines = []
+    for module, path in modules:
         try:
-            yield f"{path}: {_convert(target, module, path)}"
+            lines.append(f"{path}: {_convert(target, module, path)}")
         except EncodeError as error:  # no function lacks CFI
-            if name:
-                yield str(error)
+            lines += [str(error)] if name else []
         except SFrameError as error:
-            yield f"{path}: {error}"
-    if not found:
-        yield f"no module{f' {name!r}' if name else ''} has a section {_SFRAME}"
+            lines.append(f"{path}: {error}")
+    return lines or ["no module needs it: there is CFI for each function that SFrame describes"]
 
 
 def status_lines(target: lldb.SBTarget) -> list[str]:

@@ -76,6 +76,7 @@ def test_what_is_not_converted(lldb: str) -> None:
     commands = ("sframe convert", f"sframe convert {stripped.whole.name}")
     said = run(lldb, stripped.whole, PYELFTOOLS, IMPORT, *commands)
     assert said.count("no function is described by SFrame alone") == 1
+    assert said.count("there is CFI for each function that SFrame describes") == 1
 
 
 def test_without_pyelftools() -> None:
