@@ -62,7 +62,8 @@ PACKAGES = {
     "perf": "zstandard",
     "kernel": "drgn",
 }
-"""What ``pip install`` takes for each optional extra of this project, which is in no package index itself."""
+"""Arguments of ``pip install`` for each optional extra.  The project itself is in no package index, so that an extra
+cannot be installed by its name."""
 
 
 class MissingExtraError(SFrameError):
@@ -84,7 +85,7 @@ class ProcessError(SFrameError):
 
 
 class ContextError(SFrameError):
-    """The memory at an address holds no saved context: it cannot be read, or its pc is not one."""
+    """A saved context cannot be used: its memory cannot be read, nothing is saved there, or registers are missing."""
 
 
 class EncodeError(SFrameError):
@@ -92,7 +93,7 @@ class EncodeError(SFrameError):
 
 
 class TranslationError(SFrameError):
-    """A table that was made from another one does not say the same; this is an error of this package."""
+    """A converted table does not give the same rules as its source, which is a bug of this package."""
 
 
 class MemoryReadError(SFrameError):

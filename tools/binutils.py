@@ -23,6 +23,7 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
     sys.path.insert(0, str(CHECKOUT))
 
 from tools.debian import FetchError, unpack  # noqa: E402
+from tools.ending import exit_with  # noqa: E402
 from tools.kept import kept  # noqa: E402
 
 SUITES = {"2.40": ("bookworm",), "2.44": ("trixie",), "2.47": ("testing", "sid")}
@@ -222,7 +223,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

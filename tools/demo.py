@@ -16,6 +16,7 @@ sys.path.insert(0, str(CHECKOUT))
 
 from tests.samples.build import BuildError, build  # noqa: E402
 from tools.binutils import ToolchainUnavailable  # noqa: E402
+from tools.ending import exit_with  # noqa: E402
 
 TIMEOUT = 120
 """Time limit for one session of a debugger, in seconds."""
@@ -97,4 +98,4 @@ def _run(command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -20,6 +20,7 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
 
 from tools.binutils import ToolchainUnavailable  # noqa: E402
 from tools.debian import FetchError, unpack  # noqa: E402
+from tools.ending import exit_with  # noqa: E402
 from tools.kept import kept  # noqa: E402
 
 SUITE = "sid"
@@ -88,4 +89,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

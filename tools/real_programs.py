@@ -29,6 +29,7 @@ from sframe_unwind.verify.verdict import Disagreement, Outcome, Verdict  # noqa:
 from tests.verify.producers import explained  # noqa: E402
 from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, describe, provide  # noqa: E402
 from tools.debian import FetchError, fetch_sources  # noqa: E402
+from tools.ending import exit_with  # noqa: E402
 
 CACHE = CHECKOUT / ".cache" / "real-programs"
 SUITE = "bookworm"
@@ -284,7 +285,4 @@ def words(entry: Disagreement) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from tests.gdb.driver import PLUGIN, SETTINGS
 from tests.samples.build import build
+from tools.ending import exit_with
 
 PICTURE = Path(__file__).resolve().parents[1] / "docs" / "screen.svg"
 WIDTH, HEIGHT = 116, 60
@@ -72,4 +73,4 @@ def session() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

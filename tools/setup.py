@@ -20,6 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
+if str(ROOT) not in sys.path:  # when run as a script
+    sys.path.insert(0, str(ROOT))
+
+from tools.ending import exit_with  # noqa: E402
+
 VENV = ROOT / ".venv"
 CACHE = ROOT / ".cache"
 STAMP = CACHE / "setup.json"
@@ -363,7 +368,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

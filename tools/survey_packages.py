@@ -21,6 +21,7 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
     sys.path.insert(0, str(CHECKOUT))
 
 from tools.debian import FetchError, download  # noqa: E402
+from tools.ending import exit_with  # noqa: E402
 
 CACHE = CHECKOUT / ".cache" / "survey"
 ARCHITECTURES = ("amd64", "arm64", "s390x")
@@ -77,4 +78,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_with(main)

@@ -9,12 +9,13 @@ from sframe_unwind.report.terminal import printable
 
 DONE = 0
 NOT_ALL = 1
-"""The command succeeded with a negative result: an address without SFrame data, or a disagreement."""
+"""The command succeeded with a negative result, such as an address without SFrame data or a disagreement."""
 CANNOT = 2
 """The command failed."""
 INTERNAL_ERROR = 70
-"""A bug of this package ended the command, or cost it the result for a file (``EX_SOFTWARE`` of ``sysexits.h``)."""
+"""A bug of this package ended the command, or left a file without a result (``EX_SOFTWARE`` of ``sysexits.h``)."""
 OUT_OF_MEMORY = "not enough memory"
+"""Message of a command that ends with :data:`CANNOT` because an allocation failed."""
 INTERRUPTED = 130
 """The status that a shell gives a program that SIGINT ended."""
 PIPE_CLOSED = 141

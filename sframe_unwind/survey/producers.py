@@ -1,7 +1,7 @@
-"""Finds the producers of a file, compiler, assembler and linker, as far as the file names them.
+"""Finds the compiler, assembler and linker of a file, as far as the file names them.
 
-Compilers write their name to ``.comment`` (so do LLD and mold), gold and Go write notes; GNU ld says nothing, and GNU
-as only where there is debug information of assembly code (``DW_AT_producer``).
+Compilers, LLD and mold write their names to ``.comment``.  gold and Go write notes.  GNU as is named only by the debug
+information of assembly code (``DW_AT_producer``), and GNU ld nowhere.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ _LINKERS = re.compile(r"^(?:Linker: )?(LLD|mold)\b[^\d]*(\d+\.\d+[.\d]*)?")
 _GCC = re.compile(r"^GCC: \(.*\) (\d+\.\d+[.\d]*)")
 _OTHERS = re.compile(r"^.*?\b(clang|rustc|GHC|ldc|flang|zig)\b(?: version)?[ :]*(\d+\.\d+[.\d]*)?", re.IGNORECASE)
 _MOST = 1 << 20
-"""Bytes of a section that are looked at."""
+"""Maximum number of bytes of a section that are searched: names stand at its start, and damaged sizes cost no time."""
 _LISTED = 4
+"""Maximum number of producers of one kind that are named; a file linked from many objects can have dozens."""
 
 
 class Producers(NamedTuple):
-    """Names and versions; of several, joined by ``+``; empty: the file does not say."""
+    """Names with versions.  Several of one kind are joined by ``" + "``; empty: the file names none."""
 
     compiler: str
     assembler: str
@@ -32,9 +33,9 @@ class Producers(NamedTuple):
 
 
 def producers_of(binary: ElfBinary) -> Producers:
-    """Return who made a file.
+    """Return the producers that a file names.
 
-    :raises FileError: a section is compressed to an implausible size.
+    :raises FileError: a compressed section cannot be decompressed, or has an implausibly large size.
     """
     sections = {section.name: section for section in binary.sections}
     compilers: list[str] = []
@@ -57,7 +58,7 @@ def producers_of(binary: ElfBinary) -> Producers:
 
 
 def _start(binary: ElfBinary, section: ElfSection) -> bytes:
-    """Return the part of a section that is looked at."""
+    """Return the part of a section that is searched, decompressed."""
     if section.flags & SHF_COMPRESSED:
         return binary.contents(section)[:_MOST]
     return binary.read(section.offset, min(section.size, _MOST))

@@ -17,6 +17,7 @@ from tests.expectations import WITHOUT_CFI, Stop, matches
 from tests.gdb.driver import call
 from tests.gdb.programs import built
 from tests.gdb.stacks import check_unwinders, names_in, text_address
+from tests.pairing import paired
 from tests.samples import readelf
 from tests.samples.build import toolchain
 from tests.samples.catalogue import SAMPLES
@@ -32,7 +33,7 @@ def test_cell(cell: Cell, tmp_path: Path, record_property: Callable[[str, Any], 
     programs = [described(stop, path, cell.abi, cell.debugger) for stop, path in zip(chosen, paths)]
     answers = call(gdb, "tests.abis.inside.stops.collect", programs=programs, sysroot=sysroot(cell.abi))
     failures = {}
-    for stop, original, answer in zip(chosen, originals, answers):
+    for stop, original, answer in paired(chosen, originals, answers):
         try:
             check(stop, cell, original, answer)
         except AssertionError as error:

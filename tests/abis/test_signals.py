@@ -11,6 +11,7 @@ from tests.abis.native import is_wrong
 from tests.expectations import STOPS
 from tests.gdb.driver import call
 from tests.gdb.programs import built
+from tests.pairing import paired
 from tests.samples import readelf
 from tests.samples.build import toolchain
 from tests.samples.catalogue import WITH_LIBC
@@ -37,7 +38,7 @@ def test_behind_the_trampoline(abi: str, version: int, name: str) -> None:
     symbols, text = readelf.read_symbols(tools, path), readelf.read_sections(tools, path)[".text"].address
     programs = [described(stop, path, abi, name) for stop in WAYS]
     answers = call(gdb, "tests.abis.inside.stops.collect", programs=programs, sysroot=sysroot(abi))
-    for stop, answer in zip(WAYS, answers):
+    for stop, answer in paired(WAYS, answers):
         assert "error" not in answer, (stop, answer)
         trampoline, behind = around_signal(answer)
         assert answer["always"]["chain"][trampoline]["kind"] == "signal"

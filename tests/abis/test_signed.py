@@ -12,6 +12,7 @@ from tests.abis.debuggers import debugger, described, sysroot
 from tests.expectations import STOPS, Stop, matches
 from tests.gdb.driver import call
 from tests.gdb.programs import built
+from tests.pairing import paired
 from tests.samples.catalogue import SIGNED_VARIANTS
 
 CELLS = [
@@ -30,7 +31,7 @@ def test_trace_is_complete(abi: str, version: int, name: str, variant: str) -> N
     programs = [described(stop, built(stop.sample, abi, version, variant), abi, name) for stop in stops]
     answers = call(gdb, "tests.abis.inside.stops.collect", programs=programs, sysroot=sysroot(abi))
     wrong = 0
-    for stop, answer in zip(stops, answers):
+    for stop, answer in paired(stops, answers):
         assert "error" not in answer, (stop, answer)
         check_always(stop, answer)
         wrong += check_verdict(stop, answer)

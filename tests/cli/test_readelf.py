@@ -13,6 +13,7 @@ import pytest
 from sframe_unwind.cli import main
 from tests.cli.text import as_in_2_40, comparable
 from tests.missing import toolchain_needed
+from tests.pairing import paired
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS, PLAIN_VARIANTS, SAMPLES
 from tests.samples.readelf import read_sframe
@@ -87,7 +88,7 @@ def test_object_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, abi: st
     assert main(["dump", "--json", str(file)]) == 0
     (section,) = json.loads(capsys.readouterr().out)["sections"]
     assert [function["start"] for function in section["functions"]] == starts == [0, 32, 36]
-    for ours, function in zip(section["functions"], read_sframe(tools, file).functions):
+    for ours, function in paired(section["functions"], read_sframe(tools, file).functions):
         assert ours["size"] == function.size
         assert [(row["start"] - ours["start"], row["cfa"]) for row in ours["rows"]] == [
             (row.start - function.start, row.cfa) for row in function.rows

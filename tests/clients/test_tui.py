@@ -15,6 +15,7 @@ from tests.drive.building import built
 from tests.drive.programs import named
 from tests.gdb.conftest import debugger as debugger
 from tests.gdb.driver import Debugger
+from tests.pairing import paired
 
 ROWS, COLUMNS = 40, 120
 SECONDS = 60.0
@@ -83,5 +84,5 @@ def test_the_screen_is_what_it_is_without_the_plugin(debugger: Debugger, tmp_pat
     without = screens(debugger, tmp_path / "without", False)
     assert "calls.c" in without[0][0]  # the source window
     with_it = screens(debugger, tmp_path / "plugin_", True)
-    for number, (expected, found) in enumerate(zip(without, with_it)):
+    for number, (expected, found) in enumerate(paired(without, with_it)):
         assert found == expected, COMMANDS[number]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,19 +27,21 @@ def check(shown: str) -> None:
     assert re.search(r"^\d+ frames agree$", shown, re.MULTILINE), shown  # all of them by SFrame
 
 
-@pytest.mark.parametrize("max_rows", [None, MAX_ROWS])
+@pytest.fixture(scope="module", params=[None, MAX_ROWS])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The program and the C library with SFrame, as each function has an entry of its own or several share one."""
+    return prepare("amd64", tmp_path_factory.mktemp("made"), max_rows=request.param)
+
+
 @pytest.mark.parametrize("name", DEBUGGERS)
-def test_gdb(name: str, max_rows: int | None, tmp_path: Path) -> None:
-    made = prepare("amd64", tmp_path, max_rows=max_rows)
+def test_gdb(name: str, made: dict[str, Any]) -> None:
     commands = (f"set environment LD_LIBRARY_PATH {made['library_path']}", "break by_value", "run")
     program = Path(made["program"]["executable"])
     check(batch(debugger(name, "amd64"), *commands, "sframe status", "sframe compare", executable=program))
 
 
-@pytest.mark.parametrize("max_rows", [None, MAX_ROWS])
 @pytest.mark.parametrize("name", ["22.1", "newest"])
-def test_lldb(name: str, max_rows: int | None, tmp_path: Path) -> None:
-    made = prepare("amd64", tmp_path, max_rows=max_rows)
+def test_lldb(name: str, made: dict[str, Any]) -> None:
     commands = (
         f'command script import "{lldbs.PLUGIN}"',
         f"settings set target.env-vars LD_LIBRARY_PATH={made['library_path']}",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.expectations import Stop, matches
+from tests.pairing import paired
 from tests.samples import readelf
 from tests.samples.readelf import SFrame
 
@@ -39,7 +40,7 @@ def check_frames(always: dict[str, Any], off: dict[str, Any]) -> int:
     located = 0
     for level, (ours, native) in enumerate(zip(always["frames"], off["frames"])):
         address = native["pc"] - (level > 0)
-        for argument, expected in zip(ours["arguments"], native["arguments"]):
+        for argument, expected in paired(ours["arguments"], native["arguments"]):
             by_cfa = located_by_cfa(expected["location"], address)
             located += by_cfa
             if argument["value"] != expected["value"]:

@@ -8,6 +8,7 @@ from tests.expectations import STOPS, Stop, shows_frames_beyond_start
 from tests.gdb.driver import Debugger, call
 from tests.gdb.programs import built, program, variants
 from tests.gdb.stacks import check_frames, check_functions, check_unwinders, text_address, up_to, without_arguments
+from tests.pairing import paired
 from tests.samples import readelf
 from tests.samples.build import toolchain
 
@@ -28,7 +29,7 @@ def test_backtrace_is_the_same_in_both_modes(debugger: Debugger, stop: Stop, ver
     builds = [(*which, built(stop.sample, ABI, version, *which)) for which in variants(stop.sample, ABI)]
     answers = call(debugger, "backtraces.collect", programs=[program(stop, path, ABI) for _, _, path in builds])
     tools = toolchain(ABI, version)
-    for (variant, _, path), stops in zip(builds, answers):
+    for (variant, _, path), stops in paired(builds, answers):
         sframe, text = readelf.read_sframe(tools, path), text_address(tools, path)
         assert len(stops) == stop.hits
         for shown in stops:

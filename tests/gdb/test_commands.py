@@ -15,6 +15,7 @@ from tests.debugger.lines import is_internal, lines
 from tests.expectations import STOPS, Stop
 from tests.gdb.driver import Debugger, batch, call
 from tests.gdb.programs import built, program
+from tests.pairing import paired
 
 ABI = "amd64"
 COMMANDS = ("status", "backtrace", "compare", "explain")
@@ -44,7 +45,7 @@ def test_help(debugger: Debugger) -> None:
     prefix, setting, *texts = outputs(
         session(debugger, "help sframe", "help set sframe mode", *(f"help sframe {name}" for name in COMMANDS))
     )
-    for name, text in zip(COMMANDS, texts):
+    for name, text in paired(COMMANDS, texts):
         assert f"Usage: sframe {name}" in text
         assert f"sframe {name}" in prefix
     for mode in MODES:

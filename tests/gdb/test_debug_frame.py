@@ -12,6 +12,7 @@ import pytest
 
 from tests.gdb.compiling import FOLDER, SECONDS, compiled, tools_for
 from tests.gdb.driver import Debugger, batch, call
+from tests.pairing import paired
 
 NO_EH_FRAME = ("-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
 MOVES = ["stepi", *["continue"] * 3, "stepi 3", "up", "finish", "continue"]
@@ -91,7 +92,7 @@ def test_item_33_all_is_as_without_sframe(debugger: Debugger, tmp_path: Path) ->
         (tmp_path / name).mkdir()
         # Before the start, GDB knows of the functions in a library only those that the program calls.
         programs.append(described(make(tmp_path / name), "middle" if name == "library" else "leaf"))
-    for name, answer in zip(BUILDS, call(debugger, "whole_state.compare", programs=programs, moves=MOVES)):
+    for name, answer in paired(BUILDS, call(debugger, "whole_state.compare", programs=programs, moves=MOVES)):
         assert not answer["differences"], name
         assert answer["values"] > 15, name
         assert answer["unwinders"][:4] == ["sframe"] * 3 + answer["unwinders"][3:4], name

@@ -10,8 +10,12 @@ from tools.screen import PICTURE, session
 
 
 def bare(text: str) -> str:
-    """A text without blanks, and with every number of many digits the same: addresses are each machine's own."""
-    return re.sub(r"\s", "", re.sub(r"0x[0-9a-f]{5,}", "ADDRESS", text))
+    """A text without blanks, and without what each machine has of its own.
+
+    These are addresses, and the argument `b` of the frame that GDB alone shows: what happens to be on the stack.
+    """
+    text = re.sub(r"0x[0-9a-f]{5,}", "ADDRESS", text)
+    return re.sub(r"\s", "", re.sub(r"\bb=-?\d+", "b=NUMBER", text))
 
 
 def test_the_picture_is_of_today() -> None:

@@ -18,6 +18,7 @@ from tests.gdb.driver import Debugger, batch, command_line, run
 from tests.gdb.programs import built
 from tests.gdb.stacks import names_in, without_arguments
 from tests.missing import not_on_this_system
+from tests.pairing import paired
 
 ABI = "amd64"
 BY_NAME = {stop.name: stop for stop in STOPS}
@@ -192,6 +193,7 @@ def test_libraries_that_come_and_go(debugger: Debugger) -> None:
     again = ("continue", *_in_modes("bt"), "set sframe mode always", "sframe compare")
     output = batch(debugger, *AT_STOP, *_in_modes("bt"), *again, *again, executable=path)
     shown = _shown(output)
+    assert len(shown) == 6
     for ours, native in zip(shown[::2], shown[1::2]):
         assert matches(BY_NAME["dlopen"].functions, names_in(ours))
         assert without_arguments(ours) == without_arguments(native)
@@ -222,7 +224,7 @@ def test_finish_up_down_frame(debugger: Debugger) -> None:
     for mode in MODES:
         commands = [part for command in NAVIGATION for part in (f"echo {MARK}\\n", command, f"echo {MARK}\\n")]
         shown.append(_shown(batch(debugger, *AT_STOP, f"set sframe mode {mode}", *commands, executable=path)))
-    for command, ours, native in zip(NAVIGATION, *shown):
+    for command, ours, native in paired(NAVIGATION, *shown):
         if command == "info frame":
             # It lists the registers that are saved, where SFrame knows of fewer.
             ours, native = (text.partition(" Saved registers:")[0] for text in (ours, native))

@@ -21,6 +21,7 @@ from tests.expectations import (
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import agrees, call
 from tests.lldb.programs import is_built, is_signed, program
+from tests.pairing import paired
 
 
 class Cell(NamedTuple):
@@ -72,7 +73,7 @@ def test_samples(lldb: str, cell: Cell) -> None:
     stops = [stop for stop in (*STOPS, *WITHOUT_CFI) if is_built(stop, cell.abi, cell.variant)]
     programs = [program(stop, *cell) for stop in stops]
     answers = call(find(lldb), "backtraces", "collect", seconds=140, programs=programs)
-    for stop, hits in zip(stops, answers):
+    for stop, hits in paired(stops, answers):
         assert len(hits) == stop.hits
         for answer in hits:
             (check_without_cfi if stop in WITHOUT_CFI else check)(stop, cell, answer)
@@ -83,7 +84,7 @@ def test_samples(lldb: str, cell: Cell) -> None:
         assert agreeing <= len(stops) // 4
     if cell in AGAINST_PLAIN:
         plain = call(find(lldb), "backtraces", "plain", plugin=False, seconds=140, programs=programs)
-        for stop, ours, theirs in zip(stops, answers, plain):
+        for stop, ours, theirs in paired(stops, answers, plain):
             # Where threads that run on are stopped is chance.
             assert stop.threads or [answer["off"] for answer in ours] == theirs, stop.name
 

@@ -16,6 +16,7 @@ from tests.lldb.debuggers import PROVIDING, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, call
 from tests.lldb.programs import program
 from tests.lldb.terminal import terminal
+from tests.pairing import paired
 from tests.samples.build import build
 from tests.waiting import wait_until_idle
 
@@ -96,7 +97,7 @@ def test_compare_says_what_was_compared(lldb: str) -> None:
 
 @pytest.mark.parametrize("stop", [None, LEAF], ids=["nothing", "program"])
 def test_wrong_arguments(lldb: str, stop: Stop | None) -> None:
-    for command, (succeeded, output, error) in zip(WRONG, run(lldb, stop, *WRONG)):
+    for command, (succeeded, output, error) in paired(WRONG, run(lldb, stop, *WRONG)):
         assert not succeeded, command
         assert not output.strip(), command
         if stop or "is no address" not in WRONG[command]:
@@ -107,7 +108,7 @@ def test_wrong_arguments(lldb: str, stop: Stop | None) -> None:
 def test_arguments_by_chance(lldb: str) -> None:
     typed = lines(0, 250)
     failed = 0
-    for command, (succeeded, output, error) in zip(typed, run(lldb, LEAF, *typed)):
+    for command, (succeeded, output, error) in paired(typed, run(lldb, LEAF, *typed)):
         assert succeeded == bool(output.strip()), command
         assert succeeded or not is_internal(error), (command, error)
         failed += not succeeded

@@ -13,6 +13,7 @@ from tests.gdb.damage import CHANGES, damaged
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import agrees, call
 from tests.lldb.programs import program
+from tests.pairing import paired
 from tests.samples.build import build
 
 BY_NAME = {stop.name: stop for stop in STOPS}
@@ -39,7 +40,7 @@ def run(lldb: str, described: dict[str, Any], *commands: str) -> list[tuple[bool
 def test_frames_that_agree_are_lldbs_own(lldb: str, variant: str) -> None:
     described = program(BY_NAME["recursion"], variant=variant)
     ours, native = (run(lldb, described, f"sframe mode {mode}", *NAVIGATION)[1:] for mode in ("always", "off"))
-    for command, shown, expected in zip(NAVIGATION, ours, native):
+    for command, shown, expected in paired(NAVIGATION, ours, native):
         assert shown == expected, command
     said = dict(zip(NAVIGATION, ours))
     assert all(succeeded for succeeded, _, _ in (said["finish"], said["step"], said["frame variable"]))
@@ -78,7 +79,7 @@ def test_damaged_sections(lldb: str, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         programs.append({**program(stop), "executable": str(damaged(original, change, folder))})
-    for name, (answer,) in zip(CHANGES, call(lldb, "backtraces", "collect", programs=programs)):
+    for name, (answer,) in paired(CHANGES, call(lldb, "backtraces", "collect", programs=programs)):
         assert answer["always"] == answer["off"], name
         assert agrees(answer["verdict"]), name
         assert {frame["unwinder"] for frame in answer["compare"]["threads"][0]["frames"]} <= {"lldb", "dwarf"}, name

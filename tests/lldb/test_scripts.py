@@ -13,6 +13,8 @@ from tests.lldb.driver import CrashError, call
 from tests.lldb.programs import program
 
 BY_NAME = {stop.name: stop for stop in STOPS}
+STEPPING = ("stepping", "watched")
+"""The functions that count the frames at each of so many stops."""
 STOPPED = 30
 FEW_STOPS = 12
 SHORT = 3
@@ -25,18 +27,22 @@ AT_ONCE = 0.7
 
 
 def stopped(lldb: str, function: str, stop: Stop, **arguments: Any) -> Any:
-    """What the stops are like; tried again where LLDB 22.1 dies.
+    """What stops are like; tried again where LLDB 22.1 dies, or lets the program run to its end instead of stepping.
 
-    It does so without the plugin too, where two threads look at the stack: its own that shows the stop, and the one
-    that steps or a client's.  In some 5 of 100 sessions on a busy machine.
+    It does both without the plugin too, where two threads look at the stack: its own that shows the stop, and the one
+    that steps or a client's.  On a busy machine it dies in some 5 of 100 sessions; `stepping` lost its program in 11 of
+    360 sessions without the plugin, and in 3 of 210 with it.
     """
+    described = program(stop)
     for _ in range(3 if lldb == "22.1" else 0):
         with contextlib.suppress(CrashError):
-            return call(find(lldb), "scripts", function, program=program(stop), **arguments)
-    return call(find(lldb), "scripts", function, program=program(stop), **arguments)
+            said = call(find(lldb), "scripts", function, program=described, **arguments)
+            if function not in STEPPING or len(said["counts"]) == arguments["stops"]:
+                return said
+    return call(find(lldb), "scripts", function, program=described, **arguments)
 
 
-@pytest.mark.parametrize("function", ["stepping", "watched"])
+@pytest.mark.parametrize("function", STEPPING)
 @pytest.mark.parametrize("stop", [BY_NAME["leaf"], SFRAME_ONLY], ids=["leaf", "sframe_only"])
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_no_stop_waits_for_a_lock(lldb: str, stop: Stop, function: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.abis.debuggers import newest, sysroot
 from tests.gdb.driver import call
+from tests.pairing import paired
 from tests.process.command import EMULATOR, functions
 from tests.process.stops import read
 from tests.runtime_code.programs import EVERYWHERE, LIBUNWIND, OWN, generated, jit, program
@@ -21,7 +22,7 @@ OUTER = ["sample_call", "call", "main"]
 def test_registered_with_libunwind(abi: str, registry: str, tmp_path: Path) -> None:
     executable = generated(abi, registry)
     programs = [{**program(abi, executable, name), **STOP} for name in EVERYWHERE]
-    for name, answer in zip(EVERYWHERE, collected(abi, programs, tmp_path)):
+    for name, answer in paired(EVERYWHERE, collected(abi, programs, tmp_path)):
         for kind, core in answer.items():
             done = read(core["file"], executable, abi, kind)
             assert (done.status, done.errors) == (0, ""), name

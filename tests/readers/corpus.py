@@ -8,6 +8,7 @@ decoding.
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
 import sys
@@ -323,10 +324,11 @@ def _malformed_old(version: int) -> Iterator[Case]:
     yield good._replace(name=f"v{version}-malformed-short", tests="rows cut off", section=short, is_valid=False)
 
 
-def cases() -> list[Case]:
+@functools.cache
+def cases() -> tuple[Case, ...]:
     """Return all cases.  No two have the same name."""
-    found = [case for version, abi in _COMBINATIONS for case in Maker(version, abi).cases()]
-    return [*found, *_malformed_old(1), *_malformed_old(2), *malformed()]
+    found = (case for version, abi in _COMBINATIONS for case in Maker(version, abi).cases())
+    return (*found, *_malformed_old(1), *_malformed_old(2), *malformed())
 
 
 def to_json(case: Case) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pytest
 from sframe_unwind.lint.catalogue import RULES
 from sframe_unwind.sframe.section import Section
 from tests.missing import absent
+from tests.pairing import paired
 from tests.readers import corpus
 from tests.readers.__main__ import kind
 from tests.readers.corpus import Case, cases
@@ -21,26 +22,27 @@ from tests.readers.readers import UnavailableError, glibc, libsframe, ours
 from tests.readers.running import CHECKOUT, Outcome, Reader, run
 
 PAGE = CHECKOUT / "docs" / "readers.md"
-ALL = cases()
 
 
 def test_the_corpus() -> None:
-    names = [case.name for case in ALL]
+    names = [case.name for case in cases()]
     assert len(names) == len(set(names)) > 700
-    assert {(case.version, case.abi) for case in ALL if case.is_valid} == {
+    assert {(case.version, case.abi) for case in cases() if case.is_valid} == {
         *((version, abi) for version in (1, 2, 3) for abi in (1, 2, 3)),
         *((version, 4) for version in (2, 3)),
     }
-    assert [case.name.partition("-")[0] for case in ALL if case.name.startswith("SF")] == [rule.id for rule in RULES]
-    rows = [row for case in ALL if case.is_valid for _, row in case.expected]
+    assert [case.name.partition("-")[0] for case in cases() if case.name.startswith("SF")] == [
+        rule.id for rule in RULES
+    ]
+    rows = [row for case in cases() if case.is_valid for _, row in case.expected]
     assert rows.count(None) > 1000
     assert len([row for row in rows if row is not None]) > 5000
 
 
 def test_the_corpus_is_written(tmp_path: Path) -> None:
-    assert corpus.write(tmp_path) == len(ALL)
+    assert corpus.write(tmp_path) == len(cases())
     written = json.loads((tmp_path / "cases.json").read_text(encoding="utf-8"))
-    assert [entry["name"] for entry in written] == [case.name for case in ALL]
+    assert [entry["name"] for entry in written] == [case.name for case in cases()]
     one = next(entry for entry in written if entry["name"] == "v3-amd64-frame-pointer")
     section = Section((tmp_path / one["section"]).read_bytes(), one["address"])
     assert len(list(section.functions())) == 1
@@ -50,11 +52,12 @@ def test_the_corpus_is_written(tmp_path: Path) -> None:
 
 
 def test_ours_is_right_and_survives_all() -> None:
-    found = run(ours(), ALL)
-    assert len(found) == len(ALL)
-    wrong = [(case.name, result) for case, result in zip(ALL, found) if case.is_valid and result.outcome != "right"]
+    found = run(ours(), cases())
+    wrong = [
+        (case.name, result) for case, result in paired(cases(), found) if case.is_valid and result.outcome != "right"
+    ]
     assert wrong == []
-    assert {result.outcome for case, result in zip(ALL, found) if not case.is_valid} == {
+    assert {result.outcome for case, result in paired(cases(), found) if not case.is_valid} == {
         Outcome.READS,
         Outcome.REFUSES,
     }
@@ -71,8 +74,7 @@ def documented(name: str) -> set[tuple[str, str]]:
 def differing(reader: Reader, made: list[Case]) -> Iterator[tuple[str, str]]:
     """Yield outcome and kind of the good sections that a reader does not read right."""
     found = run(reader, made)
-    assert len(found) == len(made)
-    for case, result in zip(made, found):
+    for case, result in paired(made, found):
         if case.is_valid and result.outcome is not Outcome.RIGHT:
             yield result.outcome.value, kind(case)
 
@@ -85,7 +87,7 @@ def test_the_page_has_each_difference(make: object) -> None:
     except UnavailableError as error:
         absent(str(error))
     assert isinstance(reader, Reader)
-    made = [case for case in ALL if reader.is_for(case) and case.is_valid]
+    made = [case for case in cases() if reader.is_for(case) and case.is_valid]
     assert len(made) > 100
     assert set(differing(reader, made)) == documented(reader.name)
 
@@ -105,7 +107,7 @@ def read(request):
 serve(read)
 """
     adapter.write_text(code, encoding="utf-8")
-    case = next(case for case in ALL if case.is_valid)
+    case = next(case for case in cases() if case.is_valid)
     reader = Reader("stub", (sys.executable, str(adapter)), frozenset((1,)), frozenset((1,)))
     lost, crashed = run(reader, [case, case._replace(address=1)])
     assert lost.outcome is Outcome.LOSES

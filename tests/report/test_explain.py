@@ -1,4 +1,4 @@
-"""What the explanation of an address says of the frame that it is shown in."""
+"""The explanation of an address in a frame: the CFA that it prints, and its remark on the alignment."""
 
 from __future__ import annotations
 

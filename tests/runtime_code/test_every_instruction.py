@@ -31,10 +31,12 @@ def _check(debugger: Debugger, registry: str, abi: str, function: str) -> None:
         instructions = [stop for stop in stops if stop["called"] is None]
         assert len(instructions) >= 8
         assert any(stop["called"] == "sample_stop" for stop in stops)
+        wrong = 0
         for stop in stops:
             shown = stop["always"]
             where = f"{function} at {stop['pc']:#x} in {stop['called']}"
-            assert shown["level"] == (1 if stop["called"] is None else 2), where
+            level = 1 if stop["called"] is None else 2
+            assert shown["level"] == level, where
             assert shown["sp"] == expected["sp"], where
             unknown = {name for name, value in shown["saved"].items() if value is None}
             # SFrame and the rows of CFI that are read tell of the frame pointer alone.
@@ -42,9 +44,10 @@ def _check(debugger: Debugger, registry: str, abi: str, function: str) -> None:
             told = {name: value for name, value in shown["saved"].items() if name not in unknown}
             assert told == {name: expected["saved"][name] for name in told}, where
             assert shown["outside"][:3] == ["sample_call", "call", "main"], where
-        # GDB's own unwinder does not know the code.
-        wrong = [stop for stop in stops if stop["off"]["level"] is None or stop["off"]["sp"] != expected["sp"]]
-        assert len(wrong) > len(stops) / 4
+            wrong += stop["off"]["level"] != level or stop["off"]["sp"] != expected["sp"]
+        # GDB's own unwinder does not know the code: each word at SP is a return address to it. Where no word on the
+        # way is 0, it comes to the caller all the same, behind frames that there are not.
+        assert wrong > len(stops) / 4
 
 
 @pytest.mark.parametrize("name", ["pypi", "system"])

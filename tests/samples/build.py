@@ -24,6 +24,7 @@ if str(CHECKOUT) not in sys.path:  # when run or imported by its path
 
 from tests.samples.catalogue import ABIS, SAMPLES, VARIANTS, Abi, Build, Library, Sample, all_builds  # noqa: E402
 from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, describe, provide  # noqa: E402
+from tools.ending import exit_with  # noqa: E402
 
 CACHE = CHECKOUT / ".cache" / "samples"
 
@@ -237,7 +238,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

@@ -15,6 +15,7 @@ from sframe_unwind.source.debug_info import DebugInfo
 from tests.abis.debuggers import newest
 from tests.gdb.driver import call
 from tests.missing import toolchain_needed
+from tests.pairing import paired
 from tools import binutils, producers
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -75,7 +76,7 @@ def compared(program: Path, addresses: Sequence[int]) -> int:
     with elf.opened(program) as binary:
         symbols = {symbol.name for symbol in binary.symbols}
     inlined = 0
-    for address, found, expected in zip(addresses, ours(program, addresses), addr2line(program, addresses)):
+    for address, found, expected in paired(addresses, ours(program, addresses), addr2line(program, addresses)):
         if not found:  # code without debug information
             assert expected[0][1].endswith((":0", ":?")), hex(address)
             continue
@@ -131,7 +132,7 @@ def test_indexed_addresses_strings_and_ranges_of_clang(tmp_path: Path) -> None:
     code, inlined = code_of(program), 0
     function = "tests.source.inside.places.collect"
     expected = call(newest("amd64"), function, executable=str(program), start=code.start, end=code.stop)
-    for address, found, (names, path, line) in zip(code, ours(program, code), expected):
+    for address, found, (names, path, line) in paired(code, ours(program, code), expected):
         shown = [demangle(name).partition("(")[0] for name, _ in found if name]
         assert shown == [name.partition("(")[0] for name in names], hex(address)
         inlined += len(shown) == 3

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from tools.binutils import ToolchainUnavailable, describe
 from tools.debian import FetchError
+from tools.ending import exit_with
 from tools.real_programs import TIMEOUT, ProgramError, tools_for
 from tools.study.programs import BUILDS, CASES, Work
 
@@ -127,7 +128,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

@@ -1,4 +1,4 @@
-"""Plugins for GDB that walk frames as others' plugins do.  They stand for plugins that no package index has.
+"""GDB plugins that walk frames in the same way as pwndbg, gdb-dashboard and GEF, which no package index has.
 
-What they do, not how they look: which of GDB's functions are called, when, and in which order.
+Each calls the same functions of GDB as its model, at the same events and in the same order.  Its output is another one.
 """

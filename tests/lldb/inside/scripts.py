@@ -17,7 +17,7 @@ from tests.lldb.inside.program import Program
 def stepping(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> dict[str, Any]:
     """Step by instructions with commands: how many frames there are at each stop, and the longest look at them.
 
-    Selecting a thread makes LLDB's event thread show it at the same time.
+    Selecting a thread makes LLDB's event thread show it at the same time.  Stops are fewer where the program ends.
     """
     inside = Program(debugger)
     with inside.started(program):
@@ -150,6 +150,8 @@ def at_breakpoint(frame: lldb.SBFrame, location: lldb.SBBreakpointLocation, inte
 def _step(inside: Program, stops: int) -> dict[str, Any]:
     counts, slowest = [], 0.0
     for _ in range(stops):
+        if inside.target.GetProcess().GetState() != lldb.eStateStopped:
+            break
         started = time.monotonic()
         inside.run("thread select 1")
         inside.run("thread step-inst")
