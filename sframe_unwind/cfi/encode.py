@@ -6,7 +6,7 @@ import struct
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import constants as c
-from sframe_unwind.cfi.expression import DEREF, PLUS, constant, register_plus
+from sframe_unwind.cfi.expression import DEREF, PLUS, constant, register_plus, word_unless
 from sframe_unwind.cfi.leb128 import sleb128, uleb128
 from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule, UnwindRule
 
@@ -67,6 +67,14 @@ def register(number: int, rule: RegisterRule | None) -> bytes:
     if number > c.LOW_BITS:
         return bytes([c.OFFSET_EXTENDED]) + operand + uleb128(factored)
     return bytes([c.OFFSET | number]) + uleb128(factored)
+
+
+def register_unless(number: int, offset: int, flags: int, bit: int) -> bytes:
+    """Return the instruction for a register that is saved at an offset from the CFA, and 0 where a bit is set.
+
+    :param flags: offset of the word with the bit from the CFA, in bytes; ``bit``: its number.
+    """
+    return _with_block(bytes([c.VAL_EXPRESSION]) + uleb128(number), word_unless(offset, flags, bit))
 
 
 def change(before: UnwindRule, after: UnwindRule, arch: Arch, column: int) -> bytes:

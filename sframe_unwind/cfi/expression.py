@@ -17,6 +17,7 @@ from sframe_unwind.unwind_rule import CFA, RegisterRule
 DEREF, _AND, _MINUS, PLUS, _PLUS_UCONST, _SHL, _GE, _NOP = 0x06, 0x1A, 0x1C, 0x22, 0x23, 0x24, 0x2A, 0x96
 _CONSTANTS = {0x08: "B", 0x09: "b", 0x0A: "H", 0x0B: "h", 0x0C: "I", 0x0D: "i", 0x0E: "Q", 0x0F: "q"}
 _CONSTU, _CONSTS = 0x10, 0x11
+_DUP, _SWAP, _MUL, _SHR, _XOR = 0x12, 0x16, 0x1E, 0x25, 0x27
 _LIT0, _BREG0, _BREGX, _NUMBERED = 0x30, 0x70, 0x92, 32
 _NAMES = {
     0x03: "addr",
@@ -194,6 +195,17 @@ def register_plus(register: int, offset: int) -> bytes:
     """Return the operation that computes a register plus an offset in bytes."""
     number = bytes([_BREG0 + register]) if register < _NUMBERED else bytes([_BREGX]) + uleb128(register)
     return number + sleb128(offset)
+
+
+def word_unless(offset: int, flags: int, bit: int) -> bytes:
+    """Return the expression for a word in memory, which is 0 where a bit in another word is set.
+
+    :param offset: of the word from the address on the stack, in bytes; ``flags``: of the other one.
+    :param bit: its number, the least significant one is 0.
+    """
+    is_clear = bytes([_SHR, _LIT0 + 1, _AND, _LIT0 + 1, _XOR])
+    condition = bytes([_DUP]) + constant(flags) + bytes([PLUS, DEREF]) + constant(bit) + is_clear
+    return condition + bytes([_SWAP]) + constant(offset) + bytes([PLUS, DEREF, _MUL])
 
 
 def constant(number: int) -> bytes:

@@ -6,6 +6,7 @@ Linux Standard Base Core 5.0, 10.6.2.
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
 from sframe_unwind.cfi.constants import PE_OMIT
 from sframe_unwind.cfi.pointers import Bases, read_pointer
@@ -17,6 +18,8 @@ _DATAREL_SDATA4 = 0x3B
 """The one encoding of the table that can be searched, and that linkers write."""
 _HEAD = 32
 """Bytes that hold the fields before the table, however they are written."""
+_BEYOND = 1 << 64
+"""An address behind all others."""
 
 
 class Index:
@@ -45,16 +48,27 @@ class Index:
             self._count, at = read_pointer(head, at, count_encoding, address + at, bases)
         self._table = at
 
-    def find(self, pc: int) -> int | None:
-        """Return the address of the last FDE that starts at or before an address.
+    def find(self, pc: int) -> Entry | None:
+        """Return the last entry that starts at or before an address.
 
         :raises FormatError: the table ends before it should.
         """
         return search_table(self._data, self._table, self._count, self._address, self._mark, pc)
 
 
-def search_table(table: Data, offset: int, count: int, base: int, mark: str, pc: int) -> int | None:
-    """Return the address of the last FDE that starts at or before an address.
+class Entry(NamedTuple):
+    """An entry of a table of FDEs."""
+
+    fde: int
+    """Address of the FDE."""
+    start: int
+    """The first address that the entry is for."""
+    end: int
+    """Where the next entry starts; of the last entry, an address behind all others."""
+
+
+def search_table(table: Data, offset: int, count: int, base: int, mark: str, pc: int) -> Entry | None:
+    """Return the last entry that starts at or before an address.
 
     :param table: data with pairs of 4-byte numbers at ``offset``, sorted: where code starts, where its FDE is.
     :param base: what both count from.
@@ -63,13 +77,14 @@ def search_table(table: Data, offset: int, count: int, base: int, mark: str, pc:
     """
     pair = struct.Struct(mark + "ii")
     low, high = 0, min(count, (len(table) - offset) // pair.size)
-    found = None
+    found, end = None, _BEYOND
     while low < high:
         middle = (low + high) // 2
         start, entry = pair.unpack(take(table, offset + middle * pair.size, pair.size, "entry of a table of FDEs"))
         if base + start <= pc:
-            found = base + entry
+            found = base + entry, base + start
             low = middle + 1
         else:
+            end = base + start
             high = middle
-    return found
+    return None if found is None else Entry(*found, end)

@@ -6,6 +6,7 @@ from typing import NamedTuple, Union
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.expression import evaluate
+from sframe_unwind.cfi.stack_pointer import with_stack_pointer
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.unwind_rule import COMPUTED, OUTERMOST, UNDEFINED, RegisterRule, UnwindRule
 
@@ -46,7 +47,7 @@ class Row:
         """Return the rule that the row amounts to at an address.
 
         :param return_column: DWARF number of the return address column.
-        :raises UnsupportedExpressionError: CFA or return address are more than a place.
+        :raises UnsupportedExpressionError: CFA, return address or stack pointer are more than a place.
         :raises FormatError: an expression is malformed, or there is no CFA.
         """
         if self._rule is not None:
@@ -109,13 +110,16 @@ class Row:
         cfa = self.place(self.cfa, arch, pc, on_cfa=False)
         if ra is None and return_column not in (arch.ra, arch.pc):
             ra = RegisterRule(return_column, 0, False)
-        fp, others = None, []
+        fp, sp, others = None, None, []
         for number, source in self.registers:
             if number == arch.fp:
                 fp = self._register(source, arch, pc)
-            elif number not in (return_column, arch.sp):
+            elif number == arch.sp:
+                sp = self._register(source, arch, pc)
+            elif number != return_column:
                 others.append((number, self._register(source, arch, pc)))
-        return UnwindRule(cfa, ra and self.place(ra, arch, pc), fp, self.ra_signed, tuple(others))
+        rule = UnwindRule(cfa, ra and self.place(ra, arch, pc), fp, self.ra_signed, tuple(others))
+        return rule if sp is None else with_stack_pointer(rule, sp, arch)
 
     def _register(self, source: Source, arch: Arch, pc: int) -> RegisterRule:
         try:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import Callable, NamedTuple, Optional
 
-from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.address import ADDRESS_MASK, Range
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.index import Index
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
@@ -65,6 +66,8 @@ class CfiSection:
         self._index = index
         self._size_known = size_known
         self._opened_index: Index | None = None
+        self._found = 0, 0, 0
+        """Of the FDE that was found last by the index: where it is the answer, start and end address; its offset."""
         self._extents: list[tuple[int, int, int]] | None = None
         self._functions: dict[int, CfiFunction] = {}
 
@@ -90,14 +93,23 @@ class CfiSection:
         if self._index is not None and self._opened_index is None:
             self._opened_index = Index(self._index.data, self._index.address, self._arch.byteorder)
         if self._opened_index is not None and self._opened_index.searchable:
-            address = self._opened_index.find(pc)
-            if address is None:
-                return None
-            fde = self.records.fde(address - self._frames.address)
-            return address - self._frames.address if fde.start <= pc < fde.end else None
+            start, end, known = self._found
+            return known if start <= pc < end else self._search(self._opened_index, pc)
         extents = self.extents()
         at = bisect_right(extents, (pc, _BEYOND)) - 1
         return extents[at][2] if at >= 0 and pc < extents[at][1] else None
+
+    def _search(self, index: Index, pc: int) -> int | None:
+        """Return what :meth:`find` does."""
+        entry = index.find(pc)
+        if entry is None:
+            return None
+        offset = entry.fde - self._frames.address
+        fde = self.records.fde(offset)
+        if not fde.start <= pc < fde.end:
+            return None
+        self._found = max(entry.start, fde.start), min(entry.end, fde.end), offset
+        return offset
 
     def extents(self) -> list[tuple[int, int, int]]:
         """Return start and end address of each FDE, in order, and its section offset.
@@ -152,6 +164,10 @@ class PlacedCfi(NamedTuple):
     def covers(self, pc: int) -> bool:
         """Return whether some FDE contains an address of the process; raises as :meth:`CfiSection.covers`."""
         return self.section.covers(pc - self.bias & ADDRESS_MASK)
+
+    def extents(self) -> Iterator[Range]:
+        """Yield the ranges of the FDEs in the process; raises as :meth:`CfiSection.extents`."""
+        return ((start + self.bias, end + self.bias) for start, end, _ in self.section.extents())
 
     def match(self, pc: int) -> CfiMatch | None:
         """Return the rule for an address of the process; see :meth:`CfiSection.match`."""

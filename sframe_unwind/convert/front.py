@@ -17,6 +17,7 @@ from sframe_unwind.convert.elf_records import (
     DynamicEntry,
     FileHeader,
     ProgramHeader,
+    Record,
     SectionHeader,
     Symbol,
     layout,
@@ -257,24 +258,25 @@ def _covers(header: ProgramHeader, section: SectionHeader) -> bool:
 
 def _dynamic(records: Records) -> list[tuple[int, DynamicEntry]]:
     """Return offset and contents of the entries of the dynamic section."""
-    size = layout(DynamicEntry, records.byteorder).size
-    for header in records.program:
-        if header.type == PT_DYNAMIC:
-            count = header.filesz // size
-            entries = read_records(records.data, header.offset, count, DynamicEntry, records.byteorder)
-            return [(header.offset + number * size, entry) for number, entry in enumerate(entries)]
-    return []
+    segments = (header for header in records.program if header.type == PT_DYNAMIC)
+    return next((_entries(records, one.offset, one.filesz, DynamicEntry) for one in segments), [])
 
 
 def _symbols(records: Records, kind: int) -> list[tuple[int, Symbol]]:
-    """Return offset and contents of the symbols in a table of a kind."""
-    size = layout(Symbol, records.byteorder).size
-    for section in records.sections:
-        if section.type == kind:
-            count = section.size // size
-            symbols = read_records(records.data, section.offset, count, Symbol, records.byteorder)
-            return [(section.offset + number * size, symbol) for number, symbol in enumerate(symbols)]
-    return []
+    """Return offset and contents of the symbols in the first table of a kind."""
+    tables = (section for section in records.sections if section.type == kind)
+    return next((_entries(records, table.offset, table.size, Symbol) for table in tables), [])
+
+
+def _entries(records: Records, offset: int, size: int, kind: type[Record]) -> list[tuple[int, Record]]:
+    """Return offset and contents of the records in a range of the file.
+
+    :param size: of the range, in bytes.
+    :raises FileError: the file ends before.
+    """
+    each = layout(kind, records.byteorder).size
+    entries = read_records(records.data, offset, size // each, kind, records.byteorder)
+    return [(offset + number * each, entry) for number, entry in enumerate(entries)]
 
 
 def _bytes(records: Records, header: ProgramHeader) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, TypeVar, Union
 
-from sframe_unwind.address import RangeMap
+from sframe_unwind.address import Range, RangeMap, gaps, merged
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.errors import FormatError, SFrameError
@@ -112,6 +112,14 @@ class Module:
         except SFrameError:
             return False
 
+    def without_debug_cfi(self) -> list[Range]:
+        """Return the code that no record of ``.debug_frame`` describes, in order.
+
+        :raises SFrameError: the CFI cannot be read.
+        """
+        covered = merged(extent for cfi in self.debug_cfi for extent in cfi.extents())
+        return [gap for code in merged(self.ranges) for gap in gaps(code, covered)]
+
     def cfi_match(self, pc: int) -> CfiMatch | None:
         """Return the DWARF CFI for an address; ``None``: there is none.
 
@@ -125,7 +133,8 @@ class Module:
     def cfi_rule(self, pc: int) -> UnwindRule | None:
         """Return the rule of the DWARF CFI for an address, with all registers that it locates.
 
-        ``None``: there is no rule, it cannot be read, or an :class:`UnwindRule` cannot express it.
+        ``None``: there is no rule, it cannot be read, or an :class:`UnwindRule` cannot express it.  The result is kept
+        here and not in :class:`Modules`, because a module outlives changes of the list.
         """
         return self._cfi_rules[pc]
 
@@ -282,8 +291,6 @@ class Modules:
             run_time.refresh()
         self.results = _Cache(self._look_up)
         """Maps a lookup address to its :data:`LookupResult`; computed on first access."""
-        self.cfi_rules = _Cache(self._cfi_rule)
-        """Maps a lookup address to the result of :meth:`cfi_rule`; computed on first access."""
         self._agreements: dict[int, tuple[UnwindRule, bool]] = {}
         self._report = report
         self._reported: set[Module | str] = set()
@@ -305,8 +312,6 @@ class Modules:
         self._take((*self._given, *self._found.values()))
         for pc in [pc for pc, result in self.results.items() if isinstance(result, NoData) and result.module is None]:
             del self.results[pc]
-        for pc in [pc for pc, rule in self.cfi_rules.items() if rule is None]:
-            del self.cfi_rules[pc]
         for pc in [pc for pc, (_, same) in self._agreements.items() if not same]:
             del self._agreements[pc]
 
@@ -332,7 +337,6 @@ class Modules:
     def _forget(self) -> None:
         """Empty the caches: addresses may belong to other modules now."""
         self.results.clear()
-        self.cfi_rules.clear()
         self._agreements.clear()
 
     def _overlaps(self, module: Module) -> bool:
@@ -359,7 +363,8 @@ class Modules:
 
     def cfi_rule(self, pc: int) -> UnwindRule | None:
         """Return the DWARF CFI rule for an address; see :meth:`Module.cfi_rule`."""
-        return self.cfi_rules[pc]
+        module = self.find(pc)
+        return None if module is None else module.cfi_rule(pc)
 
     def cfi_match(self, pc: int) -> CfiMatch | None:
         """Return the DWARF CFI for an address; ``None``: there is none.
@@ -376,15 +381,11 @@ class Modules:
         """
         known = self._agreements.get(pc)
         if known is None or known[0] is not rule:
-            cfi_rule = self.cfi_rules[pc]
+            cfi_rule = self.cfi_rule(pc)
             if len(self._agreements) >= _CACHE_LIMIT:
                 self._agreements.clear()
             known = self._agreements[pc] = rule, cfi_rule is not None and agrees(rule, cfi_rule, self.arch)
         return known[1]
-
-    def _cfi_rule(self, pc: int) -> UnwindRule | None:
-        module = self.find(pc)
-        return None if module is None else module.cfi_rule(pc)
 
     def _look_up(self, pc: int) -> LookupResult:
         module = self.find(pc)

@@ -181,9 +181,41 @@ def test_versions_of_debug_frame(version: int, wide: bool) -> None:
 
 
 def test_rule_has_every_register() -> None:
-    function = decoded(b"\x86\x02\x83\x03\x07\x0c\x09\x0d\x0e\x87\x05\x16\x0f\x02\x35\x36\x08\x08")
+    function = decoded(b"\x86\x02\x83\x03\x07\x0c\x09\x0d\x0e\x16\x0f\x02\x35\x36\x08\x08")
     others = (3, saved_at_cfa(-24)), (12, UNDEFINED), (13, at(14, 0)), (15, COMPUTED)
     assert function.rule_at(START, AMD64) == UnwindRule(at(7, 8), RA, saved_at_cfa(-16), False, others)
+
+
+@pytest.mark.parametrize(
+    ("code", "cfa", "ra"),
+    [
+        (b"\x87\x05", RegisterRule(7, -32, True), RegisterRule(7, 0, True)),  # offset: in memory at CFA - 40
+        (b"\x14\x07\x7f", at(7, -1008), saved_at_cfa(1008)),  # val_offset: CFA - 1016
+        (b"\x09\x07\x08", at(8, 0), RegisterRule(7, 0, True)),  # register
+        (b"\x16\x07\x02\x77\x10", at(7, 16), saved_at_cfa(-16)),  # val_expression: rsp + 16
+        (b"\x16\x07\x02\x77\x08", at(7, 8), RA),  # what the CFA says, too
+        (b"\x07\x07", at(7, 8), RA),  # undefined
+    ],
+)
+def test_item_39_the_cfa_is_the_one_that_tells_the_stack_pointer(
+    code: bytes, cfa: RegisterRule, ra: RegisterRule
+) -> None:
+    assert decoded(code).rule_at(START, AMD64) == UnwindRule(cfa, ra, None, False, ())
+
+
+def test_item_39_stack_pointers_that_no_rule_has() -> None:
+    for code in (
+        b"\x16\x07\x05\x77\x00\x06\x23\x08",  # a word in memory plus 8
+        b"\x0f\x03\x77\x08\x06\x87\x01",  # saved at a CFA that is a word in memory
+    ):
+        with pytest.raises(UnsupportedExpressionError):
+            decoded(code).rule_at(START, AMD64)
+
+
+def test_item_39_where_s390x_saves_the_stack_pointer_does_not_matter() -> None:
+    initial = b"\x0c\x0f\xa0\x01"
+    with_sp, without = (decoded(code, S390X, initial=initial, column=14) for code in (b"\x8f\x05", b""))
+    assert with_sp.rule_at(START, S390X) == without.rule_at(START, S390X)
 
 
 def test_undefined_return_address_is_the_outermost_frame() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from elftools.dwarf.callframe import FDE
@@ -54,6 +56,50 @@ def test_every_boundary_agrees_with_pyelftools(with_index: bool) -> None:
             assert eh_frame.covers(pc) == expected, f"{path.name}: {pc:#x}"
             checked += 1
     assert checked > 4000
+
+
+class _Counted(bytes):
+    """Data that counts how often a part of it is taken."""
+
+    reads = 0
+
+    def __getitem__(self, key: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(key)
+
+
+def test_the_fde_that_was_found_last_is_not_searched_again() -> None:
+    frames, index, ranges = pieces(build("stepper"))
+    assert index is not None
+    data, table = _Counted(frames.data[:]), _Counted(index.data[:])
+    section = CfiSection(SectionData(frames.address, data), SectionData(index.address, table), BY_NAME["amd64"])
+    start, end = max(ranges, key=lambda extent: extent[1] - extent[0])
+    assert section.covers(start)
+    before = data.reads, table.reads
+    assert all(section.covers(pc) for pc in range(start, end))
+    assert (data.reads, table.reads) == before
+    assert section.covers(next(first for first, _ in ranges if first != start))
+    assert table.reads > before[1]
+
+
+def test_an_fde_within_another_is_found_whatever_was_found_before() -> None:
+    """As without an FDE that was found before: by a section that is asked for one address alone."""
+    frames, index, ranges = pieces(build("stepper"))
+    first, (start, _) = sorted(ranges)[:2]
+    size = struct.pack("<I", first[1] - first[0])
+    place = next(
+        at
+        for at in range(12, len(frames.data), 4)
+        if frames.data[at : at + 4] == size
+        and frames.address + at - 4 + int.from_bytes(frames.data[at - 4 : at], "little", signed=True) == first[0]
+    )
+    longer = frames.data[:place] + struct.pack("<I", sorted(ranges)[-1][1] - first[0]) + frames.data[place + 4 :]
+    changed = SectionData(frames.address, longer)
+    section = CfiSection(changed, index, BY_NAME["amd64"])
+    probes = [first[0], start, start - 1, *(pc for extent in ranges for pc in extent), first[0], start]
+    for pc in probes:
+        assert section.find(pc) == CfiSection(changed, index, BY_NAME["amd64"]).find(pc), hex(pc)
+    assert section.find(first[0]) != section.find(start)
 
 
 def test_damaged_index_is_an_error() -> None:

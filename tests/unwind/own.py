@@ -10,7 +10,10 @@ from sframe_unwind.errors import MemoryReadError
 
 
 def read_own(address: int, size: int) -> bytes:
-    """Read memory of this process through the kernel, so that a bad address is an error and no crash."""
+    """Read bytes of this process's memory.  The kernel copies them, so that a bad address is an error and no crash.
+
+    :raises MemoryReadError: a byte cannot be read.
+    """
     descriptor = os.open("/proc/self/mem", os.O_RDONLY)
     try:
         data = os.pread(descriptor, size, address)
@@ -24,12 +27,12 @@ def read_own(address: int, size: int) -> bytes:
 
 
 def own_auxv() -> dict[int, int]:
-    """Return the auxiliary vector of this process."""
+    """Return the auxiliary vector of this process, without its end mark (AT_NULL)."""
     return {key: value for key, value in struct.iter_unpack("=QQ", Path("/proc/self/auxv").read_bytes()) if key}
 
 
 def own_mappings() -> dict[str, list[tuple[int, int, str]]]:
-    """Return start, end and permissions of the mappings of this process by file."""
+    """Return start address, end address (exclusive) and permissions of each mapping of this process, by path."""
     mappings: dict[str, list[tuple[int, int, str]]] = {}
     for line in Path("/proc/self/maps").read_text().splitlines():
         fields = line.split(None, 5)
@@ -40,7 +43,7 @@ def own_mappings() -> dict[str, list[tuple[int, int, str]]]:
 
 
 def own_libraries() -> dict[str, int]:
-    """Return the load addresses of the shared libraries of this process."""
+    """Return the lowest address of each shared library of this process, by path."""
     return {
         name: min(start for start, _, _ in mappings)
         for name, mappings in own_mappings().items()

@@ -136,11 +136,11 @@ class RegisteredTable(Registered):
             raise FormatError(f"the table at {data:#x} has {size:,} bytes, expected at most {MAX_TABLE:,}")
         at = pc - self.entry.load_offset & ADDRESS_MASK
         mark = STRUCT_MARKS[modules.arch.byteorder]
-        record = search_table(lazy_memory(self._read, data, size), 0, size // _TABLE_ENTRY, base, mark, at)
-        if record is not None:
+        found = search_table(lazy_memory(self._read, data, size), 0, size // _TABLE_ENTRY, base, mark, at)
+        if found is not None:
             # The FDEs can be anywhere in memory, so the "section" is all memory; sys.maxsize is the limit of len().
             memory = lazy_memory(self._read, 0, sys.maxsize)
-            fde = Records(memory, 0, modules.arch, data_base=base).fde(record & ADDRESS_MASK)
+            fde = Records(memory, 0, modules.arch, data_base=base).fde(found.fde & ADDRESS_MASK)
             if fde.start <= at < fde.end:
                 function, bias = fde.decode(), pc - at
                 rule, offset = function.rule_at(at, modules.arch), function.row_offset(at)
