@@ -44,7 +44,7 @@ readers: setup ## run libsframe, glibc's reader, LLVM's and others on the same s
 
 test-kernel: setup ## boot a Linux kernel with SFrame in QEMU, under GDB and LLDB (its first build takes minutes)
 	@$(PY) tools/kernel.py
-	@$(PY) -m pytest -q tests/kernel/booted.py tests/kernel/debian.py
+	@$(PY) -m pytest -q tests/kernel/booted.py tests/kernel/debian.py tests/kernel/debian_s390x.py
 
 # Status 1 says that there are findings.
 survey: setup ## survey Debian's base system for three machines, in some two minutes

@@ -1,4 +1,4 @@
-"""GDB's answer for entry code of a kernel with ORC, where CFI does not say all."""
+"""GDB's answer for entry code of a kernel, where CFI does not say all."""
 
 from __future__ import annotations
 
@@ -9,32 +9,38 @@ import gdb
 from gdb_plugin.answer import TELLS_PC, caller_info, outermost_info, save_others
 from gdb_plugin.functions import entry_of
 from gdb_plugin.process import Process
+from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.errors import MemoryReadError, StepError
 from sframe_unwind.kernel.entry_code import EntryPlace
-from sframe_unwind.kernel.orc_unwinder import OrcUnwinder
+from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.unwind.step import Caller, value_of
 from sframe_unwind.unwind.walk import Registers
 
 
 def entry_code_info(
-    frame: gdb.PendingFrame, process: Process, place: EntryPlace, innermost: tuple[int, int, int]
+    frame: gdb.PendingFrame,
+    process: Process,
+    place: EntryPlace,
+    registers_here: tuple[int, int, int],
+    interrupted: bool,
 ) -> gdb.UnwindInfo | None:
     """Return the caller's registers; ``None``: GDB's own unwinder has them.
 
-    :param innermost: pc, which is a return address, SP and frame pointer of the frame.
+    :param registers_here: pc, SP and frame pointer of the frame.
+    :param interrupted: pc is the next instruction, and no return address.
     :raises SFrameError: the stack cannot be read, or contradicts ORC.
     """
     kernel = process.kernel
-    if kernel is None or kernel.orc is None:
+    if kernel is None:
         return None
     process.read_word.forget()
-    pc, sp, _ = innermost
-    found = OrcUnwinder(kernel, kernel.orc, process.read_word).unwind(Registers(*innermost), False)
+    pc, sp, _ = registers_here
+    found = KernelUnwinder(kernel, process.read_word).unwind(Registers(*registers_here), interrupted)
     if found is None:
         return None
     registers = process.registers(frame)
-    entry = entry_of(pc - 1) or place.start
+    entry = entry_of(lookup_address(pc, interrupted)) or place.start
     if found.caller is None:
         # GDB alone goes on in user space, and guesses there.  GDB 13 makes another frame behind an outermost one, and
         # fails in that.

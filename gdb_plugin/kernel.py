@@ -18,10 +18,11 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel, entry_code
 from sframe_unwind.kernel.orc_of_kernel import find_orc
-from sframe_unwind.kernel.orc_places import orc_places
+from sframe_unwind.kernel.orc_places import assembly_places, orc_places
 from sframe_unwind.kernel.symbol_file import symbol_file
 from sframe_unwind.kernel.types import KernelError, Member, Type, Types
 from sframe_unwind.memory import STRUCT_MARKS
+from sframe_unwind.unwind.modules import Modules
 
 _PROBE = "linux_banner"
 """A variable that every kernel has, and no program."""
@@ -32,13 +33,14 @@ _made: dict[str, bytes] = {}
 """The symbol files that were made, by path."""
 
 
-def kernel_of(arch: Arch) -> Kernel:
+def kernel_of(arch: Arch, modules: Modules) -> Kernel:
     """Return the kernel of the current program space.
 
     GDB commands and symbol lookups must be possible: not in the middle of unwinding.
 
+    :param modules: of the inferior; the CFI of the kernel among them says which functions are in assembly.
     :raises KernelError: there is none, or none of a known architecture.
-    :raises MemoryReadError: its code cannot be read.
+    :raises SFrameError: its code or its CFI cannot be read.
     """
     if not address_of(_PROBE):
         raise KernelError(f"no symbol {_PROBE}: the target is no Linux kernel, or its symbols are not loaded")
@@ -48,7 +50,11 @@ def kernel_of(arch: Arch) -> Kernel:
         places = list(find_places(arch, _symbol, read))
         orc = find_orc(_symbol, read)
     if orc is not None:
-        places += orc_places(orc, entry_code(_symbol))
+        is_entry_code = entry_code(_symbol)
+        places += orc_places(orc, is_entry_code)
+        module = modules.find(orc.start)
+        if module is not None:
+            places += assembly_places(orc, module.without_debug_cfi(), is_entry_code)
     return Kernel(arch, arch.linux_kernel, places, Types(_find_type), _symbol, read, orc)
 
 

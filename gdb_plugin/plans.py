@@ -45,7 +45,10 @@ class Plan(NamedTuple):
     outermost: int | None = None
     """Where the function begins whose frame is the outermost one, which GDB's own unwinder does not see."""
     place: EntryPlace | None = None
-    """Entry code of a kernel of which only its memory tells where it goes on: an exception, or a switch of stacks."""
+    """Where pc is a return address: an exception of a kernel, or a switch of stacks.  Only memory tells where the stack
+    goes on."""
+    entered: EntryPlace | None = None
+    """Where pc is the next instruction: an exception, likewise."""
 
 
 LEFT = Plan(None, None, False, None)

@@ -17,7 +17,7 @@ from gdb_plugin.plans import Plan, make_plan
 from gdb_plugin.popping import Popping
 from gdb_plugin.registers import Registers
 from gdb_plugin.symbols import Symbols
-from sframe_unwind.address import ADDRESS_MASK, KERNEL_HALF, WORD_SIZE, RangeMap
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap
 from sframe_unwind.arch import Arch, PlaceKind
 from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.errors import MemoryReadError, SFrameError
@@ -85,8 +85,8 @@ class Process:
         self._registers = {architecture: first}
         self.pc_register = first.pc
         """Of the first frame that was seen; it has the same number in all frames of a process."""
-        self._plans: dict[int, Plan] = {}
         self._settings = Settings()
+        self._forget_plans()
         self.is_kernel_wanted = False
         """A frame is in the kernel's half of the address space, and its kernel has not been looked for."""
         self.kernel: Kernel | None = None
@@ -106,8 +106,9 @@ class Process:
             # A separate debug file that came after its module can have CFI for it.
             self._listed = {key: module for key, module in self._listed.items() if module.name not in completed}
             self._renew()
-        for pc in [pc for pc in self._plans if self._spans.get(pc) is None]:
-            del self._plans[pc]
+        for plans in self._plans_by_settings.values():
+            for pc in [pc for pc in plans if self._spans.get(pc) is None]:
+                del plans[pc]
 
     def complete(self) -> None:
         """List all modules and find all run-time code, if that is not done."""
@@ -149,7 +150,13 @@ class Process:
         self.modules = Modules(
             self.arch, self._listed.values(), self._report_once, self._discover, self.run_time, self._generate, read
         )
-        self._plans.clear()
+        self._forget_plans()
+
+    def _forget_plans(self) -> None:
+        """Make all plans anew: they depend on the modules."""
+        self._plans: dict[int, Plan] = {}
+        """Of the current settings, by pc."""
+        self._plans_by_settings: dict[Settings, dict[int, Plan]] = {self._settings: self._plans}
 
     def _discover(self) -> list[Module]:
         return discover_modules(self.arch, self._may_execute())
@@ -174,9 +181,9 @@ class Process:
         from gdb_plugin.kernel import kernel_of, tell_gdb
 
         self.is_kernel_wanted = False
-        self._plans.clear()
+        self._forget_plans()
         try:
-            self.kernel = kernel_of(self.arch)
+            self.kernel = kernel_of(self.arch, self.modules)
             tell_gdb(self.kernel)
         except (SFrameError, gdb.error) as error:
             self.no_kernel = str(error)
@@ -214,11 +221,12 @@ class Process:
     def plan(self, frame: gdb.PendingFrame, pc: int, settings: Settings) -> Plan:
         """Return what to do with a pending frame."""
         if settings is not self._settings:
-            self._plans.clear()
+            # `sframe compare` takes both stacks with settings of its own, and the user's hold again after it.
             self._settings = settings
+            self._plans = self._plans_by_settings.setdefault(settings, {})
         plan = self._plans.get(pc)
         if plan is None:
-            if pc >= KERNEL_HALF and self.kernel is None and not self.no_kernel:
+            if self.kernel is None and not self.no_kernel and self.arch.may_be_kernel(pc):
                 self.is_kernel_wanted = True
             if len(self._plans) >= _LIMIT:
                 self._plans.clear()
@@ -232,12 +240,20 @@ class Process:
             place = self.entry_places.get(pc)
             if place is not None and place.is_outermost and not _is_readable(pc):
                 plan = plan._replace(outermost=place.start)
+            if place is not None and self._is_by_memory(place) and place.kind is PlaceKind.EXCEPTION:
+                plan = plan._replace(entered=place)
             place = self.entry_places.get(pc - 1)
-            if place is not None and place.orc is not None and place.kind in _BY_MEMORY:
+            if place is not None and self._is_by_memory(place):
                 plan = plan._replace(place=place)
             if self._prover is None or not self._prover.is_exhausted:
                 self._plans[pc] = plan
         return plan
+
+    def _is_by_memory(self, place: EntryPlace) -> bool:
+        """Return whether CFI does not say all of a place, or the wrong thing: code in C has its own."""
+        if self.kernel is None or self.kernel.facts.user_mode is None:
+            return False
+        return place.kind in _BY_MEMORY or place.is_in_c
 
     def _gdb_has(self, module: Module, settings: Settings) -> bool:
         """Return whether GDB has the CFI of a module: not where only the memory of the process tells of it.
@@ -263,7 +279,7 @@ class Process:
             self._prover.renew()
         self.modules.look_again()
         if not self.modules.results:
-            self._plans.clear()
+            self._forget_plans()
             self._run_time_changed(self)
 
     def run_time_name(self, pc: int) -> str:

@@ -12,7 +12,7 @@ from gdb_plugin.process import Process
 from gdb_plugin.reentrancy import may_execute
 from gdb_plugin.registers import arch_of
 from gdb_plugin.symbols import Symbols
-from sframe_unwind.address import ADDRESS_MASK, KERNEL_HALF
+from sframe_unwind.address import ADDRESS_MASK
 
 _CHANGED = ("exited", "memory_changed")
 """The inferior ended, or somebody wrote to it."""
@@ -182,7 +182,9 @@ class Session:
             return
         with suppress(gdb.error):  # the thread runs
             frame = gdb.newest_frame()
-            process = self.current(frame) if frame.pc() & ADDRESS_MASK >= KERNEL_HALF else None
+            arch = arch_of(frame.architecture())
+            is_likely = arch is not None and arch.may_be_kernel(frame.pc() & ADDRESS_MASK)
+            process = self.current(frame) if is_likely else None
             if process is not None:
                 process.is_kernel_wanted = process.kernel is None
                 self._look_for_kernel()

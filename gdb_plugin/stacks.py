@@ -35,7 +35,7 @@ from sframe_unwind.report.compare import Comparison, compare
 from sframe_unwind.report.explain import FrameContext
 from sframe_unwind.report.stack import ShownFrame, Stack, by_sframe
 from sframe_unwind.unwind.modules import Found, Modules, NoData
-from sframe_unwind.unwind.saved_context import SavedContext
+from sframe_unwind.unwind.saved_context import SavedContext, from_registers
 from sframe_unwind.unwind.step import step
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -106,6 +106,22 @@ class Stacks:
         return list(
             tasks.grouped_lines(wanted, lambda task: self._of_saved(process, tasks.context_of(kernel, task), None))
         )
+
+    def _beyond(self, process: Process, frame: gdb.Frame, limit: int | None) -> Stack | None:
+        """Return the stack behind a frame by the core alone, where the kernel came from a stack at lower addresses.
+
+        GDB takes that for a corrupt stack.  ``None``: the stack ends for another reason.
+        """
+        place = process.entry_places.get(frame.pc() - 1)
+        is_left = place is not None and place.kind is PlaceKind.STACK_SWITCH
+        registers = process.registers(frame)
+        sp, fp = (_register(frame, register) for register in (registers.sp, registers.fp))
+        if not is_left or frame.unwind_stop_reason() != gdb.FRAME_UNWIND_INNER_ID or sp is None or fp is None:
+            return None
+        arch = process.arch
+        context = from_registers(arch, {arch.pc: frame.pc(), arch.sp: sp, arch.fp: fp}, read)
+        found = self._of_saved(process, context, limit)
+        return found._replace(frames=found.frames[1:])
 
     def _of_saved(self, process: Process, context: SavedContext, limit: int | None) -> Stack:
         steps = contexts.walk(context, process.modules, read, self._pac_mask(process), process.kernel)
@@ -178,6 +194,11 @@ class Stacks:
                         return _titled(frames, f"only the innermost {limit} frames were asked for")
                     frames.append(_shown(process, walked, len(frames)))
                 end = _end(process, recorder, walked.frame, settings.mode)
+                beyond = self._beyond(process, walked.frame, limit) if settings.mode == ALWAYS else None
+                if beyond is not None:
+                    levels = range(len(frames), limit or len(frames) + len(beyond.frames))
+                    frames += [frame._replace(level=level) for level, frame in zip(levels, beyond.frames)]
+                    end = beyond.end
             except gdb.error as error:
                 end = str(error)
         return _titled(frames, end)
@@ -229,6 +250,8 @@ def _walk(process: Process, recorder: Recorder) -> Iterator[_Walked]:
             outer = _physical(frame.older())
         except gdb.error as problem:
             error = problem
+        if outer is not None and _is_user_space(process, outer):
+            outer = None
         if outer is not None:
             outer_sp = _register(outer, process.registers(outer).sp)
             cfa = None if outer_sp is None else outer_sp - process.arch.sp_from_cfa
@@ -245,6 +268,11 @@ def _walk(process: Process, recorder: Recorder) -> Iterator[_Walked]:
         if outer is not None and not unchanged:
             fp = _register(outer, process.registers(outer).fp)
         frame = outer
+
+
+def _is_user_space(process: Process, frame: gdb.Frame) -> bool:
+    """Return whether a frame is one of the program that entered the kernel.  GDB 13 goes on there, and guesses."""
+    return process.kernel is not None and not process.arch.may_be_kernel(frame.pc())
 
 
 def _rule(process: Process, address: int, claimed: bool) -> UnwindRule | None:
@@ -290,8 +318,11 @@ def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> s
     place = process.entry_places.get(lookup_address(frame.pc(), _is_interrupted(process, frame)))
     if place is not None and place.is_outermost:
         return place.kind.value
-    if place is not None and place.kind is PlaceKind.EXCEPTION and frame.type() == gdb.NORMAL_FRAME:
-        return PlaceKind.USER_ENTRY.value  # claimed as the outermost frame, else it would be a signal frame
+    if place is not None and place.kind is PlaceKind.EXCEPTION:
+        outer = _physical(frame.older())
+        # A frame that was claimed as the outermost one is no signal frame.
+        if frame.type() == gdb.NORMAL_FRAME or (outer is not None and _is_user_space(process, outer)):
+            return PlaceKind.USER_ENTRY.value
     by_sframe = _by_sframe(process, recorder, frame) if mode == ALWAYS else ""
     reason = frame.unwind_stop_reason()
     if reason != gdb.FRAME_UNWIND_NO_REASON:

@@ -135,8 +135,9 @@ class SFrameUnwinder(Unwinder):
         # GDB 13 makes another frame behind an outermost one, and fails in that.
         if plan.outermost is not None and TELLS_PC:
             return outermost_info(frame, registers, sp, plan.outermost)
-        if plan.place is not None and level:
-            return entry_code_info(frame, process, plan.place, (pc, sp, fp))
+        place = plan.place if level else plan.entered
+        if place is not None:
+            return entry_code_info(frame, process, place, (pc, sp, fp), not level)
         asked = _Asked(frame, process, registers, last, level, pc, sp, fp)
         interrupted = asked.is_interrupted() if plan.asks else None
         claim = plan.interrupted if interrupted else plan.calling

@@ -10,7 +10,6 @@ import lldb
 from lldb_plugin import stacks
 from lldb_plugin.expressions import address_of
 from lldb_plugin.stacks import Snapshot
-from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.debugger import contexts, tasks
 from sframe_unwind.debugger.commands import ContextArgument
 from sframe_unwind.debugger.contexts import Debugger
@@ -56,7 +55,7 @@ class Contexts:
     def _of_saved(self, context: SavedContext, limit: int | None) -> Stack:
         process = self._process
         # Only of a task: the stack of a fiber does not reach the kernel, if there is one.
-        kernel = process.kernel() if context.innermost.pc >= KERNEL_HALF else None
+        kernel = process.kernel() if process.arch.may_be_kernel(context.innermost.pc) else None
         steps = contexts.walk(context, process.modules, process.read, process.pac_mask, kernel)
         return contexts.stack(steps, process.modules, partial(stacks.name_of, self._snapshot), limit)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process
-from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadRegister, ReadWord
 from sframe_unwind.unwind import signal_frame
@@ -23,7 +22,7 @@ def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> Fall
     other = native.other()
     cfi = CfiFallback(process.arch, process.modules.cfi_match, read_word, process.pac_mask)
 
-    kernel = process.kernel() if native.innermost.pc >= KERNEL_HALF else None
+    kernel = process.kernel() if process.arch.may_be_kernel(native.innermost.pc) else None
     entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:

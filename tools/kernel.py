@@ -22,6 +22,7 @@ if str(CHECKOUT) not in sys.path:  # when run as a script
     sys.path.insert(0, str(CHECKOUT))
 
 from tools.binutils import ToolchainUnavailable, provide  # noqa: E402
+from tools.ending import exit_with  # noqa: E402
 from tools.kept import kept  # noqa: E402
 from tools.setup import Package, install_packages  # noqa: E402
 
@@ -117,7 +118,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

@@ -159,6 +159,10 @@ class Arch(NamedTuple):
     linux_kernel: LinuxKernel | None
     """The entry code of the Linux kernel; ``None``: unwinding a kernel's stack ends there."""
 
+    def may_be_kernel(self, pc: int) -> bool:
+        """Return whether code of a Linux kernel whose stacks are known can be at an address."""
+        return self.linux_kernel is not None and pc >= self.linux_kernel.lowest_code
+
     def strip(self, address: int, mask: int) -> int:
         """Return a signed return address without its authentication code.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Callable, NamedTuple
@@ -15,12 +16,14 @@ class PlaceKind(Enum):
     STACK_SWITCH = "stack switch"
     """The function called another one on another stack.  The frame pointer leads to the record on the old stack."""
     FUNCTION = "function"
-    """A function in assembly without CFI, which ORC describes."""
+    """A function in assembly without CFI, which ORC describes; also outside of entry code."""
     USER_ENTRY = "entry from user space"
     """The outermost frame: an exception or system call interrupted user space."""
     TASK_START = "start of the task"
     """The outermost frame: a task, or a processor, begins here."""
-    PARTLY_SAVED = "an exception in kernel code, of which not all registers are saved yet, or still"
+    LEAF = "leaf function"
+    """A function in assembly without CFI that changes neither SP nor the register with the return address."""
+    PARTLY_SAVED = "an exception of which not all registers are saved yet, or still"
     """The innermost frame, on the way in or out.  Where the interrupted function is, only system registers say."""
 
 
@@ -43,18 +46,44 @@ class Passage(NamedTuple):
     offset: int = 0
     """Where it begins in the function, in bytes."""
     size: int = 0
-    """In bytes; 0: up to the instruction that returns from the exception."""
+    """In bytes; 0: up to the instruction that returns, from the exception or the function."""
+
+
+class StackSwitch(NamedTuple):
+    """Calls in C code of a function on another stack, found by their code: the compiler's CFI is wrong there."""
+
+    code: re.Pattern[bytes]
+    """The call and the instructions around it.  The group ``call`` is the call."""
+    kind: PlaceKind
+    """``STACK_SWITCH``, or ``TASK_START`` where the other stack has no caller."""
+    saves: re.Pattern[bytes] | None = None
+    """The instruction further up that saves the frame pointer, else the place is left out; ``None``: it need not
+    be saved."""
+
+
+class BackChain(NamedTuple):
+    """The structure at the SP of each function.
+
+    Where a function is called on another stack, it leads to the caller's caller.
+    """
+
+    structure: str
+    """Its tag."""
+    pointer: str
+    """The member that is the SP of the caller's caller."""
+    registers: Mapping[int, str]
+    """Maps frame pointer and pc to their members of that frame's structure."""
 
 
 class SwitchFrame(NamedTuple):
-    """What a task that does not run has at its SP: its registers, below the return address that is its pc."""
+    """What a task that does not run has at its SP: its registers, with its pc."""
 
     structure: str
     """Tag of the structure."""
     pointer: str
     """The member of ``struct task_struct`` that is SP, and points to the structure."""
     registers: Mapping[int, str]
-    """Maps a register to its member of the structure, whose end is the caller's SP."""
+    """Maps a register to its member of the structure.  SP is the structure's end if it is not among them."""
 
 
 class LinuxKernel(NamedTuple):
@@ -82,3 +111,12 @@ class LinuxKernel(NamedTuple):
     user_mode: tuple[str, int] | None = None
     """A member of ``struct pt_regs``, and its bits of which one is set where an exception interrupted user space.
     ``None``: entry code for that is of its own."""
+    below_registers: str = ""
+    """Tag of the structure between SP and ``struct pt_regs``; empty: there is none."""
+    returns_itself: bool = False
+    """The function that saves the registers of an exception also returns from it."""
+    stack_switches: tuple[StackSwitch, ...] = ()
+    back_chain: BackChain | None = None
+    """``None``: the frame pointer leads from a stack to the one before."""
+    lowest_code: int = 1 << 63
+    """Below this address there is no code of the kernel."""

@@ -13,6 +13,15 @@ from typing import Callable
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
 from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad, unchanged
+from sframe_unwind.arch.linux_kernel import (
+    BackChain,
+    EntryCode,
+    LinuxKernel,
+    Passage,
+    PlaceKind,
+    StackSwitch,
+    SwitchFrame,
+)
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 PC, SP, FP, RA = 65, 15, 11, 14
@@ -114,6 +123,47 @@ ELF_CODE = ElfCode(
     slot_loads=slot_loads,
 )
 
+_FRAME = "stack_frame"
+_CALL = rb"(?P<call>\xc0\xe5....)"  # brasl %r14
+_SAVES_FP = re.compile(rb"\xeb[\x6f\x7f\x8f\x9f\xaf\xbf][\xf0-\xff].\x00\x24", re.DOTALL)  # stmg %rN,%r15: N <= 11
+
+
+# arch/s390/kernel/entry.S and head64.S, and include/asm/stacktrace.h, of Linux 6.1
+LINUX_KERNEL = LinuxKernel(
+    entry_code=(
+        EntryCode("pgm_check_handler", "__do_pgm_check", PlaceKind.EXCEPTION),
+        EntryCode("ext_int_handler", "do_ext_irq", PlaceKind.EXCEPTION),
+        EntryCode("io_int_handler", "do_io_irq", PlaceKind.EXCEPTION),
+        EntryCode("system_call", "__do_syscall", PlaceKind.USER_ENTRY),
+        EntryCode("ret_from_fork", "__ret_from_fork", PlaceKind.TASK_START),
+        EntryCode("restart_int_handler", "", PlaceKind.TASK_START),
+    ),
+    passages=(Passage("psw_idle", PlaceKind.LEAF), Passage("__switch_to", PlaceKind.LEAF)),
+    saved_registers={**{number: f"gprs.{number}" for number in range(16)}, PC: "psw.addr"},
+    frame_record="",
+    task_registers={},
+    ends_function=lambda code: code[:2] == b"\x07\xfe",  # br %r14
+    ends_exception=lambda code: code[:4] == b"\x47\xf0\x04\x00",  # b 1024: lpswe is there
+    switch_frame=SwitchFrame(
+        _FRAME, "thread.ksp", {**{number: f"gprs.{number - 6}" for number in range(6, 16)}, PC: "gprs.8"}
+    ),
+    user_mode=("psw.mask", 1 << 48),
+    below_registers=_FRAME,
+    returns_itself=True,
+    stack_switches=(
+        # call_on_stack: stg of the back chain; the call; lgr %r15,%rN
+        StackSwitch(
+            re.compile(rb"\xe3.[\xf0-\xff].\x00\x24" + _CALL + rb"\xb9\x04\x00[\xf0-\xff]", re.DOTALL),
+            PlaceKind.STACK_SWITCH,
+            _SAVES_FP,
+        ),
+        # call_on_stack_noreturn: xc of the back chain with itself; the call
+        StackSwitch(re.compile(rb"\xd7\x07([\xf0-\xff].)\1" + _CALL, re.DOTALL), PlaceKind.TASK_START),
+    ),
+    back_chain=BackChain(_FRAME, "back_chain", {FP: "gprs.5", PC: "gprs.8"}),
+    lowest_code=0,
+)
+
 ARCH = Arch(
     name="s390x",
     elf_machine="EM_S390",
@@ -177,5 +227,5 @@ ARCH = Arch(
     },
     relocations=_RELOCATIONS,
     elf_code=ELF_CODE,
-    linux_kernel=None,
+    linux_kernel=LINUX_KERNEL,
 )

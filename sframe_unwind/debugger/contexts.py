@@ -103,6 +103,7 @@ def walk(
         context.read_register,
         FallbackUnwinder(NAME, unwind),
         pac_mask,
+        skip=kernel.leaves_stack if kernel is not None else None,
         interrupted=context.interrupted,
     )
 

@@ -6,7 +6,7 @@ from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.relocation import Relocations
 from sframe_unwind.elf.section_addresses import Layout
 from sframe_unwind.errors import FileError
-from sframe_unwind.orc import OrcLayout, OrcTable
+from sframe_unwind.orc import OrcTable, layout_of
 
 _ADDRESSES, _ENTRIES, _HEADER = ".orc_unwind_ip", ".orc_unwind", ".orc_header"
 _MACHINE = "EM_X86_64"
@@ -26,6 +26,7 @@ def orc_of(reader: Reader, layout: Layout, relocations: Relocations) -> OrcTable
     if reader.machine != _MACHINE:
         raise FileError(f"the layout of ORC for {reader.machine} is not known")
     addresses = named[_ADDRESSES]
-    kind = OrcLayout.WITH_HEADER if _HEADER in named else OrcLayout.WITH_END
+    header = relocations.contents(named[_HEADER]) if _HEADER in named else None
     start = layout.addresses[addresses.number]
-    return OrcTable(relocations.contents(addresses), start, relocations.contents(named[_ENTRIES]), kind)
+    entries = relocations.contents(named[_ENTRIES])
+    return OrcTable(relocations.contents(addresses), start, entries, layout_of(header))

@@ -16,8 +16,14 @@ FindSymbol = Callable[[str], "int | None"]
 
 _LONGEST = 1024
 """Size of the longest function to search, in bytes.  Entry code with all mitigations has some 400."""
-_ON_THE_WAY_IN = {PlaceKind.EXCEPTION: PlaceKind.PARTLY_SAVED, PlaceKind.USER_ENTRY: PlaceKind.USER_ENTRY}
-"""The kind of the code up to the call, by that of the call."""
+_ON_THE_WAY = {
+    PlaceKind.EXCEPTION: PlaceKind.PARTLY_SAVED,
+    PlaceKind.USER_ENTRY: PlaceKind.USER_ENTRY,
+    PlaceKind.TASK_START: PlaceKind.TASK_START,
+}
+"""The kind of the code up to the call and behind it, by that of the call."""
+_CODE = (("_stext", "_etext"), ("_sinittext", "_einittext"))
+"""The symbols around the kernel's code."""
 _CONTEXT = 8
 """How many bytes before a return address :attr:`Arch.ends_call` takes."""
 
@@ -38,6 +44,11 @@ class EntryPlace(NamedTuple):
     kind: PlaceKind
     orc: OrcEntry | None = None
     """What ORC says; ``None``: the kernel has none, and the kind says all."""
+
+    @property
+    def is_in_c(self) -> bool:
+        """Whether it is a call in a function in C, which has CFI."""
+        return not self.function and self.orc is None
 
     @property
     def is_outermost(self) -> bool:
@@ -74,15 +85,32 @@ def find_places(arch: Arch, symbol: FindSymbol, read: ReadMemory) -> Iterator[En
         start = symbol(passage.function)
         if start is not None:
             start += passage.offset
-            size = passage.size or _way_out(arch, _read_code(start, read))
+            size = passage.size or _way_out(arch, passage.kind, _read_code(start, read))
             yield EntryPlace(start, start + size, passage.function, passage.kind)
+    yield from _stack_switches(arch, symbol, read)
 
 
-def _way_out(arch: Arch, code: bytes) -> int:
-    """Return the size of code up to the return from an exception, in bytes; 0: there is none."""
+def _way_out(arch: Arch, kind: PlaceKind, code: bytes) -> int:
+    """Return the size of code up to the return, in bytes; 0: there is none."""
     unit, kernel = arch.instruction_unit, arch.linux_kernel
-    ends = (at + unit for at in range(0, len(code), unit) if kernel and kernel.ends_exception(code[at : at + unit]))
-    return next(ends, 0)
+    if kernel is None:
+        return 0
+    ends = kernel.ends_function if kind is PlaceKind.LEAF else kernel.ends_exception
+    return next((at + unit for at in range(0, len(code), unit) if ends(code[at : at + arch.call_size])), 0)
+
+
+def _stack_switches(arch: Arch, symbol: FindSymbol, read: ReadMemory) -> Iterator[EntryPlace]:
+    """Yield the calls of functions on another stack in C code, without the names of their functions."""
+    kinds = arch.linux_kernel.stack_switches if arch.linux_kernel else ()
+    for start, end in ((symbol(first), symbol(last)) for first, last in _CODE) if kinds else ():
+        if start is None or end is None:
+            continue
+        code = read(start, end - start)
+        for switch in kinds:
+            for found in switch.code.finditer(code):
+                first, last = found.span("call")
+                if switch.saves is None or switch.saves.search(code, max(first - _LONGEST, 0), first):
+                    yield EntryPlace(start + first, start + last + arch.instruction_unit, "", switch.kind)
 
 
 def _places(arch: Arch, entry: EntryCode, start: int, callee: int | None, code: bytes) -> Iterator[EntryPlace]:
@@ -96,10 +124,15 @@ def _places(arch: Arch, entry: EntryCode, start: int, callee: int | None, code: 
         address = start + at
         target = arch.call_target(code[at : at + size], address + size)
         if callee is None or target == callee:
-            if entry.kind in _ON_THE_WAY_IN and way_in < address:
-                yield EntryPlace(way_in, address, entry.function, _ON_THE_WAY_IN[entry.kind])
+            if entry.kind in _ON_THE_WAY and way_in < address:
+                yield EntryPlace(way_in, address, entry.function, _ON_THE_WAY[entry.kind])
             way_in = address + size + arch.instruction_unit
-            yield EntryPlace(address, address + size + arch.instruction_unit, entry.function, entry.kind)
+            yield EntryPlace(address, way_in, entry.function, entry.kind)
+            if arch.linux_kernel and arch.linux_kernel.returns_itself:
+                out = _way_out(arch, entry.kind, code[way_in - start :])
+                if out:
+                    yield EntryPlace(way_in, way_in + out, entry.function, _ON_THE_WAY[entry.kind])
+                return
 
 
 def _read_code(start: int, read: ReadMemory) -> bytes:

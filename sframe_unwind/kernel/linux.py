@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import Callable, NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK, RangeMap
-from sframe_unwind.arch import Arch, LinuxKernel
+from sframe_unwind.arch import Arch, LinuxKernel, PlaceKind
+from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.kernel.entry_code import EntryPlace, FindSymbol
 from sframe_unwind.kernel.types import KernelError, Types
 from sframe_unwind.memory import ReadMemory, ReadWord
-from sframe_unwind.orc import OrcTable
+from sframe_unwind.orc import OrcKind, OrcTable
 
 EXCEPTION = "pt_regs"
 """Name of the unwinder in the frame of an exception, whose caller has its registers in ``struct pt_regs``."""
@@ -29,7 +30,7 @@ def entry_code(symbol: FindSymbol) -> Callable[[int], bool]:
 
 
 class SavedRegisters(NamedTuple):
-    """The layout of ``struct pt_regs``."""
+    """The layout of ``struct pt_regs``, with what is between SP and the structure."""
 
     size: int
     """In bytes."""
@@ -37,6 +38,10 @@ class SavedRegisters(NamedTuple):
     """Offset of each register by DWARF number, in bytes."""
     frame_record: int | None
     """Offset of the frame record, in bytes; ``None``: there is none."""
+    start: int
+    """Offset of the structure itself, in bytes."""
+    user_mode: tuple[int, int] | None
+    """Offset of the word of which a bit is set where user space was interrupted, in bytes, and the bit's number."""
 
 
 class Kernel:
@@ -71,12 +76,27 @@ class Kernel:
 
         :raises KernelError: the debug information does not have it.
         """
-        places = self.facts.saved_registers.items()
+        places, below = self.facts.saved_registers.items(), self.facts.below_registers
+        start = self.types.structure(below).size if below else 0
+        user_mode = None
+        if self.facts.user_mode is not None:
+            member, bits = self.facts.user_mode
+            user_mode = start + self.types.place(_PT_REGS, member).offset, bits.bit_length() - 1
         return SavedRegisters(
-            self.types.structure(_PT_REGS).size,
-            {number: self.types.place(_PT_REGS, path).offset for number, path in places},
+            start + self.types.structure(_PT_REGS).size,
+            {number: start + self.types.place(_PT_REGS, path).offset for number, path in places},
             self.types.place(_PT_REGS, self.facts.frame_record).offset if self.facts.frame_record else None,
+            start,
+            user_mode,
         )
+
+    def leaves_stack(self, lookup: int) -> bool:
+        """Return whether the function at a lookup address calls one on another stack, so that its rows are wrong."""
+        if self.orc is not None:
+            entry = self.orc.find(lookup)
+            return entry is not None and entry.kind is OrcKind.CALL and isinstance(entry.said, NoRule)
+        place = self.places.get(lookup)
+        return place is not None and place.kind in (PlaceKind.STACK_SWITCH, PlaceKind.TASK_START)
 
     def is_user_mode(self, saved: int, read_word: ReadWord) -> bool:
         """Return whether an exception interrupted user space.

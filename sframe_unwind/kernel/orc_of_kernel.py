@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sframe_unwind.kernel.entry_code import FindSymbol
 from sframe_unwind.memory import ReadMemory
-from sframe_unwind.orc import OrcLayout, OrcTable
+from sframe_unwind.orc import HASH_SIZE, OrcTable, layout_of
 
 _ADDRESSES = ("__start_orc_unwind_ip", "__stop_orc_unwind_ip")
 _ENTRIES = ("__start_orc_unwind", "__stop_orc_unwind")
@@ -20,5 +20,6 @@ def find_orc(symbol: FindSymbol, read: ReadMemory) -> OrcTable | None:
     start, stop, entries, end = (symbol(name) for name in (*_ADDRESSES, *_ENTRIES))
     if start is None or stop is None or entries is None or end is None:
         return None
-    layout = OrcLayout.WITH_END if symbol(_HEADER) is None else OrcLayout.WITH_HEADER
+    header = symbol(_HEADER)
+    layout = layout_of(None if header is None else read(header, HASH_SIZE))
     return OrcTable(read(start, stop - start), start, read(entries, end - entries), layout)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Callable
 
+from sframe_unwind.address import Range
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.cfi.rules import NoRule
 from sframe_unwind.kernel.entry_code import EntryPlace
 from sframe_unwind.orc import OrcEntry, OrcKind, OrcTable
 
 _EXCEPTIONS = (OrcKind.REGISTERS, OrcKind.PARTIAL_REGISTERS)
+_BEHIND_AN_END = (OrcKind.UNDEFINED, OrcKind.REGISTERS)
+"""What ORC says where the last call of an outermost function returns to: nothing if it never returns, else that the
+registers of user space are saved, which is an end as well."""
 
 
 def orc_places(orc: OrcTable, is_entry_code: Callable[[int], bool]) -> Iterator[EntryPlace]:
@@ -21,17 +25,29 @@ def orc_places(orc: OrcTable, is_entry_code: Callable[[int], bool]) -> Iterator[
         assembly, and has no CFI.
     """
     pairs = iter(orc)
-    before = next(pairs, None)
+    before, end = next(pairs, None), 0
     for after in chain(pairs, (None,)):
         if before is not None:
-            start, entry = before
+            start, entry = max(before[0], end), before[1]
             end = after[0] if after is not None else start + 1
             kind = _kind(entry, start, is_entry_code)
-            if entry.kind is OrcKind.END and after is not None and after[1].kind is OrcKind.UNDEFINED:
+            if entry.kind is OrcKind.END and after is not None and after[1].kind in _BEHIND_AN_END:
                 end += 1  # GDB looks up the last call by its return address
             if kind is not None and start < end:
                 yield EntryPlace(start, end, "", kind, entry)
         before = after
+
+
+def assembly_places(orc: OrcTable, code: Iterable[Range], is_entry_code: Callable[[int], bool]) -> Iterator[EntryPlace]:
+    """Yield the places of functions in assembly outside of entry code, without their names.
+
+    :param code: code that has no CFI.
+    :param is_entry_code: see :func:`orc_places`.
+    """
+    for start, end in code:
+        for low, high, entry in orc.entries(start, end):
+            if entry.kind is OrcKind.CALL and not isinstance(entry.said, NoRule) and not is_entry_code(low):
+                yield EntryPlace(low, high, "", PlaceKind.FUNCTION, entry)
 
 
 def _kind(entry: OrcEntry, start: int, is_entry_code: Callable[[int], bool]) -> PlaceKind | None:

@@ -34,10 +34,14 @@ def symbol_file(arch: Arch, machine: int, places: Iterable[EntryPlace], saved: S
     """
     mark = STRUCT_MARKS[arch.byteorder]
     data = encode.cie(_SIGNAL_FRAME, arch.pc, b"", mark)
-    for place in places:
+    of_functions = len(data)
+    data += encode.cie("", arch.pc, b"", mark)
+    for place in (one for one in places if not one.is_in_c):
         code = _instructions(arch, place.kind, saved) if place.orc is None else _by_orc(arch, place.orc, saved)
+        is_signal = place.kind not in (PlaceKind.FUNCTION, PlaceKind.LEAF)
         if code:
-            data += encode.fde(0, place.start, place.end - place.start, True, code, mark)
+            cie = 0 if is_signal else of_functions
+            data += encode.fde(cie, place.start, place.end - place.start, is_signal, code, mark)
     return _elf(machine, mark, data)
 
 
@@ -46,7 +50,14 @@ def _instructions(arch: Arch, kind: PlaceKind, saved: SavedRegisters) -> bytes:
         code = encode.cfa(RegisterRule(arch.sp, saved.size, False))
         for number, offset in saved.registers.items():
             code += encode.register(number, saved_at_cfa(offset - saved.size))
+        if saved.user_mode is not None:
+            # Without the plugin's answer GDB goes on in user space, and looks through all of it for a prologue.
+            flags, bit = saved.user_mode
+            code += encode.register_unless(arch.pc, saved.registers[arch.pc] - saved.size, flags - saved.size, bit)
         return code
+    if kind is PlaceKind.LEAF:
+        code = encode.cfa(RegisterRule(arch.sp, -arch.sp_from_cfa, False))
+        return code + encode.register(arch.pc, RegisterRule(arch.ra or 0, 0, False))
     if kind is PlaceKind.STACK_SWITCH:
         record = arch.frame_record
         size = record.sp - arch.sp_from_cfa

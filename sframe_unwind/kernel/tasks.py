@@ -100,7 +100,7 @@ class TaskList:
         types, arch = self._kernel.types, self._kernel.arch
         places = {number: types.place(switch.structure, path) for number, path in switch.registers.items()}
         registers = {number: self._number(sp, place) for number, place in places.items()}
-        return {**registers, arch.sp: sp + types.structure(switch.structure).size & ADDRESS_MASK}
+        return {arch.sp: sp + types.structure(switch.structure).size & ADDRESS_MASK, **registers}
 
     def _threads(self, leader: int) -> Iterator[int]:
         types, offset = self._kernel.types, self._place("thread_node").offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sframe_unwind.address import lookup_address
+from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.errors import StepError
 from sframe_unwind.kernel.entry_code import EntryPlace
@@ -43,6 +43,8 @@ class KernelUnwinder:
             return None
         if place.is_outermost:
             return UnwindResult(None, False, None, NAME, end=place.kind.value)
+        if place.kind is PlaceKind.LEAF:
+            return self._leaf(place, registers, read_register)
         if registers.sp in self._left:
             raise StepError(f"{place.function} is reached with SP {registers.sp:#x} for the second time")
         self._left.add(registers.sp)
@@ -50,8 +52,17 @@ class KernelUnwinder:
             return self._exception(place, registers)
         return self._stack_switch(registers)
 
+    def _leaf(self, place: EntryPlace, registers: Registers, read_register: ReadRegister | None) -> UnwindResult:
+        arch = self._kernel.arch
+        if arch.ra is None or read_register is None:
+            raise StepError(f"{place.function}: the register with the return address is not known")
+        caller = Caller(registers.sp - arch.sp_from_cfa, read_register(arch.ra), registers.sp, registers.fp)
+        return UnwindResult(caller, False, None, NAME, switches_stack=True)  # SP stays
+
     def _exception(self, place: EntryPlace, registers: Registers) -> UnwindResult:
         arch, saved = self._kernel.arch, self._kernel.saved_registers
+        if self._kernel.is_user_mode(registers.sp + saved.start, self._read_word):
+            return UnwindResult(None, False, None, NAME, end=PlaceKind.USER_ENTRY.value)
         read_register = reader(
             arch, {number: registers.sp + offset for number, offset in saved.registers.items()}, self._read_word
         )
@@ -65,6 +76,14 @@ class KernelUnwinder:
 
     def _stack_switch(self, registers: Registers) -> UnwindResult:
         record, arch = self._kernel.arch.frame_record, self._kernel.arch
+        chain, place = self._kernel.facts.back_chain, self._kernel.types.place
+        if chain is not None:
+            sp = self._read_word(registers.sp + place(chain.structure, chain.pointer).offset)
+            pc, fp = (
+                self._read_word(sp + place(chain.structure, chain.registers[number]).offset & ADDRESS_MASK)
+                for number in (arch.pc, arch.fp)
+            )
+            return UnwindResult(Caller(sp - arch.sp_from_cfa, pc, sp, fp), False, None, NAME, switches_stack=True)
         pc, fp = (self._read_word(registers.fp + offset) for offset in (record.pc, record.fp))
         sp = registers.fp + record.sp
         return UnwindResult(Caller(sp - arch.sp_from_cfa, pc, sp, fp), False, None, NAME, switches_stack=True)

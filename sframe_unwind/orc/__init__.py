@@ -4,7 +4,7 @@ objtool writes it from the instructions.  ``Documentation/arch/x86/orc-unwinder.
 ``arch/x86/include/asm/orc_types.h`` has the layout.
 """
 
-from sframe_unwind.orc.entry import OrcEntry, OrcKind, OrcLayout
+from sframe_unwind.orc.entry import HASH_SIZE, OrcEntry, OrcKind, OrcLayout, layout_of
 from sframe_unwind.orc.table import OrcTable
 
-__all__ = ["OrcEntry", "OrcKind", "OrcLayout", "OrcTable"]
+__all__ = ["HASH_SIZE", "OrcEntry", "OrcKind", "OrcLayout", "OrcTable", "layout_of"]

@@ -16,19 +16,45 @@ _ENTRY = struct.Struct("<hhBB")
 SIZE = _ENTRY.size
 """Of an entry, in bytes."""
 
-_UNDEFINED, _PREVIOUS_SP, _BP_INDIRECT, _SP_INDIRECT = 0, 1, 8, 9
 _BP, _SP = 6, 7
-_REGISTERS = {2: 1, 3: 5, 4: _BP, 5: _SP, 6: 10, 7: 13}
-"""DWARF numbers by those of ORC: rdx, rdi, rbp, rsp, r10, r13."""
+"""DWARF numbers."""
 
 
 class OrcLayout(Enum):
-    """How the last byte of an entry is encoded."""
+    """How the last two bytes of an entry are encoded."""
 
     WITH_END = "Linux before 6.3"
     """Two bits for the type, a flag for the end of the stack."""
-    WITH_HEADER = "Linux 6.4 and later"
-    """Three bits for the type, a flag for signal frames.  Such files have a section ``.orc_header``."""
+    WITH_BOTH = "Linux 6.3"
+    """Two bits for the type, a flag for signal frames, one for the end of the stack."""
+    WITH_SIGNAL = "Linux since 6.4"
+    """Three bits for the type, a flag for signal frames."""
+    RENUMBERED = "Linux 7.2"
+    """Likewise, and registers have other numbers."""
+
+
+_HASHES = {
+    bytes.fromhex("db84aed4 103b31dd 51e017f8 f79783ca 985c2c51"): OrcLayout.WITH_BOTH,
+    bytes.fromhex("fe5d32bf 581bd63b 2ca9a5c6 5ba5a625 eab3fe24"): OrcLayout.WITH_SIGNAL,
+    bytes.fromhex("137c36ad 7627c4dd 55932176 bb0ecdbd 5041fc82"): OrcLayout.RENUMBERED,
+}
+HASH_SIZE = 20
+"""Size of ``.orc_header``, in bytes."""
+
+
+def layout_of(header: bytes | None) -> OrcLayout:
+    """Return the layout of a kernel's entries.
+
+    :param header: the contents of ``.orc_header``, a hash of the layout's source (``scripts/orc_hash.sh``); ``None``:
+        there is none, as before Linux 6.4.
+    :raises FormatError: no known layout has this hash.
+    """
+    if header is None:
+        return OrcLayout.WITH_END
+    found = _HASHES.get(header)
+    if found is None:
+        raise FormatError(f".orc_header: no known layout of ORC has the hash {header.hex()}")
+    return found
 
 
 class OrcKind(Enum):
@@ -45,14 +71,39 @@ class OrcKind(Enum):
     """Likewise, but only what the processor pushes is saved: the end of ``struct pt_regs``, from ``ip`` on."""
 
 
-_KINDS = {
-    OrcLayout.WITH_END: (OrcKind.CALL, OrcKind.REGISTERS, OrcKind.PARTIAL_REGISTERS),
-    OrcLayout.WITH_HEADER: (
-        *(OrcKind.UNDEFINED, OrcKind.END),
-        *(OrcKind.CALL, OrcKind.REGISTERS, OrcKind.PARTIAL_REGISTERS),
-    ),
+class _Flags(NamedTuple):
+    """The last byte of an entry."""
+
+    kinds: tuple[OrcKind, ...]
+    """By type."""
+    type_mask: int
+    signal: int
+    """Only tells the kernel whether a pc is that of an interrupted function, which the kinds say as well."""
+    end: int
+
+
+_WITH_REGISTERS = (OrcKind.CALL, OrcKind.REGISTERS, OrcKind.PARTIAL_REGISTERS)
+_FLAGS = {
+    OrcLayout.WITH_END: _Flags(_WITH_REGISTERS, 3, signal=0, end=4),
+    OrcLayout.WITH_BOTH: _Flags(_WITH_REGISTERS, 3, signal=4, end=8),
+    OrcLayout.WITH_SIGNAL: _Flags((OrcKind.UNDEFINED, OrcKind.END, *_WITH_REGISTERS), 7, signal=8, end=0),
 }
-_TYPE_BITS = {OrcLayout.WITH_END: 2, OrcLayout.WITH_HEADER: 3}
+_FLAGS[OrcLayout.RENUMBERED] = _FLAGS[OrcLayout.WITH_SIGNAL]
+
+
+class _Bases(NamedTuple):
+    """What the four bits of a base stand for: ``ORC_REG_*``.  0: undefined."""
+
+    previous_sp: int
+    bp_indirect: int
+    sp_indirect: int
+    registers: dict[int, int]
+    """DWARF numbers."""
+
+
+_FIRST_BASES = _Bases(1, 8, 9, {2: 1, 3: 5, 4: _BP, 5: _SP, 6: 10, 7: 13})  # rdx, rdi, rbp, rsp, r10, r13
+_LATER_BASES = _Bases(8, 10, 9, {1: 0, 2: 1, 3: _SP, 4: _BP, 5: 5, 6: 10, 7: 13})  # rax, rdx, rsp, rbp, rdi, r10, r13
+_UNDEFINED = 0
 
 
 class OrcEntry(NamedTuple):
@@ -86,34 +137,35 @@ def decode(data: bytes, layout: OrcLayout) -> OrcEntry:
     :raises FormatError: the entry has a type, a flag or a register that the layout does not have.
     """
     sp_offset, bp_offset, bases, flags = _ENTRY.unpack(data)
-    bits = _TYPE_BITS[layout]
-    kinds, kind, rest = _KINDS[layout], flags & (1 << bits) - 1, flags >> bits
-    if rest > 1 or kind >= len(kinds):
+    kinds, type_mask, signal, end = _FLAGS[layout]
+    kind = flags & type_mask
+    if flags & ~(type_mask | signal | end) or kind >= len(kinds):
         raise FormatError(f"ORC entry {data.hex()}: type and flags {flags:#x} are not those of {layout.value}")
     found = kinds[kind]
-    if layout is OrcLayout.WITH_END and bases & 0xF == _UNDEFINED:
-        found = OrcKind.END if rest else OrcKind.UNDEFINED
+    if OrcKind.END not in kinds and bases & 0xF == _UNDEFINED:
+        found = OrcKind.END if flags & end else OrcKind.UNDEFINED
     if found in (OrcKind.UNDEFINED, OrcKind.END):
         return OrcEntry(found, RegisterRule(_SP, 0, False), 0, None)
-    place, added = _place(bases & 0xF, sp_offset, data)
-    return OrcEntry(found, place, added, _bp(bases >> 4, bp_offset, data))
+    meanings = _LATER_BASES if layout is OrcLayout.RENUMBERED else _FIRST_BASES
+    place, added = _place(meanings, bases & 0xF, sp_offset, data)
+    return OrcEntry(found, place, added, _bp(meanings, bases >> 4, bp_offset, data))
 
 
-def _place(base: int, offset: int, data: bytes) -> tuple[RegisterRule, int]:
-    if base == _SP_INDIRECT:  # the offset is added to the word at SP
+def _place(meanings: _Bases, base: int, offset: int, data: bytes) -> tuple[RegisterRule, int]:
+    if base == meanings.sp_indirect:  # the offset is added to the word at SP
         return RegisterRule(_SP, 0, True), offset
-    if base == _BP_INDIRECT:
+    if base == meanings.bp_indirect:
         return RegisterRule(_BP, offset, True), 0
-    if base not in _REGISTERS:
+    if base not in meanings.registers:
         raise FormatError(f"ORC entry {data.hex()}: {base} is no register that SP is computed from")
-    return RegisterRule(_REGISTERS[base], offset, False), 0
+    return RegisterRule(meanings.registers[base], offset, False), 0
 
 
-def _bp(base: int, offset: int, data: bytes) -> RegisterRule | None:
+def _bp(meanings: _Bases, base: int, offset: int, data: bytes) -> RegisterRule | None:
     if base == _UNDEFINED:
         return None
-    if base == _PREVIOUS_SP:
+    if base == meanings.previous_sp:
         return RegisterRule(CFA, offset, True)
-    if base in _REGISTERS and _REGISTERS[base] == _BP:
+    if meanings.registers.get(base) == _BP:
         return RegisterRule(_BP, offset, True)
     raise FormatError(f"ORC entry {data.hex()}: {base} is no register that BP is saved relative to")

@@ -51,10 +51,25 @@ class OrcTable:
         """Yield address and entry, sorted by address."""
         return zip(self._starts, map(self._decoded.__getitem__, self._encoded))
 
+    @property
+    def start(self) -> int:
+        """The first address that it describes; 0: none."""
+        return self._starts[0] if self._starts else 0
+
     def find(self, pc: int) -> OrcEntry | None:
         """Return the entry for an address; ``None``: it is before all."""
         at = bisect_right(self._starts, pc) - 1
         return self._decoded[self._encoded[at]] if at >= 0 else None
+
+    def entries(self, start: int, end: int) -> Iterator[tuple[int, int, OrcEntry]]:
+        """Yield the entries for a range of code: start and end of each in the range, and the entry."""
+        first = max(bisect_right(self._starts, start) - 1, 0)
+        last = bisect_left(self._starts, end)
+        for at in range(first, last):
+            low = max(self._starts[at], start)
+            high = min(self._starts[at + 1], end) if at + 1 < last else end
+            if low < high:
+                yield low, high, self._decoded[self._encoded[at]]
 
     def rows(self, start: int, end: int) -> tuple[list[int], list[Said | None]]:
         """Return the rules for a range of code: the address from which on each holds, and the rule.

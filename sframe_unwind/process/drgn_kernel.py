@@ -5,6 +5,7 @@ drgn reads ELF dumps and kdump-compressed ones, and translates the kernel's addr
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,14 @@ try:
     import drgn
 except ImportError:  # it is in an extra
     drgn = None
+
+
+_VMCORE_INFO = 0xE0C
+"""Member ``vmcore_info`` of ``struct lowcore`` of s390x: the physical address of the note VMCOREINFO."""
+_NOTE_HEADER = 12
+"""Size of the sizes and the type of a note, in bytes."""
+_PHYSICAL = 1 << 48
+"""More than there is memory, in bytes."""
 
 
 class DrgnKernel:
@@ -115,9 +124,8 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
     for file in (path, kernel):
         if not Path(file).is_file():
             raise FileError(f"{file}: not a file")
-    program = drgn.Program(_platform(kernel))
     try:
-        program.set_core_dump(path)
+        program = _program(path, _platform(kernel))
         if not program.flags & drgn.ProgramFlags.IS_LINUX_KERNEL:
             raise FileError(
                 f"{path}: not the dump of a Linux kernel, or without its note VMCOREINFO"
@@ -126,7 +134,37 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
         program.load_debug_info([kernel, *modules])
     except (OSError, ValueError, drgn.MissingDebugInfoError) as error:
         raise FileError(f"{path}: {error}") from error
+    except FileError:
+        raise
+    except Exception as error:
+        # That is what drgn raises where libkdumpfile fails.
+        raise FileError(f"{path}: drgn cannot read the dump: {error}") from error
     return DrgnKernel(program)
+
+
+def _program(path: str, platform: Any) -> Any:
+    """Return a program with a dump."""
+    program = drgn.Program(platform)
+    program.set_core_dump(path)
+    is_s390x = platform is not None and platform.arch is drgn.Architecture.S390X
+    if program.flags & drgn.ProgramFlags.IS_LINUX_KERNEL or not is_s390x:
+        return program
+    # QEMU writes neither the note VMCOREINFO nor physical addresses for s390x.  The kernel has the note's address in
+    # its lowcore, and the virtual addresses of the dump are the physical ones.
+    try:
+        note = int.from_bytes(program.read(_VMCORE_INFO, 8), "big")
+        name_size, size, _ = struct.unpack(">III", program.read(note, _NOTE_HEADER))
+        found = program.read(note + _NOTE_HEADER + (name_size + 3 & ~3), size)
+    except drgn.FaultError:
+        return program
+    if not found.startswith(b"OSRELEASE="):
+        return program
+    kernel = drgn.Program(platform, vmcoreinfo=found)
+    kernel.set_core_dump(path)
+    kernel.add_memory_segment(
+        0, _PHYSICAL, lambda address, count, _offset, _physical: program.read(address, count), True
+    )
+    return kernel
 
 
 def _platform(kernel: str) -> Any:

@@ -62,6 +62,7 @@ def walk(
     innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
     steps = Walk(
         *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, unwind)),
+        skip=kernel.leaves_stack if kernel is not None else None,
         interrupted=interrupted,
     )
     for frame in steps:

@@ -18,10 +18,10 @@ from typing import NamedTuple
 import pytest
 
 from sframe_unwind.cli import main
-from tests.kernel.driving import DEBUGGERS, at_stop, frames, places
+from tests.kernel.driving import DEBUGGERS, at_stop, frames, hits, places
 from tests.kernel.dumps import compared, opened
 from tests.kernel.machine import Machine, booted, dump_memory, run
-from tests.kernel.shown import CHECKOUT, ENDS, PARTLY, TASK, USER, end_of, functions, load
+from tests.kernel.shown import CHECKOUT, ENDS, ENTRY, PARTLY, TASK, USER, end_of, functions, load
 from tools.kernel import kernel, steps
 
 
@@ -63,16 +63,12 @@ def test_stop(name: str, stop: Stop, machine: Machine) -> None:
     assert end_of(by_sframe) in stop.ends
     # Up to the first frame of entry code the debugger is right.
     before, after = frames(name, alone), frames(name, bt)
-    known = next(number for number, frame in enumerate(before) if ENTRY.search(frame))
+    known = next(number for number, frame in enumerate(before) if ENTRY["arm64"].search(frame))
     assert known
     assert after[:known] == before[:known]
     if name != "gdb-13" or "__primary_switched" not in shown:  # GDB 13 ends in code that is freed
         assert "corrupt" not in bt
         assert shown[-1] in after[-1], bt
-
-
-ENTRY = re.compile(r"\b(el[01][th]_\d\d_\w+?(?<!_handler)|call_on_irq_stack|ret_from_fork|arch_call_rest_init)\b")
-"""Entry code; and where GDB alone ends because the code that follows is freed."""
 
 
 @pytest.mark.parametrize("name", DEBUGGERS)
@@ -144,7 +140,7 @@ def test_each_stack_of_a_dump_is_that_of_drgn(dump: Path, machine: Machine) -> N
     stacks = compared(*opened(str(dump), str(machine.built.vmlinux)))
     assert len(stacks) >= 8
     assert [(one.stack.title, one.own, one.drgn) for one in stacks if not one.is_same] == []
-    assert {one.stack.end for one in stacks} <= set(ENDS)
+    assert {one.stack.end for one in stacks} <= {*ENDS, PARTLY}
 
 
 def test_the_dump_on_the_command_line(dump: Path, machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
@@ -179,3 +175,11 @@ def test_a_condition_on_the_callers(name: str, machine: Machine) -> None:
     condition = 'tbreak vfs_read if $_any_caller_is("no_such_function", 4) || $_any_caller_is("el0t_64_sync", 20)'
     *_, by_sframe = at_stop(name, machine, "do_task_stat", load(name), condition, "continue", "sframe bt")
     assert functions(by_sframe)[0] == "vfs_read"
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_a_condition(name: str, machine: Machine) -> None:
+    alone = hits(name, machine)
+    assert {one.partition(":")[0] for one in alone} == {"vfs_read"}
+    assert [one.split()[1] for one in alone] == ["256"] * 3
+    assert hits(name, machine, load(name)) == alone

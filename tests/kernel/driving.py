@@ -12,6 +12,8 @@ from tests.kernel.machine import Machine, run
 DEBUGGERS = ("gdb-18", "gdb-13", "lldb")
 MARK = "=====", "-----"
 WORDS = ("next", "next", "step", "next", "finish", "next")
+UNTIL = ("until", "until")
+"""Only GDB has it without a line."""
 WHERE = "python f = gdb.selected_frame(); print('at', f.name(), f.find_sal().line)"
 
 
@@ -25,30 +27,29 @@ def at_stop(
     """
     marked = [line for command in commands for line in (_echo(name), command)]
     if name == "lldb":
-        stop = [f"breakpoint set -H -N here -n {function}", "continue", "breakpoint delete here"] if function else []
-        script = [
-            "settings set plugin.process.gdb-remote.packet-timeout 60",
-            "settings set stop-line-count-before 0",
-            f"gdb-remote 127.0.0.1:{machine.port}",
-            *(*first, *stop, *marked, _echo(name), "detach"),
-        ]
-        program = [str(Path(sys.executable).with_name("lldb")), "--no-lldbinit", "--batch"]
-        arguments = [part for line in script for part in ("-o", line)]
+        stop = [f"breakpoint set -H -N here -n {function}", "continue", "breakpoint delete here"]
     else:
-        stop = [f"tbreak {function}", "continue"] if function else []
-        stop = [stop[0].replace("tbreak", "thbreak"), stop[1]] if stop else []
-        script = [
-            *("set pagination off", "set width 0", "set confirm off", "set print frame-arguments all"),
-            *(f"target remote 127.0.0.1:{machine.port}", *first, *stop, *marked, _echo(name), "detach"),
-        ]
-        path = str(Path(sys.executable).with_name("gdb")) if name == "gdb-18" else shutil.which("gdb-multiarch")
-        assert path, "gdb-multiarch is not installed"
-        program = [path, "-nx", "-q", "-batch"]
-        arguments = [part for line in script for part in ("-ex", line)]
-    said = run([*program, *arguments, str(machine.built.vmlinux)])
+        stop = [f"thbreak {function}", "continue"]
+    said = run(script(name, machine, *first, *(stop if function else ()), *marked, _echo(name)))
     parts = re.split(rf"^(?:\(lldb\) script print.*\n)?{''.join(MARK)}\n", said, flags=re.MULTILINE)
     assert len(parts) == len(commands) + 2, said[-3000:]
     return parts[1:-1]
+
+
+def script(name: str, machine: Machine, *commands: str) -> list[str]:
+    """Return the command line of a debugger that connects to a machine, runs commands, and lets the machine go."""
+    if name == "lldb":
+        program = [str(Path(sys.executable).with_name("lldb")), "--no-lldbinit", "--batch"]
+        settings = ["settings set plugin.process.gdb-remote.packet-timeout 60", "settings set stop-line-count-before 0"]
+        option, connect = "-o", f"gdb-remote 127.0.0.1:{machine.port}"
+    else:
+        path = str(Path(sys.executable).with_name("gdb")) if name == "gdb-18" else shutil.which("gdb-multiarch")
+        assert path, "gdb-multiarch is not installed"
+        program = [path, "-nx", "-q", "-batch"]
+        settings = ["set pagination off", "set width 0", "set confirm off", "set print frame-arguments all"]
+        option, connect = "-ex", f"target remote 127.0.0.1:{machine.port}"
+    lines = [*settings, connect, *commands, "detach"]
+    return [*program, *(part for line in lines for part in (option, line)), str(machine.built.vmlinux)]
 
 
 def _echo(name: str) -> str:
@@ -65,16 +66,41 @@ def frames(name: str, bt: str) -> list[str]:
     return [re.sub(r' ".*?"(?:\.\.\.)?', "", frame) for frame in found]
 
 
+def hits(name: str, machine: Machine, *first: str) -> list[str]:
+    """Return where the kernel is at three stops at a breakpoint with a condition on an argument, and the argument.
+
+    :param first: commands for the debugger before.
+    """
+    if name == "lldb":
+        breakpoint_ = "breakpoint set -H -n vfs_read -c 'count == 256'"
+        shown, delete = "expression -f d -- count", "breakpoint delete -f"
+    else:
+        breakpoint_, shown, delete = "hbreak vfs_read if count == 256", "print count", "delete"
+    stops = [part for _ in range(3) for part in ("continue", _where(name), shown)]
+    answers = at_stop(name, machine, "do_task_stat", *first, breakpoint_, *stops, delete)[len(first) + 1 : -1]
+    counts = [re.search(r"\$\d+ = (\d+)", one) for one in answers[2::3]]
+    assert all(counts), answers
+    return [f"{place} {count[1]}" for place, count in zip(_placed(name, machine, answers[1::3]), counts) if count]
+
+
+def _where(name: str) -> str:
+    return "frame info" if name == "lldb" else WHERE
+
+
+def _placed(name: str, machine: Machine, answers: list[str]) -> list[str]:
+    pattern = rf"{re.escape(machine.built.vmlinux.name)}`(\w+).* at \S+?:(\d+)" if name == "lldb" else r"at (\w+) (\d+)"
+    found = [re.search(pattern, one) for one in answers]
+    assert all(found), answers
+    return [f"{one[1]}:{one[2]}" for one in found if one]
+
+
 def places(name: str, machine: Machine, function: str, *first: str) -> list[str]:
     """Return where each of some commands that drive the kernel ends.
 
     :param function: where it stops first.
     :param first: commands for the debugger there.
     """
-    where = "frame info" if name == "lldb" else WHERE
-    commands = [part for word in WORDS for part in (word, where)]
+    words = WORDS if name == "lldb" else (*WORDS, *UNTIL)
+    commands = [part for word in words for part in (word, _where(name))]
     answers = at_stop(name, machine, function, *first, *commands)[len(first) :]
-    pattern = rf"{machine.built.vmlinux.name}`(\w+).* at \S+?:(\d+)" if name == "lldb" else r"at (\w+) (\d+)"
-    found = [re.search(pattern, one) for one in answers[1::2]]
-    assert all(found), answers
-    return [f"{one[1]}:{one[2]}" for one in found if one]
+    return _placed(name, machine, answers[1::2])

@@ -17,7 +17,7 @@ from tests.waiting import wait_until
 from tools.debian_kernel import DebianKernel
 from tools.kernel import Built, steps
 
-SECONDS = 600
+SECONDS = 2400
 """How long a machine usually runs at most."""
 IS_UP = "guest is up"
 _ATTEMPTS = 8
@@ -47,7 +47,7 @@ def booted(built: Built, folder: Path, seconds: int = SECONDS, more: str = "") -
     for name, path in (("vmlinux", built.vmlinux), ("arch/arm64/boot/Image", built.image), ("initrd", built.initrd)):
         (tree / name).symlink_to(path)
     port = free_port()
-    command = shlex.split(steps().boot.replace("1234 &", f"{port} {more}"))
+    command = shlex.split(steps().boot.replace("1234 &", f"{port} -device vmcoreinfo {more}"))
     with _running(command, built, folder, tree / "console", port, seconds) as machine:
         yield machine
 
@@ -64,15 +64,37 @@ def booted_debian(debian: DebianKernel, folder: Path, seconds: int = SECONDS, mo
         command = ["gcc", "-static", "-O2", "-w", str(Path(__file__).parent / source)]
         subprocess.run([*command, "-o", str(root / program)], check=True, timeout=60)
     shutil.copyfile(debian.vmcoreinfo_module, root / "qemu_fw_cfg.ko")
+    built = Built(debian.vmlinux, debian.image, _packed(root, folder))
+    command = ["qemu-system-x86_64", "-M", "q35", "-cpu", "max", "-smp", "2", "-m", "512", "-nic", "none"]
+    command += ["-display", "none", "-serial", "file:console", "-append", f"console=ttyS0 {more}"]
+    command += ["-kernel", str(built.image), "-initrd", str(built.initrd), "-gdb", f"tcp:127.0.0.1:{port}"]
+    command += ["-device", "vmcoreinfo"]
+    with _running(command, built, folder, folder / "console", port, seconds) as machine:
+        yield machine
+
+
+@contextmanager
+def booted_s390x(debian: DebianKernel, folder: Path, seconds: int = SECONDS) -> Iterator[Machine]:
+    """Boot Debian's kernel for s390x on two processors with the same program; the parameters are those of `booted`."""
+    root, port = folder / "root", free_port()
+    root.mkdir()
+    source = str(Path(__file__).parent / "guest/init.c")
+    command = ["s390x-linux-gnu-gcc", "-static", "-O2", "-w", source, "-o", str(root / "init")]
+    subprocess.run(command, check=True, timeout=60)
+    built = Built(debian.vmlinux, debian.image, _packed(root, folder))
+    command = ["qemu-system-s390x", "-M", "s390-ccw-virtio", "-cpu", "max", "-smp", "2", "-m", "512", "-nic", "none"]
+    command += ["-display", "none", "-serial", "file:console", "-append", "console=ttyS0 nokaslr"]
+    command += ["-kernel", str(built.image), "-initrd", str(built.initrd), "-gdb", f"tcp:127.0.0.1:{port}"]
+    with _running(command, built, folder, folder / "console", port, seconds) as machine:
+        yield machine
+
+
+def _packed(root: Path, folder: Path) -> Path:
+    """Return the initial file system of a guest."""
     initrd = folder / "initrd"
     pack = f"find . | cpio --quiet -o -H newc > {shlex.quote(str(initrd))}"
     subprocess.run(["bash", "-c", pack], cwd=root, check=True, timeout=60)
-    built = Built(debian.vmlinux, debian.image, initrd)
-    command = ["qemu-system-x86_64", "-M", "q35", "-cpu", "max", "-smp", "2", "-m", "512", "-nic", "none"]
-    command += ["-display", "none", "-serial", "file:console", "-append", f"console=ttyS0 {more}"]
-    command += ["-kernel", str(built.image), "-initrd", str(initrd), "-gdb", f"tcp:127.0.0.1:{port}"]
-    with _running(command, built, folder, folder / "console", port, seconds) as machine:
-        yield machine
+    return initrd
 
 
 @contextmanager
@@ -80,7 +102,7 @@ def _running(
     command: Sequence[str], built: Built, folder: Path, console: Path, port: int, seconds: int
 ) -> Iterator[Machine]:
     control = folder / "control"
-    command = [*command, "-device", "vmcoreinfo", "-qmp", f"unix:{control},server=on,wait=off"]
+    command = [*command, "-qmp", f"unix:{control},server=on,wait=off"]
     process = subprocess.Popen(
         ["timeout", str(seconds), *command], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
@@ -92,9 +114,12 @@ def _running(
         process.wait(30)
 
 
-def dump_memory(machine: Machine, path: Path) -> None:
-    """Write the memory of a machine to an ELF file; the machine goes on then."""
-    arguments = {"paging": False, "protocol": f"file:{path}"}
+def dump_memory(machine: Machine, path: Path, kind: str = "elf") -> None:
+    """Write the memory of a machine to a file; the machine goes on then.
+
+    :param kind: the file's format: ``elf``, or one of ``kdump-zlib`` and others that QEMU was built with.
+    """
+    arguments = {"paging": False, "protocol": f"file:{path}", "format": kind}
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(120)
         connection.connect(str(machine.control))

@@ -15,6 +15,22 @@ USER, TASK = ENDS = "entry from user space", "start of the task"
 PARTLY = PlaceKind.PARTLY_SAVED.value
 """How it ends where an exception has just come, or is about to return."""
 
+ENTRY = {
+    # Also where GDB alone ends because the code that follows is freed.
+    "arm64": re.compile(
+        r"\b(el[01][th]_\d\d_\w+?(?<!_handler)|vectors|call_on_irq_stack|ret_from_fork|arch_call_rest_init)\b"
+    ),
+    "amd64": re.compile(
+        r"\b((instr_|f?red_)?sysvec_\w+|asm_\w+|entry_SYSCALL_64|ret_from_fork|secondary_startup_64\w*)\b"
+        "|<signal handler called>"
+    ),
+    "s390x": re.compile(
+        r"\b(system_call|\w+_(int|check)_handler|psw_idle|do_irq_async|do_softirq_own_stack|irq_exit\w*|ret_from_fork)\b"
+        r"|\barch_call_rest_init\b|<signal handler called>"
+    ),
+}
+"""Entry code, and functions that switch to the interrupt stack: further in, a debugger alone is right."""
+
 
 def load(name: str) -> str:
     """Return the command that loads the plugin into a debugger."""
@@ -24,6 +40,11 @@ def load(name: str) -> str:
 def functions(sframe_bt: str) -> list[str]:
     """Return the functions of ``sframe bt``."""
     return [found[1] for found in re.finditer(r"^#\d+ +0x[0-9a-f]{16}  (.+?) \(", sframe_bt, re.MULTILINE)]
+
+
+def names_in_bt(sframe_bt: str) -> list[str]:
+    """Return the functions of ``sframe bt`` as the debugger calls them in its own backtrace."""
+    return [re.sub(r"<exception (\w+)>", r"\1", one) for one in functions(sframe_bt)]
 
 
 def end_of(sframe_bt: str) -> str:

@@ -1,9 +1,10 @@
-"""Stops the kernel in QEMU at random times and in functions, and checks that each stack reaches its end.
+"""Stops a kernel in QEMU at random times and in functions, and checks that each stack reaches its end.
 
-    python -m tests.kernel.stops [--random N] [--each N] [--seed N]
+    python -m tests.kernel.stops [--machine NAME] [--debugger NAME] [--random N] [--each N] [--seed N]
 
-The exit status is 1 if a stack ends anywhere but at the entry from user space, at the start of the task, or in code in
-which only system registers have the interrupted function.
+Up to the first frame of entry code the debugger alone is right: those frames and their variables must be the same with
+the plugin.  The exit status is 1 if they differ, or if a stack ends anywhere but at the entry from user space, at the
+start of the task, or in code in which only system registers have the interrupted function.
 """
 
 from __future__ import annotations
@@ -15,22 +16,33 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from textwrap import indent
 from typing import NamedTuple
 
-from tests.kernel.machine import booted, run
-from tests.kernel.shown import CHECKOUT, ENDS, PARTLY, end_of, functions, load
+from tests.kernel.driving import DEBUGGERS, script
+from tests.kernel.machine import Machine, booted, booted_debian, booted_s390x, run
+from tests.kernel.shown import CHECKOUT, ENDS, ENTRY, PARTLY, end_of, functions, load, names_in_bt
+from tools.debian_kernel import debian_kernel
 from tools.kernel import kernel
 
-_SYSTEM_CALLS = "vfs_read vfs_open do_filp_open path_openat link_path_walk seq_read_iter do_task_stat fput do_el0_svc"
-_MEMORY = "do_mem_abort handle_mm_fault do_mmap unmap_region clear_page kmem_cache_alloc kmem_cache_free"
+_SYSTEM_CALLS = "vfs_read vfs_open do_filp_open path_openat link_path_walk seq_read_iter do_task_stat fput"
+_MEMORY = "handle_mm_fault do_mmap unmap_region clear_page kmem_cache_alloc kmem_cache_free"
 _TIMERS = "do_nanosleep hrtimer_start_range_ns hrtimer_wakeup scheduler_tick update_process_times run_timer_softirq"
 _TASKS = "try_to_wake_up __schedule finish_task_switch task_work_run rcu_core rcu_gp_init process_one_work"
-_ENTRIES = "gic_handle_irq __do_softirq ret_to_user arch_cpu_idle cpu_do_idle"
-FUNCTIONS = " ".join((_SYSTEM_CALLS, _MEMORY, _TIMERS, _TASKS, _ENTRIES)).split()
+_COMMON = " ".join((_SYSTEM_CALLS, _MEMORY, _TIMERS, _TASKS, "__do_softirq"))
+_OF_MACHINE = {
+    "arm64": "do_el0_svc do_mem_abort gic_handle_irq ret_to_user arch_cpu_idle cpu_do_idle",
+    "amd64": "do_syscall_64 exc_page_fault sysvec_apic_timer_interrupt syscall_exit_to_user_mode default_idle_call"
+    " native_safe_halt sysvec_reschedule_ipi smpboot_thread_fn",
+    "s390x": "__do_syscall __do_pgm_check do_dat_exception do_ext_irq do_IRQ default_idle_call do_idle",
+}
+INNER = "previous frame inner to this frame"
+"""GDB's reason where a stack goes on at lower addresses."""
+FUNCTIONS = {machine: f"{_COMMON} {more}".split() for machine, more in _OF_MACHINE.items()}
 """System calls, page faults, interrupts, softirqs, kernel threads and the idle task."""
-SECONDS = 3000
+SECONDS = 6000
 
 
 class Stopped(NamedTuple):
@@ -41,7 +53,12 @@ class Stopped(NamedTuple):
     innermost: str
     end: str
     text: str
-    gdb: tuple[str, ...]
+    bt: tuple[str, ...]
+    """The functions of the debugger's own backtrace, and with GDB why it ends."""
+    difference: str
+    """The first frame that is another one, or has other variables, than without the plugin; empty: none."""
+    compared: int
+    """How many frames of the debugger alone were compared."""
     elr: int | None
     """Where an exception was not saved yet: the register ELR_EL1."""
     saved: int | None
@@ -49,55 +66,76 @@ class Stopped(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether SFrame's walk reaches an end, or says truly why not, and GDB's backtrace the same function."""
-        return self.end in (*ENDS, PARTLY) and functions(self.text)[-1] in self.gdb[-2:] and self.elr == self.saved
+        """Whether SFrame's walk reaches an end, or says truly why not, the debugger's backtrace the same function, and
+        no frame differs."""
+        if self.difference or self.elr != self.saved or self.end not in (*ENDS, PARTLY):
+            return False
+        names = names_in_bt(self.text)
+        return bool(names) and names[-1] in self.bt
 
 
-def stopped(line: str) -> Stopped | None:
+def stopped(line: str, machine: str, debugger: str) -> Stopped | None:
     """Return a stop; ``None``: it was in user space."""
     found = json.loads(line)
-    if not found["pc"] >> 63:
+    if not found["in_kernel"]:
         return None
-    shown = functions(found["sframe"])
+    # GDB 13 makes frames behind the outermost one, and guesses in user space.
+    bt = tuple(found["bt"] if debugger == "gdb-13" else found["bt"][-2:])
+    alone, with_plugin = found["alone"], found["with_plugin"]
+    known = next((number for number, one in enumerate(alone) if ENTRY[machine].search(one.partition("\n")[0])), None)
+    if known is None:
+        known = len(alone)
+    pairs = zip(alone[:known], [*with_plugin, *[""] * known])
+    different = next((f"{one}\n--- with the plugin:\n{other}" for one, other in pairs if one != other), "")
+    text = found["sframe"]
+    if machine == "s390x" and bt[-1].startswith(INNER):  # there, `sframe bt` goes on without GDB
+        bt = tuple(names_in_bt(text))
     return Stopped(
-        found["where"],
-        shown[0],
-        end_of(found["sframe"]),
-        found["sframe"],
-        tuple(found["gdb"]),
-        found.get("elr"),
-        found.get("saved"),
+        *(found["where"], next(iter(functions(text)), "?"), end_of(text), text, bt, different, known),
+        *(found.get("elr"), found.get("saved")),
     )
+
+
+def boot(machine: str, folder: Path) -> AbstractContextManager[Machine]:
+    """Boot a machine."""
+    if machine == "s390x":
+        return booted_s390x(debian_kernel("bookworm/s390x"), folder, SECONDS)
+    if machine == "amd64":
+        return booted_debian(debian_kernel(), folder, SECONDS, "nokaslr")
+    return booted(kernel(), folder, SECONDS)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Boot, stop and report."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--machine", choices=FUNCTIONS, default="arm64")
+    parser.add_argument("--debugger", choices=DEBUGGERS, default="gdb-18")
     parser.add_argument("--random", type=int, default=200)
     parser.add_argument("--each", type=int, default=7)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as name, booted(kernel(), Path(name), SECONDS) as machine:
+    wanted = FUNCTIONS[options.machine]
+    with tempfile.TemporaryDirectory() as name, boot(options.machine, Path(name)) as machine:
         plan = Path(name) / "plan.json"
         result = Path(name) / "result.jsonl"
-        work = {"random": options.random, "each": options.each, "seed": options.seed, "functions": FUNCTIONS}
+        work = {"random": options.random, "each": options.each, "seed": options.seed, "functions": wanted}
         plan.write_text(json.dumps({**work, "result": str(result)}), encoding="utf-8")
         os.environ["STOPS"] = str(plan)
-        script = ["set pagination off", "set width 0", "set confirm off", f"target remote 127.0.0.1:{machine.port}"]
-        script += [load("gdb-18"), f"source {CHECKOUT}/tests/kernel/stops_in_gdb.py", "detach"]
-        gdb = [str(Path(sys.executable).with_name("gdb")), "-nx", "-q", "-batch"]
-        said = run([*gdb, *(part for line in script for part in ("-ex", line)), str(machine.built.vmlinux)], SECONDS)
+        is_lldb = options.debugger == "lldb"
+        stops_in = f"{CHECKOUT}/tests/kernel/stops_in_{'lldb' if is_lldb else 'gdb'}.py"
+        commands = [load(options.debugger), f"{'command script import' if is_lldb else 'source'} {stops_in}"]
+        said = run(script(options.debugger, machine, *commands), SECONDS)
         lines = result.read_text(encoding="utf-8").splitlines()
     assert lines, said
-    stops = [one for one in map(stopped, lines) if one is not None]
-    report(stops, len(lines) - len(stops))
+    stops = [one for one in (stopped(line, options.machine, options.debugger) for line in lines) if one is not None]
+    report(stops, len(lines) - len(stops), wanted)
     at_random = sum(not one.where for one in stops)
     if at_random < options.random:
         print(f"{at_random} stops at random times, expected {options.random}: {said[-500:]}")
     return 0 if at_random >= options.random and all(one.is_whole for one in stops) else 1
 
 
-def report(stops: list[Stopped], in_user_space: int) -> None:
+def report(stops: list[Stopped], in_user_space: int, wanted: Sequence[str]) -> None:
     """Print the figures, and each stack that ends elsewhere."""
     for title, part in (
         ("functions", [s for s in stops if s.where]),
@@ -106,16 +144,19 @@ def report(stops: list[Stopped], in_user_space: int) -> None:
         ends = Counter(one.end if one.is_whole else "elsewhere" for one in part)
         names = {one.where or one.innermost for one in part}
         through = sum("<exception " in one.text for one in part)
+        compared = sum(one.compared for one in part)
         print(
-            f"{title}: {len(part)} stops, {len(names)} functions, {through} stacks through an exception; {dict(ends)}"
+            f"{title}: {len(part)} stops, {len(names)} functions, {through} stacks through an exception,"
+            f" {compared} frames compared with the debugger alone; {dict(ends)}"
         )
     print(f"in user space: {in_user_space}")
     begun = [one for one in stops if one.elr is not None]
     print(f"not saved yet: {len(begun)}, of which {sum(one.elr == one.saved for one in begun)} save ELR_EL1 as pc")
-    print("not reached:", *sorted(set(FUNCTIONS) - {one.where for one in stops}))
+    print("not reached:", *sorted(set(wanted) - {one.where for one in stops}))
     for one in stops:
         if not one.is_whole:
-            print(f"\n{one.where or 'at a random time'}:\n{indent(one.text, '  ')}  GDB: {' '.join(one.gdb)}")
+            text = indent(f"{one.text}{one.difference}\n", "  ")
+            print(f"\n{one.where or 'at a random time'}:\n{text}  debugger: {' '.join(one.bt)}")
 
 
 if __name__ == "__main__":

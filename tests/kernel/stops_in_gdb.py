@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -23,6 +24,8 @@ VECTORS = "vectors"
 """Where an exception begins.  On the way out, the register ELR_EL1 can be that of another exception."""
 INSTRUCTIONS = 400
 """How many an exception takes at most to be saved; it has some 40."""
+PROBLEM_STATE = 1 << 48
+"""The bit of the PSW's mask on s390x that is set in user space."""
 PATIENCE = 20
 """Seconds after which a function counts as not reached."""
 
@@ -45,11 +48,29 @@ def frames() -> list[str]:
     return [*found, gdb.frame_stop_reason_string(reason)]
 
 
+def with_variables() -> list[str]:
+    """Return the text of each frame of ``bt -full``, without its number."""
+    # Where a frame has a name of the plugin, GDB's code in Python shows all of them, in another format.
+    text = gdb.execute("bt -full -no-filters", to_string=True)
+    return re.split(r"^#\d+ +", text, flags=re.MULTILINE)[1:]
+
+
+def in_kernel(pc: int) -> bool:
+    """Return whether the processor executes code of the kernel."""
+    if gdb.selected_inferior().architecture().name().startswith("s390"):
+        return not int(gdb.parse_and_eval("$pswm")) & PROBLEM_STATE
+    return bool(pc >> 63)
+
+
 def stop(where: str) -> dict[str, object]:
     """Describe the stop."""
     pc = int(gdb.newest_frame().pc())
     text = gdb.execute("sframe bt", to_string=True)
-    found = {"where": where, "pc": pc, "processor": gdb.selected_thread().num, "sframe": text, "gdb": frames()}
+    found = {"where": where, "in_kernel": in_kernel(pc), "sframe": text}
+    found["bt"], found["with_plugin"] = frames(), with_variables()
+    gdb.execute("set sframe mode off")
+    found["alone"] = with_variables()
+    gdb.execute("set sframe mode always")
     if PARTLY in text and gdb.newest_frame().name() == VECTORS:
         found["elr"], found["saved"] = int(gdb.parse_and_eval("(unsigned long)$ELR_EL1")), saved_pc()
     return found
@@ -67,8 +88,8 @@ def saved_pc() -> int | None:
 
 def at_random(number: int, dice: random.Random) -> Iterator[dict[str, object]]:
     """Stop at random times until the kernel's code was interrupted often enough."""
-    in_kernel = 0
-    while in_kernel < number:
+    found = 0
+    while found < number:
         timer = interrupted_after(dice.uniform(SHORTEST, LONGEST))
         try:
             gdb.execute("continue", to_string=True)
@@ -79,7 +100,7 @@ def at_random(number: int, dice: random.Random) -> Iterator[dict[str, object]]:
                 stops.append(stop(""))
         except KeyboardInterrupt:  # it came before the kernel ran, or when it had stopped already
             continue
-        in_kernel += sum(int(str(found["pc"])) >> 63 for found in stops)
+        found += sum(bool(one["in_kernel"]) for one in stops)
         yield from stops
 
 
@@ -99,6 +120,8 @@ def at_function(function: str, number: int) -> Iterator[dict[str, object]]:
 
 def main() -> None:
     """Carry the plan out."""
+    for limit in ("frame-arguments all", "max-depth 2", "elements 32", "symbol off"):
+        gdb.execute(f"set print {limit}")
     plan = json.loads(Path(os.environ["STOPS"]).read_text(encoding="utf-8"))
     dice = random.Random(plan["seed"])
     with Path(plan["result"]).open("w", encoding="utf-8") as result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,17 @@ def test_what_is_no_dump_of_a_kernel(tmp_path: Path) -> None:
         open_dump(str(build("leaf", "aarch64", 3)), str(text), ())
     with pytest.raises(FileError, match="nothing: not a file"):
         open_dump(str(text), str(tmp_path / "nothing"), ())
+
+
+def test_a_compressed_dump_without_the_name_of_the_system(tmp_path: Path) -> None:
+    """QEMU writes such dumps; libkdumpfile tells the architecture by the name.  drgn raises a plain ``Exception``."""
+    page = 4096
+    header = struct.pack("<8si", b"KDUMP   ", 6).ljust(408, b"\0") + bytes(16)
+    header += struct.pack("<IiiII", 1, page, 1, 2, 16)  # status, sizes in bytes and pages, pages of bitmaps, of memory
+    dump = tmp_path / "vmcore"
+    dump.write_bytes(header.ljust(4 * page, b"\0"))
+    with pytest.raises(FileError, match="vmcore: drgn cannot read the dump: "):
+        open_dump(str(dump), str(build("leaf", "amd64", 3)), ())
 
 
 @pytest.mark.parametrize(

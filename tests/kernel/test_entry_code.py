@@ -29,7 +29,7 @@ from tests.kernel.fake import (
     kernel,
 )
 
-PARTLY_SAVED = "an exception in kernel code, of which not all registers are saved yet, or still"
+PARTLY_SAVED = "an exception of which not all registers are saved yet, or still"
 TASK_STACK, IRQ_STACK = 0xFFFFFF8000100000, 0xFFFFFF8000900000
 TYPES = Types(STRUCTURES.get)
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from sframe_unwind.arch import PlaceKind
-from sframe_unwind.errors import StepError
+from sframe_unwind.errors import FormatError, StepError
 from sframe_unwind.kernel.linux import EXCEPTION
 from sframe_unwind.kernel.orc_of_kernel import find_orc
-from sframe_unwind.kernel.orc_places import orc_places
+from sframe_unwind.kernel.orc_places import assembly_places, orc_places
 from sframe_unwind.kernel.orc_unwinder import NAME
 from sframe_unwind.kernel.tasks import TaskList
 from sframe_unwind.kernel.unwinder import KernelUnwinder
+from sframe_unwind.orc import HASH_SIZE
 from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers
 from tests.kernel.fake import Memory
@@ -151,12 +152,23 @@ def test_the_places_that_cfi_does_not_have() -> None:
     assert places == [
         (START, START + 0x21, PlaceKind.TASK_START),  # also where the last call returns to
         (SWITCH, SWITCH + 0x40, PlaceKind.STACK_SWITCH),
-        (SYSCALL, SAVED, PlaceKind.USER_ENTRY),
-        (SAVED, INTERRUPT, PlaceKind.EXCEPTION),
+        (SYSCALL, SAVED + 1, PlaceKind.USER_ENTRY),  # likewise
+        (SAVED + 1, INTERRUPT, PlaceKind.EXCEPTION),
         (INTERRUPT, INTERRUPT + 0x20, PlaceKind.EXCEPTION),
         (INTERRUPT + 0x20, WITH_BP, PlaceKind.EXCEPTION),
         (WITH_BP, ERROR_ENTRY, PlaceKind.EXCEPTION),
         (ERROR_ENTRY, ERROR_ENTRY + 0x40, PlaceKind.FUNCTION),
+    ]
+
+
+def test_places_of_assembly_outside_of_entry_code() -> None:
+    """Switches of stacks, ends of stacks and entry code are left out."""
+    code = [(START, FUNCTION + 8), (FUNCTION + 0x20, FUNCTION + 0x60), (SWITCH, SYSCALL + 0x1000)]
+    places = assembly_places(table(), code, lambda pc: pc >= SYSCALL)
+    assert [(place.start, place.end, place.kind) for place in places] == [
+        (FUNCTION, FUNCTION + 8, PlaceKind.FUNCTION),
+        (FUNCTION + 0x20, DRAP, PlaceKind.FUNCTION),
+        (DRAP, FUNCTION + 0x60, PlaceKind.FUNCTION),
     ]
 
 
@@ -175,5 +187,8 @@ def test_the_table_is_found_by_its_symbols(memory: Memory) -> None:
     assert found is not None
     assert list(found) == list(table())
     assert found.find(DRAP) is not None
+    memory.put(at + 0x1000, bytes(HASH_SIZE))
+    with pytest.raises(FormatError, match="no known layout"):
+        find_orc({**symbols, "__start_orc_header": at + 0x1000}.get, memory.read)
     del symbols["__stop_orc_unwind"]
     assert find_orc(symbols.get, memory.read) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.kernel.orc_places import orc_places
@@ -23,8 +24,9 @@ def test_pyelftools_reads_the_frames() -> None:
     elf = ELFFile(io.BytesIO(made()))
     assert elf.get_machine_arch() == "AArch64"
     assert elf.get_section_by_name(".text").data_size == 0
-    cie, *fdes = elf.get_dwarf_info(relocate_dwarf_sections=False).CFI_entries()
-    assert cie["augmentation"] == b"zS"
+    entries = elf.get_dwarf_info(relocate_dwarf_sections=False).CFI_entries()
+    fdes = [one for one in entries if isinstance(one, FDE)]
+    assert {fde.cie["augmentation"] for fde in fdes} == {b"zS"}
     tables = {fde["initial_location"]: fde.get_decoded().table[-1] for fde in fdes}
     assert sorted(tables) == [
         *(EXCEPTION, EXCEPTION + 8, USER, USER + 4, SWITCH + 4, FORK, FORK + 8),
@@ -49,11 +51,14 @@ def test_what_orc_says_of_entry_code() -> None:
     kernel = amd64.kernel(Memory())
     places = orc_places(amd64.table(), kernel.is_entry_code)
     made = symbol_file(amd64.ARCH, EM_X86_64, places, kernel.saved_registers)
-    _, *fdes = ELFFile(io.BytesIO(made)).get_dwarf_info(relocate_dwarf_sections=False).CFI_entries()
+    entries = ELFFile(io.BytesIO(made)).get_dwarf_info(relocate_dwarf_sections=False).CFI_entries()
+    fdes = [one for one in entries if isinstance(one, FDE)]
+    signals = [fde["initial_location"] for fde in fdes if fde.cie["augmentation"] == b"zS"]
+    assert set(signals) == {fde["initial_location"] for fde in fdes} - {amd64.ERROR_ENTRY}
     tables = {fde["initial_location"]: fde.get_decoded().table[-1] for fde in fdes}
-    exceptions = (amd64.SAVED, amd64.INTERRUPT, amd64.INTERRUPT + 0x20, amd64.WITH_BP)
+    exceptions = (amd64.SAVED + 1, amd64.INTERRUPT, amd64.INTERRUPT + 0x20, amd64.WITH_BP)
     assert sorted(tables) == [amd64.START, amd64.SYSCALL, *exceptions, amd64.ERROR_ENTRY]
-    whole, partial = tables[amd64.SAVED], tables[amd64.INTERRUPT]
+    whole, partial = tables[amd64.SAVED + 1], tables[amd64.INTERRUPT]
     assert (whole["cfa"].reg, whole["cfa"].offset) == (7, 168)
     assert {number: 168 + whole[number].arg for number in (16, 7, 3)} == {16: 128, 7: 152, 3: 40}
     # Of the frame at SP + 8, pc is the first word and SP the fourth.

@@ -9,19 +9,20 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.cli import main
+from sframe_unwind.errors import FormatError
 from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.orc_report import OrcReport
 from sframe_unwind.verify.terms import Side
 from tests.code.assembled import assemble
 
 ORC = """
-.macro orc at, sp, bp=0, base=5
+.macro orc at, sp, bp=0, base=5, flags=0
     .pushsection .orc_unwind_ip,"a",@progbits
     .long \\at - .
     .popsection
     .pushsection .orc_unwind,"a",@progbits
     .short \\sp, \\bp
-    .byte \\base, 0
+    .byte \\base, \\flags
     .popsection
 .endm
 """
@@ -50,18 +51,27 @@ orc function, 8
 orc 1b, {pushed}, {bp}, 0x15
 orc 2b, 8
 orc assembly, 8
-orc 4b, 0, 0, 0
+orc 4b, 0, 0, 0, 0
+"""
+HEADER = """
+.pushsection .orc_header,"a",@progbits
+.byte {}
+.popsection
 """
 
 
-def report(folder: Path, pushed: int = 16, bp: int = -16) -> OrcReport:
+def report(folder: Path, pushed: int = 16, bp: int = -16, header: bytes = b"", call: int = 0) -> OrcReport:
     """Return how the ORC of a function with DWARF CFI compares.
 
     :param pushed: what ORC says of the CFA behind the push.
     :param bp: and of the place of the frame pointer.
+    :param header: the contents of ``.orc_header``; empty: there is none.
+    :param call: the type of entries of functions.
     """
     path = folder / "function.s"
-    path.write_text(ORC + FUNCTION.format(pushed=pushed, bp=bp))
+    of_header = HEADER.format(", ".join(map(str, header))) if header else ""
+    orc = ORC.replace("flags=0", f"flags={call}")
+    path.write_text(orc + FUNCTION.format(pushed=pushed, bp=bp) + of_header)
     made = path.with_suffix(".o")
     subprocess.run(["gcc", "-c", str(path), "-o", str(made)], check=True, timeout=60)
     found = verify(made, Plan(dwarf=False, code=True, orc=True)).orc
@@ -73,6 +83,16 @@ def test_right_orc(tmp_path: Path) -> None:
     found = report(tmp_path)
     assert (found.table, found.both, found.addresses_compared) == ("dwarf", 1, 3)
     assert (found.disagreements, found.other_only) == ((), ())
+
+
+def test_the_layout_of_newer_kernels(tmp_path: Path) -> None:
+    header = bytes.fromhex("fe5d32bf 581bd63b 2ca9a5c6 5ba5a625 eab3fe24")
+    found = report(tmp_path, header=header, call=2)
+    assert (found.both, found.addresses_compared, found.disagreements) == (1, 3, ())
+    with pytest.raises(FormatError, match=r"ORC entry \w+: type and flags 0x7"):
+        report(tmp_path, header=header, call=7)
+    with pytest.raises(FormatError, match=f"no known layout of ORC has the hash {bytes(20).hex()}"):
+        report(tmp_path, header=bytes(20), call=2)
 
 
 def test_a_function_in_assembly_has_only_orc(tmp_path: Path) -> None:

@@ -1,0 +1,24 @@
+"""Counts the plans that the plugin makes while stacks are taken with several settings by turns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+from unittest.mock import patch
+
+from gdb_plugin.plans import make_plan
+from tests.gdb.inside.program import execute, run_to, stopped
+
+
+def count(program: dict[str, Any]) -> dict[str, Any]:
+    """Return how often each pc got a plan with each settings, and what commands print: first, and when repeated."""
+    with patch("gdb_plugin.process.make_plan", wraps=make_plan) as made, stopped(program):
+        execute("set sframe mode always")
+        run_to(program["place"])
+        rounds = []
+        for _ in range(2):
+            texts = [execute(command) for command in ("sframe compare", "bt", "sframe bt")]
+            asked = (call.args for call in made.call_args_list)
+            rounds.append({"made": Counter(f"{settings} {pc:#x}" for *_, settings, pc, _, _ in asked), "texts": texts})
+            made.reset_mock()
+        return {"first": rounds[0], "again": rounds[1]}

@@ -1,0 +1,108 @@
+"""Runs in LLDB at a kernel: stops it many times and writes each stack to a file, as `stops_in_gdb` does in GDB."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lldb
+
+SHORTEST, LONGEST = 0.005, 0.05
+"""Seconds that the kernel runs until a stop at a random time."""
+PATIENCE = 20
+"""Seconds after which a function counts as not reached."""
+
+
+class Stops:
+    """The stops of one session.
+
+    :param debugger: connected to the kernel, which is stopped.
+    """
+
+    def __init__(self, debugger: lldb.SBDebugger) -> None:
+        debugger.SetAsync(False)
+        self._debugger = debugger
+        self._target = debugger.GetSelectedTarget()
+        self._process = self._target.GetProcess()
+
+    def at_random(self, number: int, dice: random.Random) -> Iterator[dict[str, object]]:
+        """Stop at random times until the kernel's code was interrupted often enough."""
+        in_kernel = 0
+        while in_kernel < number:
+            self._run(dice.uniform(SHORTEST, LONGEST))
+            for thread in list(self._process):
+                self._process.SetSelectedThread(thread)
+                found = self._stop("")
+                in_kernel += bool(found["in_kernel"])
+                yield found
+
+    def at_function(self, function: str, number: int) -> Iterator[dict[str, object]]:
+        """Stop in a function."""
+        for _ in range(number):
+            self._command(f"breakpoint set -H -n {function} -N here")
+            self._run(PATIENCE)
+            at_breakpoint = [one for one in self._process if one.GetStopReason() == lldb.eStopReasonBreakpoint]
+            self._command("breakpoint delete here")
+            if not at_breakpoint:
+                return
+            self._process.SetSelectedThread(at_breakpoint[0])
+            yield self._stop(function)
+
+    def _run(self, seconds: float) -> None:
+        """Let the kernel run until a breakpoint, or for some seconds."""
+        timer = threading.Timer(seconds, self._process.SendAsyncInterrupt)
+        timer.start()
+        self._process.Continue()
+        timer.cancel()
+        timer.join()
+        while self._process.GetState() != lldb.eStateStopped:
+            time.sleep(0.01)
+
+    def _stop(self, where: str) -> dict[str, object]:
+        """Describe the stop."""
+        text = self._command("sframe bt")
+        found = {"where": where, "in_kernel": bool(self._frames()[0].GetPC() >> 63), "sframe": text}
+        found["bt"] = [one.GetFunctionName() or "?" for one in self._frames() if not one.IsInlined()]
+        found["with_plugin"] = self._with_variables()
+        self._command("sframe mode off")
+        found["alone"] = self._with_variables()
+        self._command("sframe mode always")
+        return found
+
+    def _frames(self) -> list[Any]:
+        return list(self._process.GetSelectedThread())
+
+    def _with_variables(self) -> list[str]:
+        """Return name, place and variables of each frame."""
+        found = []
+        for frame in self._frames():
+            line = frame.GetLineEntry()
+            names = [f"{frame.GetFunctionName()} {frame.GetPC():#x} {line.GetLine()}"]
+            values = frame.GetVariables(True, True, False, True)
+            found.append("\n".join([*names, *(f"{one.GetName()} = {one.GetValue()}" for one in values)]))
+        return found
+
+    def _command(self, line: str) -> str:
+        result = lldb.SBCommandReturnObject()
+        # Without it, the thread is that of the command that imports this file.
+        context = lldb.SBExecutionContext(self._process.GetSelectedThread())
+        self._debugger.GetCommandInterpreter().HandleCommand(line, context, result, False)
+        return str(result.GetOutput())
+
+
+def __lldb_init_module(debugger: lldb.SBDebugger, _: dict[str, object]) -> None:
+    """Carry the plan out."""
+    plan = json.loads(Path(os.environ["STOPS"]).read_text(encoding="utf-8"))
+    stops, dice = Stops(debugger), random.Random(plan["seed"])
+    with Path(plan["result"]).open("w", encoding="utf-8") as result:
+        for function in plan["functions"]:
+            for found in stops.at_function(function, plan["each"]):
+                print(json.dumps(found), file=result, flush=True)
+        for found in stops.at_random(plan["random"], dice):
+            print(json.dumps(found), file=result, flush=True)
