@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import elftools
 
 from bench import (
+    against_code,
     backtraces,
     commands,
     converted,
@@ -34,15 +35,41 @@ from bench import (
     walking,
 )
 from bench.report import BenchError, Row, table
+from tools.ending import exit_with
 
 _MODULES = (
-    *(starting, commands, opening, decoding, verifying, converting, surveying, walking, unaided, serving, profiles),
+    *(
+        starting,
+        commands,
+        opening,
+        decoding,
+        verifying,
+        against_code,
+        converting,
+        surveying,
+        walking,
+        unaided,
+        serving,
+        profiles,
+    ),
     *(backtraces, runtime_code, driving, converted, lldb_starting, lldb_backtraces),
     *(lldb_driving, lldb_moving, lldb_memory),
 )
 PARTS = {module.PART: module for module in _MODULES}
 GROUPS = {
-    "core": ("command", "open", "decode", "verify", "convert", "survey", "walk", "backtrace", "server", "perf"),
+    "core": (
+        "command",
+        "open",
+        "decode",
+        "verify",
+        "against-code",
+        "convert",
+        "survey",
+        "walk",
+        "backtrace",
+        "server",
+        "perf",
+    ),
     "gdb": ("start", "bt", "run-time", "drive"),
     "native": ("converted-bt",),
     "lldb": ("lldb-start", "lldb-bt", "lldb-drive", "lldb-move", "lldb-memory"),
@@ -90,7 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parts = "\n".join(f"  {name:12}{(module.__doc__ or '').splitlines()[0]}" for name, module in PARTS.items())
+    width = max(map(len, PARTS)) + 2
+    parts = "\n".join(f"  {name:{width}}{(module.__doc__ or '').splitlines()[0]}" for name, module in PARTS.items())
     groups = ", ".join(f"{name} ({' '.join(members)})" for name, members in GROUPS.items())
     parser = argparse.ArgumentParser(
         prog="python -m bench",
@@ -116,7 +144,4 @@ def _circumstances() -> str:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit(130)
+    exit_with(main)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from sframe_unwind import unwind_rule
@@ -11,7 +12,18 @@ from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted, unknown_in
 from sframe_unwind.code.instruction import Instruction
 from sframe_unwind.code.interpretation import Interpreter, Run
-from sframe_unwind.code.judgement import NOT_REACHED, PROVED, Judge, Judgement, Judgements, RowRule, SumRule, plain
+from sframe_unwind.code.judgement import (
+    NOT_BY_ABI,
+    NOT_REACHED,
+    PROVED,
+    Judge,
+    Judgement,
+    Judgements,
+    RowRule,
+    SumRule,
+    plain,
+)
+from sframe_unwind.code.proofs import Proofs, is_quiet
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.state import State
 from sframe_unwind.code.tables import Rows, RuleTable
@@ -66,7 +78,7 @@ class Checker:
         parts = check.parts()
         own = parts.pop(function.start)
         run = check.run
-        starts = frozenset(start for start in run.called if self._is_start(start))
+        starts = tuple(sorted(start for start in run.called if self._is_start(start)))
         result = FunctionResult(
             function.start,
             check.instructions,
@@ -80,11 +92,22 @@ class Checker:
             starts,
             run.returns,
             run.changes_fp,
+            self._moved(run),
+            self.interpreter.frame.return_address in run.returns_to,
+            run.presumes,
             run.complete,
         )
         if run.is_local and not result.findings and not starts and len(self._remembered) < _MAX_REMEMBERED:
             self._remembered[key] = result
         return result
+
+    def _moved(self, run: Run) -> int | None:
+        """Return by how much more than the ABI has it a function moves its caller's stack pointer."""
+        usual = self.interpreter.frame.sp_at_return
+        moved = {offset - usual[1] for base, offset in run.stack_pointers_at_return if base == usual[0]}
+        if not moved - {0}:
+            return 0
+        return moved.pop() if len(run.stack_pointers_at_return) == 1 else None
 
     def part(self, function: CodeRange) -> Part:
         """Judge a function as :meth:`result` does; return all that was found in it."""
@@ -114,6 +137,14 @@ class Checker:
     def judge(self, run: Run, block: int, rule: RowRule, state: State) -> Judgements:
         """Judge one rule in one state of a block."""
         return self._judge.judge_in(run, block, rule, state)
+
+    def judge_alone(self, rule: RowRule, state: State) -> Judgements:
+        """Judge one rule in one state, whatever the function does."""
+        return self._judge.judge(rule, state)
+
+    def proofs(self, rows: Mapping[str, Rows], bases: frozenset[int]) -> Proofs:
+        """Return what proves the rules of a function on the way."""
+        return Proofs(self._judge, rows, bases)
 
     def clobbered(self, rule: UnwindRule, state: State) -> dict[str, int]:
         """Return the values of a rule that the ABI alone makes wrong in a state: see :meth:`Judge.clobbered`."""
@@ -212,16 +243,27 @@ class _Check:
         self._findings: dict[int, list[Finding]] = {}
         self._unreached: set[int] = set()
         self._open: dict[tuple[str, str], tuple[object, int]] = {}
-        self.run = interpreted(self._all, function, entered)
+        is_by_abi = self._is_entered_by_abi()
+        proofs = checker.proofs(self._described(function), self._bases_of(function))
+        interpret = partial(interpreted, self._all, is_by_abi=is_by_abi, prover=proofs)
+        self.run = interpret(function, entered)
         link = self._link()
         if link is not None:
             linked = dict.fromkeys(entered, self._all.frame.entry(link=link))
-            run = interpreted(self._all, function, linked)
+            run = interpret(function, linked)
             if run.complete and run.returns_to == {self._all.frame.return_address}:
                 self.run, entered = run, linked
         if self.run.called and (self.run.rests_on_call or self._has_other_base()):
-            self.run = interpreted(self._all, function, entered, through_calls=True)
+            self.run = interpret(function, entered, through_calls=True)
         self._entered = entered
+        self._is_disputed = is_by_abi and self.run.pushed > 0
+
+    def _is_entered_by_abi(self) -> bool:
+        """Return whether the tables have the row of a function's entry by the ABI where the function begins."""
+        entry = self._all.frame.entry()
+        rules = (rows.at(self._function.start) for rows in self._described(self._function).values())
+        judged = [self._checker.judge_alone(rule, entry).worst for rule in rules if rule is not None]
+        return bool(judged) and max(judged) is Judgement.PROVED
 
     def _link(self) -> int | None:
         """Return the register that has the return address at the function's entry by its rows, if it is not the ABI's.
@@ -256,6 +298,9 @@ class _Check:
         run = self.run
         self._described(self._function)
         for start in sorted(run.states):
+            if start in run.proved and not self._is_disputed:
+                self._add_proved(start, run.proved[start])
+                continue
             current = self._all.ranges.find(start)
             if current is not None:
                 self._block(start, current)
@@ -278,6 +323,16 @@ class _Check:
         self._rows[function] = rows
         self._verdicts[function.start] = {table: {} for table in rows}
 
+    def _add_proved(self, start: int, end: int) -> None:
+        """Note that in a block of the function itself all rules were proved."""
+        sweep, pcs = self._all.sweeps.sweep(self._function), []
+        while start < end:
+            pcs.append(start)
+            start += sweep.instruction(start).size
+        for table, rows in self._described(self._function).items():
+            if rows.rules:
+                self._verdicts[self._function.start][table].update(dict.fromkeys(pcs, PROVED))
+
     def _block(self, start: int, function: CodeRange) -> None:
         rows, verdicts = self._described(function), self._verdicts[function.start]
         is_first = function.start == self._all.image.entry_point
@@ -290,7 +345,7 @@ class _Check:
         instructions = self._all.sweep_at(start).instructions
         for pc, state in walk(self._all, self.run, start):
             instruction = instructions.get(pc)
-            is_quiet = instruction is not None and self._is_quiet(instruction, bases)
+            quiet = instruction is not None and is_quiet(instruction, bases)
             for table, described in rows.items():
                 rule = described.at(pc)
                 if rule is None:
@@ -299,6 +354,8 @@ class _Check:
                     verdicts[table][pc] = PROVED
                     continue
                 judged = judge(self.run, start, rule, state)
+                if judged is PROVED and self._is_disputed:
+                    judged = NOT_BY_ABI
                 if judged is PROVED:
                     proved[table] = rule
                 if judged is not PROVED:
@@ -311,7 +368,7 @@ class _Check:
                                 unknown[table] = self._checker.with_origin(judged, rule, self.run, start, pc, state)
                             judged = unknown[table]
                 verdicts[table][pc] = judged
-            if not is_quiet:
+            if not quiet:
                 proved.clear()
 
     def _prove_apart(self) -> None:
@@ -346,13 +403,6 @@ class _Check:
             places = () if rule is None else (rule.cfa, rule.ra, rule.fp)
             bases.update(place.base for place in places if place is not None)
         return frozenset(bases)
-
-    @staticmethod
-    def _is_quiet(instruction: Instruction, bases: frozenset[int]) -> bool:
-        """Return whether an instruction leaves all that rules count on as it was."""
-        if instruction.kind or instruction.stores or instruction.exits:
-            return False
-        return bases.isdisjoint([number for number, _ in instruction.puts])
 
     def _note(
         self, table: str, row: UnwindRule | SumRule, judged: Judgements, block: int, pc: int, state: State

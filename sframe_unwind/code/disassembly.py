@@ -55,6 +55,8 @@ class Disassembler:
             address = (REGISTER, *self._numbers(place.base), place.disp)
         elif not place.base:
             address = (CONSTANT, place.disp)
+        if place.index and (getattr(operand, "ext", 0) or getattr(getattr(operand, "shift", None), "value", 0)):
+            address = None  # AArch64: the index is extended or shifted
         if place.index and address is not None:
             index, scale = self._numbers(place.index), getattr(place, "scale", 1)
             if len(index) == 1:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from sframe_unwind.code.code_relocations import relocate
 from sframe_unwind.code.exception_tables import ExceptionTables
-from sframe_unwind.code.image import CodeImage, CodeSection, Plt
+from sframe_unwind.code.image import CodeImage, CodeSection, Contents, Plt
 from sframe_unwind.code.interpretation import LandingPads
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
+from sframe_unwind.code.section_contents import SectionContents
 from sframe_unwind.elf import ElfBinary, ElfSection
 from sframe_unwind.elf.cfi import EH_FRAME
 from sframe_unwind.elf.constants import (
     ENTRY,
     SHF_ALLOC,
+    SHF_COMPRESSED,
     SHF_EXECINSTR,
     SHF_TLS,
     SHF_WRITE,
@@ -26,6 +30,7 @@ from sframe_unwind.elf.constants import (
     SYMBOL,
 )
 from sframe_unwind.elf.relocation import symbol_values
+from sframe_unwind.errors import FileError
 
 _FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
 """``STT_FUNC`` and ``STT_GNU_IFUNC``; ``STB_GLOBAL`` and ``STB_WEAK``."""
@@ -38,9 +43,9 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
     for section in binary.sections:
         if not section.flags & SHF_ALLOC or section.flags & SHF_TLS or not section.has_contents:
             continue
-        data, start = binary.contents(section), binary.layout.addresses[section.number]
+        data, start = _contents(binary, section), binary.layout.addresses[section.number]
         if binary.is_object:
-            data, found = relocate(binary, section.number, data)
+            data, found = relocate(binary, section.number, data[:])
             external.update(found)
         executable, writable = bool(section.flags & SHF_EXECINSTR), bool(section.flags & SHF_WRITE)
         sections.append(CodeSection(start, data, executable, writable))
@@ -51,6 +56,22 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
     image = CodeImage(sections, binary.byteorder, frozenset(not_returning), external, pointers, plts, entry_point)
     image.reachable = frozenset(filter(image.is_code, {*pointers.values(), *_global_functions(binary)}))
     return image
+
+
+def _contents(binary: ElfBinary, section: ElfSection) -> Contents:
+    """Return the contents of a section, which are read where they are asked for if that is possible."""
+    if binary.descriptor is None or binary.is_object or section.flags & SHF_COMPRESSED:
+        return binary.contents(section)
+    size = max(min(section.size, binary.size - section.offset), 0)
+    return SectionContents(partial(_read, binary.descriptor, section.offset), size)
+
+
+def _read(descriptor: int, start: int, offset: int, size: int) -> bytes:
+    # The place in the file that read() goes on from is shared by all processes that work on it.
+    found = os.pread(descriptor, size, start + offset)
+    if len(found) != size:
+        raise FileError("the file became shorter while it was read")
+    return found
 
 
 def _global_functions(binary: ElfBinary) -> Iterator[int]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from sframe_unwind.code.interpretation import Interpreter, Run
+from sframe_unwind.code.interpretation import Interpreter, Prover, Run
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.state import State
 from sframe_unwind.code.values import CFA
+
+_MOST_PUSHED = 256
+"""Bytes: the headers of PLTs push 16."""
 
 
 def entries(interpreter: Interpreter, function: CodeRange) -> dict[int, State]:
@@ -22,22 +25,31 @@ def entries(interpreter: Interpreter, function: CodeRange) -> dict[int, State]:
 
 
 def interpreted(
-    interpreter: Interpreter, function: CodeRange, entered: dict[int, State], through_calls: bool = False
+    interpreter: Interpreter,
+    function: CodeRange,
+    entered: dict[int, State],
+    through_calls: bool = False,
+    is_by_abi: bool = False,
+    prover: Prover | None = None,
 ) -> Run:
     """Interpret a function, in other states if it shows that it is not entered as the ABI says.
 
     The header of a procedure linkage table pushes two words before it jumps to the dynamic linker, which takes them
-    off again at the end.  No other function leaves its caller with less on the stack than it was entered with.
+    off again at the end, and jumps to the function that was called.  No other function leaves its caller with less on
+    the stack than it was entered with, if it has no error.
 
     :param entered: the states in which it is entered by the ABI, by address.
     :param through_calls: see :meth:`Interpreter.run`.
+    :param is_by_abi: its rows say that it is entered by the ABI: if it has a return, that counts.
+    :param prover: see :meth:`Interpreter.run`.
     """
-    run = interpreter.run(function, entered, through_calls)
+    run = interpreter.run(function, entered, through_calls, prover=prover)
     pushed = _pushed(interpreter, run)
-    if not pushed:
+    if not pushed or (is_by_abi and run.has_return):
         return run
-    again = interpreter.run(function, {address: interpreter.frame.entry(pushed) for address in entered}, through_calls)
-    return again if again.stack_pointers_at_end == {interpreter.frame.entry_sp} else run
+    entered = {address: interpreter.frame.entry(pushed) for address in entered}
+    again = interpreter.run(function, entered, through_calls, prover=prover)
+    return again._replace(pushed=pushed) if again.stack_pointers_at_end == {interpreter.frame.entry_sp} else run
 
 
 def _pushed(interpreter: Interpreter, run: Run) -> int:
@@ -45,4 +57,5 @@ def _pushed(interpreter: Interpreter, run: Run) -> int:
     if not run.complete or len(run.stack_pointers_at_end) != 1:
         return 0
     ((base, offset),) = run.stack_pointers_at_end
-    return max(offset - interpreter.frame.entry_sp[1], 0) if base == CFA else 0
+    pushed = offset - interpreter.frame.entry_sp[1]
+    return pushed if base == CFA and 0 < pushed <= _MOST_PUSHED else 0

@@ -16,13 +16,16 @@ from sframe_unwind.code.instruction import (
     LOAD,
     MIXED,
     PAGE_RELATIVE,
+    PARTLY,
     PC_RELATIVE,
     REGISTER,
     SHIFT_LEFT,
+    SHIFT_RIGHT,
     SIGN,
     STRIP,
     SUBTRACT,
     Condition,
+    Exit,
     Expression,
     Instruction,
 )
@@ -31,6 +34,8 @@ from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.stack_order import is_above, may_overlap, with_top
 from sframe_unwind.code.state import Frame, Slot, State
 from sframe_unwind.code.values import (
+    ALTERED,
+    ALTERED_BASE,
     CFA,
     CLOBBERED,
     CLOBBERED_BASE,
@@ -64,7 +69,7 @@ BOUND = 3000
 
 _PAGE_MASK = ~0xFFF
 _MASK = (1 << 64) - 1
-_WORD = 8
+_WORD, _HALF_WORD = 8, 4
 _MIN_ADDRESS = 0x1000
 """Smaller constants are not taken for the address of a table."""
 _MIN_KERNEL_ADDRESS = 1 << 30
@@ -84,6 +89,7 @@ class Evaluator:
         self._read = read_constant
         self.entries = Entries()
         self._bounds = frame.bounds
+        self._leaking = frame.entry_fp[0], frame.return_address[0]
         self.rests_on_call = False
         """Whether the stack pointer was taken from another register than the frame pointer since this was cleared."""
         self.has_replaced = False
@@ -129,13 +135,28 @@ class Evaluator:
         if kind == CHOICE:
             left, right = self.value(expression[1], state, pc), self.value(expression[2], state, pc)
             return self._frame.merge(left, right)
+        if kind == PARTLY:
+            return self._altered(self.value(expression[1], state, pc))
+        if kind == SHIFT_RIGHT:
+            base, offset = value = self.value(expression[1], state, pc)
+            signed = offset if expression[3] else offset & _MASK
+            return number(signed >> expression[2]) if base == NUMBER else self._opaque(value)
         if kind == SIGN:
             value = self.value(expression[1], state, pc)
             return SIGNED if value == self._frame.return_address else self._opaque(value)
         if kind == STRIP:
             value = self.value(expression[1], state, pc)
+            if value == self._frame.return_address and expression[2]:
+                return UNKNOWN
             return self._frame.return_address if value == SIGNED else value
         return UNKNOWN
+
+    def _altered(self, value: Value) -> Value:
+        """Return what is known of a value a part of which was overwritten."""
+        if value[0] == ALTERED_BASE:
+            return UNKNOWN
+        # Numbers that nothing is known of are rounded to a multiple so, too.
+        return ALTERED if value[0] != UNKNOWN_BASE and self._frame.is_tracked(value[0]) else OTHER
 
     def _opaque(self, value: Value) -> Value:
         """Return what is known of something computed from a value."""
@@ -143,6 +164,8 @@ class Evaluator:
 
     def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
         base, offset = address
+        if base == OTHER_BASE or ENTRY <= base < SYMBOL:
+            return UNKNOWN if state.leaked and size == _WORD else OTHER
         if on_stack(base):
             if size != _WORD:
                 return OTHER
@@ -205,9 +228,11 @@ class Evaluator:
         base, offset = value
         if base == NUMBER:
             return number(offset & mask)
+        if mask == -1:
+            return value
         if self._is_address(base) and mask < 0 and not -mask & (-mask - 1):
-            if base == CFA and -mask <= self._machine.stack_alignment and not offset & ~mask:
-                return value  # aligned already
+            if base == CFA and -mask <= self._machine.stack_alignment:
+                return base, offset & mask
             return self._below(value)
         return self._opaque(value)
 
@@ -240,6 +265,13 @@ class Evaluator:
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
         """Carry an instruction out: change a state to what it is behind it."""
         value, sp = self.value, self._frame.sp
+        if len(instruction.puts) == 1 and not instruction.stores:
+            ((register, expression),) = instruction.puts
+            if register != sp:  # most instructions
+                result = OTHER if expression[0] == COMPUTED else value(expression, state, pc)
+                if result != OTHER or register in state.registers:
+                    state.registers[register] = result
+                return
         puts = []
         for register, expression in instruction.puts:
             kind = expression[0]
@@ -258,11 +290,13 @@ class Evaluator:
         if puts:
             self._put(puts, state, pc)
 
-    def apply_until(self, count: int, instruction: Instruction, state: State, pc: int) -> State:
-        """Return the state behind the first so many register writes of an instruction, and all its stores."""
+    def apply_until(self, leaving: Exit, instruction: Instruction, state: State, pc: int) -> State:
+        """Return the state in which an instruction is left by a conditional jump."""
         state = state.copy()
-        if count < len(instruction.puts):
-            instruction = instruction._replace(puts=instruction.puts[:count])
+        if leaving.puts < len(instruction.puts) or leaving.stores < len(instruction.stores):
+            instruction = instruction._replace(
+                puts=instruction.puts[: leaving.puts], stores=instruction.stores[: leaving.stores]
+            )
         if instruction.puts or instruction.stores:
             self.apply(instruction, state, pc)
         return state
@@ -336,16 +370,21 @@ class Evaluator:
     def _store(self, address: Value, size: int, value: Value, state: State) -> None:
         slots = state.slots
         base, offset = address
-        if value[0] in (self._frame.entry_fp[0], self._frame.return_address[0]):
+        if value[0] in self._leaking:
             state.leaked |= is_open(base) or not (on_stack(base) or base == STACK_BASE)
         if not on_stack(base):
             return
         if slots and (size != _WORD or offset % _WORD):
             for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:
-                del slots[slot]
-        if size != _WORD or not self._frame.is_tracked(value[0]):
+                if size < _HALF_WORD:
+                    slots[slot] = self._altered(slots[slot])
+                else:
+                    del slots[slot]
+        if size != _WORD:
+            return
+        if not self._frame.is_tracked(value[0]):
             old = slots.pop(address, None)
-            if size == _WORD and old in (self._frame.return_address, SIGNED):
+            if old in (self._frame.return_address, SIGNED):
                 slots[address] = REPLACED
                 self.has_replaced = True
         elif len(slots) < _MAX_SLOTS:
@@ -362,7 +401,7 @@ class Evaluator:
         """Change a state to what it is behind a call.
 
         :param changed: the registers that the callee may change; ``None``: those that it may by the ABI.  The stack
-            pointer and the caller's stack are left as they were.
+            pointer and the caller's stack are left as they were, but for what the ABI gives to the callee.
         """
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers
@@ -375,9 +414,16 @@ class Evaluator:
             elif changed is None or register in changed:
                 registers[register] = CLOBBERED
         sp = registers[self._frame.sp]
+        first, end = self._machine.callee_area
         for slot in state.slots:
-            if slot[1] < sp[1] if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
+            above = slot[1] - sp[1]
+            if above < 0 or first <= above < end if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
                 state.slots[slot] = UNKNOWN
+
+    def move_sp(self, by: int | None, state: State, pc: int) -> None:
+        """Move the stack pointer up; ``None``: nothing is known of it then."""
+        sp = self._frame.sp
+        self._put([(sp, UNKNOWN if by is None else plus(state.registers[sp], by))], state, pc)
 
     def pass_on(self, instruction: Instruction, state: State, pc: int) -> bool:
         """Carry an instruction out that goes on at the next one; return whether its condition, if any, lets it."""
@@ -390,7 +436,8 @@ class Evaluator:
         if instruction.puts or instruction.stores:
             before = state.copy()
             self.apply(instruction, state, pc)
-        return self.holds(condition._replace(relation=INVERSE[condition.relation]), before, state, pc)
+        relation, left, right, operation = condition
+        return self.holds(Condition(INVERSE[relation], left, right, operation), before, state, pc)
 
     def holds(self, condition: Condition | None, before: State, after: State, pc: int) -> bool:
         """Return whether a condition can hold; if so, note what follows from it in the state behind the instruction."""

@@ -125,12 +125,18 @@ class FunctionResult(NamedTuple):
     """What was found in other functions that this one jumps into with its frame, by their starts."""
     continued: frozenset[int]
     """Starts of functions that are entered so at their first instruction."""
-    called: frozenset[int]
+    called: tuple[int, ...]
     """Starts of functions that are called, or jumped to as a call would enter them."""
     returns: bool
     """Whether any path leaves it for its caller, or may."""
     changes_fp: bool
     """Whether it certainly returns with another frame pointer than it was entered with."""
+    moves_sp: int | None
+    """How many bytes higher than by the ABI the stack pointer is where it returns; ``None``: sometimes."""
+    comes_back: bool
+    """Whether a path certainly returns to its caller."""
+    presumes: bool
+    """Whether a call was taken not to return for what else leads behind it."""
     complete: bool
     """``False``: the function was given up, being too large."""
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 _BEYOND = 1 << 64
 """Behind all addresses."""
+
+
+class Contents(Protocol):
+    """The bytes of a section: all of them, or read where they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, wanted: slice, /) -> bytes: ...
 
 
 class CodeSection(NamedTuple):
@@ -15,7 +23,7 @@ class CodeSection(NamedTuple):
 
     start: int
     """Address."""
-    contents: bytes
+    contents: Contents
     executable: bool
     writable: bool
 

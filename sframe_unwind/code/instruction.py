@@ -43,7 +43,11 @@ UNKNOWN = 13
 SIGN = 14
 """``operand``: a return address gets its authentication code."""
 STRIP = 15
-"""``operand``: a return address loses its authentication code."""
+"""``operand, checked``: a return address loses its authentication code; if that is checked, it must have one."""
+SHIFT_RIGHT = 16
+"""``operand, bits, signed``"""
+PARTLY = 17
+"""``operand``: an operand, most of which is left."""
 
 RESULT: Expression = (COMPUTED,)
 ANYTHING: Expression = (UNKNOWN,)
@@ -102,6 +106,8 @@ class Exit(NamedTuple):
     target: Expression
     puts: int
     """How many of the instruction's register writes come before it."""
+    stores: int
+    """How many of its stores do."""
     condition: Condition | None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable
 from heapq import heappop, heappush
-from typing import Callable, NamedTuple
+from typing import Callable, NamedTuple, Protocol
 
 from sframe_unwind.code.effects import Effects
 from sframe_unwind.code.evaluation import BOUND, Evaluator
@@ -42,6 +42,8 @@ _SORTED_PER_STEP, _READ_PER_STEP = 32, 32
 _MAX_FOREIGN = 64
 """How many other functions are followed from one."""
 _ADDRESS_BITS = 64
+_DETOUR = 256
+"""Bytes of code that belongs to no function, within which it leads back to the one that jumps there."""
 _MAX_WAYS = 16
 """With how many stack pointers one instruction is followed, where these are kept apart."""
 
@@ -101,6 +103,12 @@ class Run(NamedTuple):
     """Whether nothing but the function's own code counted."""
     stack_pointers_at_end: frozenset[Value]
     """With which it is left for its caller, or for a function that it jumps to instead of returning."""
+    stack_pointers_at_return: frozenset[Value]
+    """With which its caller goes on, where it returns to that."""
+    has_return: bool
+    """Whether an instruction that returns is among its own, wherever it may lead."""
+    presumes: bool
+    """Whether a call was taken not to return because paths with other stack pointers lead behind it."""
     complete: bool
     """``False``: it was given up."""
     certain: bool
@@ -109,6 +117,10 @@ class Run(NamedTuple):
     """Whether paths meet somewhere with stack pointers at a constant distance from each other."""
     apart: bool
     """Whether they were kept apart there."""
+    proved: dict[int, int]
+    """The blocks of the function itself in all of which that held which was to be proved, and their ends."""
+    pushed: int = 0
+    """Bytes that are on the stack at the entry beside what the ABI wants there, as its end shows."""
 
 
 class _Restart(Exception):  # noqa: N818  # no error: a call was found not to return, or a table to end earlier
@@ -117,6 +129,16 @@ class _Restart(Exception):  # noqa: N818  # no error: a call was found not to re
 
 class _GivenUp(Exception):  # noqa: N818  # no error: the function takes too long
     pass
+
+
+class Prover(Protocol):
+    """Says of the instructions of each block, in order, whether what is to be proved there is."""
+
+    def begin(self) -> None:
+        """Begin a block."""
+
+    def holds(self, pc: int, instruction: Instruction, state: State) -> bool:
+        """Return whether it is, in the state before an instruction; if not, the block is not asked for any more."""
 
 
 class Interpreter:
@@ -150,16 +172,25 @@ class Interpreter:
         self.effects = Effects(image, machine, ranges, self.sweeps)
         self.changing_fp: set[int] = set()
         """Starts of functions that return with another frame pointer than they were called with."""
+        self.moving_sp: dict[int, int | None] = {}
+        """Functions that return with another stack pointer than the ABI's: how much higher; ``None``: sometimes."""
+        self.coming_back: set[int] = set()
+        """Starts of functions that certainly return, on some path."""
         self.unentered: frozenset[int] = frozenset()
         """Starts of functions that their own rows say to be entered with another's frame, as far as that is known."""
         self._max_steps = max_steps
 
     def sweep_at(self, pc: int) -> Sweep:
-        """Return the instructions of the function with an address."""
-        return self.sweeps.sweep(self.ranges.find(pc) or CodeRange(pc, pc))
+        """Return the instructions of the function with an address; of no function, those that follow there."""
+        return self.sweeps.sweep(self.ranges.find(pc) or self.ranges.before_next(pc, _DETOUR))
 
     def run(
-        self, function: CodeRange, entries: dict[int, State], through_calls: bool = False, apart: bool = False
+        self,
+        function: CodeRange,
+        entries: dict[int, State],
+        through_calls: bool = False,
+        apart: bool = False,
+        prover: Prover | None = None,
     ) -> Run:
         """Interpret a function.
 
@@ -167,6 +198,7 @@ class Interpreter:
         :param through_calls: find out which registers the functions of the file that it calls may change.
         :param apart: keep states with different stack pointers apart, and decide what constants decide: a loop that
             moves the stack pointer is followed round by round.  It is given up if that takes too many.
+        :param prover: is asked about each instruction of the function itself.
         """
         dead: set[int] = set()
         tables: set[int] = set()
@@ -179,6 +211,7 @@ class Interpreter:
             flow = _Flow(self, function, dead, tables, steps)
             flow.effects = self.effects if through_calls else None
             flow.ways = {} if apart else None
+            flow.prover = prover
             try:
                 return flow.run(entries)
             except _Restart:
@@ -227,6 +260,9 @@ class _Flow:
         self._settled: frozenset[int] | None = None
         self._returns = self._changes_fp = self._replaces_return = False
         self._stack_pointers_at_end: set[Value] = set()
+        self._stack_pointers_at_return: set[Value] = set()
+        self._has_return = False
+        self._presumes = False
         self._returns_to: set[Value] = set()
         self._is_local = True
         self.effects: Effects | None = None
@@ -234,6 +270,8 @@ class _Flow:
         self.ways: dict[int, dict[Value, int]] | None = None
         """The stack pointers that an address is reached with, and their numbers; ``None``: they are not kept apart."""
         self._meets = False
+        self.prover: Prover | None = None
+        self._proved: dict[int, int] = {}
         self.steps = steps
         """How many instructions may still be carried out."""
 
@@ -271,10 +309,15 @@ class _Flow:
             self._evaluator.rests_on_call,
             self._is_local and not self._evaluator.has_read,
             frozenset(self._stack_pointers_at_end),
+            frozenset(self._stack_pointers_at_return),
+            self._has_return,
+            self._presumes or bool(self._dead),
             complete,
             complete and not self._unresolved and all(jump.targets.certain for jump in self._table_jumps.values()),
             self._meets,
             self.ways is not None,
+            # Of what was given up, states have changed that were not followed any more.
+            self._proved if complete else {},
         )
 
     def _drain(self) -> None:
@@ -302,13 +345,23 @@ class _Flow:
         evaluator, instructions, starts = self._evaluator, sweep.instructions, sweep.starts
         first, visited = True, self._visited
         self._current = block
+        self._proved.pop(block, None)
+        prover = self.prover if sweep is self._sweep else None
+        if prover is not None:
+            prover.begin()
         while True:
             instruction = instructions.get(pc)
             if instruction is None:
                 instruction = sweep.instruction(pc)
             if not first and (pc in starts or pc in self._states):
-                self._flow(pc, state)
+                # Behind a call that does not return there may be padding, and then what other paths lead to.
+                start = address_of(block)
+                self._flow(pc, state, block in self._after_call and self._behind_padding(sweep, start) >= pc)
+                if prover is not None and pc in self._states:
+                    self._proved[block] = pc
                 return
+            if prover is not None and not prover.holds(pc, instruction, state):
+                prover = None
             first, self._leaving = False, pc
             visited.add(pc)
             self.steps -= 1
@@ -316,18 +369,22 @@ class _Flow:
                 raise _GivenUp
             if instruction.kind or instruction.exits:
                 if not self._transfer(pc, instruction, state):
+                    if prover is not None and instruction.kind is not Kind.SYSTEM:
+                        self._proved[block] = pc + instruction.size
                     return
             else:
                 evaluator.apply(instruction, state, pc)
             pc += instruction.size
             if not sweep.function.start <= pc < sweep.function.end:
+                if prover is not None:
+                    self._proved[block] = pc
                 self._flow(pc, state)
                 return
 
     def _transfer(self, pc: int, instruction: Instruction, state: State) -> bool:
         """Follow an instruction that may not go on to the next; return whether it may, too, with the state there."""
         for leaving in instruction.exits:
-            after = self._evaluator.apply_until(leaving.puts, instruction, state, pc)
+            after = self._evaluator.apply_until(leaving, instruction, state, pc)
             target = self._evaluator.value(leaving.target, state, pc)
             elsewhere = target[0] != NUMBER or self._image.external_call(pc, instruction.size) is not None
             if self._evaluator.holds(leaving.condition, state, after, pc) and not elsewhere:
@@ -349,9 +406,15 @@ class _Flow:
                 self._jump(pc, instruction, before, state)
         elif kind is Kind.RETURN:
             self._end(state)
-            value = state.registers[self._frame.fp]
-            self._changes_fp |= self._settled is None and value != self._frame.entry_fp and not is_open(value[0])
+            self._has_return |= self._settled is None
             to = UNKNOWN if instruction.target is None else self._evaluator.value(instruction.target, state, pc)
+            # Where no caller is, as behind a jump that cannot be taken, nothing is learned of what the caller gets.
+            if self._settled is None and to != OTHER:
+                behind = state.copy()
+                self._evaluator.apply(instruction, behind, pc)
+                self._stack_pointers_at_return.add(behind.registers[self._frame.sp])
+                value = state.registers[self._frame.fp]
+                self._changes_fp |= value != self._frame.entry_fp and not is_open(value[0])
             self._returns_to.add(to)
             self._replaces_return |= self._evaluator.has_replaced and (to[0] == REPLACED_BASE or is_open(to[0]))
         elif kind is Kind.TRAP:
@@ -386,24 +449,31 @@ class _Flow:
         self._evaluator.call(state, changed)
         if called in self._all.changing_fp:
             state.registers[self._frame.fp] = UNKNOWN
+        if called in self._all.moving_sp:
+            self._evaluator.move_sp(self._all.moving_sp[called], state, pc)
         for pad in self._all.landing_pads(following - 1):
             self._is_local = False
             self._flow(pad.address, self._popped(state, pad.popped))
         if called is not None:
             self._called.add(called)
         is_end = is_not_returning(name) if name is not None else address in self._all.not_returning
-        # Behind a call that does not return there may be padding, and then what other paths lead to.
-        sweep, padding = self._all.sweep_at(pc), self._all.machine.is_padding
-        while (size := sweep.instruction(following).size) and padding(sweep.bytes_at(following, size)):
-            following += size
-        if not sweep.function.start <= following < sweep.function.end:
+        sweep = self._all.sweep_at(pc)
+        behind = self._behind_padding(sweep, following)
+        if not sweep.function.start <= behind < sweep.function.end:
             return False  # a call at the end does not return
         if is_end:
             if self._settled is None:
-                self._behind_calls[following] = state
+                self._behind_calls[behind] = state
         else:
-            self._flow(following, state, after_call=True)
+            self._flow(following, state, after_call=called not in self._all.coming_back)
         return False
+
+    def _behind_padding(self, sweep: Sweep, address: int) -> int:
+        """Return the first address from one on that has no padding."""
+        padding = self._all.machine.is_padding
+        while (size := sweep.instruction(address).size) and padding(sweep.bytes_at(address, size)):
+            address += size
+        return address
 
     def _call_with_other_link(self, pc: int, address: int | None, instruction: Instruction, state: State) -> bool:
         """Follow a call that leaves its return address in another register than the ABI has it in; return as above.
@@ -539,8 +609,13 @@ class _Flow:
         if self._function.start <= target < self._function.end:
             self._join(target, state, after_call)
             return
-        other = self._all.ranges.find(target)
         self._is_local = False
+        if target == self._function.end and self._image.plt(self._function.start) is not None:
+            return  # padding behind the last stub, whose jump has left
+        other = self._all.ranges.find(target)
+        if other is None and self._is_detour(target):
+            self._join(target, state, after_call)
+            return
         if other is None or self._is_tail_call(target, other, state):
             if target not in self._all.not_returning:
                 self._end(state)
@@ -554,6 +629,25 @@ class _Flow:
         if target == other.start:
             self._continued.add(target)
         self._join(target, state, after_call)
+
+    def _is_detour(self, target: int) -> bool:
+        """Return whether code that no table describes leads back to what it was jumped to from.
+
+        It has that function's frame.  Linux has such in ``.altinstr_aux``.
+        """
+        if not self._image.is_code(target) or self._image.plt(target) is not None:
+            return False
+        sweep = self._all.sweep_at(target)
+        return any(self._is_part(destination) for destination in sweep.leads_to(target))
+
+    def _is_part(self, address: int) -> bool:
+        """Return whether an address is in what is followed as one function, and not where that begins."""
+        other = self._all.ranges.find(address)
+        return (
+            other is not None
+            and address != self._function.start
+            and (other == self._function or other in self._foreign)
+        )
 
     def _is_tail_call(self, target: int, other: CodeRange, state: State) -> bool:
         """Return whether a jump to another function enters it as a call does, as far as can be told."""
@@ -584,6 +678,7 @@ class _Flow:
             if self._conflicts(known, state):
                 # No compiler lets paths with different stack pointers meet: the call does not return.
                 if after_call:
+                    self._presumes = True
                     return
                 if target in self._after_call and target not in self._dead:
                     self._dead.add(target)

@@ -70,6 +70,7 @@ _OUTERMOST = not_known("that the stack ends does not show in the code")
 _NOT_CERTAIN = not_known("only a jump whose targets are not known for certain leads here")
 _GIVEN_UP = not_known("the function takes too long to interpret")
 _OF_NEXT_FRAME = not_known("the rule may be of the frame that the function goes to")
+NOT_BY_ABI = not_known("the function leaves its caller with less on the stack than it is entered with by the ABI")
 NOT_REACHED = not_known("nothing that is known leads here")
 _REPLACED = "the function may return to what it stores over its return address"
 _NO_RULE = "no register rule holds what the frame pointer is computed by"
@@ -144,6 +145,9 @@ class Judge:
             # Nor is the frame pointer that of the frame which is left.
             if judged.fp is Judgement.WRONG:
                 judged = judged._replace(fp=Judgement.UNKNOWN, why=judged.why or _OF_NEXT_FRAME.why)
+            # The return address is where the CFA has it, which may be the next frame's, too.
+            if judged.cfa is Judgement.UNKNOWN and judged.ra is Judgement.WRONG:
+                judged = judged._replace(ra=Judgement.UNKNOWN)
         if run.replaces_return:
             # What ends with __builtin_eh_return puts the address that it goes to where its return address was.
             judged = judged._replace(ra=min(judged.ra, Judgement.UNKNOWN), why=_REPLACED)

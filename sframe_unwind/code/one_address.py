@@ -12,7 +12,7 @@ from sframe_unwind.code.entries import interpreted
 from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.image import CodeImage, CodeSection, Plt
 from sframe_unwind.code.interpretation import Interpreter
-from sframe_unwind.code.judgement import NOT_REACHED, Judge, Judgement, Judgements, not_known
+from sframe_unwind.code.judgement import NOT_BY_ABI, NOT_REACHED, Judge, Judgement, Judgements, not_known
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.not_returning import is_not_returning
@@ -145,6 +145,8 @@ class FunctionCode:
             return AddressVerdict(_SPLIT_OFF if self._is_part else NOT_REACHED, ())
         block, at, state = found
         judged = self._judge.judge_in(self._run, block, rule, state)
+        if self._run.pushed and judged.worst is Judgement.PROVED:
+            judged = NOT_BY_ABI
         wrong = []
         for what, judgement in zip(_VALUES, judged):
             if judgement is Judgement.WRONG:

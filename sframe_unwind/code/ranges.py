@@ -45,3 +45,9 @@ class CodeRanges:
         if at < 0 or address >= self._ends[at]:
             return None
         return CodeRange(self.starts[at], self._ends[at])
+
+    def before_next(self, address: int, size: int) -> CodeRange:
+        """Return what follows an address that is in no range, up to the next range and a size in bytes."""
+        at = bisect_right(self.starts, address)
+        end = address + size
+        return CodeRange(address, min(end, self.starts[at]) if at < len(self.starts) else end)

@@ -37,6 +37,8 @@ class _Node(NamedTuple):
 
     kind: type
     items: tuple[Any, ...]
+    filled: tuple[int, ...]
+    """Which of the items are, or have in them, such a number."""
 
 
 class _Differs(Exception):  # noqa: N818  # no error: the shape's instructions are lifted one by one
@@ -76,7 +78,8 @@ def _common(one: Any, other: Any, displacement: int, changed: int) -> Any:
     """Return what two instructions with these displacements have in common; where that is all of it, itself."""
     if isinstance(one, tuple) and type(one) is type(other) and len(one) == len(other):
         items = tuple(_common(left, right, displacement, changed) for left, right in zip(one, other))
-        return _Node(type(one), items) if any(isinstance(item, (_Node, _Place)) for item in items) else one
+        filled = tuple(number for number, item in enumerate(items) if isinstance(item, (_Node, _Place)))
+        return _Node(type(one), items, filled) if filled else one
     if one == other and type(one) is type(other):
         return one
     if type(one) is int and type(other) is int:
@@ -87,10 +90,12 @@ def _common(one: Any, other: Any, displacement: int, changed: int) -> Any:
 
 
 def _filled(node: _Node, displacement: int) -> Any:
-    items = []
-    for item in node.items:
+    kind, items, filled = node
+    result = list(items)
+    for number in filled:
+        item = items[number]
         if type(item) is _Place:
-            items.append(item.start + item.factor * displacement)
+            result[number] = item.start + item.factor * displacement
         else:
-            items.append(_filled(item, displacement) if type(item) is _Node else item)
-    return tuple(items) if node.kind is tuple else node.kind(*items)
+            result[number] = _filled(item, displacement)
+    return tuple(result) if kind is tuple else kind(*result)

@@ -8,6 +8,7 @@ from typing import Callable
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.stack_order import NO_TOPS, Bounds, Tops, highest, most, shared, weakened, with_top
 from sframe_unwind.code.values import (
+    ALTERED_BASE,
     CFA,
     ENTRY,
     OTHER,
@@ -66,13 +67,15 @@ class Frame:
         self.fp = arch.fp
         self.ra = arch.ra
         self.entry_sp: Value = (CFA, machine.sp_at_entry)
+        self.sp_at_return: Value = (CFA, 0 if arch.ra is None else machine.sp_at_entry)
         self.entry_fp: Value = (ENTRY + arch.fp, 0)
         self.return_address = RETURN_ADDRESS if arch.ra is None else (ENTRY + arch.ra, 0)
         self.bounds = Bounds()
         self._machine = machine
         self._tracked = frozenset(
             (
-                *(CFA, UNKNOWN_BASE, STACK_BASE, RETURN_BASE, SIGNED_BASE, self.entry_fp[0], self.return_address[0]),
+                *(CFA, UNKNOWN_BASE, STACK_BASE, RETURN_BASE, SIGNED_BASE, ALTERED_BASE),
+                *(self.entry_fp[0], self.return_address[0]),
                 *(ENTRY + number for number in also),
             )
         )

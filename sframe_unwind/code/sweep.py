@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from sframe_unwind.code.image import CodeImage
+from sframe_unwind.code.image import CodeImage, Contents
 from sframe_unwind.code.instruction import PC_RELATIVE, Instruction, Kind
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines.base import STOP
@@ -23,9 +23,13 @@ class Sweep:
         self._lifter = lifter
         self._image = image
         section = image.section(function.start)
-        self._code = section.contents if section is not None and section.executable else b""
-        self._origin = section.start if section is not None else 0
-        self._end = min(function.end - self._origin, len(self._code))
+        self._contents: Contents = section.contents if section is not None and section.executable else b""
+        self._offset = function.start - section.start if section is not None else 0
+        """Of the function in its section."""
+        size = max(min(function.end - function.start, len(self._contents) - self._offset), 0)
+        # What the lifter sees behind the function's end decides whether an instruction is cut off there.
+        self._code = self._contents[self._offset : self._offset + size + lifter.machine.max_size]
+        self._end = size
         self.instructions: dict[int, Instruction] = {}
         """By address."""
         self.starts: set[int] = set()
@@ -41,14 +45,14 @@ class Sweep:
         execute, offset = self._lifter.machine.execute, found.target
         if execute is None or offset is None or found.kind is not Kind.STOP:
             return found
-        place = at + offset[1]
-        target = self._code[place : place + 6] if place >= 0 else b""
+        place = self._offset + at + offset[1]
+        target = self._contents[place : place + 6] if place >= 0 else b""
         known = execute(self._code[at : at + found.size], target)
         return found if known is None else known._replace(target=offset)
 
     def _decode(self) -> None:
         pc, decode = self.function.start, self._lifter.instruction
-        at = pc - self._origin
+        at = 0
         code, end, instructions = self._code, self._end, self.instructions
         skip = self._lifter.machine.sizes(code, at)[0] if at < end else 1
         while at < end:
@@ -73,7 +77,7 @@ class Sweep:
 
     def instruction(self, pc: int) -> Instruction:
         """Return the instruction at an address of the function, also within another instruction."""
-        at = pc - self._origin
+        at = pc - self.function.start
         if not self.function.start <= pc < self.function.end or not 0 <= at < self._end:
             return STOP
         found = self._executed(self._lifter.instruction(self._code, at), at)
@@ -81,7 +85,28 @@ class Sweep:
 
     def bytes_at(self, pc: int, size: int) -> bytes:
         """Return bytes of the code."""
-        return self._code[pc - self._origin : pc - self._origin + size]
+        at = pc - self.function.start
+        return self._code[at : at + size]
+
+    def leads_to(self, pc: int) -> Iterator[int]:
+        """Yield where direct jumps lead out of the function from an instruction on, if it gets there by such alone."""
+        waiting, seen = [pc], set()
+        while waiting:
+            pc = waiting.pop()
+            found = self.instructions.get(pc)
+            if found is None:
+                if not self.function.start <= pc < self.function.end:
+                    yield pc
+                continue
+            if pc in seen:
+                continue
+            seen.add(pc)
+            targets = [leaving.target for leaving in found.exits]
+            if found.kind is Kind.JUMP and found.target is not None:
+                targets.append(found.target)
+            waiting += [pc + target[1] for target in targets if target[0] == PC_RELATIVE]
+            if found.kind is Kind.NEXT:
+                waiting.append(pc + found.size)
 
     def calls(self) -> Iterator[tuple[int, int]]:
         """Yield the addresses of direct calls, and where they lead."""

@@ -27,6 +27,8 @@ CLOBBERED_BASE: Final = 9
 the callee to change it."""
 REPLACED_BASE: Final = 10
 """What was stored over the return address."""
+ALTERED_BASE: Final = 11
+"""What held something of interest until a part of it was overwritten: another such store may restore it."""
 ENTRY: Final = 16
 """Plus a register's number: its value at the function's entry."""
 SYMBOL: Final = 1 << 20
@@ -47,6 +49,7 @@ SIGNED: Final[Value] = (SIGNED_BASE, 0)
 
 CLOBBERED: Final[Value] = (CLOBBERED_BASE, 0)
 REPLACED: Final[Value] = (REPLACED_BASE, 0)
+ALTERED: Final[Value] = (ALTERED_BASE, 0)
 _JOINED, _DISPLACED, _LOST = 0, 1, 2
 _MASK, _HALF = (1 << 64) - 1, 1 << 63
 
@@ -90,16 +93,22 @@ def number(value: int) -> Value:
 def plus(value: Value, offset: int) -> Value:
     """Return a value moved by a constant."""
     base, start = value
+    if base == CFA or base >= ENTRY:
+        return base, (start + offset + _HALF & _MASK) - _HALF
     if base == NUMBER:
         return number(start + offset)
     if base in (OTHER_BASE, CLOBBERED_BASE):
         return value
+    if base == ALTERED_BASE:
+        return UNKNOWN if offset else value
     if base == REPLACED_BASE:
         return OTHER if offset else value
     if base in (STACK_BASE, UNKNOWN_BASE):
         return value if offset <= 0 else (base, 0)
     if base == SIGNED_BASE:
         return OTHER
-    if base in (TABLE_BASE, JUMP_ENTRY) and offset:
-        return (base, start + offset) if base == TABLE_BASE else OTHER
+    if base == TABLE_BASE:
+        return base, start + offset
+    if base == JUMP_ENTRY:
+        return OTHER if offset else value
     return base, (start + offset + _HALF & _MASK) - _HALF

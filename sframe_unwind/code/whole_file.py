@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sframe_unwind.code.checking import Checker, joined
 from sframe_unwind.code.findings import (
@@ -23,6 +23,8 @@ from sframe_unwind.code.judgement import NOT_REACHED, PROVED, Judgement
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
+_Part = TypeVar("_Part")
+_NOTHING: Mapping[Any, Any] = {}
 _CHUNK = 64
 """Functions that a process takes at a time."""
 _MAX_ROUNDS = 8
@@ -96,17 +98,32 @@ class _Assembly:
         self._results: dict[int, FunctionResult] = {}
         self._continued: set[int] = set()
         self._called: set[int] = set()
+        self._reconsidered: set[int] = set()
+        self._same: dict[Any, Any] = {}
+        """Parts of results that many have, by what tells them apart: kept once."""
 
     def add(self, result: FunctionResult) -> None:
         """Take the result of one function."""
-        self._results[result.start] = result
         self._continued |= result.continued
-        self._called |= result.called
+        self._called.update(result.called)
+        shared = self._shared
+        self._results[result.start] = result._replace(
+            counts=shared(tuple(result.counts.items()), result.counts),
+            wanted=result.wanted or _NOTHING,
+            elsewhere=result.elsewhere or _NOTHING,
+            called=tuple(shared(start, start) for start in result.called),
+        )
+
+    def _shared(self, key: Any, part: _Part) -> _Part:
+        """Return a part of a result, or what is the same of another."""
+        found: _Part = self._same.setdefault(key, part)
+        return found
 
     def learn(self) -> set[int]:
         """Tell the interpreter what was found of functions that others call; return the starts of those others.
 
-        What is learned is which functions do not return, and which return with another frame pointer.
+        What is learned is which functions do not return, which certainly do, and which return with another frame
+        pointer or stack pointer.
         """
         interpreter, learned = self._checker.interpreter, set()
         for start, result in self._results.items():
@@ -118,7 +135,25 @@ class _Assembly:
             if result.changes_fp and start not in interpreter.changing_fp:
                 interpreter.changing_fp.add(start)
                 learned.add(start)
-        return {start for start, result in self._results.items() if not learned.isdisjoint(result.called)}
+            if result.moves_sp != 0 and start not in interpreter.moving_sp:
+                interpreter.moving_sp[start] = result.moves_sp
+                learned.add(start)
+            if result.comes_back:
+                interpreter.coming_back.add(start)
+        return {
+            start
+            for start, result in self._results.items()
+            if not learned.isdisjoint(result.called) or self._presumes_wrongly(start, result)
+        }
+
+    def _presumes_wrongly(self, start: int, result: FunctionResult) -> bool:
+        """Return whether a function may have taken a call of one that returns for the end of a path, and note that."""
+        if not result.presumes or start in self._reconsidered:
+            return False
+        if self._checker.interpreter.coming_back.isdisjoint(result.called):
+            return False
+        self._reconsidered.add(start)
+        return True
 
     def is_part_of_others(self, start: int) -> bool:
         """Return whether a function is entered with another's frame, and nobody calls it, by what was added.
@@ -149,6 +184,7 @@ class _Assembly:
             found = self._found(function, result, elsewhere.get(function.start, []))
             instructions += found.instructions
             worst = {table: _worst(counts) for table, counts in found.counts.items()}
+            worst = self._shared(tuple(worst.items()), worst)
             functions.append(FunctionVerdict(*function, worst))
             for table in self._checker.tables:
                 counts = found.counts.get(table, NONE)

@@ -14,7 +14,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
@@ -144,6 +144,13 @@ class Reader:
             return b""
         self._stream.seek(offset)
         return self._stream.read(min(size, self.size - offset))
+
+    @cached_property
+    def descriptor(self) -> int | None:
+        """The descriptor of the file; ``None``: the stream is a part of one, or in memory."""
+        with suppress(OSError):
+            return self._stream.fileno()
+        return None
 
     def whole(self) -> bytes:
         """Return the bytes of the file."""

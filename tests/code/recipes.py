@@ -14,7 +14,7 @@ name.  The title of a recipe says what is wrong: ``cfa``, ``ra`` or ``fp``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,29 +43,39 @@ class Planted(NamedTuple):
         return f"wrong_at_{self.name}"
 
 
-def recipes(machine: str) -> list[Recipe]:
-    """Return the recipes for a machine."""
+def read(path: Path) -> list[Recipe]:
+    """Return the recipes of a file."""
     found = []
-    for text in (FOLDER / f"{machine}.txt").read_text().split("\n== ")[1:]:
+    for text in path.read_text().split("\n== ")[1:]:
         title, _, body = text.partition("\n")
         name, _, what = title.partition(": ")
         found.append(Recipe(name, what, tuple(body.strip("\n").split("\n"))))
     return found
 
 
-def planted(machine: str) -> list[Planted]:
-    """Return the functions for a machine."""
+def recipes(machine: str) -> list[Recipe]:
+    """Return the recipes for a machine."""
+    return read(FOLDER / f"{machine}.txt")
+
+
+def made(found: Iterable[Recipe]) -> list[Planted]:
+    """Return the right function and the wrong one of each recipe."""
     return [
         Planted(f"{'wrong' if is_wrong else 'right'}_{number}", recipe, is_wrong)
-        for number, recipe in enumerate(recipes(machine))
+        for number, recipe in enumerate(found)
         for is_wrong in (False, True)
     ]
 
 
-def source(machine: str) -> str:
-    """Return an assembly source with all functions of a machine."""
+def planted(machine: str) -> list[Planted]:
+    """Return the functions for a machine."""
+    return made(recipes(machine))
+
+
+def source(functions: Iterable[Planted]) -> str:
+    """Return an assembly source with some functions."""
     lines = ["\t.text"]
-    for function in planted(machine):
+    for function in functions:
         lines += _function(function)
     return "\n".join([*lines, '\t.section .note.GNU-stack,"",%progbits', ""])
 

@@ -40,7 +40,7 @@ HELPERS = {
     },
 }
 IN_R11 = (
-    "lea 8(%rsp),%r11;.cfi_def_cfa %r11,0;sub $128,%rsp;and $-16,%rsp;call {};lea -8(%r11),%rsp;.cfi_def_cfa %rsp,8;ret"
+    "lea 8(%rsp),%r11;.cfi_def_cfa %r11,0;sub $128,%rsp;and $-32,%rsp;call {};lea -8(%r11),%rsp;.cfi_def_cfa %rsp,8;ret"
 )
 IN_RBX = (
     "push %rbx;.cfi_def_cfa_offset 16;lea 16(%rsp),%rbx;.cfi_def_cfa %rbx,0;and $-32,%rsp;call {};"
@@ -130,8 +130,19 @@ switcher: .cfi_startproc
     ret
     .cfi_endproc
     .size switcher,.-switcher
+    .globl user
+    .type user,@function
+user: .cfi_startproc
+    sub $8,%rsp
+    .cfi_adjust_cfa_offset 8
+    call switcher
+    add $8,%rsp
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size user,.-user
 """
-"""A conditional jump to another function that cannot be taken, and a tail call of that."""
+"""A conditional jump to another function that cannot be taken, a tail call of that, and a call of who jumps."""
 
 REPLACED = """
     .text
@@ -208,7 +219,9 @@ def test_callees_that_do_not_return(machine: str, tmp_path: Path) -> None:
 
 
 def test_a_function_that_is_entered_by_tail_calls_is_no_part_of_another(tmp_path: Path) -> None:
-    assert not Checked("amd64", TAIL.format(8, 8), tmp_path).findings
+    right = Checked("amd64", TAIL.format(8, 8), tmp_path)
+    assert not right.findings
+    assert right.worst["user"] is Judgement.PROVED
     assert Checked("amd64", TAIL.format(16, 16), tmp_path).findings.keys() == {"g"}
 
 
@@ -252,5 +265,25 @@ def test_the_frame_pointer_of_the_frame_that_is_gone_to_is_not_wrong(machine: st
     """As `longjmp` has it."""
     source = "\n".join([".text", *_function("f", JUMPS[machine], visible=True), ""])
     found = Checked(machine, source, tmp_path)
+    assert not found.findings
+    assert found.worst["f"] is Judgement.UNKNOWN
+
+
+def test_the_return_address_of_the_frame_that_is_gone_to_is_not_wrong(tmp_path: Path) -> None:
+    """As libitm's `GTM_longjmp` has it, which pops its shadow stack behind the change of the stack pointer."""
+    body = """
+    mov (%rsi),%rcx
+    .cfi_def_cfa %rsi,0
+    .cfi_offset %rip,16
+    .cfi_register %rsp,%rcx
+    mov 8(%rsi),%rbp
+    mov %rcx,%rsp
+    rdsspq %rcx
+    test %rcx,%rcx
+    je 1f
+    incsspq %rcx
+1:  jmp *16(%rsi)
+    """
+    found = Checked("amd64", "\n".join([".text", *_function("f", body, visible=True), ""]), tmp_path)
     assert not found.findings
     assert found.worst["f"] is Judgement.UNKNOWN

@@ -47,10 +47,62 @@ FUNCTIONS = {
 ADDED = {"amd64": 8, "aarch64": 0}
 OVERWRITING = {"amd64": "mov %rcx,40(%rsp)", "aarch64": "str x3,[sp,#40]"}
 WORD = 8
+REALIGNED = """
+    push %r13
+    .cfi_def_cfa_offset 16
+    .cfi_offset 13,-16
+    lea 16(%rsp),%r13
+    .cfi_def_cfa 13,0
+    and $-64,%rsp
+    push -8(%r13)
+    push %rbp
+    mov %rsp,%rbp
+    .cfi_escape 0x10,6,2,0x76,0
+    push %r13
+    .cfi_escape 0x0f,3,0x76,0x78,6
+    sub $0x508,%rsp
+    xor %r13d,%r13d
+    {moved}
+    lea -8(%rbp),%rsp
+    pop %r13
+    .cfi_def_cfa 13,0
+    pop %rbp
+    .cfi_restore 6
+    lea -16(%r13),%rsp
+    .cfi_def_cfa 7,16
+    pop %r13
+    .cfi_def_cfa_offset 8
+    ret
+"""
+"""What GCC makes of a function with vectors of 64 bytes: it finds the CFA in a word that it has saved."""
+BESIDE = (
+    "vmovq %xmm29,-0x4d8(%rbp)",
+    "vmovq %xmm29,-0x40(%rbp)",
+    "vmovss %xmm18,-0x80(%rbp,%rcx,4)",
+    "vpextrd $1,%xmm29,-0x10(%rbp)",
+    "vmovhps %xmm29,-0x10(%rbp)",
+    "vaddsd -8(%rbp),%xmm1,%xmm17",
+    "vfmadd231ps -8(%rbp),%zmm1,%zmm2",
+    "vpaddd -8(%rbp,%rcx,8),%zmm1,%zmm2{%k1}",
+)
+"""AVX-512 that leaves that word as it is."""
+INTO = (
+    "vmovq %xmm29,-8(%rbp)",
+    "vmovsd %xmm29,-8(%rbp)",
+    "vmovd %xmm29,-4(%rbp)",
+    "vpextrb $1,%xmm29,-1(%rbp)",
+    "vmovlpd %xmm29,-8(%rbp)",
+    "vmovups %zmm1,-0x40(%rbp)",
+    "vpmovqb %zmm1,-8(%rbp)",
+)
+"""AVX-512 that overwrites it."""
 
 
 def _checked(machine: str, slot: int, added: int, moved: str, folder: Path) -> tuple[Judgement, list[Finding]]:
-    body = FUNCTIONS[machine].format(slot=slot, added=added, moved=moved)
+    return _judged(machine, FUNCTIONS[machine].format(slot=slot, added=added, moved=moved), folder)
+
+
+def _judged(machine: str, body: str, folder: Path) -> tuple[Judgement, list[Finding]]:
     head = ".text\n.globl f\n.type f,%function\nf: .cfi_startproc"
     with elf.opened(assemble(machine, f"{head}{body}.cfi_endproc\n.size f,.-f\n", folder / "f.o")) as binary:
         verdict = check_elf(binary, None)
@@ -67,3 +119,13 @@ def test_a_word_in_memory_plus_a_constant(machine: str, tmp_path: Path) -> None:
     assert worst is Judgement.WRONG
     assert findings[0].what == "cfa"
     assert findings[0].rule.endswith(f"+ 40, plus {right + WORD}")
+
+
+@pytest.mark.parametrize("moved", BESIDE)
+def test_what_vex_does_not_know_leaves_the_word_as_it_is(moved: str, tmp_path: Path) -> None:
+    assert _judged("amd64", REALIGNED.format(moved=moved), tmp_path) == (Judgement.PROVED, [])
+
+
+@pytest.mark.parametrize("moved", INTO)
+def test_what_vex_does_not_know_overwrites_the_word(moved: str, tmp_path: Path) -> None:
+    assert _judged("amd64", REALIGNED.format(moved=moved), tmp_path)[0] is not Judgement.PROVED

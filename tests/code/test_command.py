@@ -270,9 +270,9 @@ def test_what_was_seen_before_is_not_interpreted_again(tmp_path: Path, monkeypat
     runs = []
     original = Interpreter.run
 
-    def counting(self: Interpreter, *arguments: object) -> object:
+    def counting(self: Interpreter, *arguments: object, **named: object) -> object:
         runs.append(arguments)
-        return original(self, *arguments)  # type: ignore[arg-type]
+        return original(self, *arguments, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Interpreter, "run", counting)
     verdict = verify(assemble("amd64", source, tmp_path / "same.o"), Plan(dwarf=False, code=True))

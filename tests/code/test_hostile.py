@@ -29,3 +29,12 @@ def test_time_is_bounded(name: str) -> None:
     started = time.process_time()
     check(random.Random(name), Lifter(MACHINES[name]), 1 << 16)
     assert time.process_time() - started < 60
+
+
+def test_a_stack_that_ends_far_above_its_entry() -> None:
+    """What the end of a function shows to be pushed before its entry is given up where that is gigabytes."""
+    number, lifters = 343254, [Lifter(machine) for machine in MACHINES.values()]
+    random_ = random.Random(number)
+    started = time.process_time()
+    check(random_, lifters[number % len(lifters)], random_.choice((1, 7, 40, 40, 80, 200)))
+    assert time.process_time() - started < 5

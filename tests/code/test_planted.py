@@ -22,7 +22,7 @@ class Checked:
     """
 
     def __init__(self, machine: str, variant: str, folder: Path) -> None:
-        self.path = assemble(variant, source(machine), folder / f"{machine}.o")
+        self.path = assemble(variant, source(planted(machine)), folder / f"{machine}.o")
         with elf.opened(self.path) as binary:
             self.symbols: Symbols = binary.symbols
             self.verdict: CodeVerdict = check_elf(binary, binary.sframe)

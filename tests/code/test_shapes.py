@@ -40,8 +40,9 @@ def test_the_instructions_of_libraries_are_as_lifted(name: str) -> None:
         absent(f"no library of {name} is installed: its instructions stay untested")
     lifter = Lifter(MACHINES[name])
     by_shape: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    seen: set[bytes] = set()
     for path in paths[:12]:
-        for raw in of_file(path, lifter):
+        for raw in of_file(path, lifter, seen):
             shape = lifter.machine.shape(raw)
             if shape is not None:
                 by_shape[shape.key].append(raw)

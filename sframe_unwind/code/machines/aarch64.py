@@ -12,6 +12,7 @@ from sframe_unwind.code.instruction import (
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
+    CONSTANT,
     ELSEWHERE,
     REGISTER,
     RESULT,
@@ -45,6 +46,10 @@ _SIGNING = {
     0xDAC103FE,  # pacia x30, sp
     0xDAC107FE,  # pacib x30, sp
 }
+_UNCHECKED = {
+    0xD50320FF,  # xpaclri
+    0xDAC143FE,  # xpaci x30
+}
 _STRIPPING = {
     0xD50323BF,  # autiasp
     0xD50323FF,  # autibsp
@@ -52,13 +57,12 @@ _STRIPPING = {
     0xD50323DF,  # autibz
     0xDAC113FE,  # autia x30, sp
     0xDAC117FE,  # autib x30, sp
-    0xD50320FF,  # xpaclri
-    0xDAC143FE,  # xpaci x30
+    *_UNCHECKED,
 }
 _SIGNING_X17 = {0xD503211F, 0xD503215F, 0xD503219F, 0xD50321DF}
 """``pacia1716``, ``pacib1716``, ``autia1716``, ``autib1716``: nops for VEX, as for processors without them."""
-_TAGGING = {0xD50B7460, 0xD50B7480}
-"""``dc gva``, ``dc gzva``, without their register."""
+_BLOCK_STORES = {0xD50B7420, 0xD50B7460, 0xD50B7480}
+"""``dc zva``, ``dc gva``, ``dc gzva``, without their register: they store to a block of memory, or tag it."""
 _RETURNING = {0xD65F0BFF, 0xD65F0FFF}
 """``retaa``, ``retab``."""
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
@@ -83,6 +87,11 @@ _SAME_MEMORY = ("prf", "ld1", "ldr", "ldff", "ldnf", "ldnt", "ldapr", "ldapur", 
 _SCALES_VECTOR = ("addvl", "addpl", "addsvl", "addspl")
 _MOST_STORED = 64
 """Bytes, by one instruction that is not scalable."""
+_SIZED = re.compile(r"(swp|casp?|(ld|st)(add|clr|eor|set|[su]m(ax|in))|stlur|sttr|stnp)(al?|l)?([bh]?)$")
+"""Mnemonics of instructions that store as many bytes as their first operand, or two of these, or the suffix, has."""
+_BYTES = {"b": 1, "h": 2, "w": 4, "x": 8, "s": 4, "d": 8, "q": 16}
+_TAGGED = {"stg": 16, "stzg": 16, "st2g": 32, "stz2g": 32}
+"""Bytes of memory that get a tag, and some of them a value: the instructions write none of the registers they name."""
 _SECURE = ("hvc", "smc")
 _CALL_CLOBBERED = tuple(range(18))
 
@@ -107,6 +116,8 @@ def _describe(found: Disassembled) -> Instruction | None:
     if (mnemonic in _FIRST_ONLY or is_scalable) and found.registers:
         vectors = [number for number in written if number >= _V0]
         written = [*found.registers[0], *vectors]
+    if mnemonic in _TAGGED:
+        written = []
     bases = {number for _, _, registers in found.memory for number in registers if number < _V0}
     if "]!" in found.operands or "], " in found.operands:
         written += bases
@@ -115,12 +126,22 @@ def _describe(found: Disassembled) -> Instruction | None:
     stores: tuple[Store, ...] = tuple(map(anywhere_from, sorted(bases)))
     is_sized = not is_scalable and "], " not in found.operands and not mnemonic.startswith(("cpy", "set"))
     if is_sized and all(address is not None for address, _, _ in found.memory) and mnemonic not in ("dc", "sys"):
-        stores = tuple((address, _MOST_STORED, ANYTHING) for address, _, _ in found.memory if address is not None)
+        size = _stored(found) or (CONSTANT, _MOST_STORED)
+        stores = tuple((address, size, ANYTHING) for address, _, _ in found.memory if address is not None)
     if mnemonic.startswith(_SAME_MEMORY):
         stores = ()
     elif not bases and (found.memory or mnemonic.startswith("st")):
         stores = (ELSEWHERE,)  # a vector of addresses
     return writing(4, written, stores)
+
+
+def _stored(found: Disassembled) -> int:
+    """Return how many bytes an instruction stores; 0: it is not one of those of which that is known."""
+    if found.mnemonic in _TAGGED:
+        return _TAGGED[found.mnemonic]
+    matched = _SIZED.match(found.mnemonic)
+    each = _BYTES.get((matched[6] or found.operands[:1]) if matched else "", 0)
+    return 2 * each if found.mnemonic.startswith(("casp", "stnp")) else each
 
 
 def _sizes(_code: bytes, _at: int) -> Sequence[int]:
@@ -133,7 +154,7 @@ def _special(raw: bytes) -> Instruction | None:
     if word in _SIGNING:
         return Instruction(4, Kind.NEXT, ((aarch64.LR, (SIGN, _LR)),), (), (), None)
     if word in _STRIPPING:
-        return Instruction(4, Kind.NEXT, ((aarch64.LR, (STRIP, _LR)),), (), (), None)
+        return Instruction(4, Kind.NEXT, ((aarch64.LR, (STRIP, _LR, word not in _UNCHECKED)),), (), (), None)
     if word in _RETURNING:
         return Instruction(4, Kind.RETURN, (), (), (), None)
     if len(raw) < 4:
@@ -155,7 +176,7 @@ def _system(word: int) -> Instruction | None:
     if word >> 20 == 0xD53:  # mrs; of some system registers VEX has nothing, or another value
         read = ((register, RESULT),) if register != _ZERO else ()
         return Instruction(4, Kind.NEXT, (*read, (CC_OPERATION, ANYTHING)), (), (), None)
-    if word & ~0x1F in _TAGGING:
+    if word & ~0x1F in _BLOCK_STORES:
         return writing(4, (), (ELSEWHERE if register == _ZERO else anywhere_from(register),))
     return writing(4, (17,)) if word in _SIGNING_X17 else None
 
@@ -195,6 +216,7 @@ def _machine(arch: Arch) -> Machine:
         general=tuple(range(32)),
         preserved=frozenset((*range(19, 30), aarch64.SP, *range(_V0 + 8, _V0 + 16))),
         sp_at_entry=0,
+        callee_area=(0, 0),
         stack_alignment=16,
         own_convention=(16, 17),
         ra_slot=None,

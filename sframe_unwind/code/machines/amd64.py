@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sframe_unwind.arch import amd64
 from sframe_unwind.code.instruction import (
+    ADD,
     ANYTHING,
     CC_LEFT,
     CC_OPERATION,
@@ -15,13 +16,15 @@ from sframe_unwind.code.instruction import (
     HIGH,
     PC_RELATIVE,
     REGISTER,
+    RESULT,
     SHIFT_LEFT,
+    Expression,
     Instruction,
     Kind,
     Store,
 )
 from sframe_unwind.code.machines.amd64_shape import displacement
-from sframe_unwind.code.machines.base import STOP, Disassembled, Machine, conditional_jump, jump, trap, writing
+from sframe_unwind.code.machines.base import STOP, Disassembled, Machine, conditional_jump, jump, signed, trap, writing
 
 _NAMES = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)))
 _PARTS = {
@@ -48,8 +51,12 @@ _RAX, _RDX, _RCX, _RBX, _RSI, _RDI = range(6)
 _V0 = 17
 _LEGACY_PREFIXES = frozenset(b"\x66\x67\x2e\x36\x3e\x26\x64\x65\xf0\xf2\xf3")
 _RELATIVE_JUMPS = frozenset((0xE8, 0xE9, 0xEB, *range(0x70, 0x80), *range(0xE0, 0xE4)))
+_INDIRECT = (0x10, 0x18, 0x20, 0x28)
+"""The field of the second byte in which calls and jumps behind ff differ."""
 _COPYING, _STRING_STORES = (0xA4, 0xA5), (0xA4, 0xA5, 0xAA, 0xAB)
 """Opcodes of ``movs``, and with ``stos``; the first of two is for bytes."""
+_SEGMENT_STACK = (0xA0, 0xA1, 0xA8, 0xA9)
+"""``push %fs``, ``pop %fs``, ``push %gs``, ``pop %gs``, behind 0f"""
 _BIT_TESTS = (0xA3, 0xAB, 0xB3, 0xBB)
 """``bt``, ``bts``, ``btr``, ``btc``"""
 _XOP = b"\x8f"
@@ -64,6 +71,19 @@ _NAMED_ONLY = re.compile(
 """Mnemonics of instructions that write nothing but their operands, and what only systems see."""
 _ALSO = {"rdmsr": (_RAX, _RDX), "xgetbv": (_RAX, _RDX), "rdpkru": (_RAX, _RDX), "rdpmc": (_RAX, _RDX)}
 """Those that write registers besides."""
+_SCALARS = {
+    **dict.fromkeys(("vmovq", "vmovsd", "vmovlps", "vmovhps", "vmovlpd", "vmovhpd", "vpextrq"), 8),
+    **dict.fromkeys(("vmovd", "vmovss", "vextractps", "vpextrd"), 4),
+    "vpextrw": 2,
+    "vpextrb": 1,
+}
+"""Sizes in bytes of what is moved between memory and one element of a vector register."""
+_EVEX_STORES = {
+    1: frozenset((0x11, 0x13, 0x17, 0x29, 0x2B, 0x7E, 0x7F, 0xD6, 0xE7)),
+    2: frozenset((*range(0x10, 0x16), *range(0x20, 0x26), *range(0x30, 0x36), 0x63, 0x8A, 0x8B, *range(0xA0, 0xA4))),
+    3: frozenset((*range(0x14, 0x18), 0x19, 0x1B, 0x1D, 0x39, 0x3B)),
+}
+"""The opcodes of EVEX with a form that writes to memory, by map: moves, narrowing, compression, extraction."""
 _IMPLICIT = re.compile(r"vp?cmp[ei]str|vmaskmov(dqu|ps|pd)|vzero|v?pscatter|tile")
 _UNSIZED = re.compile(r"scatter|compress|xsave|fxsave|enqcmd|movdir64b|s[gi]dt")
 
@@ -86,16 +106,45 @@ def _describe(found: Disassembled) -> Instruction | None:
     elif mnemonic not in _ALSO and not _NAMED_ONLY.match(mnemonic):
         return None
     stores: list[Store] = []
-    for address, size, registers in found.memory:
-        # Of EVEX's scaled distances capstone has some wrong, for operands smaller than a register.
-        is_scaled = rest[:1] == b"\x62" and size < 16
-        if address is not None and size and not is_scaled and not _UNSIZED.search(mnemonic):
+    for place, known_size, registers in found.memory if _may_store(rest) else ():
+        address, size = (place, known_size) if rest[:1] != b"\x62" else _scaled(rest, mnemonic, place, known_size)
+        if address is not None and size and not _UNSIZED.search(mnemonic):
             stores.append((address, size, ANYTHING))
         elif not registers:
             stores.append(ELSEWHERE)
         else:
             stores += [((REGISTER, number, 0), ANYTHING, ANYTHING) for number in registers if number < _V0]
     return writing(found.size, (*found.all_registers, *_ALSO.get(mnemonic, ())), tuple(stores))
+
+
+def _may_store(rest: bytes) -> bool:
+    """Return whether an instruction with an operand in memory may write to it.
+
+    :param rest: the instruction without legacy prefixes.
+    """
+    opcodes = _EVEX_STORES.get(rest[1] & 7) if rest[0] == 0x62 else None
+    return opcodes is None or rest[4] in opcodes
+
+
+def _scaled(rest: bytes, mnemonic: str, address: Expression | None, size: int) -> tuple[Expression | None, int]:
+    """Return address and size of EVEX's operand in memory; ``None``: the address is not known.
+
+    A distance of one byte counts operands.  Of those that are smaller than a register capstone has some wrong.
+
+    :param rest: the instruction without legacy prefixes.
+    :param address: by capstone, as the size.
+    """
+    if size >= 16:
+        return address, size
+    scalar = _SCALARS.get(mnemonic)
+    if scalar is None or address is None:
+        return None, 0
+    if rest[5] & 0xC0 != 0x40:
+        return address, scalar
+    distance = signed(rest[7 if rest[5] & 7 == 4 else 6], 8) * scalar
+    if address[0] == REGISTER:
+        return (REGISTER, address[1], distance), scalar
+    return (ADD, (REGISTER, address[1][1], distance), address[2]), scalar
 
 
 def _sizes(_code: bytes, _at: int) -> Sequence[int]:
@@ -116,6 +165,8 @@ def _special(raw: bytes) -> Instruction | None:
             return STOP if size == 2 and not is_wide else None
         return _of_two_bytes(raw, at, second, third)
     if opcode in _RELATIVE_JUMPS and size == 2 and not is_wide:
+        return STOP
+    if opcode == 0xFF and second & 0x38 in _INDIRECT and size == 2 and not is_wide:
         return STOP
     if opcode in (0xC4, 0xC5) and not at:
         return _moved_scalar(raw)
@@ -149,11 +200,20 @@ def _prefixes(raw: bytes) -> tuple[int, int, bool]:
 def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instruction | None:
     if opcode == 0x1E and operands < 0xC0 and 0xF3 in raw[:at]:
         return STOP  # nop with an operand in memory: VEX takes it for one of four bytes, as endbr64
+    if opcode in _SEGMENT_STACK:
+        # VEX does not know the segment registers; a prefix makes it two bytes, if the one for 64 bits does not follow.
+        width = 2 if 0x66 in raw[:at] and raw[at - 1] & 0xF8 != 0x48 else 8
+        stack = (REGISTER, amd64.SP, width if opcode & 1 else -width)
+        stores: tuple[Store, ...] = () if opcode & 1 else ((stack, width, RESULT),)
+        return Instruction(at + 2, Kind.NEXT, ((amd64.SP, stack),), stores, (), None)
     if operands < 0xC0 or at + 3 > len(raw):
         return None
     register = _register(operands & 7 | (8 if at and raw[at - 1] & 0xF1 == 0x41 else 0))
     if opcode == 1 and operands == 0xD5:  # xend
         return writing(at + 3)
+    if opcode == 1 and operands == 0xD0:
+        # xgetbv: VEX takes x87, SSE and AVX for all that there is.
+        return writing(at + 3, (_RAX, _RDX))
     if opcode == 0x1E and operands & 0xF8 == 0xC8 and 0xF3 in raw[:at]:
         # rdssp: VEX takes it for a nop, as processors without shadow stacks do.
         return writing(at + 3, (register,))
@@ -241,6 +301,7 @@ MACHINE = Machine(
     general=tuple(range(16)),
     preserved=frozenset(_PRESERVED),
     sp_at_entry=-8,
+    callee_area=(0, 0),
     stack_alignment=16,
     own_convention=(),
     ra_slot=-8,

@@ -82,6 +82,8 @@ class Machine(NamedTuple):
     """What a call leaves unchanged."""
     sp_at_entry: int
     """The stack pointer at a function's entry, from the CFA, in bytes."""
+    callee_area: tuple[int, int]
+    """What a callee may overwrite above the stack pointer, in bytes from there: s390x's register save area."""
     stack_alignment: int
     """Of a CFA, in bytes, by the ABI."""
     own_convention: tuple[int, ...]
@@ -193,7 +195,7 @@ def conditional_jump(size: int, offset: int, relation: str | None) -> Instructio
         return Instruction(size, Kind.NEXT, (), (), (), None)
     left, right = (REGISTER, CC_LEFT, 0), (REGISTER, CC_RIGHT, 0)
     condition = None if relation is None else Condition(relation, left, right, (REGISTER, CC_OPERATION, 0))
-    return Instruction(size, Kind.NEXT, (), (), (Exit((PC_RELATIVE, offset), 0, condition),), None)
+    return Instruction(size, Kind.NEXT, (), (), (Exit((PC_RELATIVE, offset), 0, 0, condition),), None)
 
 
 def call(size: int, offset: int, link: int) -> Instruction:

@@ -11,8 +11,10 @@ from sframe_unwind.code.instruction import (
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
+    CONSTANT,
     HIGH,
     PC_RELATIVE,
+    REGISTER,
     Exit,
     Instruction,
     Kind,
@@ -41,6 +43,8 @@ _SIGNED_COMPARISON, _UNSIGNED_COMPARISON = 1, 2
 _RELATIONS = {8: "==", 6: "!=", 4: "<", 2: ">", 12: "<=", 10: ">="}
 """By the mask of a conditional jump: 8 equal, 4 low, 2 high."""
 _V0 = 16
+_VECTOR_SIZE = 16
+"""Bytes."""
 _JUMPING = {0x44: 4, 0x45: 4, 0x05: 2, 0x0B: 2, 0x0C: 2}
 """First bytes and sizes of ``ex``, ``bal``, ``balr``, ``bsm`` and ``bassm``, which may go on anywhere."""
 _CANNOT_BE, _ALWAYS = 1, 15
@@ -88,9 +92,13 @@ def _special(raw: bytes) -> Instruction | None:
         return Instruction(_JUMPING[raw[0]], Kind.STOP, (), (), (), None) if len(raw) >= _JUMPING[raw[0]] else STOP
     if raw[:1] == b"\xcc" and len(raw) >= 6 and raw[1] & 0xF == 6:  # brcth, whose distance VEX cuts off to 16 bits
         target = (PC_RELATIVE, 2 * int.from_bytes(raw[2:6], "big", signed=True))
-        return Instruction(6, Kind.NEXT, ((raw[1] >> 4, ANYTHING),), (), (Exit(target, 1, None),), None)
+        return Instruction(6, Kind.NEXT, ((raw[1] >> 4, ANYTHING),), (), (Exit(target, 1, 0, None),), None)
     if raw[:2] == b"\xb9\x11" and len(raw) >= 4:  # lngfr, for which VEX takes the operand from the result's register
         return writing(4, (raw[3] >> 4,))
+    if raw[:1] == b"\xe7" and raw[5:6] == b"\x3f":  # vstl, which stores 16 bytes at most
+        base, displacement = raw[2] >> 4, (raw[2] & 0xF) << 8 | raw[3]
+        address = (REGISTER, base, displacement) if base else (CONSTANT, displacement)
+        return writing(6, (), ((address, (CONSTANT, _VECTOR_SIZE), ANYTHING),))
     found = storage_to_storage(raw) or _branch(raw)
     if found is not None:
         return found
@@ -145,6 +153,7 @@ MACHINE = Machine(
     general=tuple(range(16)),
     preserved=frozenset((*range(6, 14), 15, *range(24, 32))),
     sp_at_entry=s390x.SP_FROM_CFA,
+    callee_area=(8, -s390x.SP_FROM_CFA),  # the first word is the back chain
     stack_alignment=8,
     own_convention=(0, 1),
     ra_slot=None,

@@ -1,4 +1,7 @@
-"""The displacement in s390x's instructions."""
+"""Takes the displacement out of s390x instructions, so that those that differ in it alone are lifted once.
+
+Instruction formats: z/Architecture Principles of Operation, SA22-7832.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,24 @@ _SHORT = frozenset(
         *(0x5C, 0x5E, 0x5F, 0x60, 0x68, 0x70, 0x78, 0x90, 0x91, 0x92, 0x94, 0x95, 0x96, 0x97, 0x98),
     )
 )
-"""First bytes of instructions of four bytes with a distance of 12 bits at the end: la, stc, ..., tm, mvi, ..."""
+"""First bytes of instructions of four bytes with an unsigned displacement of 12 bits at the end: la, stc, tm, ..."""
 _STORING_HALVES = (0x44, 0x48, 0x4C)
 """Second bytes of mvhhi, mvghi and mvhi, whose first is e5."""
 _NOT_LONG = frozenset((0x46, 0x47))
-"""Sixth bytes of bctg and bic, whose first is e3 and whose distance is that of a jump."""
+"""Sixth bytes of bctg and bic, whose first is e3: their displacement gives the target of a jump."""
 _LONG = frozenset((0x04, 0x24, 0x26, 0x51, 0x52, 0x54, 0x55, 0x56, 0x57, 0x90, 0x96, 0x98))
-"""Those of lmg, stmg, stmh, tmy, mviy, niy, cliy, oiy, xiy, stmy, lmh and lmy, whose first is eb."""
+"""Sixth bytes of lmg, stmg, stmh, tmy, mviy, niy, cliy, oiy, xiy, stmy, lmh and lmy, whose first is eb."""
 _RELATIVE = {0xC0: (0,), 0xC4: range(16), 0xC6: tuple(range(4, 16))}
-"""First bytes of larl, loads and stores, and comparisons, by a distance of 32 bits; the lower half of the second."""
+"""Instructions with a signed offset from their own address (32 bits, in halfwords), by their first byte: the lower four
+bits of their second.  c0 is larl, c4 loads and stores, c6 comparisons."""
 
 
 def displacement(raw: bytes) -> Shape | None:
-    """Return the shape of an instruction with the distance of an operand from a register or from the instruction."""
+    """Return the shape of an instruction that has an operand in memory at a displacement.
+
+    :param raw: its bytes, or more.
+    :return: ``None``: the instruction is of another kind, or incomplete.
+    """
     first = raw[0]
     if first in _SHORT:
         return _short(raw, 4) if len(raw) >= 4 else None

@@ -20,6 +20,7 @@ from sframe_unwind.code.instruction import (
     PC_RELATIVE,
     REGISTER,
     SHIFT_LEFT,
+    SHIFT_RIGHT,
     SUBTRACT,
     Expression,
     Instruction,
@@ -27,6 +28,7 @@ from sframe_unwind.code.instruction import (
 )
 from sframe_unwind.code.machines import Machine
 from tests.code.witness.driver import AREA, AT, DATA, STACK, Step, word_at
+from tests.code.witness.words import Words
 
 _MASK = (1 << 64) - 1
 _TAGLESS = (1 << 56) - 1
@@ -55,9 +57,11 @@ class Claims:
         self._halves = {number: 2 * at for at, number in enumerate(machine.vex_vectors.values())}
         if not machine.big_endian:
             self._halves.update({number + HIGH: at + 1 for number, at in list(self._halves.items())})
+        self.words = Words(machine, self._halves, self._address_bits, (self._equal_bits, self._equal))
+        """The same claims for the driver, which judges most steps."""
 
     def broken(self, instruction: Instruction, steps: Sequence[Step], leaves_condition: bool) -> Iterator[Broken]:
-        """Yield the claims about an instruction that do not hold in some steps, all executed to their ends.
+        """Yield the claims about an instruction that do not hold in some steps.
 
         :param leaves_condition: whether the machine says what the condition code is behind the instruction.
         """
@@ -65,18 +69,22 @@ class Claims:
             return
         for step in steps:
             yield from self._target(instruction, step)
-            ways = [list(self._registers(puts, step)) for puts in self._puts(instruction, step)]
+            ways = [list(self._on_way(way, step)) for way in self._ways(instruction, step)]
             yield from min(ways, key=len)
-            yield from self._memory(instruction, step)
             if leaves_condition:
                 yield from self._condition_code(dict(instruction.puts), step)
 
-    def _puts(self, instruction: Instruction, step: Step) -> Iterator[dict[int, Expression]]:
+    def _ways(self, instruction: Instruction, step: Step) -> Iterator[Instruction]:
         """Yield what may have been written on the ways that lead to where the step went on."""
         for leaving in instruction.exits:
             if self._value(leaving.target, step) == step.pc:
-                yield dict(instruction.puts[: leaving.puts])
-        yield dict(instruction.puts)
+                puts, stores = instruction.puts[: leaving.puts], instruction.stores[: leaving.stores]
+                yield instruction._replace(puts=puts, stores=stores)
+        yield instruction
+
+    def _on_way(self, instruction: Instruction, step: Step) -> Iterator[Broken]:
+        yield from self._registers(dict(instruction.puts), step)
+        yield from self._memory(instruction, step)
 
     def _target(self, instruction: Instruction, step: Step) -> Iterator[Broken]:
         targets = [self._value(leaving.target, step) for leaving in instruction.exits]
@@ -189,7 +197,7 @@ class Claims:
         if kind == LOAD:
             return self._load(expression, step)
         operands = [self._value(operand, step) for operand in expression[1:] if isinstance(operand, tuple)]
-        if kind not in (ADD, SUBTRACT, AND, SHIFT_LEFT, EXTEND) or None in operands:
+        if kind not in (ADD, SUBTRACT, AND, SHIFT_LEFT, SHIFT_RIGHT, EXTEND) or None in operands:
             return None
         first = operands[0]
         assert first is not None
@@ -201,6 +209,8 @@ class Claims:
             return first & int(expression[2])
         if kind == SHIFT_LEFT:
             return first << int(expression[2])
+        if kind == SHIFT_RIGHT:
+            return (_extended(first, 64, True) if expression[3] else first) >> int(expression[2])
         return _extended(first, int(expression[2]), bool(expression[3]))
 
     def _load(self, expression: Expression, step: Step) -> int | None:

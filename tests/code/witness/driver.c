@@ -1,11 +1,13 @@
 /* Executes single instructions from random states and reports each state before and after.
 
-   Standard input has cases: struct request, then the bytes of the instruction.  Standard output has, for each case, the
-   number of its steps and for each step a struct step and the bytes of memory that the step changed.
+   Standard input has cases: struct request, then the words of what is claimed of the instruction (claims.h).  Standard
+   output has, for each case, what is reported of its steps: each a struct mark, a struct step and the bytes of memory
+   that the step changed; and then a struct mark with the numbers of steps.
 
    A step is one return from a signal handler: the handler puts the random state into the signal frame, the instruction
    runs, and what follows it is a trap.  A jump ends in a trap or in memory that cannot be executed, with the target in
-   the program counter.  Memory that an instruction needs and that is not there is mapped and the instruction runs again. */
+   the program counter.  Memory that an instruction needs and that is not there is mapped and the instruction runs again.
+   The stack and the data cannot be written until an instruction does: only then are they looked through behind it. */
 
 #define _GNU_SOURCE
 #include <signal.h>
@@ -27,13 +29,22 @@
 #define PAGE 0x1000
 #define MAX_EXTRA 6
 #define MAX_CHANGED 16384
+#define MAX_AGAINST 4
 #define GENERAL 32
 #define VECTORS 32
 
-struct request { uint32_t size, steps; uint64_t seed; uint32_t other_size, other_at; };
+struct request {
+    uint32_t size, steps;
+    uint64_t seed;
+    uint32_t other_size, other_at;
+    uint32_t words;     /* of the claims; 0: each step is reported */
+    uint32_t reported;  /* how many of the first steps are reported in any case */
+    uint8_t code[16], other[16];
+};
 struct change { uint64_t address; uint64_t value; };
+struct mark { uint32_t is_step, executed, against, unused; };
 struct step {
-    uint32_t signal, changed;
+    uint32_t signal, changed, is_against, unused;
     uint64_t pc;
     uint64_t before[GENERAL], after[GENERAL];
     uint64_t vectors_before[2 * VECTORS], vectors_after[2 * VECTORS];
@@ -44,11 +55,12 @@ static struct request request;
 static struct step step;
 static struct change changes[MAX_CHANGED];
 static struct { uint8_t *at; } extra[MAX_EXTRA];
-static int extras, started;
+static int extras, started, is_writable;
 static uint32_t done;
+static struct mark counts;
 static uint64_t random_state;
 static ucontext_t home;
-static uint8_t pattern_stack[AREA], pattern_data[AREA];
+static uint64_t pattern_stack[AREA / 8], pattern_data[AREA / 8];
 
 static uint64_t next_random(void) {
     random_state ^= random_state << 13;
@@ -57,7 +69,7 @@ static uint64_t next_random(void) {
     return random_state;
 }
 
-/* What memory holds at an address that is a multiple of 8; tests/code/witness/states.py computes the same. */
+/* What memory holds at an address that is a multiple of 8; tests/code/witness/driver.py computes the same. */
 static uint64_t word_at(uint64_t address) {
     uint64_t word = address * 0x9E3779B97F4A7C15ULL;
     word ^= word >> 29;
@@ -152,8 +164,10 @@ static void flags(ucontext_t *context, uint64_t word) {
 #define HALVES 2
 #endif
 
+#include "claims.h"
+
 static void begin(ucontext_t *context) {
-    memset(&step, 0, sizeof step);
+    step.changed = step.is_against = 0;
     for (int n = 0; n < COUNT; n++)
         step.before[n] = REGISTER(context, n) = random_value();
     step.before[SP] = REGISTER(context, SP) = STACK + AREA / 2 + next_random() % 64 * 16;
@@ -170,24 +184,35 @@ static void begin(ucontext_t *context) {
     flags(context, next_random());
     step.flags_before = FLAGS_OF(context);
     PC(context) = AT;
-    struct itimerval soon = {{0, 0}, {0, 200000}};
-    setitimer(ITIMER_REAL, &soon, NULL);
     started = 1;
 }
 
-static void compare(uint8_t *at, const uint8_t *wanted, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        if (at[i] != wanted[i] && step.changed < MAX_CHANGED)
-            changes[step.changed++] = (struct change){(uint64_t)(at + i), at[i]};
+static void compare(uint64_t at, const uint64_t *wanted, size_t size) {
+    for (size_t i = 0; i < size / 8; i += 4) {
+        const uint64_t *found = (const uint64_t *)at + i;
+        if (!((found[0] ^ wanted[i]) | (found[1] ^ wanted[i + 1]) | (found[2] ^ wanted[i + 2]) | (found[3] ^ wanted[i + 3])))
+            continue;
+        const uint8_t *bytes = (const uint8_t *)found, *others = (const uint8_t *)(wanted + i);
+        for (size_t n = 0; n < 32; n++)
+            if (bytes[n] != others[n] && step.changed < MAX_CHANGED)
+                changes[step.changed++] = (struct change){(uint64_t)(bytes + n), bytes[n]};
+    }
 }
 
-static void check_area(uint64_t area, const uint8_t *pattern) {
-    if (memcmp((void *)area, pattern, AREA)) {
-        for (size_t page = 0; page < AREA; page += 256)
-            if (memcmp((uint8_t *)area + page, pattern + page, 256))
-                compare((uint8_t *)area + page, pattern + page, 256);
+/* Put back what was changed. */
+static void restore(uint64_t area, const uint64_t *pattern) {
+    for (uint32_t n = 0; n < step.changed; n++)
+        if (changes[n].address - area < AREA)
+            *(uint8_t *)changes[n].address = ((const uint8_t *)pattern)[changes[n].address - area];
+    if (step.changed == MAX_CHANGED && is_writable)
         memcpy((void *)area, pattern, AREA);
-    }
+}
+
+static int make_writable(uint64_t address) {
+    if (is_writable || (address - STACK >= AREA && address - DATA >= AREA))
+        return 0;
+    is_writable = 1;
+    return !mprotect((void *)STACK, AREA, PROT_READ | PROT_WRITE) && !mprotect((void *)DATA, AREA, PROT_READ | PROT_WRITE);
 }
 
 static int add_memory(uint64_t address) {
@@ -206,6 +231,13 @@ static int add_memory(uint64_t address) {
     return 1;
 }
 
+static void report(void) {
+    struct mark mark = {.is_step = 1};
+    fwrite(&mark, sizeof mark, 1, stdout);
+    fwrite(&step, sizeof step, 1, stdout);
+    fwrite(changes, sizeof *changes, step.changed, stdout);
+}
+
 static void finish(ucontext_t *context, int number) {
     started = 0;
     step.signal = number;
@@ -216,21 +248,28 @@ static void finish(ucontext_t *context, int number) {
     for (int n = 0; n < COUNT_VECTORS; n++)
         for (int half = 0; half < HALVES; half++)
             step.vectors_after[2 * n + half] = vector(context, n)[half];
-    check_area(STACK, pattern_stack);
-    check_area(DATA, pattern_data);
-    static uint8_t pattern[PAGE];
-    for (int i = 0; i < extras; i++) {
-        uint64_t word;
-        for (size_t at = 0; at < PAGE; at += 8) {
-            word = word_at((uint64_t)(extra[i].at + at));
-            memcpy(pattern + at, &word, 8);
-        }
-        compare(extra[i].at, pattern, PAGE);
-        munmap(extra[i].at, PAGE);
+    if (is_writable) {
+        compare(STACK, pattern_stack, AREA);
+        compare(DATA, pattern_data, AREA);
     }
+    for (int i = 0; i < extras; i++) {
+        static uint64_t pattern[PAGE / 8];
+        for (size_t at = 0; at < PAGE / 8; at++)
+            pattern[at] = word_at((uint64_t)extra[i].at + 8 * at);
+        compare((uint64_t)extra[i].at, pattern, PAGE);
+    }
+    if (number == SIGTRAP || (number == SIGSEGV && step.pc != AT)) {
+        step.is_against = request.words && is_against_claims();
+        counts.executed++;
+        counts.against += step.is_against;
+        if (!request.words || counts.executed <= request.reported || (step.is_against && counts.against <= MAX_AGAINST))
+            report();
+    }
+    restore(STACK, pattern_stack);
+    restore(DATA, pattern_data);
+    for (int i = 0; i < extras; i++)
+        munmap(extra[i].at, PAGE);
     extras = 0;
-    fwrite(&step, sizeof step, 1, stdout);
-    fwrite(changes, sizeof *changes, step.changed, stdout);
 }
 
 /* Whether a signal is for one of the traps around the instruction, not for the instruction itself. */
@@ -243,7 +282,7 @@ static void handler(int number, siginfo_t *info, void *argument) {
     ucontext_t *context = argument;
     if (started) {
         uint64_t address = (uint64_t)info->si_addr;
-        if (number == SIGSEGV && PC(context) == AT && address != AT && add_memory(address))
+        if (number == SIGSEGV && PC(context) == AT && address != AT && (make_writable(address) || add_memory(address)))
             return;
         uint64_t trap = PC(context) - TRAP_BEHIND;
         if (is_trap(number, trap)) {
@@ -253,17 +292,25 @@ static void handler(int number, siginfo_t *info, void *argument) {
         finish(context, number);
         done++;
     }
-    if (done == request.steps) {
-        struct itimerval never = {{0, 0}, {0, 0}};
-        setitimer(ITIMER_REAL, &never, NULL);
+    if (done == request.steps)
         setcontext(&home);
-    }
     begin(context);
 }
 
 static void map(uint64_t area, size_t size, int protection) {
     if (mmap((void *)area, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         exit(3);
+}
+
+static void put(uint64_t at, const uint8_t *code, size_t size) {
+    memcpy((void *)at, code, size);
+    __builtin___clear_cache((char *)at, (char *)at + size);
+}
+
+static void put_traps(uint64_t at, size_t size) {
+    for (size_t i = 0; i < size; i += sizeof TRAP - 1)
+        memcpy((uint8_t *)at + i, TRAP, sizeof TRAP - 1);
+    __builtin___clear_cache((char *)at, (char *)at + size);
 }
 
 int main(void) {
@@ -283,24 +330,34 @@ int main(void) {
     fill((uint8_t *)DATA, AREA);
     memcpy(pattern_stack, (void *)STACK, AREA);
     memcpy(pattern_data, (void *)DATA, AREA);
-    uint8_t code[16], other[16];
+    is_writable = 1;
+    put_traps(CODE, CODE_SIZE);
     while (fread(&request, sizeof request, 1, stdin) == 1) {
-        if (fread(code, 16, 1, stdin) != 1 || fread(other, 16, 1, stdin) != 1)
+        if (request.words > MAX_WORDS || fread(words, 8, request.words, stdin) != request.words)
             return 2;
-        for (size_t i = 0; i < CODE_SIZE; i += sizeof TRAP - 1)
-            memcpy((uint8_t *)CODE + i, TRAP, sizeof TRAP - 1);
-        memcpy((uint8_t *)AT, code, request.size);
-        if (request.other_size)
-            memcpy((uint8_t *)AT + request.other_at, other, request.other_size);
-        __builtin___clear_cache((char *)CODE, (char *)CODE + CODE_SIZE);
+        if (is_writable) {
+            mprotect((void *)STACK, AREA, PROT_READ);
+            mprotect((void *)DATA, AREA, PROT_READ);
+            is_writable = 0;
+        }
+        put(AT, request.code, request.size);
+        put(AT + request.other_at, request.other, request.other_size);
         random_state = request.seed * 2 + 0x9E3779B97F4A7C15ULL;
         done = 0;
+        memset(&step, 0, sizeof step);
+        memset(&counts, 0, sizeof counts);
+        struct itimerval soon = {{0, 200000}, {0, 200000}}, never = {{0, 0}, {0, 0}};
+        setitimer(ITIMER_REAL, &soon, NULL);
         volatile int again = 0;
         getcontext(&home);
         if (!again) {
             again = 1;
             raise(SIGUSR1);
         }
+        setitimer(ITIMER_REAL, &never, NULL);
+        put_traps(AT, 16);
+        put_traps((AT + request.other_at) & ~3ULL, request.other_size ? 20 : 0);
+        fwrite(&counts, sizeof counts, 1, stdout);
         fflush(stdout);
     }
     return 0;

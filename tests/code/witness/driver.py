@@ -7,9 +7,10 @@ import select
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from struct import Struct
+from struct import Struct, pack
 from typing import NamedTuple
 
 from tests.samples.catalogue import ABIS
@@ -22,9 +23,10 @@ AT = CODE + 0x2000
 STACK, DATA, AREA = 0x20000000000, 0x30000000000, 0x4000
 _GENERAL, _VECTORS = 32, 32
 _MASK = (1 << 64) - 1
-_SIGTRAP, _SIGSEGV = 5, 11
-_PATIENCE = 10.0
+_PATIENCE = 60.0
 """Seconds for a case."""
+_BATCH = 40_000
+"""Bytes of cases that the driver is given before it is heard; a pipe has room for so many."""
 
 
 class Case(NamedTuple):
@@ -33,6 +35,10 @@ class Case(NamedTuple):
     code: bytes
     steps: int
     seed: int
+    words: tuple[int, ...] = ()
+    """What is claimed of it; without, each step is reported."""
+    reported: int = 0
+    """How many of the first steps are reported in any case."""
     other: bytes = b""
     """Other code that is put in its reach, for instructions that execute another."""
     other_at: int = 0
@@ -57,10 +63,19 @@ class Step(NamedTuple):
     changed: dict[int, int]
     """The bytes of memory that it changed, by address."""
 
-    @property
-    def is_executed(self) -> bool:
-        """Whether the instruction ran to its end."""
-        return self.signal == _SIGTRAP or (self.signal == _SIGSEGV and self.pc != AT)
+    is_against: bool
+    """Whether it is not as it is claimed to be, by the driver."""
+
+
+class Outcome(NamedTuple):
+    """What came of a case."""
+
+    executed: int
+    """Steps in which the instruction ran to its end."""
+    against: int
+    """Those that are not as it is claimed."""
+    steps: list[Step]
+    """Those that are reported."""
 
 
 def word_at(address: int) -> int:
@@ -85,17 +100,20 @@ class Driver:
         if shutil.which(self._abi.compiler) is None:
             raise ToolchainUnavailable(f"{self._abi.compiler} is not installed")
         subprocess.run(
-            [self._abi.compiler, *self._abi.flags, "-O1", "-static", str(SOURCE), "-o", str(self._program)],
+            [self._abi.compiler, *self._abi.flags, "-O2", "-static", str(SOURCE), "-o", str(self._program)],
             check=True,
             timeout=120,
         )
         if self._command and shutil.which(self._command[0]) is None:
             raise ToolchainUnavailable(f"{self._command[0]} is not installed")
         order = ">" if machine == "s390x" else "<"
-        self._request = Struct(f"{order}IIQII16s16s")
-        self._head = Struct(f"{order}IIQ{2 * _GENERAL}Q{4 * _VECTORS}QQQ")
+        self._words = f"{order}%dQ"
+        self._request = Struct(f"{order}IIQIIII16s16s")
+        self._mark = Struct(f"{order}IIII")
+        self._head = Struct(f"{order}IIIIQ{2 * _GENERAL}Q{4 * _VECTORS}QQQ")
         self._change = Struct(f"{order}QQ")
         self._process: subprocess.Popen[bytes] | None = None
+        self._read = bytearray()
         self.deaths: list[Case] = []
         """Cases that ended the driver."""
 
@@ -114,41 +132,93 @@ class Driver:
 
     def _start(self) -> subprocess.Popen[bytes]:
         if self._process is None:
+            self._read.clear()
             self._process = subprocess.Popen(
-                [*self._command, str(self._program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                [*self._command, str(self._program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
             )
         return self._process
 
-    def run(self, case: Case) -> Iterator[Step]:
-        """Yield the steps of a case; fewer than it asks for where it ends the driver."""
-        process = self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(
-            self._request.pack(
-                len(case.code), case.steps, case.seed, len(case.other), case.other_at, case.code, case.other
-            )
-        )
-        process.stdin.flush()
-        # The driver answers when all steps are done.
-        is_answered = bool(select.select([process.stdout], [], [], _PATIENCE)[0])
-        for _ in range(case.steps):
-            raw = process.stdout.read(self._head.size) if is_answered else b""
-            if len(raw) < self._head.size:
-                self._stop()
-                self.deaths.append(case)
+    def run(self, cases: Iterable[Case]) -> Iterator[Outcome]:
+        """Yield what comes of cases, in order; nothing was executed where one ends the driver."""
+        waiting: list[Case] = []
+        size = 0
+        for case in cases:
+            waiting.append(case)
+            size += self._request.size + 8 * len(case.words)
+            if size > _BATCH:
+                yield from self._batch(waiting)
+                waiting, size = [], 0
+        yield from self._batch(waiting)
+
+    def _batch(self, cases: list[Case]) -> Iterator[Outcome]:
+        while cases:
+            process = self._start()
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):
+                process.stdin.write(b"".join(map(self._packed, cases)))
+            for number, case in enumerate(cases):
+                outcome = self._outcome()
+                yield outcome or Outcome(0, 0, [])
+                if outcome is None:
+                    self._stop()
+                    self.deaths.append(case)
+                    cases = cases[number + 1 :]
+                    break
+            else:
                 return
-            signal, count, pc, *values = self._head.unpack(raw)
-            changed = dict(self._change.iter_unpack(process.stdout.read(count * self._change.size)))
-            first, second = values[: 2 * _GENERAL], values[2 * _GENERAL :]
-            yield Step(
-                signal,
-                pc,
-                tuple(first[:_GENERAL]),
-                tuple(first[_GENERAL:]),
-                tuple(second[: 2 * _VECTORS]),
-                tuple(second[2 * _VECTORS : -2]),
-                second[-2],
-                second[-1],
-                changed,
-            )
+
+    def _packed(self, case: Case) -> bytes:
+        words = pack(self._words % len(case.words), *case.words)
+        sizes = len(case.other), case.other_at, len(case.words), case.reported
+        return self._request.pack(len(case.code), case.steps, case.seed, *sizes, case.code, case.other) + words
+
+    def _outcome(self) -> Outcome | None:
+        """Return what came of the next case; ``None``: the driver ended, or does not."""
+        steps: list[Step] = []
+        while True:
+            mark = self._bytes(self._mark.size)
+            if mark is None:
+                return None
+            is_step, executed, against, _ = self._mark.unpack(mark)
+            if not is_step:
+                return Outcome(executed, against, steps)
+            step = self._step()
+            if step is None:
+                return None
+            steps.append(step)
+
+    def _step(self) -> Step | None:
+        head = self._bytes(self._head.size)
+        if head is None:
+            return None
+        signal, count, is_against, _, pc, *values = self._head.unpack(head)
+        changes = self._bytes(count * self._change.size)
+        if changes is None:
+            return None
+        first, second = values[: 2 * _GENERAL], values[2 * _GENERAL :]
+        return Step(
+            signal,
+            pc,
+            tuple(first[:_GENERAL]),
+            tuple(first[_GENERAL:]),
+            tuple(second[: 2 * _VECTORS]),
+            tuple(second[2 * _VECTORS : -2]),
+            second[-2],
+            second[-1],
+            dict(self._change.iter_unpack(changes)),
+            bool(is_against),
+        )
+
+    def _bytes(self, size: int) -> bytes | None:
+        """Return the next bytes that the driver writes; ``None``: it does not."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        while len(self._read) < size:
+            is_there = bool(select.select([self._process.stdout], [], [], _PATIENCE)[0])
+            more = self._process.stdout.read(1 << 16) if is_there else b""
+            if not more:
+                return None
+            self._read += more
+        found = bytes(self._read[:size])
+        del self._read[:size]
+        return found

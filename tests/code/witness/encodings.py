@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +23,29 @@ _PREFIXES = (b"", b"\x48", b"\x66", b"\xf3", b"\xf2", b"\x49", b"\x4c", b"\x41",
 _VEX = (b"\xc5", b"\xc4", b"\x62")
 
 
-def libraries(machine: str) -> list[Path]:
-    """Return the libraries of a machine that there are here, the smallest first."""
-    found = {path.resolve() for folder in LIBRARIES[machine] for path in folder.glob("*.so*") if path.is_file()}
-    return sorted((path for path in found if path.read_bytes()[:4] == b"\x7fELF"), key=lambda path: path.stat().st_size)
+def libraries(machine: str, folders: Sequence[Path] = ()) -> list[Path]:
+    """Return the libraries of a machine in some folders, by default those that are installed, the smallest first."""
+    found = {
+        path.resolve()
+        for folder in folders or LIBRARIES[machine]
+        for path in folder.glob("*.so*")
+        if path.is_file() and _is_elf(path)
+    }
+    return sorted(found, key=lambda path: (path.stat().st_size, path))
 
 
-def of_file(path: Path, lifter: Lifter) -> Iterator[bytes]:
-    """Yield the distinct instructions of the functions of a file that CFI describes."""
-    seen: set[bytes] = set()
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def spread(paths: Sequence[Path], count: int) -> list[Path]:
+    """Return some of the paths, from everywhere in their order, the last one included."""
+    return [paths[-1 - number * len(paths) // count] for number in reversed(range(min(count, len(paths))))]
+
+
+def of_file(path: Path, lifter: Lifter, seen: set[bytes]) -> Iterator[bytes]:
+    """Yield the instructions of the functions of a file that CFI describes, but those seen before."""
     with elf.opened(path) as binary:
         sections = [
             (section.address, binary.contents(section))

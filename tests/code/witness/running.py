@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 
 from sframe_unwind.code.disassembly import Disassembler
-from sframe_unwind.code.instruction import PC_RELATIVE, Kind
+from sframe_unwind.code.instruction import PC_RELATIVE, Instruction, Kind
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
 from tests.code.witness.claims import Broken, Claims
@@ -22,6 +22,8 @@ _ENDING = re.compile(
 """Instructions after which the driver cannot go on, for they change what it needs itself."""
 _UNDEFINED = re.compile("i?div[bwlq] ")
 """AMD64's division leaves the condition code undefined: nothing that looks at it is claimed to be right."""
+_REPORTED = 1
+"""How many steps of each instruction are judged here, too."""
 
 
 class Witness:
@@ -33,8 +35,8 @@ class Witness:
     def __init__(self, machine: str, each: int = 8) -> None:
         self.name = machine
         self.lifter = Lifter(MACHINES[machine])
-        self._claims = Claims(self.lifter.machine)
-        self._driver = Driver(machine)
+        self.claims = Claims(self.lifter.machine)
+        self.driver = Driver(machine)
         self._text = Disassembler(self.lifter.machine)
         self._each = each
         self.broken: dict[tuple[str, str], tuple[bytes, Broken]] = {}
@@ -47,30 +49,43 @@ class Witness:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._driver.__exit__(*error)
+        self.driver.__exit__(*error)
 
-    def check(self, raw: bytes, seed: int) -> list[Broken]:
-        """Execute an instruction; return which claims about it do not hold."""
-        instruction = self.lifter.instruction(raw, 0)
-        text = self._text.text(raw, AT)
+    def check(self, encodings: Iterable[tuple[bytes, int]]) -> None:
+        """Execute instructions, each with a seed for its states; hold the claims against what they do."""
+        running: deque[tuple[Instruction, bytes, str]] = deque()
+        for outcome in self.driver.run(self._cases(encodings, running)):
+            instruction, raw, text = running.popleft()
+            self.steps += outcome.executed
+            self.instructions["executed" if outcome.executed else "refused"] += 1
+            found = list(self.claims.broken(instruction, outcome.steps, not _UNDEFINED.match(text)))
+            if outcome.against and not found:
+                found.append(Broken("the driver finds a claim broken, and Claims does not", f"{outcome.against} steps"))
+            for broken in found:
+                self.broken.setdefault((text.split()[0], broken.what), (raw, broken))
+
+    def _cases(
+        self, encodings: Iterable[tuple[bytes, int]], running: deque[tuple[Instruction, bytes, str]]
+    ) -> Iterator[Case]:
+        for raw, seed in encodings:
+            instruction, text = self.lifter.instruction(raw, 0), self._text.text(raw, AT)
+            if self.is_left_out(raw):
+                self.instructions["left out"] += 1
+                continue
+            running.append((instruction, raw, text))
+            words = self.claims.words.of(instruction, not _UNDEFINED.match(text))
+            yield Case(raw, self._each, seed, words, _REPORTED)
+
+    def is_left_out(self, raw: bytes) -> bool:
+        """Return whether an instruction is one that the driver cannot execute, or cannot go on behind."""
+        instruction, text = self.lifter.instruction(raw, 0), self._text.text(raw, AT)
         # QEMU 7.2 takes a distance of more than 2 GiB for a negative one.
         is_far = self.lifter.machine.max_size == 6 and len(raw) == 6 and raw[0] in _FAR and 0x40 <= raw[2] < 0xC0
         targets = (*(leaving.target for leaving in instruction.exits), instruction.target)
         is_within = any(
             target is not None and target[0] == PC_RELATIVE and -3 < target[1] < len(raw) for target in targets
         )
-        if instruction.kind in _LEFT_OUT or is_far or is_within or _ENDING.match(text):
-            self.instructions["left out"] += 1
-            return []
-        # A refused instruction is refused at once: one step tells.
-        steps = [step for step in self._driver.run(Case(raw, self._each, seed)) if step.is_executed]
-        self.steps += len(steps)
-        self.instructions["executed" if steps else "refused"] += 1
-        found = list(self._claims.broken(instruction, steps, not _UNDEFINED.match(text)))
-        mnemonic = text.split()[0]
-        for broken in found:
-            self.broken.setdefault((mnemonic, broken.what), (raw, broken))
-        return found
+        return instruction.kind in _LEFT_OUT or is_far or is_within or bool(_ENDING.match(text))
 
     def summary(self, title: str) -> str:
         """Return how much was executed."""

@@ -1,0 +1,165 @@
+"""A program in user-mode QEMU, moved instruction by instruction over GDB's remote protocol."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+
+from tools.binutils import ToolchainUnavailable
+
+_PATIENCE = 20.0
+"""Seconds for an answer."""
+_TRAP = 5
+_MOST_WRITTEN = 1024
+"""Bytes in a packet; QEMU takes packets of 4096 characters."""
+
+
+S390X_FLOATING = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
+"""Floating-point registers in the order of DWARF's numbers from 16."""
+_FILLED = 8
+"""Floating-point or vector registers that are filled."""
+
+
+class Layout(NamedTuple):
+    """Where the general registers, by DWARF number, and the program counter lie in the packet of all registers."""
+
+    emulator: tuple[str, ...]
+    order: str
+    """Of bytes, as :mod:`struct` writes it."""
+    registers: tuple[int, ...]
+    """The place of each register, in words of eight bytes."""
+    pc: int
+    floating: tuple[int, int]
+    """The number of the first floating-point or vector register in the protocol, and the bytes of each."""
+
+
+LAYOUTS = {
+    # The packet has rax, rbx, rcx, rdx; DWARF has rax, rdx, rcx, rbx.
+    "amd64": Layout(("qemu-x86_64", "-cpu", "max"), "<", (0, 3, 2, 1, *range(4, 16)), 16, (49, 16)),
+    "aarch64": Layout(("qemu-aarch64", "-cpu", "max"), "<", tuple(range(32)), 32, (34, 256)),
+    "s390x": Layout(("qemu-s390x", "-cpu", "max"), ">", tuple(range(2, 18)), 1, (35, 8)),
+}
+
+
+class Stopped(NamedTuple):
+    """The program between two instructions."""
+
+    pc: int
+    registers: tuple[int, ...]
+    """By DWARF number."""
+
+
+class Stub:
+    """One program that waits at its entry until it is moved.
+
+    :raises ToolchainUnavailable: there is no emulator.
+    """
+
+    def __init__(self, machine: str, program: Path) -> None:
+        self._layout = LAYOUTS[machine]
+        if shutil.which(self._layout.emulator[0]) is None:
+            raise ToolchainUnavailable(f"{self._layout.emulator[0]} is not installed")
+        self._word = Struct(f"{self._layout.order}Q")
+        self._folder = tempfile.TemporaryDirectory()
+        path = Path(self._folder.name) / "stub"
+        self._process = subprocess.Popen(
+            [*self._layout.emulator, "-g", str(path), str(program)], stdin=subprocess.DEVNULL
+        )
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(_PATIENCE)
+        self._unread = b""
+        self._connect(path)
+        self._packet("qXfer:features:read:target.xml:0,ffb")  # else QEMU answers to no single register
+        self._blank = self._packet("g")
+
+    def _connect(self, path: Path) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._socket.connect(str(path))
+            except OSError:
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    self.close()
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+    def __enter__(self) -> Stub:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the program."""
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+        self._folder.cleanup()
+
+    def _packet(self, text: str) -> str:
+        """Send a packet and return the answer."""
+        raw = text.encode()
+        self._socket.sendall(b"$%b#%02x" % (raw, sum(raw) & 0xFF))
+        while True:
+            start = self._unread.find(b"$")
+            end = self._unread.find(b"#", start)
+            if start >= 0 and 0 < end < len(self._unread) - 2:
+                break
+            received = self._socket.recv(1 << 16)
+            if not received:
+                raise ConnectionError("the program ended")
+            self._unread += received
+        answer, self._unread = self._unread[start + 1 : end], self._unread[end + 3 :]
+        self._socket.sendall(b"+")
+        return answer.decode("latin-1")
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write memory."""
+        for start in range(0, len(data), _MOST_WRITTEN):
+            part = data[start : start + _MOST_WRITTEN]
+            assert self._packet(f"M{address + start:x},{len(part):x}:{part.hex()}") == "OK"
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return memory; less, or none, where it cannot be read."""
+        answer = self._packet(f"m{address:x},{size:x}")
+        return b"" if answer.startswith("E") else bytes.fromhex(answer)
+
+    def place(self, stopped: Stopped) -> None:
+        """Put the program somewhere."""
+        blank = bytearray.fromhex(self._blank)
+        for place, value in zip((*self._layout.registers, self._layout.pc), (*stopped.registers, stopped.pc)):
+            self._word.pack_into(blank, 8 * place, value)
+        assert self._packet(f"G{blank.hex()}") == "OK"
+
+    def stopped(self) -> Stopped:
+        """Return where the program is."""
+        raw = bytes.fromhex(self._packet("g")[: 16 * 34].replace("x", "0"))
+        words = [self._word.unpack_from(raw, 8 * place)[0] for place in (*self._layout.registers, self._layout.pc)]
+        return Stopped(words[-1], tuple(words[:-1]))
+
+    def floating(self, place: int) -> int:
+        """Return a floating-point register of s390x, by its place in DWARF's order."""
+        number = self._layout.floating[0] + S390X_FLOATING[place]
+        return int(self._packet(f"p{number:x}"), 16)
+
+    def fill_floating(self, random_: random.Random) -> None:
+        """Put random bytes in the first floating-point or vector registers: else they hold what was copied to them."""
+        first, size = self._layout.floating
+        for number in range(first, first + _FILLED):
+            assert self._packet(f"P{number:x}={random_.randbytes(size).hex()}") == "OK"
+
+    def step(self) -> bool:
+        """Execute an instruction; return whether it could be executed."""
+        answer = self._packet("s")
+        if answer[:1] in "WX":
+            raise ConnectionError("the program ended")
+        return answer[:1] in "ST" and int(answer[1:3], 16) == _TRAP

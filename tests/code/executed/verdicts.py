@@ -1,0 +1,108 @@
+"""Holds what the code proves of planted functions against what QEMU shows of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from sframe_unwind import elf
+from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.verify.code_check import check_elf
+from tests.code.executed.judge import Judge, Program, link
+from tests.code.executed.pairs import Pair, pairs
+from tests.code.executed.stub import Stub
+from tests.code.recipes import Planted, made, source
+
+_RUNS = 8
+_SEED = 7
+
+
+class Result(NamedTuple):
+    """How one planted function came out."""
+
+    function: Planted
+    is_planted: bool
+    """Whether it is what it was planted as, by the judge."""
+    proved_falsely: tuple[int, ...]
+    """Addresses at which rows are proved that are wrong."""
+    accused: tuple[int, ...]
+    """Addresses at which rows are called wrong that are right."""
+    is_found: bool
+    """Of a wrong function: it is called wrong somewhere; of a right one: all of it is proved."""
+
+
+def worst(path: Path) -> Mapping[int, list[Judgement]]:
+    """Return the verdicts of the tables of a file on each address."""
+    found: dict[int, list[Judgement]] = {}
+    with elf.opened(path) as binary:
+        wanted = frozenset(pc for start, end in binary.cfi.ranges() for pc in range(start, end))
+        for verdicts in check_elf(binary, binary.sframe, wanted=wanted).wanted.values():
+            for pc, judged in verdicts.items():
+                found.setdefault(pc, []).append(judged.worst)
+    return found
+
+
+class Verdicts:
+    """The functions of one machine, linked, and checked against their code.
+
+    :param machine: as :mod:`tests.code.executed.stub` has it.
+    """
+
+    def __init__(self, machine: str, folder: Path) -> None:
+        self._machine = machine
+        self.pairs: Sequence[Pair] = pairs(machine)
+        self.functions = made(pair.recipe for pair in self.pairs)
+        self._program: Program = link(
+            machine, source(self.functions), [function.name for function in self.functions], folder / machine
+        )
+        self._worst = worst(self._program.path)
+
+    @property
+    def unknown(self) -> tuple[int, int]:
+        """How many verdicts on instructions are unknown, of how many."""
+        every = [judged for verdicts in self._worst.values() for judged in verdicts]
+        return every.count(Judgement.UNKNOWN), len(every)
+
+    def results(self, chosen: Sequence[int]) -> Iterator[Result]:
+        """Yield how pairs came out, by their numbers."""
+        with Stub(self._machine, self._program.path) as stub:
+            judge = Judge(self._machine, self._program, stub)
+            for number in chosen:
+                for function in self.functions[2 * number : 2 * number + 2]:
+                    shown = judge.wrong(function.name, random.Random(_SEED), _RUNS)
+                    yield self._result(function, shown if self.pairs[number].is_executed else self._said(function))
+
+    def _said(self, function: Planted) -> dict[int, bool]:
+        """Return what is known of a function that QEMU cannot execute."""
+        address = self._program.symbols[function.label]
+        return {address: True} if function.is_wrong else dict.fromkeys((address, self._start(function)), False)
+
+    def _start(self, function: Planted) -> int:
+        return self._program.symbols[function.name]
+
+    def _result(self, function: Planted, shown: Mapping[int, bool]) -> Result:
+        symbols = self._program.symbols
+        before, behind = symbols[f"before_{function.name}"], symbols[f"behind_{function.name}"]
+        # Rows do not follow what stands for the mark instruction by instruction.
+        wrong = [pc for pc, is_wrong in shown.items() if is_wrong and (function.is_wrong or not before < pc < behind)]
+        judged = {pc: self._worst.get(pc, []) for pc in self._addresses(function)}
+        if function.is_wrong:
+            is_found = any(Judgement.WRONG in verdicts for verdicts in judged.values())
+        else:
+            is_found = not any(Judgement.UNKNOWN in verdicts for verdicts in judged.values())
+        return Result(
+            function,
+            bool(wrong) == function.is_wrong,
+            tuple(pc for pc, is_wrong in shown.items() if is_wrong and Judgement.PROVED in judged.get(pc, ())),
+            tuple(pc for pc, is_wrong in shown.items() if not is_wrong and Judgement.WRONG in judged.get(pc, ()))
+            if not function.is_wrong
+            else (),
+            is_found,
+        )
+
+    def _addresses(self, function: Planted) -> list[int]:
+        """Return the addresses of a function and its cold part that have verdicts."""
+        names = {self._program.symbols.get(name, 0) for name in (function.name, f"{function.name}.cold")}
+        return [pc for pc in self._worst if self._program.start(pc) in names]

@@ -1,0 +1,127 @@
+"""Makes functions by chance: a prologue and its epilogue, lines between them, and one or two changes to all of that."""
+
+from __future__ import annotations
+
+import random
+import re
+from string import Formatter
+from typing import Any
+
+from tests.code.generated.vocabulary import Vocabulary
+
+_HELPERS = ("helper_keeps", "helper", "helper", "helper_zeroes_fp", "helper_pops_16")
+_HELPER_WEIGHTS = (6, 12, 12, 2, 1)
+_MOST_LINES = 12
+"""In a body."""
+_DEEPEST = 2
+"""How many blocks lie within one another."""
+
+
+class _Operands(Formatter):
+    """Chooses what stands in the braces of a line."""
+
+    def __init__(self, random_: random.Random, vocabulary: Vocabulary) -> None:
+        self._random = random_
+        self._vocabulary = vocabulary
+
+    def get_value(self, key: int | str, args: Any, kwargs: Any) -> str:  # noqa: ARG002  # as Formatter calls it
+        choose = self._random.choice
+        if key in ("r", "d", "e"):
+            rare = 0.15 if key == "r" else 0.03
+            words = self._vocabulary.pointers if self._random.random() < rare else self._vocabulary.registers
+            return choose([word for word in words if key != "e" or word != "%r0"])
+        if key == "s":
+            copies = self._vocabulary.pointers * 3 + self._vocabulary.registers[1:3]
+            return choose(copies)
+        if key == "h":
+            return self._random.choices(_HELPERS, _HELPER_WEIGHTS)[0]
+        values = {
+            "k": range(-64, 72, 8),
+            "u": (*range(0, 128, 16), 248, 272),
+            "a": range(16, 112, 16),
+            "n": (8, 16, -16),
+            "i": (1, 2, 4, 5),
+        }
+        return str(choose(values[str(key)])) if key in values else str(kwargs[key])
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return self._vocabulary.halves.get(value, value) if format_spec == "w" else str(value)
+
+
+class Generator:
+    """Makes the functions of one machine.
+
+    :param random_: what decides.
+    """
+
+    def __init__(self, random_: random.Random, vocabulary: Vocabulary) -> None:
+        self._random = random_
+        self._vocabulary = vocabulary
+        self._operands = _Operands(random_, vocabulary)
+        self._labels = 0
+
+    def function(self) -> list[str]:
+        """Return the lines of a function: each an instruction, or labels that end with a colon."""
+        prologue, epilogue = self._random.choice(self._vocabulary.frames)
+        body = self._block(self._random.randrange(1, _MOST_LINES), 0)
+        early = self._random.random() < 0.3
+        if early:
+            body[self._between(body) : 0] = self._alternative(epilogue)
+        lines = [self._vocabulary.compare, *prologue, *body, *epilogue]
+        for _ in range(self._random.choice((0, 0, 0, 1, 1, 2))):
+            self._change(lines)
+        if any(re.match(self._vocabulary.aligns, line) for line in lines):
+            above = self._vocabulary.above
+            lines = [line for line in lines if line in (*prologue, *epilogue) or not re.search(above, line)]
+        return [*lines, self._vocabulary.trap]
+
+    def _between(self, body: list[str]) -> int:
+        return self._random.randrange(len(body) + 1)
+
+    def _alternative(self, epilogue: tuple[str, ...]) -> list[str]:
+        """Return an early return on a condition."""
+        label = self._label()
+        return [*self._condition(label), *epilogue, f"{label}:"]
+
+    def _condition(self, label: str) -> list[str]:
+        return [self._line(part, label) for part in self._random.choice(self._vocabulary.conditions)]
+
+    def _block(self, size: int, depth: int) -> list[str]:
+        lines: list[str] = []
+        while len(lines) < size:
+            kind = self._random.random()
+            if kind < 0.12 and depth < _DEEPEST:
+                label = self._label()
+                inner = self._block(self._random.randrange(1, 5), depth + 1)
+                lines += [*self._condition(label), *inner, f"{label}:"]
+            elif kind < 0.16 and depth < _DEEPEST:
+                label = self._label()
+                before, end = self._random.choice(self._vocabulary.loops)
+                inner = self._block(self._random.randrange(1, 4), depth + 1)
+                ends = [self._line(part.strip(), label) for part in end.split(";")]
+                lines += [self._line(before, label), f"{label}:", *inner, *ends]
+            else:
+                source = self._vocabulary.risky if kind > 0.85 else self._vocabulary.plain
+                lines.append(self._line(self._random.choice(source), ""))
+        return lines
+
+    def _change(self, lines: list[str]) -> None:
+        """Leave a line out, move it, say it twice, or put another in its place."""
+        places = [place for place, line in enumerate(lines) if not line.endswith(":")]
+        place = self._random.choice(places)
+        kind = self._random.randrange(4)
+        if kind == 0 and len(places) > 1:
+            del lines[place]
+        elif kind == 1:
+            lines.insert(self._random.choice(places), lines.pop(place))
+        elif kind == 2:
+            lines.insert(place, lines[place])
+        else:
+            lines[place] = self._line(self._random.choice(self._vocabulary.risky), "")
+
+    def _line(self, template: str, label: str) -> str:
+        return self._operands.format(template, l=label)
+
+    def _label(self) -> str:
+        self._labels += 1
+        return f".Lon{self._labels}"

@@ -1,0 +1,54 @@
+"""What is proved while a function is interpreted is what carrying every instruction out again shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind import elf
+from sframe_unwind.code import checking
+from sframe_unwind.code.findings import CodeVerdict
+from sframe_unwind.code.interpretation import Interpreter, Run
+from sframe_unwind.code.proofs import Proofs
+from sframe_unwind.code.state import State
+from sframe_unwind.code.walk import walk
+from sframe_unwind.verify.code_check import check_elf
+from tests.code.witness.encodings import libraries
+from tests.missing import absent
+
+LIBRARY = "libgcc_s.so.1"
+
+
+class Walked:
+    """Counts the instructions that are carried out a second time."""
+
+    count = 0
+
+    def __call__(self, interpreter: Interpreter, run: Run, start: int) -> Iterator[tuple[int, State]]:
+        """Walk a block."""
+        for step in walk(interpreter, run, start):
+            self.count += 1
+            yield step
+
+
+def checked(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[CodeVerdict, int]:
+    """Return what comes of a file, with the verdict on each instruction, and how many are carried out again."""
+    walked = Walked()
+    monkeypatch.setattr(checking, "walk", walked)
+    with elf.opened(path) as binary:
+        every = frozenset(pc for start, end in binary.cfi.ranges() for pc in range(start, end))
+        return check_elf(binary, None, wanted=every), walked.count
+
+
+@pytest.mark.parametrize("name", ["amd64", "aarch64", "s390x"])
+def test_the_verdicts_are_those_of_a_second_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = next((path for path in libraries(name) if path.name == LIBRARY), None)
+    if path is None:
+        absent(f"{LIBRARY} of {name} is not installed: what is proved on the way stays untested")
+    found, again = checked(path, monkeypatch)
+    monkeypatch.setattr(Proofs, "holds", lambda *_: False)
+    expected, every = checked(path, monkeypatch)
+    assert found == expected
+    assert again < every // 10
