@@ -14,7 +14,7 @@ from gdb_plugin.session import Session
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
-from sframe_unwind.debugger.settings import ALWAYS, MODES
+from sframe_unwind.debugger.settings import ALWAYS, MODES, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 
@@ -250,48 +250,48 @@ class Mode(gdb.Parameter):
         return f"The mode of the SFrame unwinder is {value!r}."
 
 
-class Strict(gdb.Parameter):
+class _Switch(gdb.Parameter):
+    """A setting that is on or off."""
+
+    field = ""
+    """Its name, in :class:`Settings` too."""
+    shown = ""
+    """What stands before its value where ``show`` prints it."""
+
+    def __init__(self, unwinder: SFrameUnwinder) -> None:
+        self._unwinder = unwinder
+        super().__init__(f"sframe {self.field}", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
+        self.value = False
+
+    def get_set_string(self) -> str:
+        """Take effect at once, on frames that are already unwound too."""
+        settings = self._unwinder.settings._asdict()
+        self._unwinder.choose(Settings(**{**settings, self.field: bool(self.value)}))
+        return ""
+
+    def get_show_string(self, value: str) -> str:
+        """Return what ``show`` prints."""
+        return f"{self.shown} is {value}."
+
+
+class Strict(_Switch):
     """``set sframe strict``."""
 
     set_doc = "Set whether mode 'always' shows SFrame's own frames throughout."
     show_doc = "Show whether mode 'always' shows SFrame's own frames throughout."
     __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
-
-    def __init__(self, unwinder: SFrameUnwinder) -> None:
-        self._unwinder = unwinder
-        super().__init__("sframe strict", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
-        self.value = False
-
-    def get_set_string(self) -> str:
-        """Take effect at once, on frames that are already unwound too."""
-        self._unwinder.choose(self._unwinder.settings._replace(strict=bool(self.value)))
-        return ""
-
-    def get_show_string(self, value: str) -> str:
-        """Return what ``show`` prints."""
-        return f"Strict SFrame unwinding is {value}."
+    field = "strict"
+    shown = "Strict SFrame unwinding"
 
 
-class Generate(gdb.Parameter):
+class Generate(_Switch):
     """``set sframe generate``."""
 
     set_doc = "Set whether modules without SFrame get what can be made of their DWARF CFI."
     show_doc = "Show whether modules without SFrame get what can be made of their DWARF CFI."
     __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
-
-    def __init__(self, unwinder: SFrameUnwinder) -> None:
-        self._unwinder = unwinder
-        super().__init__("sframe generate", gdb.COMMAND_STACK, gdb.PARAM_BOOLEAN)
-        self.value = False
-
-    def get_set_string(self) -> str:
-        """Take effect at once, on frames that are already unwound too."""
-        self._unwinder.choose(self._unwinder.settings._replace(generate=bool(self.value)))
-        return ""
-
-    def get_show_string(self, value: str) -> str:
-        """Return what ``show`` prints."""
-        return f"Generating SFrame for modules without is {value}."
+    field = "generate"
+    shown = "Generating SFrame for modules without"
 
 
 class _Prefix(gdb.Command):

@@ -28,6 +28,8 @@ class SharedRule(NamedTuple):
     rule: UnwindRule
     signal: bool
     """The frame is a signal frame: its caller was interrupted."""
+    is_sframe: bool
+    """SFrame has the rule, too, and is to be used."""
 
 
 class SharedRules(dict[int, "SharedRule | None"]):
@@ -67,7 +69,7 @@ class SharedRules(dict[int, "SharedRule | None"]):
         found = None if self._prefers_cfi else self._modules.results[address]
         if isinstance(found, Found) and not agrees(found.rule, cfi.rule, self._modules.arch):
             return None
-        return SharedRule(cfi.rule, cfi.signal)
+        return SharedRule(cfi.rule, cfi.signal, isinstance(found, Found))
 
     def _is_plain(self, rule: UnwindRule) -> bool:
         bases = {part.base for part in rule[:3] if part is not None}
@@ -99,9 +101,13 @@ def lldb_agrees(
             common = shared[pc if interrupted else pc - 1]
             if common is None or (common.rule.ra_signed and pac_mask is None):
                 return False
-            rule, signal = common
+            rule, signal, is_sframe = common
             if rule.cfa is None:
                 return True
+            # On AMD64 LLDB unwinds each frame but the innermost by FP where the function begins with `push %rbp; mov
+            # %rsp,%rbp` (UnwindAssembly_x86::GetFastUnwindPlan): wrongly, if a signal came before these or after `pop`.
+            if level and interrupted and is_sframe and arch.ra is None and rule.cfa.base != arch.fp:
+                return False
             caller = step(rule, arch, sp, fp, read_word, live, pac_mask)
             if caller.sp <= sp and not signal:
                 check_outward(sp, caller.cfa, caller.sp, interrupted and caller.pc != pc)

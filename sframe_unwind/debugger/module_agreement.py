@@ -15,7 +15,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
 from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.memory import ReadMemory
+from sframe_unwind.memory import ChunkCache, ReadMemory
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.sframe.table import Match
 from sframe_unwind.unwind.modules import Module
@@ -51,7 +51,8 @@ class ModuleAgreement:
         """The largest difference; ``None``: the comparison has not ended."""
         self._module = module
         self._arch = arch
-        self._read = read
+        self._memory = ChunkCache(read)
+        """Of the stubs of a PLT, which are read at each of their addresses and do not change."""
         self._rules = CfiRules(arch)
         self._plain = {CFA, arch.sp, arch.fp}
         self._known: dict[tuple[int, int], Difference] = {}
@@ -73,6 +74,7 @@ class ModuleAgreement:
             self._work = iter(())
             self._known.clear()
             self._kept.clear()
+            self._memory.forget()
         return self.difference
 
     def _differences(self) -> Iterator[Difference]:
@@ -108,7 +110,7 @@ class ModuleAgreement:
         cfi = self._module.cfi_match(pc)
         if cfi is None:
             return Difference.NO_CFI
-        rule = proven_rule(match, pc, self._arch, self._read) or match.rule
+        rule = proven_rule(match, pc, self._arch, self._memory.read) or match.rule
         return Difference.NONE if self._is_same(rule, cfi.rule) else Difference.RULES
 
     def _compare(self, start: int, end: int, rule: UnwindRule) -> Difference:
