@@ -48,7 +48,7 @@ def built(build: Build) -> Path:
         command = [compiler, f"-{build.level}", *FLAGS, *program.flags]
         digest = hashlib.sha256(repr((command, program.package, describe_cached(tools))).encode())
         command.append(f"-B{tools}/")
-        for source in program.sources:
+        for source in (*program.sources, *program.libraries):
             digest.update((FOLDER / source).read_bytes())
         folder = CACHE / f"{build.name}-{digest.hexdigest()[:12]}"
         if not folder.exists():
@@ -58,6 +58,9 @@ def built(build: Build) -> Path:
                     _build_package(program.package, command, temporary / program.name)
                 else:
                     _build_sources(program.sources, command, temporary / program.name)
+                for source in program.libraries:
+                    shared = [*command, "-fPIC", "-shared"]
+                    _build_sources((source,), shared, (temporary / source).with_suffix(".so"))
                 temporary.chmod(0o755)
                 temporary.rename(folder)
             finally:
@@ -89,10 +92,13 @@ def _build_package(package: Package, command: list[str], executable: Path) -> No
 def run_tool(command: list[str], folder: Path) -> None:
     """Run a compiler or another tool in a folder.
 
-    :raises ProgramError: it fails.
+    :raises ProgramError: it fails, or takes more than `SECONDS`.
     """
-    done = subprocess.run(
-        command, cwd=folder, timeout=SECONDS, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, cwd=folder, timeout=SECONDS, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ProgramError(f"{command[0]} in {folder.name} takes more than {error.timeout:.0f} s") from None
     if done.returncode:
         raise ProgramError(f"{command[0]} in {folder.name}: {done.stderr.strip()[-300:]}")

@@ -18,6 +18,8 @@ class Program:
     levels: tuple[str, ...] = ("O0", "O1", "O2", "O3")
     sources: tuple[str, ...] = ()
     """In the folder `sources`; the first one's suffix tells the language.  Empty for a package."""
+    libraries: tuple[str, ...] = ()
+    """In the folder `sources`: each is a shared library beside the program, under its own name."""
     package: Package | None = None
     """Debian's source package."""
     sample: str = ""

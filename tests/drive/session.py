@@ -20,7 +20,9 @@ from tests.drive.scene import START_SECONDS, Scene
 LENGTH = 25
 """Commands, or groups of commands that belong together, in a session."""
 WITNESSES = 2
-"""How often a session in which something differs is run again without the plugin: does it always go the same way?"""
+"""How often a session in which something differs is run again without the plugin: does it always go the same way?
+
+Three times as often where the debugger alone does not do the same each time: some steps of LLDB go one of two ways."""
 STARTS = 4
 """How often a program is started in a session at most: it may run to its end early."""
 PATIENCE = 6.0
@@ -117,10 +119,20 @@ def run(
     :param script: what to type after the start, instead of what is chosen by chance.
     """
     build = build or choose_build(seed, debugger)
+    scene = Scene(debugger, build, built(build), debugger.at_terminal(seed))
+    return compared(scene, seed, modes, length, script)
+
+
+def compared(
+    scene: Scene, seed: int, modes: Sequence[str], length: int = LENGTH, script: Sequence[Sequence[str]] = ()
+) -> Outcome:
+    """Run a session in a scene, without the plugin and in all modes.
+
+    :param script: what to type after the start, instead of what is chosen by chance.
+    """
+    debugger, build = scene.debugger, scene.build
     outcome = Outcome(build.name, debugger.name, seed)
     started = time.monotonic()
-    terminal = debugger.at_terminal(seed)
-    scene = Scene(debugger, build, built(build), terminal)
     try:
         moves = record(seed, scene, length, script)
     except (Hang, Died) as error:
@@ -136,17 +148,17 @@ def run(
         failure, outcome.times[mode] = replayed(mode)
         if failure:
             outcome.failures[mode] = failure
-    witnesses = WITNESSES * (3 if build.program.threads else 1)
+    # GDB does the same each time where a program has one thread.
+    steady = debugger.is_gdb and not build.program.threads
+    witnesses = WITNESSES * (1 if steady else 3)
     for _ in range(witnesses if outcome.failures else 0):
         again, _ = replayed(WITHOUT)
         if again:
             outcome.dropped = f"not reproducible without the plugin: {again}"
             outcome.failures.clear()
             break
-    # GDB does the same each time where a program has one thread.
-    steady = debugger.is_gdb and not build.program.threads
     for mode, failure in [] if steady else list(outcome.failures.items()):
-        repeated = (Kind.PLACE, Kind.CONTENTS, *([Kind.DIE] if terminal and debugger.crashes_by_itself else []))
+        repeated = (Kind.PLACE, Kind.CONTENTS, *([Kind.DIE] if scene.terminal and debugger.crashes_by_itself else []))
         if Kind.of(failure) in repeated and not all(replayed(mode)[0] for _ in range(WITNESSES)):
             outcome.unsteady[mode] = outcome.failures.pop(mode)
     outcome.seconds = time.monotonic() - started

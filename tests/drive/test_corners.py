@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.drive import corners, cutting, places, session
+from tests.drive import building, corners, cutting, places, session
 from tests.drive.debuggers import DEBUGGERS, WITHOUT
 from tests.drive.dimensions import (
     COMPACT,
@@ -205,3 +205,11 @@ def test_a_session_whose_core_takes_too_long_to_make_is_dropped(
     monkeypatch.setattr(places, "SECONDS", 0.1)
     with pytest.raises(ProgramError, match="gdb18 takes more than"):
         places._make(DEBUGGERS["gdb18"], ["sleep", "60"], tmp_path / "core")
+
+
+def test_a_session_whose_program_takes_too_long_to_build_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "SECONDS", 0.1)
+    with pytest.raises(ProgramError, match=r"sleep in .* takes more than 0 s"):
+        building.run_tool(["sleep", "60"], tmp_path)

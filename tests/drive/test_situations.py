@@ -1,0 +1,40 @@
+"""Sessions that are written down go as they do without the plugin."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.drive import situations
+from tests.drive.debuggers import DEBUGGERS, MODES, STRICT
+from tests.drive.situations import SITUATIONS
+from tests.missing import toolchain_needed
+
+TRIES = 3
+"""How often a session is begun again that does not go the same way each time without the plugin."""
+OLDER = {
+    "gdb13": ("fork-both", "vfork-child", "exec", "checkpoint", "locked", "libraries", "two-machines"),
+    "lldb22": ("fork-child", "exec", "handlers", "libraries"),
+}
+"""Of the older ones some: GDB 13 alone takes 3 to 7 s for a session with a program of so many signals."""
+CASES = [
+    (debugger, name)
+    for name, situation in SITUATIONS.items()
+    for debugger in DEBUGGERS
+    if name in OLDER.get(debugger, SITUATIONS) and (situation.gdb if DEBUGGERS[debugger].is_gdb else situation.lldb)
+]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("debugger", "name"), CASES)
+def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) -> None:
+    chosen = DEBUGGERS[debugger]
+    # A frame of a script has no stack pointer in LLDB 22 and 23, and mode `strict` makes all of them such frames.
+    modes = (*MODES[1:], *([STRICT] if chosen.is_gdb else []))
+    for _ in range(TRIES):
+        with toolchain_needed():
+            outcome = situations.run(name, chosen, modes)
+        assert not outcome.failures, outcome.failures
+        if not outcome.dropped:
+            assert outcome.commands >= 10
+            return
+    raise AssertionError(f"it is not the same each time without the plugin: {outcome.dropped}")
