@@ -26,6 +26,10 @@ class CrashError(AssertionError):
     """A signal ended LLDB."""
 
 
+class HangError(AssertionError):
+    """LLDB did not end in time."""
+
+
 def environment(lldb: str, **more: str) -> dict[str, str]:
     """The environment to run an LLDB in: nobody's settings, nothing from the network."""
     clean = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1"}
@@ -57,7 +61,7 @@ def batch(
     except subprocess.TimeoutExpired:
         end(process.pid)
         said, _ = process.communicate()
-        raise AssertionError(f"LLDB hangs: {' '.join(command)}\n{said[-3000:]}") from None
+        raise HangError(f"LLDB hangs: {' '.join(command)}\n{said[-3000:]}") from None
     finally:
         end(process.pid)
     if process.returncode < 0:
