@@ -171,6 +171,11 @@ class Arch(NamedTuple):
         return address | mask if address >> 55 & 1 else address & ~mask
 
     @property
+    def return_column(self) -> int:
+        """The register under which CFI has the return address, by the machine's ABI."""
+        return self.pc if self.ra is None else self.ra
+
+    @property
     def call_rule(self) -> UnwindRule:
         """The rule that holds at the first instruction of a function: a call has just arrived, nothing is saved."""
         pushed = WORD_SIZE if self.ra is None else 0

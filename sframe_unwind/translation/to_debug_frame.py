@@ -33,7 +33,7 @@ def make_debug_frame(descriptions: Iterable[Description], arch: Arch, offset: in
 
     :param offset: section offset of the first byte, where other records precede it.
     """
-    column = arch.pc if arch.ra is None else arch.ra
+    column = arch.return_column
     mark = STRUCT_MARKS[arch.byteorder]
     area, cies, losses = bytearray(), dict[str, int](), []
     entry = _at_entry(arch)

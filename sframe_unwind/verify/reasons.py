@@ -30,7 +30,7 @@ def reason(described: CfiFunction, arch: Arch, version: int) -> str:
     if described.cie.signal:
         # A version that marks signal trampolines does so, if need be, without rows.
         return "" if FEATURES[version].signal else f"a signal trampoline, which version {version} cannot mark"
-    column, usual = described.cie.return_column, arch.pc if arch.ra is None else arch.ra
+    column, usual = described.cie.return_column, arch.return_column
     if column != usual:
         return f"return address in column {arch.register_name(column)}, expected {arch.register_name(usual)}"
     if len(described.rows) > MAX_ROWS:

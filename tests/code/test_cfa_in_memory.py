@@ -74,7 +74,7 @@ REALIGNED = """
     .cfi_def_cfa_offset 8
     ret
 """
-"""What GCC makes of a function with vectors of 64 bytes: it finds the CFA in a word that it has saved."""
+"""The code of GCC for a function with vectors of 64 bytes: the CFA is loaded from a word of the frame."""
 BESIDE = (
     "vmovq %xmm29,-0x4d8(%rbp)",
     "vmovq %xmm29,-0x40(%rbp)",

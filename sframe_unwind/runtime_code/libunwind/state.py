@@ -36,7 +36,7 @@ class DirectiveMachine:
 
     def __init__(self, arch: Arch) -> None:
         self._arch = arch
-        self._ra = arch.pc if arch.ra is None else arch.ra
+        self._ra = arch.return_column
 
     def entry(self) -> State:
         """Return the state before the first instruction of a procedure."""

@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.code.machines import MACHINES, Machine
 from tests.code.assembled import BINUTILS, TARGETS, assemble
-from tests.code.executed.stub import LAYOUTS, Stopped, Stub
+from tests.code.executed.stub import Stopped, Stub
 from tools.binutils import provide
 
 _MASK = (1 << 64) - 1
@@ -191,7 +191,6 @@ class Judge:
         self._program = program
         self._stub = stub
         self._arguments = _ARGUMENTS[machine]
-        self._order = "big" if LAYOUTS[machine].order == ">" else "little"
         self._stack = program.symbols["stack"] + _STACK
         self._data = program.symbols["data"]
         self._end = program.symbols["the_end"]
@@ -217,7 +216,7 @@ class Judge:
         self._stub.write(self._data, random_.randbytes(_DATA // 4))
         self._stub.write(self._stack - _WINDOW, random_.randbytes(16 * _ALIGNMENTS + 2 * _WINDOW))
         if arch.ra is None:
-            self._stub.write(sp, self._end.to_bytes(8, self._order))  # type: ignore[arg-type]
+            self._stub.write(sp, self._end.to_bytes(8, arch.byteorder))
         else:
             registers[arch.ra] = self._end
         self._stub.fill_floating(random.Random(number))
@@ -226,7 +225,7 @@ class Judge:
         return entered, Entered(sp - machine.sp_at_entry & _MASK, self._end, registers[arch.fp])
 
     def reached(self, name: str, random_: random.Random, number: int) -> Iterator[tuple[Stopped, Entered]]:
-        """Execute a function once; yield the states before its own instructions, and what a rule has to find there.
+        """Execute a function once.  Yield the state before each of its own instructions, with the frame to be found.
 
         :param number: the second argument of the function is the rest of this by 8.
         """
@@ -268,8 +267,7 @@ class Judge:
         rule = row["cfa"]
         cfa = self._expression(rule.expr, at) if rule.reg is None else at.registers[rule.reg] + rule.offset & _MASK
         arch = self._arch
-        column = arch.ra if arch.ra is not None else 16
-        ra = self._register(row.get(column), column, at, wanted.cfa)
+        ra = self._register(row.get(arch.return_column), arch.return_column, at, wanted.cfa)
         fp = self._register(row.get(arch.fp), arch.fp, at, wanted.cfa)
         plain = ra & _UNSIGNED if ra is not None and row[_SIGNED] else ra
         if cfa != wanted.cfa or plain != wanted.ra or fp != wanted.fp:
@@ -303,4 +301,4 @@ class Judge:
 
     def _word(self, address: int) -> int | None:
         raw = self._stub.read(address & _MASK, 8)
-        return int.from_bytes(raw, self._order) if len(raw) == 8 else None  # type: ignore[arg-type]
+        return int.from_bytes(raw, self._arch.byteorder) if len(raw) == 8 else None

@@ -11,7 +11,7 @@ from pathlib import Path
 from sframe_unwind.code.machines import MACHINES
 from tests.code.assembled import BINUTILS, TARGETS
 from tests.code.executed.judge import Judge, Program, link
-from tests.code.executed.stub import LAYOUTS, Stub
+from tests.code.executed.stub import Stub
 from tests.code.generated.generating import Generator
 from tests.code.generated.observed import Observer, Row
 from tests.code.generated.vocabulary import VOCABULARIES
@@ -39,8 +39,7 @@ def make(machine: str, seed: int, count: int, folder: Path) -> tuple[Program, li
     names = [name(number) for number in range(count)]
     bare = link(machine, _source(machine, functions, labelled=True), names, folder / "bare")
     with Stub(machine, bare.path) as stub:
-        arch, order = MACHINES[machine].arch, "big" if LAYOUTS[machine].order == ">" else "little"
-        observer, judge = Observer(random_, arch, order, stub), Judge(machine, bare, stub)
+        observer, judge = Observer(random_, MACHINES[machine].arch, stub), Judge(machine, bare, stub)
         places = {bare.symbols[label]: label for label in bare.symbols if label.startswith("line_")}
         rows: dict[str, Row] = {}
         for each in names:

@@ -15,10 +15,18 @@ _MOST_LINES = 12
 """In a body."""
 _DEEPEST = 2
 """How many blocks lie within one another."""
+_NUMBERS = {
+    "k": range(-64, 72, 8),
+    "u": (*range(0, 128, 16), 248, 272),
+    "a": range(16, 112, 16),
+    "n": (8, 16, -16),
+    "i": (1, 2, 4, 5),
+}
+"""For the letters of :mod:`tests.code.generated.vocabulary`."""
 
 
 class _Operands(Formatter):
-    """Chooses what stands in the braces of a line."""
+    """Replaces the fields of a line by random operands."""
 
     def __init__(self, random_: random.Random, vocabulary: Vocabulary) -> None:
         self._random = random_
@@ -35,14 +43,7 @@ class _Operands(Formatter):
             return choose(copies)
         if key == "h":
             return self._random.choices(_HELPERS, _HELPER_WEIGHTS)[0]
-        values = {
-            "k": range(-64, 72, 8),
-            "u": (*range(0, 128, 16), 248, 272),
-            "a": range(16, 112, 16),
-            "n": (8, 16, -16),
-            "i": (1, 2, 4, 5),
-        }
-        return str(choose(values[str(key)])) if key in values else str(kwargs[key])
+        return str(choose(_NUMBERS[str(key)])) if key in _NUMBERS else str(kwargs[key])
 
     def format_field(self, value: Any, format_spec: str) -> str:
         return self._vocabulary.halves.get(value, value) if format_spec == "w" else str(value)
@@ -64,9 +65,10 @@ class Generator:
         """Return the lines of a function: each an instruction, or labels that end with a colon."""
         prologue, epilogue = self._random.choice(self._vocabulary.frames)
         body = self._block(self._random.randrange(1, _MOST_LINES), 0)
-        early = self._random.random() < 0.3
-        if early:
-            body[self._between(body) : 0] = self._alternative(epilogue)
+        if self._random.random() < 0.3:
+            early = self._early_return(epilogue)
+            place = self._random.randrange(len(body) + 1)
+            body[place:place] = early
         lines = [self._vocabulary.compare, *prologue, *body, *epilogue]
         for _ in range(self._random.choice((0, 0, 0, 1, 1, 2))):
             self._change(lines)
@@ -75,11 +77,8 @@ class Generator:
             lines = [line for line in lines if line in (*prologue, *epilogue) or not re.search(above, line)]
         return [*lines, self._vocabulary.trap]
 
-    def _between(self, body: list[str]) -> int:
-        return self._random.randrange(len(body) + 1)
-
-    def _alternative(self, epilogue: tuple[str, ...]) -> list[str]:
-        """Return an early return on a condition."""
+    def _early_return(self, epilogue: tuple[str, ...]) -> list[str]:
+        """Return lines that leave the function on a condition."""
         label = self._label()
         return [*self._condition(label), *epilogue, f"{label}:"]
 

@@ -19,8 +19,6 @@ _RED_ZONES = {"amd64": 128}
 """Bytes below the stack pointer that signal handlers leave alone."""
 _KEPT = 0.9
 """How probable it is that a rule that still holds is kept."""
-_RETURN_COLUMN = 16
-"""The DWARF number of the return address on AMD64."""
 
 
 class Row(NamedTuple):
@@ -38,12 +36,10 @@ class Observer:
     :param stub: the program, in the state that is asked about.
     """
 
-    def __init__(self, random_: random.Random, arch: Arch, order: str, stub: Stub) -> None:
+    def __init__(self, random_: random.Random, arch: Arch, stub: Stub) -> None:
         self._random = random_
         self._arch = arch
-        self._order = order
         self._stub = stub
-        self._ra = _RETURN_COLUMN if arch.ra is None else arch.ra
 
     def rows(self, states: Iterable[tuple[Stopped, Entered]]) -> Iterator[tuple[int, Row]]:
         """Yield the address of each state, and a row that holds in it."""
@@ -55,9 +51,10 @@ class Observer:
                 if (wanted.cfa - value) & _MASK < _FARTHEST
             ]
             saved = self._slots(at, wanted)
+            ra = self._arch.return_column
             row = Row(
                 self._chosen(at_cfa, (self._arch.sp, self._arch.fp), row.cfa),
-                self._chosen(self._places(self._ra, wanted.ra, at, saved), (self._ra,), row.ra),
+                self._chosen(self._places(ra, wanted.ra, at, saved), (ra,), row.ra),
                 self._chosen(self._places(self._arch.fp, wanted.fp, at, saved), (self._arch.fp,), row.fp),
             )
             yield at.pc, row
@@ -77,7 +74,7 @@ class Observer:
         used = wanted.cfa - at.registers[self._arch.sp] + _RED_ZONES.get(self._arch.name, 0)
         kept = min(max(0, _WINDOW - used // 8 * 8), len(raw))
         for place in range(kept, len(raw), 8):
-            word = int.from_bytes(raw[place : place + 8], self._order)  # type: ignore[arg-type]
+            word = int.from_bytes(raw[place : place + 8], self._arch.byteorder)
             found.setdefault(word, []).append(place - _WINDOW)
         return found
 

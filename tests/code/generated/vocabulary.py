@@ -45,7 +45,7 @@ class Vocabulary(NamedTuple):
     conditions: tuple[tuple[str, str], ...]
     """A comparison, and a jump behind it."""
     loops: tuple[tuple[str, str], ...]
-    """What stands in front of a loop, and its end, which jumps back to ``{l}``."""
+    """The line before a loop, and the last lines of the loop, which jump back to ``{l}``."""
     pointers: tuple[str, ...]
     """For ``{s}``."""
     halves: Mapping[str, str]
