@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 
@@ -15,25 +14,15 @@ from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.section_contents import SectionContents
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.verify.code_check import check_elf
-from tests.code.witness.encodings import libraries, of_file
-from tests.missing import absent
+from tests.code.witness.encodings import of_file, small_library
 
 NAMES = ("amd64", "aarch64", "s390x")
-LIBRARY = "libgcc_s.so.1"
 FEW = 64
-
-
-def library(name: str) -> Path:
-    """Return a small library of a machine."""
-    path = next((path for path in libraries(name) if path.name == LIBRARY), None)
-    if path is None:
-        absent(f"{LIBRARY} of {name} is not installed")
-    return path
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_instructions_that_were_forgotten_are_made_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, usual = library(name), Lifter(MACHINES[name])
+    path, usual = small_library(name), Lifter(MACHINES[name])
     instructions = list(of_file(path, usual, set()))
     monkeypatch.setattr(lifting, "_MAX_CACHED", FEW)
     lifter = Lifter(MACHINES[name])
@@ -47,7 +36,7 @@ def test_instructions_that_were_forgotten_are_made_again(name: str, monkeypatch:
 def test_code_that_is_read_in_parts_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(section_contents, "_PIECE", 512)  # many functions are larger
     monkeypatch.setattr(section_contents, "_MAX_KEPT", 2)
-    path = library(name)
+    path = small_library(name)
     with elf.opened(path) as binary:
         assert binary.descriptor is not None
         found = check_elf(binary, None)

@@ -15,10 +15,7 @@ from sframe_unwind.code.proofs import Proofs
 from sframe_unwind.code.state import State
 from sframe_unwind.code.walk import walk
 from sframe_unwind.verify.code_check import check_elf
-from tests.code.witness.encodings import libraries
-from tests.missing import absent
-
-LIBRARY = "libgcc_s.so.1"
+from tests.code.witness.encodings import small_library
 
 
 class Walked:
@@ -44,9 +41,7 @@ def checked(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[CodeVerdict, i
 
 @pytest.mark.parametrize("name", ["amd64", "aarch64", "s390x"])
 def test_the_verdicts_are_those_of_a_second_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = next((path for path in libraries(name) if path.name == LIBRARY), None)
-    if path is None:
-        absent(f"{LIBRARY} of {name} is not installed: what is proved on the way stays untested")
+    path = small_library(name)
     found, again = checked(path, monkeypatch)
     monkeypatch.setattr(Proofs, "holds", lambda *_: False)
     expected, every = checked(path, monkeypatch)

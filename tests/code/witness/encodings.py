@@ -12,6 +12,7 @@ from sframe_unwind import elf
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.elf.constants import SHF_EXECINSTR, SHT_PROGBITS
+from tests.missing import absent
 
 LIBRARIES = {
     "amd64": (Path("/usr/lib/x86_64-linux-gnu"), Path("/lib/x86_64-linux-gnu")),
@@ -32,6 +33,14 @@ def libraries(machine: str, folders: Sequence[Path] = ()) -> list[Path]:
         if path.is_file() and _is_elf(path)
     }
     return sorted(found, key=lambda path: (path.stat().st_size, path))
+
+
+def small_library(machine: str) -> Path:
+    """Return libgcc_s of a machine; without it the test is skipped."""
+    path = next((path for path in libraries(machine) if path.name == "libgcc_s.so.1"), None)
+    if path is None:
+        absent(f"libgcc_s.so.1 of {machine} is not installed: the code of a whole file stays untested")
+    return path
 
 
 def _is_elf(path: Path) -> bool:
