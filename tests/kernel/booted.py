@@ -13,37 +13,32 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from sframe_unwind.cli import main
-from tests.kernel.driving import DEBUGGERS, at_stop, frames, hits, places
-from tests.kernel.dumps import compared, opened
+from tests.kernel.checks import (
+    Stop,
+    check_a_condition,
+    check_driving,
+    check_dump,
+    check_inner_frames,
+    check_stack,
+    check_tasks,
+)
+from tests.kernel.driving import DEBUGGERS, at_stop, frames
 from tests.kernel.machine import Machine, booted, dump_memory, run
-from tests.kernel.shown import CHECKOUT, ENDS, ENTRY, PARTLY, TASK, USER, end_of, functions, load
+from tests.kernel.shown import CHECKOUT, ENDS, PARTLY, TASK, USER, end_of, functions, load
 from tools.kernel import kernel, steps
 
-
-class Stop(NamedTuple):
-    """A function to stop in, and what the stack must show there."""
-
-    function: str
-    on_the_stack: tuple[str, ...]
-    """Functions that must be on the stack, in this order from the innermost frame outward; there can be others between
-    them."""
-    ends: tuple[str, ...]
-    """The stack must end with one of these texts."""
-
-
 INTERRUPT = ("call_on_irq_stack", "<exception el1h_64_irq>")
-STOPS = (
-    Stop("vfs_read", ("el0t_64_sync",), (USER,)),
-    Stop("do_mem_abort", ("el0_da", "el0t_64_sync"), (USER,)),
-    Stop("scheduler_tick", INTERRUPT, ENDS),
-    Stop("rcu_gp_init", ("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
-    Stop("arch_cpu_idle", ("do_idle", "start_kernel", "__primary_switched"), (TASK,)),
-)
+STOPS = {
+    "vfs_read": Stop(("el0t_64_sync",), (USER,)),
+    "do_mem_abort": Stop(("el0_da", "el0t_64_sync"), (USER,)),
+    "scheduler_tick": Stop(INTERRUPT, ENDS),
+    "rcu_gp_init": Stop(("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
+    "arch_cpu_idle": Stop(("do_idle", "start_kernel", "__primary_switched"), (TASK,)),
+}
 
 
 @pytest.fixture(scope="module")
@@ -52,23 +47,17 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         yield one
 
 
-@pytest.mark.parametrize("stop", STOPS, ids=[stop.function for stop in STOPS])
+@pytest.mark.parametrize("function", STOPS)
 @pytest.mark.parametrize("name", DEBUGGERS)
-def test_stop(name: str, stop: Stop, machine: Machine) -> None:
-    alone, _, bt, by_sframe = at_stop(name, machine, stop.function, "bt", load(name), "bt", "sframe bt")
+def test_stop(name: str, function: str, machine: Machine) -> None:
+    alone, _, bt, by_sframe = at_stop(name, machine, function, "bt", load(name), "bt", "sframe bt")
     shown = functions(by_sframe)
-    assert shown[0] == stop.function
-    wanted = iter(shown)
-    assert all(function in wanted for function in stop.on_the_stack), by_sframe
-    assert end_of(by_sframe) in stop.ends
-    # Up to the first frame of entry code the debugger is right.
-    before, after = frames(name, alone), frames(name, bt)
-    known = next(number for number, frame in enumerate(before) if ENTRY["arm64"].search(frame))
-    assert known
-    assert after[:known] == before[:known]
+    assert shown[0] == function
+    check_stack(shown, by_sframe, STOPS[function])
+    check_inner_frames(name, "arm64", alone, bt)
     if name != "gdb-13" or "__primary_switched" not in shown:  # GDB 13 ends in code that is freed
         assert "corrupt" not in bt
-        assert shown[-1] in after[-1], bt
+        assert shown[-1] in frames(name, bt)[-1], bt
 
 
 @pytest.mark.parametrize("name", DEBUGGERS)
@@ -88,19 +77,11 @@ def test_anywhere(name: str, machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_tasks(name: str, machine: Machine) -> None:
-    commands = ("sframe tasks", "sframe tasks vforker -blocked", "sframe bt -task 2", "sframe status")
-    _, everything, blocked, kthreadd, status = at_stop(name, machine, "vfs_read", load(name), *commands)
+    everything, blocked, kthreadd, status = check_tasks(name, machine, 8, "sframe status")
     assert 'Task 0 "swapper/0", R' in everything
     assert 'Task 1 "init", R, on a processor' in everything
-    ends = re.findall(r"^end: (.*)$", everything, re.MULTILINE)
-    assert len(ends) >= 8
-    assert set(ends) <= set(ENDS)
-    assert "3 tasks with one stack:" in blocked.splitlines()
     assert re.findall(r'^Task \d+ "(.*)", (\w)$', blocked, re.MULTILINE) == [("vforker", "D")] * 3
-    assert "kernel_clone" in functions(blocked)
-    assert end_of(blocked) == USER
     assert functions(kthreadd)[-2:] == ["kthreadd", "ret_from_fork"]
-    assert end_of(kthreadd) == TASK
     share = re.search(r"(\d+)%$", status, re.MULTILINE)
     assert share is not None
     assert 95 <= int(share[1]) <= 100
@@ -137,9 +118,7 @@ def dump(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_stack_of_a_dump_is_that_of_drgn(dump: Path, machine: Machine) -> None:
-    stacks = compared(*opened(str(dump), str(machine.built.vmlinux)))
-    assert len(stacks) >= 8
-    assert [(one.stack.title, one.own, one.drgn) for one in stacks if not one.is_same] == []
+    stacks = check_dump(dump, machine.built.vmlinux, 8)
     assert {one.stack.end for one in stacks} <= {*ENDS, PARTLY}
 
 
@@ -163,10 +142,7 @@ DRIVEN = {
 @pytest.mark.parametrize("function", DRIVEN, ids=DRIVEN.values())
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_driving(name: str, function: str, machine: Machine) -> None:
-    """The places where commands end are those without the plugin."""
-    alone = places(name, machine, function)
-    assert len(set(alone)) > 3
-    assert places(name, machine, function, load(name)) == alone
+    check_driving(name, function, machine)
 
 
 @pytest.mark.parametrize("name", ["gdb-18", "gdb-13"])
@@ -179,7 +155,4 @@ def test_a_condition_on_the_callers(name: str, machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_a_condition(name: str, machine: Machine) -> None:
-    alone = hits(name, machine)
-    assert {one.partition(":")[0] for one in alone} == {"vfs_read"}
-    assert [one.split()[1] for one in alone] == ["256"] * 3
-    assert hits(name, machine, load(name)) == alone
+    check_a_condition(name, machine)

@@ -8,7 +8,6 @@ frames must be the same with it.
 
 from __future__ import annotations
 
-import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,21 +18,20 @@ import pytest
 from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.process.drgn_kernel import open_dump
 from sframe_unwind.verify import Plan, verify
-from tests.kernel.driving import DEBUGGERS, at_stop, frames, hits, places
-from tests.kernel.dumps import compared, opened
+from tests.kernel.checks import Stop, check_a_condition, check_driving, check_dump, check_stop, check_tasks
+from tests.kernel.driving import DEBUGGERS, at_stop, frames
 from tests.kernel.machine import Machine, booted_debian, dump_memory
 from tests.kernel.objtool import by_objtool, shown
-from tests.kernel.shown import ENDS, ENTRY, TASK, USER, end_of, functions, load, names_in_bt
+from tests.kernel.shown import ENDS, TASK, USER, end_of, functions, load, names_in_bt
 from tools.debian_kernel import DebianKernel, debian_kernel
 
 STOPS = {
-    "vfs_read": (("ksys_read", "entry_SYSCALL_64"), (USER,)),
-    "handle_mm_fault": (("exc_page_fault", "asm_exc_page_fault"), ENDS),
-    "update_process_times": (("sysvec_apic_timer_interrupt", "asm_sysvec_apic_timer_interrupt"), ENDS),
-    "rcu_gp_init": (("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
-    "default_idle_call": (("do_idle",), (TASK,)),
+    "vfs_read": Stop(("ksys_read", "entry_SYSCALL_64"), (USER,)),
+    "handle_mm_fault": Stop(("exc_page_fault", "asm_exc_page_fault"), ENDS),
+    "update_process_times": Stop(("sysvec_apic_timer_interrupt", "asm_sysvec_apic_timer_interrupt"), ENDS),
+    "rcu_gp_init": Stop(("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
+    "default_idle_call": Stop(("do_idle",), (TASK,)),
 }
-"""Where to stop; functions that must be on the stack, from the innermost frame outward; how it may end."""
 
 
 @pytest.fixture(scope="module", params=["bookworm/amd64", "trixie/amd64"])
@@ -70,18 +68,7 @@ def test_orc_of_the_kernel_is_that_of_its_cfi(debian: DebianKernel) -> None:
 @pytest.mark.parametrize("function", STOPS)
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_stop(name: str, function: str, machine: Machine) -> None:
-    on_the_stack, ends = STOPS[function]
-    alone, _, bt, by_sframe = at_stop(name, machine, function, "bt", load(name), "bt", "sframe bt")
-    shown_in_bt = names_in_bt(by_sframe)
-    wanted = iter(shown_in_bt)
-    assert all(one in wanted for one in on_the_stack), by_sframe
-    assert end_of(by_sframe) in ends, by_sframe
-    if name != "gdb-13":  # it goes on in user space
-        assert shown_in_bt[-1] in frames(name, bt)[-1], bt
-    before, after = frames(name, alone), frames(name, bt)
-    known = next(number for number, frame in enumerate(before) if ENTRY["amd64"].search(frame))
-    assert known
-    assert after[:known] == before[:known]
+    check_stop(name, machine, "amd64", function, STOPS[function], has_entry=True)
 
 
 @pytest.mark.parametrize("name", DEBUGGERS)
@@ -115,32 +102,18 @@ DRIVEN += [(name, "update_process_times") for name in DEBUGGERS if name != "lldb
 
 @pytest.mark.parametrize(("name", "function"), DRIVEN)
 def test_driving(name: str, function: str, machine: Machine) -> None:
-    """The places where commands end are those without the plugin."""
-    alone = places(name, machine, function)
-    assert len(set(alone)) > 3
-    assert places(name, machine, function, load(name)) == alone
+    check_driving(name, function, machine)
 
 
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_a_condition(name: str, machine: Machine) -> None:
-    alone = hits(name, machine)
-    assert {one.partition(":")[0] for one in alone} == {"vfs_read"}
-    assert [one.split()[1] for one in alone] == ["256"] * 3
-    assert hits(name, machine, load(name)) == alone
+    check_a_condition(name, machine)
 
 
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_tasks(name: str, machine: Machine) -> None:
-    commands = ("sframe tasks", "sframe tasks vforker -blocked", "sframe bt -task 2")
-    _, everything, blocked, kthreadd = at_stop(name, machine, "vfs_read", load(name), *commands)
-    ends = re.findall(r"^end: (.*)$", everything, re.MULTILINE)
-    assert len(ends) > 12
-    assert set(ends) <= set(ENDS)
-    assert "3 tasks with one stack:" in blocked.splitlines()
-    assert "kernel_clone" in functions(blocked)
-    assert end_of(blocked) == USER
+    _, _, kthreadd = check_tasks(name, machine, 13)
     assert [one for one in functions(kthreadd) if not one.endswith("_asm")][-2:] == ["kthreadd", "ret_from_fork"]
-    assert end_of(kthreadd) == TASK
 
 
 UTSNAME = 12
@@ -197,9 +170,7 @@ def test_each_stack_of_a_dump_is_that_of_drgn(
     is_compressed: bool, debian: DebianKernel, moved: Moved, tmp_path: Path
 ) -> None:
     dump = rearranged(moved.compressed, tmp_path / "vmcore") if is_compressed else moved.dump
-    stacks = compared(*opened(dump, str(debian.vmlinux)))
-    assert len(stacks) > 40
-    assert [(one.stack.title, one.own, one.drgn) for one in stacks if not one.is_same] == []
+    stacks = check_dump(dump, debian.vmlinux, 41)
     in_kernel = [one for one in stacks if one.own[0][0] >= KERNEL_HALF]
     assert len(in_kernel) >= len(stacks) - 2  # a processor can execute user space
     assert {one.stack.end for one in in_kernel} == set(ENDS)

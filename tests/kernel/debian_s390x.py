@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.kernel.driving import at_stop, frames
-from tests.kernel.dumps import compared, opened
+from tests.kernel.checks import Stop, check_dump, check_stop, check_tasks
+from tests.kernel.driving import at_stop
 from tests.kernel.machine import Machine, booted_s390x, dump_memory
-from tests.kernel.shown import ENDS, ENTRY, TASK, USER, end_of, functions, load, names_in_bt
+from tests.kernel.shown import ENDS, TASK, USER, end_of, functions, load, names_in_bt
 from tools.debian_kernel import debian_kernel
 
 GDB = "gdb-18"
 STOPS = {
-    "vfs_read": (("ksys_read", "system_call"), (USER,)),
-    "handle_mm_fault": (("do_dat_exception", "__do_pgm_check", "pgm_check_handler"), ENDS),
-    "do_ext_irq": (("ext_int_handler",), ENDS),
-    "rcu_gp_init": (("rcu_gp_kthread", "kthread", "__ret_from_fork", "ret_from_fork"), (TASK,)),
-    "default_idle_call": (("do_idle",), (TASK,)),
+    "vfs_read": Stop(("ksys_read", "system_call"), (USER,)),
+    "handle_mm_fault": Stop(("do_dat_exception", "__do_pgm_check", "pgm_check_handler"), ENDS),
+    "do_ext_irq": Stop(("ext_int_handler",), ENDS),
+    "rcu_gp_init": Stop(("rcu_gp_kthread", "kthread", "__ret_from_fork", "ret_from_fork"), (TASK,)),
+    "default_idle_call": Stop(("do_idle",), (TASK,)),
 }
-"""Where to stop; functions that must be on the stack, from the innermost frame outward; how it may end."""
 REGISTERS = "-regs pswa=$pswa,r15=$r15,r14=$r14,r11=$r11"
 
 
@@ -34,17 +32,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 @pytest.mark.parametrize("function", STOPS)
 def test_stop(function: str, machine: Machine) -> None:
-    on_the_stack, ends = STOPS[function]
-    alone, _, bt, by_sframe = at_stop(GDB, machine, function, "bt", load(GDB), "bt", "sframe bt")
-    shown = names_in_bt(by_sframe)
-    wanted = iter(shown)
-    assert all(one in wanted for one in on_the_stack), by_sframe
-    assert end_of(by_sframe) in ends, by_sframe
-    assert shown[-1] in frames(GDB, bt)[-1], bt
-    before, after = frames(GDB, alone), frames(GDB, bt)
-    known = next((number for number, frame in enumerate(before) if ENTRY["s390x"].search(frame)), len(before))
-    assert known
-    assert after[:known] == before[:known]
+    check_stop(GDB, machine, "s390x", function, STOPS[function], has_entry=False)
 
 
 def test_the_asynchronous_stack(machine: Machine) -> None:
@@ -78,23 +66,13 @@ def test_registers_of_the_interrupted_function(machine: Machine) -> None:
 
 
 def test_tasks(machine: Machine) -> None:
-    commands = ("sframe tasks", "sframe tasks vforker -blocked", "sframe bt -task 2")
-    _, everything, blocked, kthreadd = at_stop(GDB, machine, "vfs_read", load(GDB), *commands)
-    ends = re.findall(r"^end: (.*)$", everything, re.MULTILINE)
-    assert len(ends) > 12
-    assert set(ends) <= set(ENDS)
-    assert "3 tasks with one stack:" in blocked.splitlines()
-    assert "kernel_clone" in functions(blocked)
-    assert end_of(blocked) == USER
+    _, _, kthreadd = check_tasks(GDB, machine, 13)
     assert functions(kthreadd)[-3:] == ["kthreadd", "__ret_from_fork", "ret_from_fork"]
-    assert end_of(kthreadd) == TASK
 
 
 def test_each_stack_of_a_dump_is_that_of_drgn(machine: Machine, tmp_path: Path) -> None:
     dump_memory(machine, tmp_path / "vmcore")
-    stacks = compared(*opened(str(tmp_path / "vmcore"), str(machine.built.vmlinux)))
-    assert len(stacks) > 40
-    assert [(one.stack.title, one.own, one.drgn) for one in stacks if not one.is_same] == []
+    stacks = check_dump(tmp_path / "vmcore", machine.built.vmlinux, 41)
     ends = [one.stack.end for one in stacks]
     assert {*ENDS} <= set(ends) <= {*ENDS, "its registers are not in the dump"}
     assert ends.count("its registers are not in the dump") <= 2  # of the processors

@@ -1,0 +1,106 @@
+"""What holds in the kernels of all machines: at stops, for tasks, for commands that drive them, and in their dumps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.kernel.driving import at_stop, frames, hits, places
+from tests.kernel.dumps import Compared, compared, opened
+from tests.kernel.machine import Machine
+from tests.kernel.shown import ENDS, ENTRY, TASK, USER, end_of, functions, load, names_in_bt
+
+
+class Stop(NamedTuple):
+    """What the stack must show at a stop in a function."""
+
+    on_the_stack: tuple[str, ...]
+    """Functions that must be on the stack, in this order from the innermost frame outward; there can be others between
+    them."""
+    ends: tuple[str, ...]
+    """The stack must end with one of these texts."""
+
+
+def check_stack(shown: Sequence[str], by_sframe: str, stop: Stop) -> None:
+    """Check what ``sframe bt`` shows at a stop.
+
+    :param shown: its functions.
+    """
+    wanted = iter(shown)
+    assert all(one in wanted for one in stop.on_the_stack), by_sframe
+    assert end_of(by_sframe) in stop.ends, by_sframe
+
+
+def check_inner_frames(name: str, architecture: str, alone: str, bt: str, *, has_entry: bool = True) -> None:
+    """Check that the frames further in than entry code are those of the debugger without the plugin.
+
+    :param architecture: the key in :data:`tests.kernel.shown.ENTRY`.
+    :param alone: what ``bt`` prints without the plugin.
+    :param bt: and with it.
+    :param has_entry: whether the debugger alone must get as far as entry code.
+    """
+    before, after = frames(name, alone), frames(name, bt)
+    entries = (number for number, frame in enumerate(before) if ENTRY[architecture].search(frame))
+    known = next(entries, None)
+    assert known is not None or not has_entry, alone
+    known = len(before) if known is None else known
+    assert known
+    assert after[:known] == before[:known]
+
+
+def check_stop(name: str, machine: Machine, architecture: str, function: str, stop: Stop, *, has_entry: bool) -> None:
+    """Check the stacks at a stop; see :func:`check_inner_frames`."""
+    alone, _, bt, by_sframe = at_stop(name, machine, function, "bt", load(name), "bt", "sframe bt")
+    shown = names_in_bt(by_sframe)
+    check_stack(shown, by_sframe, stop)
+    if name != "gdb-13":  # it goes on in user space
+        assert shown[-1] in frames(name, bt)[-1], bt
+    check_inner_frames(name, architecture, alone, bt, has_entry=has_entry)
+
+
+def check_tasks(name: str, machine: Machine, at_least: int, *more: str) -> list[str]:
+    """Check what is shown of tasks.
+
+    :param at_least: how many stacks of tasks there are.
+    :param more: commands.
+    :returns: what was printed for all tasks, for the blocked ones, for ``kthreadd``, and by these commands.
+    """
+    commands = ("sframe tasks", "sframe tasks vforker -blocked", "sframe bt -task 2", *more)
+    answers = at_stop(name, machine, "vfs_read", load(name), *commands)[1:]
+    everything, blocked, kthreadd = answers[:3]
+    ends = re.findall(r"^end: (.*)$", everything, re.MULTILINE)
+    assert len(ends) >= at_least
+    assert set(ends) <= set(ENDS)
+    assert "3 tasks with one stack:" in blocked.splitlines()
+    assert "kernel_clone" in functions(blocked)
+    assert end_of(blocked) == USER
+    assert end_of(kthreadd) == TASK
+    return answers
+
+
+def check_driving(name: str, function: str, machine: Machine) -> None:
+    """Check that commands that drive the kernel end in the same places as without the plugin."""
+    alone = places(name, machine, function)
+    assert len(set(alone)) > 3
+    assert places(name, machine, function, load(name)) == alone
+
+
+def check_a_condition(name: str, machine: Machine) -> None:
+    """Check that a breakpoint with a condition stops where it does without the plugin."""
+    alone = hits(name, machine)
+    assert {one.partition(":")[0] for one in alone} == {"vfs_read"}
+    assert [one.split()[1] for one in alone] == ["256"] * 3
+    assert hits(name, machine, load(name)) == alone
+
+
+def check_dump(dump: str | Path, vmlinux: Path, at_least: int) -> list[Compared]:
+    """Check that the stacks of a dump are those of drgn, and return them.
+
+    :param at_least: how many there are.
+    """
+    stacks = compared(*opened(str(dump), str(vmlinux)))
+    assert len(stacks) >= at_least
+    assert [(one.stack.title, one.own, one.drgn) for one in stacks if not one.is_same] == []
+    return stacks
