@@ -55,7 +55,7 @@ class Contexts:
     def _of_saved(self, context: SavedContext, limit: int | None) -> Stack:
         process = self._process
         # Only of a task: the stack of a fiber does not reach the kernel, if there is one.
-        kernel = process.kernel() if process.arch.may_be_kernel(context.innermost.pc) else None
+        kernel = process.kernel_at(context.innermost.pc)
         steps = contexts.walk(context, process.modules, process.read, process.pac_mask, kernel)
         return contexts.stack(steps, process.modules, partial(stacks.name_of, self._snapshot), limit)
 

@@ -22,7 +22,7 @@ def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> Fall
     other = native.other()
     cfi = CfiFallback(process.arch, process.modules.cfi_match, read_word, process.pac_mask)
 
-    kernel = process.kernel() if process.arch.may_be_kernel(native.innermost.pc) else None
+    kernel = process.kernel_at(native.innermost.pc)
     entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_register: ReadRegister | None) -> UnwindResult | None:

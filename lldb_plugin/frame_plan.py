@@ -30,7 +30,7 @@ class FramePlan(NamedTuple):
 def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
     """Return the walk over a thread's stack, LLDB's frames where SFrame has none or is not to be used."""
     read_word = WordReader(process.read, process.arch.byteorder)
-    kernel = process.kernel() if process.arch.may_be_kernel(native.innermost.pc) else None
+    kernel = process.kernel_at(native.innermost.pc)
     left = process.modules.has_cfi if settings.mode == FALLBACK else None
     switches = kernel.leaves_stack if kernel is not None else None
     return Walk(

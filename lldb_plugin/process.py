@@ -81,6 +81,13 @@ class Process:
         mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if arch.pac_mask else 0
         self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask
 
+    def kernel_at(self, pc: int) -> Kernel | None:
+        """Return the Linux kernel that the process is; ``None``: it is none, or an address cannot be the kernel's code.
+
+        Looking for the kernel takes time, which stacks of programs need not spend.
+        """
+        return self.kernel() if self.arch.may_be_kernel(pc) else None
+
     def known_kernel(self) -> Kernel:
         """Return the Linux kernel that the process is.
 
