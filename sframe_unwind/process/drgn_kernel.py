@@ -134,10 +134,10 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
         program.load_debug_info([kernel, *modules])
     except (OSError, ValueError, drgn.MissingDebugInfoError) as error:
         raise FileError(f"{path}: {error}") from error
-    except FileError:
-        raise
     except Exception as error:
-        # That is what drgn raises where libkdumpfile fails.
+        # A plain one is what drgn raises where libkdumpfile fails; any other is a bug.
+        if type(error) is not Exception:
+            raise
         raise FileError(f"{path}: drgn cannot read the dump: {error}") from error
     return DrgnKernel(program)
 

@@ -10,6 +10,7 @@ import pytest
 from sframe_unwind.cli import main
 from sframe_unwind.errors import FileError, MemoryReadError
 from sframe_unwind.kernel.types import KernelError, Types
+from sframe_unwind.process import drgn_kernel
 from sframe_unwind.process.drgn_kernel import DrgnKernel, open_dump
 from sframe_unwind.process.target import SymbolMatch
 from tests.missing import package_needed
@@ -105,6 +106,24 @@ def test_a_compressed_dump_without_the_name_of_the_system(tmp_path: Path) -> Non
     dump.write_bytes(header.ljust(4 * page, b"\0"))
     with pytest.raises(FileError, match="vmcore: drgn cannot read the dump: "):
         open_dump(str(dump), str(build("leaf", "amd64", 3)), ())
+
+
+def test_a_bug_is_no_unreadable_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """drgn raises a plain ``Exception`` where libkdumpfile fails.  Whatever else is raised was not foreseen."""
+    dump, kernel = tmp_path / "vmcore", str(build("leaf", "amd64", 3))
+    dump.write_bytes(b"any")
+
+    def opened_with(error: Exception) -> None:
+        def program(*_: object) -> None:
+            raise error
+
+        monkeypatch.setattr(drgn_kernel, "_program", program)
+        open_dump(str(dump), kernel, ())
+
+    with pytest.raises(FileError, match="vmcore: drgn cannot read the dump: no such page"):
+        opened_with(Exception("no such page"))
+    with pytest.raises(AttributeError, match="no such attribute"):
+        opened_with(AttributeError("no such attribute"))
 
 
 @pytest.mark.parametrize(
