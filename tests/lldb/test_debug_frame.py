@@ -1,0 +1,38 @@
+"""Functions with SFrame whose CFI is in `.debug_frame`: all that LLDB shows of them is as without the plugin."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.gdb.debug_frame_builds import BUILDS
+from tests.lldb.debuggers import PROVIDING, find
+from tests.lldb.driver import IMPORT, batch
+
+LOOKS = ("bt", *("frame variable", "register read", "up") * 3)
+MOVES = ("thread step-inst", "continue", "continue", "finish", "thread step-inst", "next", "step", "thread step-out")
+_CHANGING = re.compile(r"Process \d+|jmp_buf = .*")
+"""What differs between two runs: glibc hides addresses in a `jmp_buf` behind a random word."""
+
+
+def session(lldb: str, path: Path, place: str, *before: str) -> list[str]:
+    """What LLDB shows from the start of a program on."""
+    commands = [*before, f"breakpoint set -n {place}", "run", *LOOKS]
+    for move in MOVES:
+        commands += [move, *LOOKS]
+    said = batch(lldb, *(word for command in commands for word in ("-o", command)), str(path))
+    return [_CHANGING.sub("", line) for line in said.partition("(lldb) breakpoint set")[2].splitlines()]
+
+
+@pytest.mark.parametrize("build", [name for name in BUILDS if name not in ("pie", "fixed")])
+def test_item_33_all_is_as_without_the_plugin(build: str, tmp_path: Path) -> None:
+    path = BUILDS[build](tmp_path)
+    # Before the start, LLDB knows of the functions in a library only those that the program calls.
+    place = "middle" if build == "library" else "leaf"
+    for lldb in map(find, PROVIDING):
+        without = session(lldb, path, place)
+        assert sum("frame #" in line for line in without) > 70
+        for mode in ("fallback", "always"):
+            assert session(lldb, path, place, IMPORT, f"sframe mode {mode}") == without, f"{lldb}, mode {mode}"
