@@ -126,6 +126,7 @@ def _with_code(
     sides = {(one.spot, one.what): one for one in disagreements}
     places = sorted(findings, key=lambda key: (key[0].section, key[0].address))
     starts = [(spot.section, spot.address) for spot, _ in places]
+    has_orc = ORC in code.counts
     result = []
     for function in functions:
         lines = [_judged_line(line, sides, findings) for line in function.lines]
@@ -134,6 +135,8 @@ def _with_code(
             first = bisect_left(starts, (function.spot.section, function.spot.address))
             last = bisect_left(starts, (function.spot.section, function.spot.address + function.size))
             lines += [_found_line(*place, findings[place]) for place in places[first:last] if place[0] not in known]
+        if has_orc:
+            lines = [line if line.orc is not None else line._replace(orc=_NOTHING) for line in lines]
         result.append(function._replace(lines=tuple(sorted(lines, key=lambda line: line.spot.address))))
     return result
 
@@ -155,10 +158,13 @@ def _judged_line(
             words[what] = disagreement.sframe
         else:
             words[what] = found[0].code if found else "unknown"
-    return line._replace(code=_NOTHING._replace(**words))
+    by_orc = {
+        what: one.rule for what in line.differs for one in findings.get((line.spot, what), ()) if one.table == ORC
+    }
+    return line._replace(code=_NOTHING._replace(**words), orc=_NOTHING._replace(**by_orc) if by_orc else None)
 
 
 def _found_line(spot: FileAddress, what: str, found: Sequence[CodeFinding]) -> Line:
     said = {finding.table: _NOTHING._replace(**{what: finding.rule}) for finding in found}
     code = _NOTHING._replace(**{what: found[0].code})
-    return Line(spot, said.get(SFRAME, _NOTHING), said.get(DWARF, _NOTHING), (what,), code)
+    return Line(spot, said.get(SFRAME, _NOTHING), said.get(DWARF, _NOTHING), (what,), code, said.get(ORC))

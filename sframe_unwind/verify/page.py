@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sframe_unwind.code.findings import TITLES
+from sframe_unwind.code.findings import ORC, TITLES
 from sframe_unwind.code.judgement import Judgement
+from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.report.page import filled
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.verify.code_report import CodeReport
 from sframe_unwind.verify.inputs import Failure
+from sframe_unwind.verify.orc_report import OrcDisagreement, OrcReport
+from sframe_unwind.verify.terms import SIDES
 from sframe_unwind.verify.verdict import Function, Line, Outcome, Verdict, Words
 
 TEMPLATE = Path(__file__).with_name("page.html")
@@ -44,20 +47,24 @@ class _Data:
         return {
             "outcomes": OUTCOMES,
             "failures": [printable(str(failure)) for failure in failures],
+            "problems": [printable(text) for verdict in verdicts for text in _problems(verdict)],
             "files": files,
             "texts": list(self._texts),
         }
 
     def _file(self, verdict: Verdict, label: str) -> dict[str, Any]:
-        code = verdict.code
+        code, orc = verdict.code, verdict.orc
         return {
             "name": printable(verdict.file),
             "label": printable(label),
-            "relative": any(function.spot.relative for function in verdict.functions),
+            "relative": any(spot.relative for spot in _spots(verdict)),
+            "withDwarf": verdict.compared,
+            "known": verdict.known,
             "sizes": verdict.sizes._asdict(),
             "compared": verdict.addresses_compared,
             "disagreements": len(verdict.disagreements),
             "code": None if code is None else _counts(code),
+            "orc": None if orc is None else self._orc(orc),
             "functions": [self._function(function, code) for function in verdict.functions],
         }
 
@@ -78,11 +85,43 @@ class _Data:
 
     def _line(self, function: Function, line: Line) -> list[int]:
         differs = sum(1 << bit for bit, what in enumerate(Words._fields) if what in line.differs)
-        texts = (*line.sframe, *line.dwarf, *(line.code or ()))
+        texts = (*line.sframe, *line.dwarf, *(line.orc or ()), *(line.code or ()))
         return [line.spot.address - function.spot.address, differs, *map(self._text, texts)]
+
+    def _orc(self, orc: OrcReport) -> dict[str, Any]:
+        title = TITLES[orc.table]
+        only = [(TITLES[ORC], *one) for one in orc.orc_only] + [(title, *one) for one in orc.other_only]
+        return {
+            "with": title,
+            "both": orc.both,
+            "compared": orc.addresses_compared,
+            "disagreements": [self._orc_disagreement(one) for one in orc.disagreements],
+            "only": [
+                [self._text(who), self._text(gap.spot.section), gap.spot.address, self._text(name), gap.size]
+                for who, name, gap in only
+            ],
+        }
+
+    def _orc_disagreement(self, one: OrcDisagreement) -> list[int]:
+        code = "" if one.code is None else SIDES[one.code]
+        texts = (one.function, one.what, one.orc, one.other, code)
+        return [self._text(one.spot.section), one.spot.address, *map(self._text, texts)]
 
     def _text(self, text: str) -> int:
         return self._texts.setdefault(printable(text), len(self._texts))
+
+
+def _spots(verdict: Verdict) -> Iterator[FileAddress]:
+    yield from (function.spot for function in verdict.functions)
+    if verdict.orc is not None:
+        yield from (one.spot for one in verdict.orc.disagreements)
+        yield from (gap.spot for _, gap in (*verdict.orc.orc_only, *verdict.orc.other_only))
+
+
+def _problems(verdict: Verdict) -> Iterator[str]:
+    """Yield what is wrong with a file as a whole."""
+    yield from (f"{verdict.file}: CFI that cannot be read: {text}" for text in verdict.problems)
+    yield from (f"{verdict.file}: cannot be loaded: {text}" for text in verdict.loading)
 
 
 def _counts(code: CodeReport) -> dict[str, Any]:

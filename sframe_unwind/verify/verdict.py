@@ -49,6 +49,8 @@ class Line(NamedTuple):
     """In which of ``cfa``, ``ra``, ``fp``; none where they agree."""
     code: Words | None = None
     """The result of the check against machine code; ``None``: there was no such check."""
+    orc: Words | None = None
+    """What that check found to be wrong in ORC; ``None``: it judged no ORC."""
 
 
 class Disagreement(NamedTuple):

@@ -10,13 +10,15 @@ import pytest
 
 from sframe_unwind.cli import main
 from sframe_unwind.elf.section_addresses import FileAddress
-from sframe_unwind.verify import verify
+from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.page import page
-from sframe_unwind.verify.verdict import Function, Outcome, Sizes, Verdict
+from sframe_unwind.verify.verdict import Function, Outcome, Sizes, Verdict, Words
 from tests.browser import DARK, PIXELS, Element, check_narrow, render
+from tests.code.assembled import assemble
 from tests.elf.objects import run, tools_for
 from tests.pairing import paired
 from tests.samples.build import build
+from tests.verify.orc_source import FUNCTION, ORC
 
 NASTY = "</script><img src=x onerror=alert(1)>&amp;<!--"
 """A name, of a function or of a file, that would be part of the page if it were not escaped."""
@@ -76,6 +78,90 @@ def test_both_tables_side_by_side(tmp_path: Path) -> None:
     assert [row[1:] for row in found] == [[*line.sframe, *line.dwarf] for line in lines]
     marked = [cell.text for cell in shown.all("td") if "wrong" in cell.attributes.get("class", "")]
     assert marked == [text for line in lines for text in (line.sframe.cfa, line.dwarf.cfa) if line.differs]
+
+
+def with_orc(folder: Path) -> Path:
+    """A file of which ORC says something wrong at one address."""
+    return assemble("amd64", ORC + FUNCTION.format(pushed=24, bp=-16), folder / "function.o")
+
+
+def test_orc_alone(tmp_path: Path) -> None:
+    """A page that says nothing of the disagreements that make the exit status 1 would be a wrong page."""
+    file, result = with_orc(tmp_path), tmp_path / "page.html"
+    assert main(["verify", "--against", "orc", "--html", str(result), str(file)]) == 1
+    shown = render(result)
+    assert shown.by_id("heading").text == "ORC against SFrame"
+    assert shown.by_id("verdict").text == (
+        "1 file; 1 function in ORC and SFrame, 1 in ORC only, 0 in SFrame only; 3 addresses compared, 1 disagreement"
+    )
+    assert shown.by_id("verdict").attributes["class"] == "bad"
+    assert rows(shown.by_id("orc-kinds")) == [["cfa", "rsp + 24", "rsp + 16", "1", "1"]]
+    (found,) = rows(shown.by_id("orc-disagreements"))
+    assert found == ["function+0x1", "cfa", "rsp + 24", "rsp + 16", "function.o .text+0x1"]
+    assert rows(shown.by_id("orc-only")) == [["assembly", "ORC", "1", "function.o .text+0x8"]]
+    for part in ("coverage", "comparison", "all"):
+        assert "hidden" in shown.by_id(part).attributes
+    check_narrow(result)
+
+
+def test_orc_as_a_third_table(tmp_path: Path) -> None:
+    file, result = with_orc(tmp_path), tmp_path / "page.html"
+    against = [part for table in ("dwarf", "orc", "code") for part in ("--against", table)]
+    assert main(["verify", *against, "--html", str(result), str(file)]) == 1
+    verdict = verify(file, Plan(dwarf=True, orc=True, code=True))
+    shown = render(result)
+    assert shown.by_id("heading").text == "SFrame against DWARF CFI"
+    said = shown.by_id("verdict").text
+    assert said.startswith("1 file, 1 function in both, 3 addresses compared: no disagreements; 1 function in ORC and ")
+    assert said.endswith("; ORC 3 proved, 2 wrong, 0 unknown")
+    (line,) = [line for function in verdict.functions for line in function.lines]
+    assert verdict.code is not None
+    assert line.orc is not None
+    assert line.code is not None
+    assert (line.orc, line.code) == (Words("rsp + 24", "", ""), Words(verdict.code.findings[0].code, "", ""))
+    (found,) = rows(shown.by_id("disagreements"))
+    assert found[1:] == [*line.sframe, *line.dwarf, *line.orc, *line.code]
+    cells = shown.by_id("disagreements").all("td")
+    marked = [cell.text for cell in cells if "wrong" in cell.attributes.get("class", "")]
+    assert "rsp + 24" in marked
+    assert rows(shown.by_id("kinds")) == [["cfa", "", "", "rsp + 24", "1", "1"]]
+    ((*_, by_code, _, _),) = rows(shown.by_id("orc-kinds"))
+    assert by_code == "the code agrees with SFrame"
+    for part in ("coverage", "comparison", "all", "orc"):
+        assert "hidden" not in shown.by_id(part).attributes
+
+
+def test_orc_that_agrees(tmp_path: Path) -> None:
+    file = assemble("amd64", ORC + FUNCTION.format(pushed=16, bp=-16), tmp_path / "function.o")
+    result = tmp_path / "page.html"
+    assert main(["verify", "--against", "orc", "--html", str(result), str(file)]) == 0
+    shown = render(result)
+    assert shown.by_id("verdict").text.endswith("; 3 addresses compared, no disagreements")
+    assert shown.by_id("verdict").attributes["class"] == "good"
+    assert shown.by_id("orc-kinds").text == "None."
+
+
+def test_orc_that_a_baseline_has(tmp_path: Path) -> None:
+    file, result, known = with_orc(tmp_path), tmp_path / "page.html", tmp_path / "known.json"
+    command = ["verify", "--against", "orc"]
+    assert main([*command, "--write-baseline", str(known), str(file)]) == 0
+    assert main([*command, "--baseline", str(known), "--html", str(result), str(file)]) == 0
+    shown = render(result)
+    assert shown.by_id("verdict").text.endswith("; known by the baseline: 1 finding")
+    assert shown.by_id("verdict").attributes["class"] == "good"
+
+
+def test_what_is_wrong_with_a_whole_file(tmp_path: Path) -> None:
+    problem, sizes = "CIE at 0x0: version 9", Sizes(1, 2, 3, 0, 16, 0)
+    verdict = Verdict("whole", (), 0, (), sizes, (problem,), loading=("its segments overlap",))
+    result = tmp_path / "page.html"
+    result.write_text(page([verdict], [], "0"), encoding="utf-8")
+    shown = render(result)
+    assert [item.text for item in shown.by_id("problems").all("li")] == [
+        "whole: CFI that cannot be read: CIE at 0x0: version 9",
+        "whole: cannot be loaded: its segments overlap",
+    ]
+    assert shown.by_id("verdict").attributes["class"] == "bad"
 
 
 @pytest.mark.parametrize(("flags", "back"), [((), "rgb(255, 255, 255)"), ((DARK,), "rgb(20, 23, 28)")])
