@@ -9,6 +9,9 @@ from sframe_unwind.orc import HASH_SIZE, OrcTable, layout_of
 _ADDRESSES = ("__start_orc_unwind_ip", "__stop_orc_unwind_ip")
 _ENTRIES = ("__start_orc_unwind", "__stop_orc_unwind")
 _HEADER = "__start_orc_header"
+_THUNKS = ("__indirect_thunk_start", "__indirect_thunk_end")
+"""The code between them jumps to an address in a register, with a stack as at a call.  Before Linux 6.4, ORC calls it
+the end of the stack for want of another word."""
 
 
 def find_orc(symbol: FindSymbol, read: ReadMemory) -> OrcTable | None:
@@ -22,4 +25,5 @@ def find_orc(symbol: FindSymbol, read: ReadMemory) -> OrcTable | None:
         return None
     header = symbol(_HEADER)
     layout = layout_of(None if header is None else read(header, HASH_SIZE))
-    return OrcTable(read(start, stop - start), start, read(entries, end - entries), layout)
+    first, last = (symbol(name) or 0 for name in _THUNKS)
+    return OrcTable(read(start, stop - start), start, read(entries, end - entries), layout, (first, last))

@@ -15,6 +15,8 @@ _ENTRY = struct.Struct("<hhBB")
 """Offsets for SP and BP; their bases, four bits each; type and flags."""
 SIZE = _ENTRY.size
 """Of an entry, in bytes."""
+NOTHING = bytes(SIZE)
+"""An entry that says nothing, in all layouts."""
 
 _BP, _SP = 6, 7
 """DWARF numbers."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from itertools import islice
 from operator import ge
 
-from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.address import ADDRESS_MASK, Range
 from sframe_unwind.cfi.rules import Said
 from sframe_unwind.errors import FormatError
-from sframe_unwind.orc.entry import SIZE, OrcEntry, OrcKind, OrcLayout, decode
+from sframe_unwind.orc.entry import NOTHING, SIZE, OrcEntry, OrcKind, OrcLayout, decode
 
 _ADDRESS_SIZE = 4
 """Of an address, which counts from its own place, in bytes."""
@@ -24,10 +24,13 @@ class OrcTable:
     :param addresses: the contents of ``.orc_unwind_ip``, relocated.  Those of a module need not be sorted.
     :param start: address of that section.
     :param entries: the contents of ``.orc_unwind``.
+    :param not_ends: code in which entries for the end of the stack say nothing.
     :raises FormatError: the sections do not fit, or an entry is malformed.
     """
 
-    def __init__(self, addresses: bytes, start: int, entries: bytes, layout: OrcLayout) -> None:
+    def __init__(
+        self, addresses: bytes, start: int, entries: bytes, layout: OrcLayout, not_ends: Range = (0, 0)
+    ) -> None:
         count, rest = divmod(len(addresses), _ADDRESS_SIZE)
         if rest or len(entries) != count * SIZE:
             raise FormatError(f"ORC: {len(addresses)} bytes of addresses and {len(entries)} of entries do not fit")
@@ -43,6 +46,11 @@ class OrcTable:
             order = sorted(range(count), key=lambda number: (starts[number], defined[encoded[number]]))
             starts, encoded = [starts[number] for number in order], [encoded[number] for number in order]
         self._starts, self._encoded = array("Q", starts), encoded
+        for at in range(bisect_left(starts, not_ends[0]), bisect_left(starts, not_ends[1])):
+            if self._decoded[encoded[at]].kind is OrcKind.END:
+                encoded[at] = NOTHING
+        self._decoded[NOTHING] = decode(NOTHING, layout)
+        self._said[NOTHING] = None
 
     def __len__(self) -> int:
         return len(self._encoded)

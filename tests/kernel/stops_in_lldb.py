@@ -61,7 +61,11 @@ class Stops:
         self._process.Continue()
         timer.cancel()
         timer.join()
+        last = time.monotonic() + PATIENCE
         while self._process.GetState() != lldb.eStateStopped:
+            if time.monotonic() > last:
+                state = lldb.SBDebugger.StateAsCString(self._process.GetState())
+                raise TimeoutError(f"the kernel did not stop: LLDB says {state}")
             time.sleep(0.01)
 
     def _stop(self, where: str) -> dict[str, object]:

@@ -12,7 +12,7 @@ from sframe_unwind.kernel.orc_places import assembly_places, orc_places
 from sframe_unwind.kernel.orc_unwinder import NAME
 from sframe_unwind.kernel.tasks import TaskList
 from sframe_unwind.kernel.unwinder import KernelUnwinder
-from sframe_unwind.orc import HASH_SIZE
+from sframe_unwind.orc import HASH_SIZE, OrcKind
 from sframe_unwind.unwind.step import Caller
 from sframe_unwind.unwind.walk import Registers
 from tests.kernel.fake import Memory
@@ -190,5 +190,11 @@ def test_the_table_is_found_by_its_symbols(memory: Memory) -> None:
     memory.put(at + 0x1000, bytes(HASH_SIZE))
     with pytest.raises(FormatError, match="no known layout"):
         find_orc({**symbols, "__start_orc_header": at + 0x1000}.get, memory.read)
+    thunks = {"__indirect_thunk_start": START, "__indirect_thunk_end": FUNCTION}
+    without_thunks = find_orc({**symbols, **thunks}.get, memory.read)
+    assert without_thunks is not None
+    assert [at for (at, one), (_, other) in zip(found, without_thunks) if one != other] == [START]
+    assert [one.kind for at, one in without_thunks if at in (START, SYSCALL)] == [OrcKind.UNDEFINED, OrcKind.END]
+    assert without_thunks.rows(START, START + 1) == ([START], [None])
     del symbols["__stop_orc_unwind"]
     assert find_orc(symbols.get, memory.read) is None
