@@ -23,6 +23,7 @@ from tests.kernel.checks import (
     check_driving,
     check_dump,
     check_inner_frames,
+    check_moved,
     check_stack,
     check_tasks,
 )
@@ -156,3 +157,15 @@ def test_a_condition_on_the_callers(name: str, machine: Machine) -> None:
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_a_condition(name: str, machine: Machine) -> None:
     check_a_condition(name, machine)
+
+
+@pytest.fixture(scope="module")
+def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with booted(kernel(), tmp_path_factory.mktemp("moved"), is_moved=True) as one:
+        yield one
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_a_kernel_that_was_moved(name: str, moved: Machine, tmp_path: Path) -> None:
+    dump_memory(moved, tmp_path / "vmcore")
+    check_moved(name, moved, tmp_path / "vmcore", "scheduler_tick", "<exception el1h_64_irq>")

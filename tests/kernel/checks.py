@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sframe_unwind.process.drgn_kernel import open_dump
 from tests.kernel.driving import at_stop, frames, hits, places
 from tests.kernel.dumps import Compared, compared, opened
 from tests.kernel.machine import Machine
@@ -93,6 +94,29 @@ def check_a_condition(name: str, machine: Machine) -> None:
     assert {one.partition(":")[0] for one in alone} == {"vfs_read"}
     assert [one.split()[1] for one in alone] == ["256"] * 3
     assert hits(name, machine, load(name)) == alone
+
+
+def check_moved(name: str, machine: Machine, dump: str | Path, function: str, on_the_stack: str) -> None:
+    """Check the stacks of a kernel that KASLR moved, in a debugger that is told how far.
+
+    :param dump: of the machine.
+    :param on_the_stack: what must be on the stack at a stop in the function.
+    """
+    vmlinux = machine.built.vmlinux
+    found = open_dump(str(dump), str(vmlinux), ()).main_file
+    assert found is not None
+    distance = found[1]
+    assert distance
+    gdb = f"symbol-file {vmlinux} -o {distance:#x}"
+    lldb = f"target modules load --file {vmlinux.name} --slide {distance:#x}"
+    first = lldb if name == "lldb" else gdb
+    commands = (load(name), "bt", "sframe bt", "sframe tasks reader")
+    _, bt, by_sframe, reader = at_stop(name, machine, function, *commands, first=(first,))
+    assert on_the_stack in functions(by_sframe)
+    assert end_of(by_sframe) in ENDS
+    assert names_in_bt(by_sframe)[-1] in frames(name, bt)[-1], bt
+    assert "pipe_read" in functions(reader)
+    assert end_of(reader) == USER
 
 
 def check_dump(dump: str | Path, vmlinux: Path, at_least: int) -> list[Compared]:

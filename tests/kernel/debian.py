@@ -16,9 +16,17 @@ from typing import NamedTuple
 import pytest
 
 from sframe_unwind.address import KERNEL_HALF
-from sframe_unwind.process.drgn_kernel import open_dump
 from sframe_unwind.verify import Plan, verify
-from tests.kernel.checks import Stop, check_a_condition, check_driving, check_dump, check_stop, check_tasks
+from tests.kernel.checks import (
+    Stop,
+    check_a_condition,
+    check_driving,
+    check_dump,
+    check_inner_frames,
+    check_moved,
+    check_stop,
+    check_tasks,
+)
 from tests.kernel.driving import DEBUGGERS, at_stop, frames
 from tests.kernel.machine import Machine, booted_debian, dump_memory
 from tests.kernel.objtool import by_objtool, shown
@@ -95,6 +103,17 @@ def test_assembly_outside_of_entry_code(name: str, machine: Machine) -> None:
     assert any(names_in_bt(by_sframe)[-1] in one for one in in_bt), bt
 
 
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_a_jump_to_an_address_in_a_register(name: str, machine: Machine) -> None:
+    """Before Linux 6.4, ORC says of this code that the stack ends."""
+    function = "__x86_indirect_thunk_rax"
+    where = function if name == "lldb" else f"*{function}"
+    alone, _, bt, by_sframe = at_stop(name, machine, where, "bt", load(name), "bt", "sframe bt")
+    assert len(functions(by_sframe)) > 2, by_sframe
+    assert end_of(by_sframe) in ENDS
+    check_inner_frames(name, "amd64", alone, bt)
+
+
 DRIVEN = [(name, function) for name in DEBUGGERS for function in ("vfs_read", "rcu_gp_init")]
 DRIVEN += [(name, "update_process_times") for name in DEBUGGERS if name != "lldb"]
 """LLDB without the plugin ends its batch with a SIGTRAP when it has finished a function of an interrupt here."""
@@ -138,20 +157,8 @@ def moved(debian: DebianKernel, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.mark.parametrize("name", ["gdb-18", "lldb"])
-def test_a_kernel_that_was_moved(name: str, debian: DebianKernel, moved: Moved) -> None:
-    found = open_dump(moved.dump, str(debian.vmlinux), ()).main_file
-    assert found is not None
-    distance = found[1]
-    assert distance
-    gdb = f"symbol-file {debian.vmlinux} -o {distance:#x}"
-    lldb = f"target modules load --file {debian.vmlinux.name} --slide {distance:#x}"
-    first = lldb if name == "lldb" else gdb
-    commands = (load(name), "sframe bt", "sframe tasks reader")
-    _, by_sframe, reader = at_stop(name, moved.machine, "update_process_times", *commands, first=(first,))
-    assert "sysvec_apic_timer_interrupt" in functions(by_sframe)
-    assert end_of(by_sframe) in ENDS
-    assert "pipe_read" in functions(reader)
-    assert end_of(reader) == USER
+def test_a_kernel_that_was_moved(name: str, moved: Moved) -> None:
+    check_moved(name, moved.machine, moved.dump, "update_process_times", "sysvec_apic_timer_interrupt")
 
 
 def rearranged(flat: str, path: Path) -> str:

@@ -35,19 +35,23 @@ class Machine(NamedTuple):
 
 
 @contextmanager
-def booted(built: Built, folder: Path, seconds: int = SECONDS, more: str = "") -> Iterator[Machine]:
+def booted(
+    built: Built, folder: Path, seconds: int = SECONDS, more: str = "", *, is_moved: bool = False
+) -> Iterator[Machine]:
     """Boot the kernel by the command of docs/kernel.md, and wait for its program.
 
     :param folder: for the files of the machine.
     :param seconds: how long it runs at most.
     :param more: options for QEMU.
+    :param is_moved: whether the kernel moves itself (KASLR), by a seed that QEMU gives it.
     """
     tree = folder / "linux"
     (tree / "arch/arm64/boot").mkdir(parents=True)
     for name, path in (("vmlinux", built.vmlinux), ("arch/arm64/boot/Image", built.image), ("initrd", built.initrd)):
         (tree / name).symlink_to(path)
     port = free_port()
-    command = shlex.split(steps().boot.replace("1234 &", f"{port} -device vmcoreinfo {more}"))
+    boot = steps().boot.replace("1234 &", f"{port} -device vmcoreinfo {more}")
+    command = shlex.split(boot.replace(" nokaslr", "") if is_moved else boot)
     with _running(command, built, folder, tree / "console", port, seconds) as machine:
         yield machine
 
