@@ -202,12 +202,20 @@ class LoadedModules:
 
 
 def _address(module: lldb.SBModule, target: lldb.SBTarget) -> int:
-    """Return where the first section of a module is loaded.
+    """Return where the first section of a module is loaded; if it is not, a number that tells where the others are.
+
+    The sections of an unlinked file, such as a module of the kernel, are loaded one by one, and not all are.
 
     Its header's :class:`lldb.SBAddress` would do, but asking it waits for LLDB's lock on the target.
     """
-    section = module.GetSectionAtIndex(0) if module.GetNumSections() else header_section_of(module)
-    return int(section.GetLoadAddress(target))
+    count = module.GetNumSections()
+    section = module.GetSectionAtIndex(0) if count else header_section_of(module)
+    address = int(section.GetLoadAddress(target))
+    if address != lldb.LLDB_INVALID_ADDRESS:
+        return address
+    others = (int(module.GetSectionAtIndex(index).GetLoadAddress(target)) for index in range(1, count))
+    places = [place for place in others if place != lldb.LLDB_INVALID_ADDRESS]
+    return hash(tuple(places)) if places else address
 
 
 def _modules(listed: list[_Loaded]) -> list[Module]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
+from sframe_unwind.elf import opened
+from tests.code.assembled import assemble
 from tests.expectations import STOPS, STRIPPED_DEPTH
 from tests.lldb.debuggers import PLUGIN, PROVIDING, find
 from tests.lldb.driver import IMPORT, agrees, batch, call, stacks
@@ -50,3 +53,28 @@ def test_launched_again_and_stopped_before_its_libraries_are_loaded(lldb: str) -
     assert len(early) < STRIPPED_DEPTH <= len(first)
     assert second == first
     assert "libc.so.6" in said.rpartition("without SFrame: ")[2]
+
+
+_PLACE = """
+from_program = lambda name: lldb.target.module[0].FindSection(name).GetLoadAddress(lldb.target)
+places = [".text.part", hex(from_program(".text")), ".sframe", hex(from_program(".sframe"))]
+lldb.debugger.HandleCommand("target modules load --file part.o " + " ".join(places))
+"""
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_an_unlinked_file_whose_first_section_is_not_loaded(lldb: str, tmp_path: Path) -> None:
+    """So is a module of the kernel, whose sections are loaded one by one."""
+    loaded = build("leaf")
+    with opened(loaded) as binary:
+        size = binary.size_of(".sframe")
+    source = f'.section .text.part,"ax"\n.space 64\n.section .sframe,"a"\n.space {size}\n'
+    part = assemble("amd64", source, tmp_path / "part.o")
+    start = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null", "-o", "sframe status")
+    add = ("-o", f"target modules add {part}", "-o", "sframe status")
+    said = batch(
+        find(lldb), "-O", IMPORT, *start, *add, "-o", f"script exec({_PLACE!r})", "-o", "sframe status", str(loaded)
+    )
+    _, first, added, placed = said.split("(lldb) sframe status")
+    assert "part.o  " not in first + added
+    assert re.search(r"^part\.o +0x[0-9a-f]+ +\d +amd64 ", placed, re.MULTILINE), placed
