@@ -13,13 +13,14 @@ from enum import IntEnum
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
+from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ChunkCache, ReadMemory
 from sframe_unwind.sframe.rules import RuleTable
-from sframe_unwind.sframe.table import Match
+from sframe_unwind.sframe.table import Function
 from sframe_unwind.unwind.modules import Module
-from sframe_unwind.unwind.stub_rows import is_plt, proven_rule
+from sframe_unwind.unwind.stub_rows import is_plt, rules_of_plt
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 
 _BATCH = 8
@@ -52,7 +53,7 @@ class ModuleAgreement:
         self._module = module
         self._arch = arch
         self._memory = ChunkCache(read)
-        """Of the stubs of a PLT, which are read at each of their addresses and do not change."""
+        """Of the stubs of a PLT, which lie side by side and do not change."""
         self._rules = CfiRules(arch)
         self._plain = {CFA, arch.sp, arch.fp}
         self._known: dict[tuple[int, int], Difference] = {}
@@ -90,7 +91,7 @@ class ModuleAgreement:
                 interpreters: dict[int, RuleTable] = {}
                 for function in table.functions():
                     if is_plt(function, self._arch):
-                        yield from map(self._at, range(function.start, function.end))
+                        yield from self._in_plt(function)
                         continue
                     kind = function.fde.fde_type
                     if kind not in interpreters:
@@ -102,16 +103,17 @@ class ModuleAgreement:
         except SFrameError:
             yield Difference.NO_CFI  # each stack decides about it
 
-    def _at(self, pc: int) -> Difference:
-        """Return the difference at one address, with the rule that the code of a stub proves."""
-        match = self._module.section.lookup(pc) if self._module.section is not None else None
-        if not isinstance(match, Match):
-            return Difference.NONE
-        cfi = self._module.cfi_match(pc)
-        if cfi is None:
-            return Difference.NO_CFI
-        rule = proven_rule(match, pc, self._arch, self._memory.read) or match.rule
-        return Difference.NONE if self._is_same(rule, cfi.rule) else Difference.RULES
+    def _in_plt(self, function: Function) -> Iterator[Difference]:
+        """Yield the difference at each address of a PLT, whose CFI is computed from the pc."""
+        cfi = self._module.cfi
+        described: CfiFunction | None = None
+        for pc, rule in rules_of_plt(function, self._arch, self._memory.read):
+            if cfi is not None and (described is None or pc >= described.end):
+                described = cfi.function_at(pc)
+            if described is None:
+                yield Difference.NO_CFI
+                return
+            yield Difference.NONE if self._is_same(rule, described.rule_at(pc, self._arch)) else Difference.RULES
 
     def _compare(self, start: int, end: int, rule: UnwindRule) -> Difference:
         """Return the largest difference between a rule of SFrame and the CFI's rules from ``start`` up to ``end``."""

@@ -6,6 +6,7 @@ debugger that steps into the stub and is given a wrong caller by such a row lose
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -53,6 +54,23 @@ def proven_rule(match: Match, pc: int, arch: Arch, read: ReadMemory) -> UnwindRu
     start = pc - (pc - match.function.start) % size
     stub = _decoded(start, size, arch, read)
     return None if stub is None else stub.rule(pc - start)
+
+
+def rules_of_plt(function: Function, arch: Arch, read: ReadMemory) -> Iterator[tuple[int, UnwindRule]]:
+    """Yield the addresses of a PLT that a row covers, each with what :func:`proven_rule` returns, or the row's rule.
+
+    :param function: for which :func:`is_plt` holds.
+    :raises FormatError: a row is malformed.
+    """
+    size = _stub_size(function, arch)
+    rows = function.rows()
+    starts = [start for start, _ in rows]
+    for start in range(function.start, function.end, size):
+        stub = _decoded(start, size, arch, read)
+        for offset in range(min(size, function.end - start)):
+            at = bisect_right(starts, offset) - 1
+            if at >= 0:
+                yield start + offset, rows[at][1] if stub is None else stub.rule(offset)
 
 
 def is_plt(function: Function, arch: Arch) -> bool:
