@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.report import BenchError, Unavailable
+from tools.debuginfod import NO_SERVER
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 PLUGIN = CHECKOUT / "gdb_plugin" / "sframe_gdb.py"
 TIMEOUT = 600
 """Time limit for one run of a debugger, in seconds."""
 
-_ENVIRONMENT = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8"}
+_ENVIRONMENT = {**os.environ, "DEBUGINFOD_URLS": NO_SERVER, "LC_ALL": "C.UTF-8"}
 
 
 def run(name: str, command: list[str], **environment: str) -> str:

@@ -16,6 +16,7 @@ sys.path.insert(0, str(CHECKOUT))
 
 from tests.samples.build import BuildError, build  # noqa: E402
 from tools.binutils import ToolchainUnavailable  # noqa: E402
+from tools.debuginfod import NO_SERVER  # noqa: E402
 from tools.ending import exit_with  # noqa: E402
 
 TIMEOUT = 120
@@ -90,7 +91,7 @@ def _lldb(lldb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
 
 def _run(command: list[str]) -> int:
     try:
-        environment = {**os.environ, "DEBUGINFOD_URLS": ""}
+        environment = {**os.environ, "DEBUGINFOD_URLS": NO_SERVER}
         return subprocess.run(command, env=environment, timeout=TIMEOUT, check=False).returncode
     except subprocess.TimeoutExpired:
         print(f"demo: {Path(command[0]).name} did not finish within {TIMEOUT} seconds", file=sys.stderr)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.gdb import driver as gdb
 from tests.lldb import debuggers as lldb
+from tools.debuginfod import NO_SERVER
 
 INSIDE = Path(__file__).resolve().parent / "inside"
 WITHOUT = "none"
@@ -84,7 +85,8 @@ class Debugger:
         """The variables that it, and through it the program, is given: the same in each run, on each machine."""
         path = os.environ.get("PATH", os.defpath)
         # LLDB makes a folder in its home, and for root also the home; below a device nobody can.
-        return {"PATH": path, "LC_ALL": "C", "TERM": "dumb", "HOME": "/dev/null", "SHELL": "/bin/sh"}
+        home = {"HOME": "/dev/null", "SHELL": "/bin/sh", "DEBUGINFOD_URLS": NO_SERVER}
+        return {"PATH": path, "LC_ALL": "C", "TERM": "dumb", **home}
 
 
 def _modes(mode_command: str, strict_command: str, mode: str) -> Sequence[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lldb.debuggers import CHECKOUT, PLUGIN
+from tools.debuginfod import NO_SERVER
 
 ENTRY = Path(__file__).parent / "inside" / "entry.py"
 SECONDS = 110
@@ -32,7 +33,7 @@ class HangError(AssertionError):
 
 def environment(lldb: str, **more: str) -> dict[str, str]:
     """The environment to run an LLDB in: nobody's settings, nothing from the network."""
-    clean = {**os.environ, "DEBUGINFOD_URLS": "", "LC_ALL": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1"}
+    clean = {**os.environ, "DEBUGINFOD_URLS": NO_SERVER, "LC_ALL": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1"}
     # Debian 12's packages do not find their own Python part.
     own = sorted(Path(lldb).resolve().parents[1].glob("lib/python3.*/dist-packages"))
     return {**clean, **({"PYTHONPATH": str(own[0])} if own else {}), **more}

@@ -15,6 +15,7 @@ from tests.elf.objects import ONE, compile_object, tools_for
 from tests.missing import toolchain_needed
 from tests.process.programs import core_of, running
 from tests.samples.build import COMMON_FLAGS, build
+from tools.debuginfod import NO_SERVER
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 _SOURCE = Path(__file__).with_name("program.c")
@@ -69,7 +70,8 @@ def environment(folder: Path, programs: Path) -> Iterator[Mapping[str, str]]:
     """The environment of a user whose home is the folder, while a process runs whose id the README shows."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     with running(folder / "program", "wait") as process:
-        yield {**kept, "PATH": f"{programs}:{kept['PATH']}", "HOME": str(folder), PROCESS: str(process)}
+        own = {"PATH": f"{programs}:{kept['PATH']}", "HOME": str(folder), "DEBUGINFOD_URLS": NO_SERVER}
+        yield {**kept, **own, PROCESS: str(process)}
 
 
 def run_command(line: str, folder: Path, env: Mapping[str, str]) -> str:
