@@ -206,7 +206,7 @@ def _address(module: lldb.SBModule, target: lldb.SBTarget) -> int:
 
     The sections of an unlinked file, such as a module of the kernel, are loaded one by one, and not all are.
 
-    Its header's :class:`lldb.SBAddress` would do, but asking it waits for LLDB's lock on the target.
+    The :class:`lldb.SBAddress` of a module's header would do, but asking it waits for LLDB's lock on the target.
     """
     count = module.GetNumSections()
     section = module.GetSectionAtIndex(0) if count else header_section_of(module)
