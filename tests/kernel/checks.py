@@ -13,6 +13,9 @@ from tests.kernel.dumps import Compared, compared, opened
 from tests.kernel.machine import Machine
 from tests.kernel.shown import ENDS, ENTRY, TASK, USER, end_of, functions, load, names_in_bt
 
+_TRIES = 8
+"""How often the kernel is driven without the plugin at most."""
+
 
 class Stop(NamedTuple):
     """What the stack must show at a stop in a function."""
@@ -82,10 +85,16 @@ def check_tasks(name: str, machine: Machine, at_least: int, *more: str) -> list[
 
 
 def check_driving(name: str, function: str, machine: Machine) -> None:
-    """Check that commands that drive the kernel end in the same places as without the plugin."""
-    alone = places(name, machine, function)
-    assert len(set(alone)) > 3
-    assert places(name, machine, function, load(name)) == alone
+    """Check that commands that drive the kernel end in places in which they end without the plugin.
+
+    The kernel does not always take the same way, in timers' interrupts: it is driven again then.
+    """
+    alone = [places(name, machine, function)]
+    assert len(set(alone[0])) > 3
+    with_plugin = places(name, machine, function, load(name))
+    while with_plugin not in alone and len(alone) < _TRIES:
+        alone.append(places(name, machine, function))
+    assert with_plugin in alone
 
 
 def check_a_condition(name: str, machine: Machine) -> None:
