@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from sframe_unwind.elf._reader import Reader
@@ -28,8 +28,12 @@ class Padding:
         self._starts = [address for address, _ in self._code]
 
     def fills(self, start: int, end: int) -> bool:
-        """Return whether there is nothing but padding between two addresses of the same section of code."""
-        at = bisect_right(self._starts, start) - 1
+        """Return whether there is nothing but padding between two functions of the same section of code.
+
+        :param start: address behind the last byte of the one.
+        :param end: where the other one begins.
+        """
+        at = bisect_left(self._starts, start) - 1  # the section of the byte before: another may begin at start
         if at < 0 or not 0 <= end - start <= _MOST:
             return False
         address, data = self._code[at]

@@ -28,6 +28,8 @@ class Description(NamedTuple):
     pauth_key: PauthKey
     repeats: bool = False
     """The rules may repeat from some offset on, as those of a PLT do."""
+    repetition_size: int = 0
+    """After how many bytes the rules are known to repeat; 0: it is not known."""
 
 
 class Loss(NamedTuple):
@@ -59,4 +61,6 @@ def of_sframe(function: Function) -> Description:
     if repeats and function.fde.size // function.fde.repetition_size * function.fde.num_rows > _MAX_UNROLLED:
         raise FormatError(f"rows that repeat to more than {_MAX_UNROLLED:,}")
     rules = unrolled(function, function.start, function.end)
-    return Description(function.start, function.end, rules, function.fde.signal, function.fde.pauth_key, repeats)
+    fde = function.fde
+    size = fde.repetition_size if repeats else 0
+    return Description(function.start, function.end, rules, fde.signal, fde.pauth_key, repetition_size=size)

@@ -87,7 +87,8 @@ class _Writer:
         if not fits(size, _SIZE_BYTES, signed=False):
             raise EncodeError(f"{size:,} bytes long, more than the size field holds")
         found = repetition(description.rules, size) if description.repeats else None
-        parts = [(0, size, 0)]
+        # One rule may hold for all of a PLT: who knows that it is one, checks the rule by the code.
+        parts = [(0, size, description.repetition_size)]
         if found is not None:
             parts = [(0, found.offset, 0)] * bool(found.offset) + [(found.offset, size, found.period)]
         return [self._function(description, *part) for part in parts]

@@ -28,7 +28,8 @@ def test_padding_of_a_file() -> None:
     with elf.opened(build("callback", "amd64", 3, "O2")) as binary:
         assert isinstance(binary, ElfBinary)
         (start, end) = next(extent for extent in binary.layout.code if extent[1] - extent[0] > 64)
-        assert binary.padding.fills(start, start)
+        assert binary.padding.fills(start + 1, start + 1)
+        assert not binary.padding.fills(start, start)  # the byte before is of another section
         assert not binary.padding.fills(start, end - 1)  # code
         assert not binary.padding.fills(end, end)  # the next section begins there
         assert not binary.padding.fills(start, start - 1)

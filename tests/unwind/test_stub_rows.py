@@ -12,6 +12,7 @@ import pytest
 
 from sframe_unwind import elf
 from sframe_unwind.arch import BY_NAME, Arch
+from sframe_unwind.convert.to_sframe import USUAL_ROWS, Wanted, convert_to_sframe
 from sframe_unwind.elf.constants import SHF_EXECINSTR
 from sframe_unwind.elf.plt import stubs
 from sframe_unwind.errors import MemoryReadError
@@ -117,14 +118,7 @@ def loaded(abi: str, version: int, name: str, variant: str) -> tuple[Code, Secti
 @pytest.mark.parametrize(("abi", "version", "name", "variant"), BUILDS)
 def test_item_31_used_rule_is_what_the_instructions_do(abi: str, version: int, name: str, variant: str) -> None:
     code, section, arch = loaded(abi, version, name, variant)
-    modules = Modules(arch, [Module(name, code.spans(), lambda: section)], read=code.read)
-    refuted, judged = set(), 0
-    for pc, (where, offset) in code.truth(arch).items():
-        found = modules.results[pc]
-        if isinstance(found, Found):
-            judged += 1
-            assert found.rule.cfa == RegisterRule(arch.sp, offset, False), hex(pc)
-            refuted |= {where} if found.is_refuted else set()
+    refuted, judged = check_used_rules(code, section, arch)
     # GNU ld describes the PLT of AMD64 alone; see docs/edge-cases.md.
     assert bool(judged) == (abi == "amd64")
     expected = set()
@@ -134,6 +128,36 @@ def test_item_31_used_rule_is_what_the_instructions_do(abi: str, version: int, n
     wrong = wrong_rows(section, arch, code.read)
     assert bool(wrong) == bool(expected)
     assert all(one.row.cfa != one.code.cfa for one in wrong)
+
+
+@pytest.mark.parametrize("rows", [None, USUAL_ROWS], ids=["plain", "compact"])
+@pytest.mark.parametrize("target", [2, 3])
+@pytest.mark.parametrize(("version", "name"), [(version, name) for abi, version, name, _ in BUILDS if abi == "amd64"])
+def test_item_31_plts_are_known_in_converted_files(
+    version: int, name: str, target: int, rows: int | None, tmp_path: Path
+) -> None:
+    """Their rows are those of the linker: the wrong ones, too."""
+    code, section, arch = loaded("amd64", version, name, "O2")
+    copy = tmp_path / "copy"
+    report = convert_to_sframe(code.path, copy, Wanted(target, source="sframe", max_rows=rows))
+    assert not report.losses
+    (converted,) = elf.load(copy)
+    assert check_used_rules(code, converted, arch) == check_used_rules(code, section, arch)
+    places = [[one.address for one in wrong_rows(made, arch, code.read)] for made in (section, converted)]
+    assert places[0] == places[1]
+
+
+def check_used_rules(code: Code, section: Section, arch: Arch) -> tuple[set[str], int]:
+    """Check the rule for each instruction of the PLTs; return where the rows are refuted, and how many have a rule."""
+    modules = Modules(arch, [Module("module", code.spans(), lambda: section)], read=code.read)
+    refuted, judged = set(), 0
+    for pc, (where, offset) in code.truth(arch).items():
+        found = modules.results[pc]
+        if isinstance(found, Found):
+            judged += 1
+            assert found.rule.cfa == RegisterRule(arch.sp, offset, False), hex(pc)
+            refuted |= {where} if found.is_refuted else set()
+    return refuted, judged
 
 
 OTHER_LINKERS = [("lld", "amd64"), ("lld", "aarch64"), ("mold", "amd64"), ("mold", "aarch64"), ("mold", "s390x")]
