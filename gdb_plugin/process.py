@@ -40,6 +40,7 @@ _BY_MEMORY = (PlaceKind.EXCEPTION, PlaceKind.STACK_SWITCH)
 a function in C has switched to."""
 _LIMIT = 200_000
 """Plans to keep; stepping through a program for hours must not fill the memory."""
+_NO_PLACES: RangeMap[EntryPlace] = RangeMap(())
 
 
 class Process:
@@ -204,7 +205,7 @@ class Process:
     @property
     def entry_places(self) -> RangeMap[EntryPlace]:
         """The places of the kernel's entry code, none where the inferior is no kernel."""
-        return RangeMap(()) if self.kernel is None else self.kernel.places
+        return _NO_PLACES if self.kernel is None else self.kernel.places
 
     def registers(self, frame: Any) -> Registers:
         """Return the registers of a (pending) frame.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -393,5 +393,11 @@ def _register(frame: gdb.Frame, descriptor: Any) -> int | None:
 def _place(frame: gdb.Frame, module: str) -> str:
     line = frame.find_sal()
     if line.symtab is not None and line.line:
-        return f"{Path(line.symtab.filename).name}:{line.line}"
-    return Path(module).name
+        return f"{_file_name(line.symtab.filename)}:{line.line}"
+    return _file_name(module)
+
+
+@lru_cache(maxsize=1000)
+def _file_name(path: str) -> str:
+    """Return a path's last part, found out once: a stack has the same files at each stop."""
+    return Path(path).name

@@ -105,6 +105,7 @@ class FunctionCode:
         self._judge = Judge(self._interpreter.frame)
         self._explainer = Explainer(self._interpreter)
         self._callers = CallerRegisters(self._interpreter, self._run, self._function, tracked)
+        self._verdicts: dict[tuple[int, UnwindRule], AddressVerdict] = {}
 
     @property
     def is_complete(self) -> bool:
@@ -139,7 +140,13 @@ class FunctionCode:
         return found
 
     def verdict(self, pc: int, rule: UnwindRule) -> AddressVerdict:
-        """Judge a rule for the instruction that contains an address."""
+        """Judge a rule for the instruction that contains an address, once: callers' frames stay while a user steps."""
+        known = self._verdicts.get((pc, rule))
+        if known is None:
+            known = self._verdicts[pc, rule] = self._judged(pc, rule)
+        return known
+
+    def _judged(self, pc: int, rule: UnwindRule) -> AddressVerdict:
         found = self._find(pc)
         if found is None:
             return AddressVerdict(_SPLIT_OFF if self._is_part else NOT_REACHED, ())

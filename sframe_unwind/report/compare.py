@@ -171,9 +171,16 @@ def compare(native: Stack, sframe: Stack) -> Comparison:
     """Compare two stacks of the same thread, level by level."""
     pairs = []
     for level, (left, right) in enumerate(zip_longest(native.frames, sframe.frames)):
+        if left is not None and right is not None and _values(left) == _values(right):
+            pairs.append(Pair(left, right, ()))
+            continue
         is_last = level + 1 == len(sframe.frames)
         pairs.append(Pair(left, right, _differences(left, right), _unknown(left, right, is_last)))
     return Comparison(native, sframe, tuple(pairs))
+
+
+def _values(frame: ShownFrame) -> tuple[int | None, ...]:
+    return frame.pc, frame.cfa, frame.fp
 
 
 def _differences(native: ShownFrame | None, sframe: ShownFrame | None) -> tuple[str, ...]:
