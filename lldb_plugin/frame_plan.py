@@ -5,14 +5,23 @@ from __future__ import annotations
 from typing import NamedTuple, Union
 
 from lldb_plugin.fallback import fallback
+from lldb_plugin.inlining import Scope, Scopes
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process
 from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.walk import SFRAME, End, Frame, Walk
 
-Shown = Union[int, Frame]
-"""LLDB's own frame, by its index; or a frame of the walk."""
+
+class Own(NamedTuple):
+    """A frame that LLDB does not have: one of the walk, shown as one of the functions that it is in."""
+
+    frame: Frame
+    scope: Scope
+
+
+Shown = Union[int, Own]
+"""LLDB's own frame, by its index; or another."""
 
 
 class FramePlan(NamedTuple):
@@ -45,7 +54,7 @@ def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
     )
 
 
-def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan:
+def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scopes) -> FramePlan:
     """Return LLDB's own frame wherever SFrame agrees with it on pc and SP, or has nothing to say.
 
     With ``settings.strict``: SFrame's frame wherever SFrame covers the pc, even where LLDB's is the same.
@@ -64,8 +73,9 @@ def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan
             break  # what was taken for a return address is none: LLDB ends its stack there, too
         last = same
         if last is None or (settings.strict and frame.level and frame.unwinder == SFRAME):
-            shown.append(frame)
-            walked.append(frame)
+            own = [Own(frame, scope) for scope in scopes.of(frame)]
+            shown += own
+            walked += [frame] * len(own)
         else:
             shown += native.frames[last].indexes
             walked += [frame] * len(native.frames[last].indexes)
@@ -75,7 +85,7 @@ def plan(process: Process, native: NativeStack, settings: Settings) -> FramePlan
             walked += [None] * len(behind.indexes)
     outermost = walked[-1] if walked else None
     if outermost is not None and shown[-1] != len(shown) - 1:
-        shown[-1] = outermost
+        shown[-1] = Own(outermost, scopes.of(outermost)[-1])
     return FramePlan(tuple(shown), tuple(walked))
 
 

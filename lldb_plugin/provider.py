@@ -20,6 +20,7 @@ from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 from lldb_plugin import invalidate, renewal
 from lldb_plugin.agreement import lldb_agrees
 from lldb_plugin.frame_plan import plan
+from lldb_plugin.inlining import Scopes
 from lldb_plugin.lock import acquire
 from lldb_plugin.native import NativeStack, NoFramesError
 from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
@@ -159,12 +160,13 @@ def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
     ):
         return None
     native = NativeStack(process, thread)
-    planned = plan(process, native, settings)
+    target = thread.GetProcess().GetTarget()
+    planned = plan(process, native, settings, Scopes(target))
     native.release()
     if planned.is_native(native.count):
         return None
     SESSION.set_native(thread, native)
-    maker = FrameMaker(thread.GetProcess().GetTarget(), process.arch)
+    maker = FrameMaker(target, process.arch)
     return tuple(
-        shown if isinstance(shown, int) else maker.make(index, shown) for index, shown in enumerate(planned.shown)
+        shown if isinstance(shown, int) else maker.make(index, *shown) for index, shown in enumerate(planned.shown)
     )

@@ -16,9 +16,10 @@ from typing import Any
 import lldb
 from lldb.plugins.scripted_process import ScriptedFrame
 
+from lldb_plugin.inlining import Scope
 from lldb_plugin.lock import acquire
 from lldb_plugin.variables import Variables, unknown_object, variables
-from sframe_unwind.address import ADDRESS_MASK, lookup_address
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.walk import Frame
 
@@ -33,16 +34,16 @@ _PATIENCE = 1.0
 
 
 class SFrameFrame(ScriptedFrame):
-    """A frame by SFrame: pc, SP and FP, and what LLDB derives from them."""
+    """A frame by SFrame, shown as one of the functions at its pc: pc, SP and FP, and what LLDB derives from them."""
 
-    def __init__(self, maker: FrameMaker, index: int, frame: Frame) -> None:
+    def __init__(self, maker: FrameMaker, index: int, frame: Frame, scope: Scope) -> None:
         # Not the base class's constructor: it waits for locks.
         self.id = index
         self.name = None
         self.register_info = maker.layout.info if maker.layout else _NO_REGISTERS
         self._maker = maker
         self._frame = frame
-        self._context = maker.context(frame)
+        self._scope = scope
         self._registers = maker.layout.pack(frame) if maker.layout else None
         self._variables: Variables | None = None
 
@@ -51,19 +52,20 @@ class SFrameFrame(ScriptedFrame):
         return self.id
 
     def get_pc(self) -> int:
-        """Return the address at which the frame goes on."""
-        return self._frame.pc
+        """Return the address at which the frame goes on, as LLDB gives it: see :attr:`Scope.pc`."""
+        return self._scope.pc
 
     def get_cfa(self) -> int:
         """Return the canonical frame address, by which LLDB 24 tells frames apart."""
         return self._frame.cfa if self._frame.cfa is not None else self._frame.sp
 
     def get_symbol_context(self) -> lldb.SBSymbolContext:
-        """Return function and line of the call that the frame waits for.
+        """Return function and line of the call that the frame waits for."""
+        return self._scope.context
 
-        LLDB would look them up at the pc, which is behind the call and can be another line's or function's.
-        """
-        return self._context
+    def is_inlined(self) -> bool:
+        """Return whether the function was inlined in the next frame's."""
+        return self._scope.is_inlined
 
     def is_artificial(self) -> bool:
         """Return whether the frame stands for nothing on the stack."""
@@ -89,10 +91,6 @@ class SFrameFrame(ScriptedFrame):
         rest = expression[name.end() :]
         return value.GetValueForExpressionPath(rest) if rest else value
 
-    @property
-    def _address(self) -> int:
-        return lookup_address(self._frame.pc, self._frame.interrupted)
-
     def _known_variables(self) -> Variables:
         """Return the variables; they are asked for by commands, when LLDB holds none of the locks on its frames."""
         if self._variables is not None:
@@ -101,7 +99,7 @@ class SFrameFrame(ScriptedFrame):
         if not acquire(mutex, _PATIENCE):
             return self._maker.unknown_object
         try:
-            found = variables(self._maker.target, self._maker.arch, self._frame, self._address)
+            found = variables(self._maker.target, self._maker.arch, self._frame, self._scope)
         finally:
             mutex.unlock()
         if found.is_complete:
@@ -117,20 +115,10 @@ class FrameMaker:
         self.arch = arch
         self.layout = RegisterLayout(arch) if TAKES_REGISTERS else None
         self.unknown_object = unknown_object(target)
-        self._contexts: dict[int, lldb.SBSymbolContext] = {}
 
-    def make(self, index: int, frame: Frame) -> SFrameFrame:
+    def make(self, index: int, frame: Frame, scope: Scope) -> SFrameFrame:
         """Return what LLDB is to show at an index."""
-        return SFrameFrame(self, index, frame)
-
-    def context(self, frame: Frame) -> lldb.SBSymbolContext:
-        """Return function and line of a frame."""
-        address = lookup_address(frame.pc, frame.interrupted)
-        if address not in self._contexts:
-            self._contexts[address] = self.target.ResolveSymbolContextForAddress(
-                lldb.SBAddress(address, self.target), lldb.eSymbolContextEverything
-            )
-        return self._contexts[address]
+        return SFrameFrame(self, index, frame, scope)
 
 
 class RegisterLayout:

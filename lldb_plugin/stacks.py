@@ -9,6 +9,7 @@ import lldb
 
 from lldb_plugin import places
 from lldb_plugin.frame_plan import plan, walk
+from lldb_plugin.inlining import Scopes
 from lldb_plugin.native import NAME, NativeFrame, NativeStack
 from lldb_plugin.places import Places
 from lldb_plugin.process import Process
@@ -81,7 +82,8 @@ def selected(snapshot: Snapshot) -> tuple[int, FrameContext]:
     :raises SFrameError: SFrame's walk does not reach the frame.
     """
     index = snapshot.thread.GetSelectedFrame().GetFrameID()
-    walked = plan(snapshot.process, snapshot.native, SESSION.settings).walked
+    scopes = Scopes(snapshot.thread.GetProcess().GetTarget())
+    walked = plan(snapshot.process, snapshot.native, SESSION.settings, scopes).walked
     frame = walked[index] if index < len(walked) else None
     if frame is None:
         raise SFrameError(f"SFrame's walk does not reach frame {index}")

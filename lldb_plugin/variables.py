@@ -13,12 +13,15 @@ from typing import NamedTuple
 import lldb
 
 from lldb_plugin import option_parser
+from lldb_plugin.inlining import Scope
 from lldb_plugin.version import MAJOR
-from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.walk import Frame
 
-_VARIABLE = re.compile(r'^ *Variable: id = \S+, name = "(.*?)", .*, location = (?:\[.*?\) -> )?(.*?), decl = ', re.M)
+_VARIABLE = re.compile(
+    r'^ *Variable: id = \S+, name = "(.*?)", .*, location = (?:\[.*?\) -> )?(.*?), decl = (?:.*?:(\d+))?', re.M
+)
 _BY_FRAME_BASE = re.compile(r"DW_OP_fbreg ([-+]?\d+)$")
 _BY_REGISTER = re.compile(r"DW_OP_breg(\d+) \w+([-+]\d+)$")
 _WANTS_DECLARED = MAJOR < 23
@@ -52,18 +55,18 @@ class Variables(NamedTuple):
         return found
 
 
-def variables(target: lldb.SBTarget, arch: Arch, frame: Frame, address: int) -> Variables:
-    """Return the variables of a frame.
-
-    :param address: the address by which the frame's function is looked up.
-    """
+def variables(target: lldb.SBTarget, arch: Arch, frame: Frame, scope: Scope) -> Variables:
+    """Return the variables of one of the functions that a frame is in."""
+    address = lookup_address(frame.pc, frame.interrupted)
     is_complete = option_parser.is_free(target.GetDebugger())
     locations = _locations(target, address) if is_complete else {}
     values = []
     known = []
-    for declared in _declared(target, address):
+    for declared in _declared(target, scope.context.GetBlock()):
         name = declared.GetName()
-        location = locations.get(name)
+        places = locations.get((name, declared.GetDeclaration().GetLine()), [])
+        # A function that was inlined into itself has its variables once more.
+        location = places[0] if places and (scope.is_innermost or len(set(places)) == 1) else None
         place = _place(location, arch, frame, target, address) if location is not None else None
         if place is None and name == _OBJECT:
             place = _NOWHERE
@@ -79,10 +82,12 @@ def unknown_object(target: lldb.SBTarget) -> Variables:
     return Variables((target.CreateValueFromAddress(_OBJECT, lldb.SBAddress(_NOWHERE, target), pointer),))
 
 
-def _declared(target: lldb.SBTarget, address: int) -> list[lldb.SBValue]:
-    """Return the variables whose scope contains an address, without values; of those of one name the innermost."""
+def _declared(target: lldb.SBTarget, block: lldb.SBBlock) -> list[lldb.SBValue]:
+    """Return the variables of a block and of those around it in the same function, without values.
+
+    Of those of one name, only the innermost is returned.
+    """
     found: dict[str, lldb.SBValue] = {}
-    block = target.ResolveLoadAddress(address).GetBlock()
     while block.IsValid():
         for value in block.GetVariables(target, True, True, False):
             found.setdefault(value.GetName(), value)
@@ -92,15 +97,18 @@ def _declared(target: lldb.SBTarget, address: int) -> list[lldb.SBValue]:
     return list(found.values())
 
 
-def _locations(target: lldb.SBTarget, address: int) -> dict[str, str]:
-    """Return the locations of the variables at an address, by name, as LLDB writes them."""
+def _locations(target: lldb.SBTarget, address: int) -> dict[tuple[str, int], list[str]]:
+    """Return the locations of the variables at an address as LLDB writes them, the innermost first.
+
+    They are found by name and line of the declaration; 0: LLDB knows no line.
+    """
     result = lldb.SBCommandReturnObject()
     interpreter = target.GetDebugger().GetCommandInterpreter()
     context = lldb.SBExecutionContext(target)
     interpreter.HandleCommand(f"target modules lookup --verbose --address {address:#x}", context, result)
-    found: dict[str, str] = {}
-    for name, location in _VARIABLE.findall(result.GetOutput() or ""):
-        found.setdefault(name, location)
+    found: dict[tuple[str, int], list[str]] = {}
+    for name, location, line in _VARIABLE.findall(result.GetOutput() or ""):
+        found.setdefault((name, int(line or 0)), []).append(location)
     return found
 
 

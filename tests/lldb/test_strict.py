@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.expectations import STOPS
+from tests.gdb.compiling import tools_for
 from tests.lldb.debuggers import PROVIDING, find, takes_registers
 from tests.lldb.driver import IMPORT, batch, call
 from tests.lldb.programs import program
@@ -14,6 +18,7 @@ from tests.pairing import paired
 from tests.samples.build import build
 
 LEAF = next(stop for stop in STOPS if stop.name == "leaf")
+INLINED = Path(__file__).parent / "inlined.cc"
 START = ("-O", IMPORT, "-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null")
 
 
@@ -27,6 +32,15 @@ def frames_of(lldb: str, described: dict[str, Any]) -> dict[str, Any]:
     """The frames of a program at its stop, native and strict."""
     found: dict[str, Any] = call(lldb, "frames", "native_and_strict", program=described)
     return found
+
+
+@pytest.fixture(scope="module")
+def inlined(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of `inlined.cc`."""
+    path: Path = tmp_path_factory.mktemp("inlined") / "inlined"
+    command = ["g++", f"-B{tools_for(3)}/", "-g", "-O2", "-std=c++17", "-Wa,--gsframe", str(INLINED), "-o", str(path)]
+    subprocess.run(command, check=True, timeout=60)
+    return path
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
@@ -46,6 +60,40 @@ def test_same_stack_and_values(lldb: str, variant: str) -> None:
     assert compared or variant != "O0"
     if variant == "O0":  # all are in memory
         assert [frame["variables"] for frame in strict[:4]] == [frame["variables"] for frame in native[:4]]
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize("arguments", [[], ["in a method"]])
+def test_inlined_functions(lldb: str, arguments: list[str], inlined: Path) -> None:
+    """Each is a frame with the pc, the line and the variables that it has in LLDB's own stack."""
+    described = {**program(LEAF), "executable": str(inlined), "arguments": arguments, "place": "reached"}
+    native, strict = frames_of(find(lldb), described).values()
+    for name in ("pc", "name", "line", "inlined"):
+        assert [frame[name] for frame in strict] == [frame[name] for frame in native], name
+    last = [frame["name"] for frame in native].index("main")
+    assert sum(frame["inlined"] for frame in native[:last]) >= 2
+    assert [frame["synthetic"] for frame in strict[: last + 1]] == [False] + [True] * last
+    values = 0
+    for ours, theirs in paired(strict[1:], native[1:]):
+        assert ours["variables"].items() <= theirs["variables"].items()
+        values += sum(ours["inlined"] for _ in ours["variables"])
+    assert values
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_finish_of_inlined_functions(lldb: str, inlined: Path) -> None:
+    """From each frame, it ends where it does on LLDB's own stack."""
+    launch = "process launch -o /dev/null -- x"
+    rounds = [(launch, f"frame select {number}", "finish", "frame info", "process kill") for number in range(5)]
+    typed = [part for one in rounds for command in one for part in ("-o", command)]
+    off, strict = (
+        batch(find(lldb), "-O", IMPORT, "-o", setting, "-o", "breakpoint set -n reached", *typed, str(inlined))
+        for setting in ("sframe mode off", "sframe strict on")
+    )
+    ends = [re.findall(r"^\(lldb\) frame info\n(.*)$", said, re.M) for said in (off, strict)]
+    assert ends[0] == ends[1]
+    assert len(ends[0]) == len(rounds)
+    assert len(set(ends[0])) >= 3
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)

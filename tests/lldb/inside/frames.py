@@ -26,6 +26,7 @@ def _described(frame: lldb.SBFrame) -> dict[str, Any]:
         "name": frame.GetDisplayFunctionName(),
         "line": frame.GetLineEntry().GetLine(),
         "synthetic": frame.IsSynthetic(),
+        "inlined": frame.IsInlined(),
         "variables": {value.GetName(): value.GetValue() for value in variables if value.GetValue() is not None},
         "registers": {register.GetName(): register.GetValue() for group in frame.GetRegisters() for register in group},
     }
