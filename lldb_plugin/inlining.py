@@ -1,7 +1,8 @@
-"""The functions that one frame of a stack is shown as: those that were inlined at its address, and the one it is in."""
+"""The functions that code is of: those that were inlined at an address, and the one they were inlined in."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import lldb
@@ -37,16 +38,23 @@ class Scopes:
 
     def _found(self, pc: int, lookup: int) -> tuple[Scope, ...]:
         # LLDB would look the function up at the pc, which is behind the call and can be another line's or function's.
-        address = lldb.SBAddress(lookup, self._target)
-        context = self._target.ResolveSymbolContextForAddress(address, lldb.eSymbolContextEverything)
-        found = [(context, pc)]
-        while True:
-            outer = lldb.SBAddress()
-            context = context.GetParentOfInlinedScope(address, outer)
-            start = outer.GetLoadAddress(self._target)
-            if not context.IsValid() or start == lldb.LLDB_INVALID_ADDRESS:
-                break
-            found.append((context, start))
-            address = outer
-        last = len(found) - 1
-        return tuple(Scope(*one, number == 0, number < last) for number, one in enumerate(found))
+        found = list(functions(lldb.SBAddress(lookup, self._target)))
+        scopes = []
+        for number, (context, address) in enumerate(found):
+            start = address.GetLoadAddress(self._target) if number else pc
+            scopes.append(Scope(context, start, number == 0, number < len(found) - 1))
+        return tuple(scopes)
+
+
+def functions(address: lldb.SBAddress) -> Iterator[tuple[lldb.SBSymbolContext, lldb.SBAddress]]:
+    """Yield each function that an address is in, from the innermost out, and the address where it goes on.
+
+    The contexts have the line at the address, and the lines of the calls that were inlined.
+    """
+    context = address.GetSymbolContext(lldb.eSymbolContextEverything)
+    while True:
+        yield context, address
+        inside, address = address, lldb.SBAddress()
+        context = context.GetParentOfInlinedScope(inside, address)
+        if not context.IsValid() or not address.IsValid():
+            return

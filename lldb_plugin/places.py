@@ -6,6 +6,7 @@ from typing import Callable, NamedTuple
 
 import lldb
 
+from lldb_plugin.inlining import functions
 from sframe_unwind.debugger.code_judge import ProcessCode
 from sframe_unwind.debugger.contexts import Name
 from sframe_unwind.memory import ReadMemory
@@ -37,7 +38,7 @@ def name_at(places: Places, modules: Modules, address: int) -> Name:
     module = resolved.GetModule().GetFileSpec()
     function, symbol = resolved.GetFunction(), resolved.GetSymbol()
     name = function.GetName() if function.IsValid() else symbol.GetName() if symbol.IsValid() else ""
-    line = resolved.GetLineEntry()
+    line = [context for context, _ in functions(resolved)][-1].GetLineEntry()  # of the function, not of an inlined one
     place = module.GetFilename() or ""
     if line.IsValid() and line.GetLine():
         place = f"{line.GetFileSpec().GetFilename()}:{line.GetLine()}"

@@ -81,6 +81,21 @@ def test_inlined_functions(lldb: str, arguments: list[str], inlined: Path) -> No
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+def test_sframe_bt_has_a_function_with_its_own_line(lldb: str, inlined: Path) -> None:
+    """Not with the line of code that was inlined there."""
+    commands = [part for command in ("sframe bt", "sframe explain 0x10") for part in ("-o", command)]
+    said = batch(find(lldb), *START[:2], "-o", "breakpoint set -n reached", "-o", "run", *commands, str(inlined))
+    source = INLINED.read_text(encoding="utf-8").splitlines()
+    for function, statement in (
+        ("opened(int)", "found = box.measured(by);"),
+        ("main", "volatile int result = opened(argc);"),
+    ):
+        line = next(number for number, text in enumerate(source, 1) if text.strip() == statement)
+        assert f"{function} (inlined.cc:{line})" in said
+    assert "0x10\nno data: no module has code there" in said
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
 def test_finish_of_inlined_functions(lldb: str, inlined: Path) -> None:
     """From each frame, it ends where it does on LLDB's own stack."""
     launch = "process launch -o /dev/null -- x"
