@@ -63,7 +63,7 @@ MAWK = Package(
     ),
     ("-DHAVE_CONFIG_H", "-DLOCAL_REGEXP", "-D_DEFAULT_SOURCE", "-D_XOPEN_SOURCE=500", "-I."),
     ("-lm",),
-    (("./configure",), ("make",)),
+    (("./configure",), ("make", "scancode.c")),
 )
 BZIP2 = Package(
     "bzip2",

@@ -12,7 +12,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +24,7 @@ if str(CHECKOUT) not in sys.path:  # when run or imported by its path
 from tests.samples.catalogue import ABIS, SAMPLES, VARIANTS, Abi, Build, Library, Sample, all_builds  # noqa: E402
 from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, describe, provide  # noqa: E402
 from tools.ending import exit_with  # noqa: E402
+from tools.kept import kept  # noqa: E402
 
 CACHE = CHECKOUT / ".cache" / "samples"
 
@@ -68,9 +68,14 @@ def build(name: str, abi: str = "amd64", version: int = 3, variant: str = "O2", 
     position = "pie" if wanted.pie else "nopie"
     key = _key(sample, ABIS[abi], flags, describe_cached(tools))
     folder = CACHE / f"{name}-{abi}-v{version}-{variant}-{position}-{key}"
-    if not folder.exists():
-        _build_folder(sample, ABIS[abi], flags, tools, folder)
-    return folder / name
+
+    def make(temporary: Path) -> None:
+        for library in sample.libraries:
+            _build_library(library, ABIS[abi], flags, temporary)
+        _build_executable(sample, ABIS[abi], flags, tools, temporary)
+
+    # The workers of a test run begin with the same samples.
+    return kept(folder, make) / name
 
 
 def toolchain(abi: str, version: int) -> Path:
@@ -131,29 +136,10 @@ def _key(sample: Sample, abi: Abi, flags: list[str], assembler: str) -> str:
     return digest.hexdigest()[:12]
 
 
-def _build_folder(sample: Sample, abi: Abi, flags: list[str], tools: Path, folder: Path) -> None:
-    """Build into a folder of its own, which gets its name when it is whole."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{sample.name}-", dir=CACHE))
-    try:
-        for library in sample.libraries:
-            _build_library(library, abi, flags, temporary)
-        _build_executable(sample, abi, flags, tools, temporary)
-        temporary.chmod(0o755)
-        try:
-            temporary.rename(folder)
-        except OSError:
-            if not folder.exists():
-                raise
-            # Another process was faster, and built the same.
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
 def _build_library(library: Library, abi: Abi, flags: list[str], folder: Path) -> None:
     shared = ["-fPIC", "-shared", f"-Wl,-soname,{library.file}"]
-    kept = [flag for flag in flags if flag not in ("-pie", "-no-pie", "-fPIE", "-fno-pie")]
-    _run([abi.compiler, *kept, *shared, *library.flags, *library.sources, "-o", str(folder / library.file)])
+    others = [flag for flag in flags if flag not in ("-pie", "-no-pie", "-fPIE", "-fno-pie")]
+    _run([abi.compiler, *others, *shared, *library.flags, *library.sources, "-o", str(folder / library.file)])
 
 
 def _build_executable(sample: Sample, abi: Abi, flags: list[str], tools: Path, folder: Path) -> None:
