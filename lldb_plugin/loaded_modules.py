@@ -74,6 +74,7 @@ class LoadedModules:
         self._listener = lldb.SBListener("sframe-unwind modules")
         self._listener.StartListeningForEvents(target.GetBroadcaster(), _EVENTS)
         self._loaded: list[_Loaded] = []
+        self._unplaced: list[lldb.SBModule] = []
         self._pending: list[ModuleAgreement] = []
         self._difference: Difference | None = None
         self._kernel: Kernel | None = None
@@ -117,8 +118,7 @@ class LoadedModules:
 
     def _some_came_to_a_place(self) -> bool:
         """Return whether a module that LLDB has from an earlier run is loaded now; LLDB broadcasts no event of it."""
-        unplaced = (loaded.module for loaded in self._loaded if loaded.address == lldb.LLDB_INVALID_ADDRESS)
-        return any(_address(module, self._target) != lldb.LLDB_INVALID_ADDRESS for module in unplaced)
+        return any(_address(module, self._target) != lldb.LLDB_INVALID_ADDRESS for module in self._unplaced)
 
     def can_change_stacks(self, settings: Settings) -> bool:
         """Return whether SFrame can give other frames than LLDB for any stack; this waits for no lock.
@@ -156,6 +156,7 @@ class LoadedModules:
         if self._loaded and listed == self._loaded:
             return
         self._loaded = listed
+        self._unplaced = _unplaced(listed)
         self._kernel, self.no_kernel = None, ""
         self.modules = Modules(
             self.arch,
@@ -185,6 +186,7 @@ class LoadedModules:
             return False
         described = [self._describe(module, _address(module, self._target)) for module in added]
         self._loaded += described
+        self._unplaced += _unplaced(described)
         self.modules.add(_modules(described))
         for rules in self.shared.values():
             rules.forget_unknown()
@@ -216,6 +218,11 @@ def _address(module: lldb.SBModule, target: lldb.SBTarget) -> int:
     others = (int(module.GetSectionAtIndex(index).GetLoadAddress(target)) for index in range(1, count))
     places = [place for place in others if place != lldb.LLDB_INVALID_ADDRESS]
     return hash(tuple(places)) if places else address
+
+
+def _unplaced(listed: list[_Loaded]) -> list[lldb.SBModule]:
+    """Return the modules that are loaded nowhere."""
+    return [loaded.module for loaded in listed if loaded.address == lldb.LLDB_INVALID_ADDRESS]
 
 
 def _modules(listed: list[_Loaded]) -> list[Module]:

@@ -32,6 +32,14 @@ def test_overlapping_gives_every_range_that_shares_an_address(
     assert sorted(RangeMap(ranges).overlapping(start, start + size)) == sorted(expected)
 
 
+@given(RANGES, st.integers(0, 12))
+def test_a_map_with_ranges_added_is_as_a_new_one(ranges: list[tuple[int, int, int]], before: int) -> None:
+    grown, new = RangeMap(ranges[:before]), RangeMap(ranges)
+    grown.add(ranges[before:])
+    assert list(grown) == list(new)
+    assert [grown.find(address) for address in range(-1, 62)] == [new.find(address) for address in range(-1, 62)]
+
+
 def test_a_return_address_is_looked_up_in_the_call() -> None:
     assert lookup_address(0x1000, interrupted=True) == 0x1000
     assert lookup_address(0x1000, interrupted=False) == 0xFFF

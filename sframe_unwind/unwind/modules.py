@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Callable, NamedTuple, Protocol, TypeVar, Union
 
@@ -302,14 +302,19 @@ class Modules:
 
     def _take(self, modules: tuple[Module, ...]) -> None:
         self.modules = modules
+        self._ranges = RangeMap(self._prepared(modules))
+
+    def _prepared(self, modules: Iterable[Module]) -> Iterator[tuple[int, int, Module]]:
         for module in modules:
             module.generate = self._generate
-        self._ranges = RangeMap((start, end, module) for module in modules for start, end in module.ranges)
+            yield from ((start, end, module) for start, end in module.ranges)
 
     def add(self, modules: Iterable[Module]) -> None:
         """Add modules that the process has loaded where no module was; what is known of other addresses is kept."""
-        self._given = (*self._given, *modules)
-        self._take((*self._given, *self._found.values()))
+        added = tuple(modules)
+        self._given += added
+        self.modules = (*self._given, *self._found.values())
+        self._ranges.add(self._prepared(added))
         for pc in [pc for pc, result in self.results.items() if isinstance(result, NoData) and result.module is None]:
             del self.results[pc]
         for pc in [pc for pc, (_, same) in self._agreements.items() if not same]:
