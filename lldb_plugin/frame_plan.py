@@ -73,7 +73,10 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
             break  # what was taken for a return address is none: LLDB ends its stack there, too
         last = same
         if last is None or (settings.strict and frame.level and frame.unwinder == SFRAME):
-            own = [Own(frame, scope) for scope in scopes.of(frame)]
+            own: list[Shown] = [Own(frame, scope) for scope in scopes.of(frame)]
+            if last is not None:  # what LLDB knows of tail calls, it knows from the debug information
+                replaced = native.frames[last]
+                own[:0] = replaced.indexes[: replaced.tail_calls]
             shown += own
             walked += [frame] * len(own)
         else:

@@ -35,6 +35,8 @@ class NativeFrame(NamedTuple):
     fp: int | None
     cfa: int | None
     """``None`` where LLDB does not know it."""
+    tail_calls: int
+    """How many of these frames are tail-called functions'; they are the innermost."""
 
 
 class NativeStack:
@@ -135,30 +137,32 @@ def _physical(frames: Iterable[lldb.SBFrame]) -> Iterator[NativeFrame]:
     """
     indexes: list[int] = []
     inner: lldb.SBFrame | None = None
-    pc = 0
+    pc = tail_calls = 0
     for index, frame in enumerate(frames):
         if inner is not None and (frame.IsArtificial() or _place(frame) != _place(inner)):
-            yield _native(indexes, pc, inner)
-            indexes, inner = [], None
+            yield _native(indexes, pc, inner, tail_calls)
+            indexes, inner, tail_calls = [], None, 0
         indexes.append(index)
         if frame.IsArtificial():
+            tail_calls += 1
             continue  # a function that ended in a tail call: LLDB knows from the debug information that it was there
         if inner is None:
             pc = frame.GetPC()  # behind an inlined function LLDB gives the address where it was inlined instead
         inner = frame
         if not frame.IsInlined():
-            yield _native(indexes, pc, frame)
-            indexes, inner = [], None
+            yield _native(indexes, pc, frame, tail_calls)
+            indexes, inner, tail_calls = [], None, 0
     if inner is not None:
-        yield _native(indexes, pc, inner)
+        yield _native(indexes, pc, inner, tail_calls)
 
 
 def _place(frame: lldb.SBFrame) -> tuple[int, int]:
     return frame.GetSP(), frame.GetCFA()
 
 
-def _native(indexes: list[int], pc: int, frame: lldb.SBFrame) -> NativeFrame:
-    return NativeFrame(tuple(indexes), pc, _known(frame.GetSP()), _known(frame.GetFP()), _known(frame.GetCFA()))
+def _native(indexes: list[int], pc: int, frame: lldb.SBFrame, tail_calls: int) -> NativeFrame:
+    sp, fp, cfa = _known(frame.GetSP()), _known(frame.GetFP()), _known(frame.GetCFA())
+    return NativeFrame(tuple(indexes), pc, sp, fp, cfa, tail_calls)
 
 
 def _known(address: int) -> int | None:

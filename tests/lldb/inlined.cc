@@ -1,4 +1,5 @@
-// Functions that are inlined in others: in a method, a method in a function, one in another instance of itself.
+// Functions that are inlined in others: in a method, a method in a function, one in another instance of itself; and one
+// that ends in a tail call.
 static volatile int sink;
 
 extern "C" __attribute__((noinline)) void reached(volatile int *place) { sink += *place; }
@@ -43,7 +44,12 @@ OUT_OF_LINE int opened(int by) {
   return found;
 }
 
+OUT_OF_LINE int passed_on(int by) {
+  sink += by;
+  return opened(by);
+}
+
 int main(int argc, char **) {
-  volatile int result = opened(argc);
+  volatile int result = passed_on(argc);
   return !result;
 }

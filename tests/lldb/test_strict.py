@@ -64,15 +64,17 @@ def test_same_stack_and_values(lldb: str, variant: str) -> None:
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("arguments", [[], ["in a method"]])
-def test_inlined_functions(lldb: str, arguments: list[str], inlined: Path) -> None:
+def test_inlined_and_tail_called_functions(lldb: str, arguments: list[str], inlined: Path) -> None:
     """Each is a frame with the pc, the line and the variables that it has in LLDB's own stack."""
     described = {**program(LEAF), "executable": str(inlined), "arguments": arguments, "place": "reached"}
     native, strict = frames_of(find(lldb), described).values()
-    for name in ("pc", "name", "line", "inlined"):
+    for name in ("pc", "name", "line", "inlined", "artificial"):
         assert [frame[name] for frame in strict] == [frame[name] for frame in native], name
     last = [frame["name"] for frame in native].index("main")
     assert sum(frame["inlined"] for frame in native[:last]) >= 2
-    assert [frame["synthetic"] for frame in strict[: last + 1]] == [False] + [True] * last
+    assert [frame["name"] for frame in native if frame["artificial"]] == ["passed_on(int)"]
+    own = [frame["synthetic"] != frame["artificial"] for frame in strict[: last + 1]]
+    assert own == [False] + [True] * last
     values = 0
     for ours, theirs in paired(strict[1:], native[1:]):
         assert ours["variables"].items() <= theirs["variables"].items()
@@ -88,7 +90,7 @@ def test_sframe_bt_has_a_function_with_its_own_line(lldb: str, inlined: Path) ->
     source = INLINED.read_text(encoding="utf-8").splitlines()
     for function, statement in (
         ("opened(int)", "found = box.measured(by);"),
-        ("main", "volatile int result = opened(argc);"),
+        ("main", "volatile int result = passed_on(argc);"),
     ):
         line = next(number for number, text in enumerate(source, 1) if text.strip() == statement)
         assert f"{function} (inlined.cc:{line})" in said

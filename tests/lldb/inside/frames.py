@@ -27,6 +27,7 @@ def _described(frame: lldb.SBFrame) -> dict[str, Any]:
         "line": frame.GetLineEntry().GetLine(),
         "synthetic": frame.IsSynthetic(),
         "inlined": frame.IsInlined(),
+        "artificial": frame.IsArtificial(),
         "variables": {value.GetName(): value.GetValue() for value in variables if value.GetValue() is not None},
         "registers": {register.GetName(): register.GetValue() for group in frame.GetRegisters() for register in group},
     }
