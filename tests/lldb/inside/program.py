@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import lldb
 
-from tests.waiting import wait_until
+from tests.waiting import listens, wait_until
 
 SECONDS = 20
 
@@ -83,34 +83,18 @@ class Program:
             finally:
                 self.target.GetProcess().Detach()  # it runs to its end; killing takes LLDB 5 seconds at times
             return
-        port = _free_port()
-        emulator, *options = program["emulator"]
-        command = [emulator, "-g", str(port), *options, program["executable"], *program["arguments"]]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            _wait_for(port)
-            self.run(f"gdb-remote {port}")
-            if program.get("runs", True):
-                self.run("process continue")
-            yield
-        finally:
-            process.kill()
-            process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        port: int = listening.getsockname()[1]
-        return port
-
-
-def _wait_for(port: int) -> None:
-    """Wait until somebody listens; to connect would take the one connection that an emulator accepts."""
-    wanted = f":{port:04X} "
-
-    def listened_at() -> bool:
-        tables = (Path(f"/proc/net/{name}").read_text(encoding="ascii") for name in ("tcp", "tcp6"))
-        return any(wanted in line and line.split()[3] == "0A" for table in tables for line in table.splitlines())
-
-    wait_until(listened_at, f"somebody listens at port {port}", SECONDS)
+        # A port would have to be free, and who listens at it is in a table that takes the kernel milliseconds to write.
+        with tempfile.TemporaryDirectory() as folder:
+            socket = Path(folder) / "socket"
+            emulator, *options = program["emulator"]
+            command = [emulator, "-g", str(socket), *options, program["executable"], *program["arguments"]]
+            process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                wait_until(lambda: listens(process.pid), f"{emulator} listens", SECONDS)
+                self.run(f"process connect --plugin gdb-remote unix-connect://{socket}")
+                if program.get("runs", True):
+                    self.run("process continue")
+                yield
+            finally:
+                process.kill()
+                process.wait()
