@@ -4,8 +4,9 @@
 
 PY := .venv/bin/python
 # Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
-# Tests wait for debuggers, emulators and the disk.
-PYTEST_FLAGS ?= -q -n $(shell expr $$(nproc) + 2)
+# Tests wait for debuggers, emulators and the disk.  A worker that has nothing left takes half of what another one has
+# left; else the last one ran 100 s alone.
+PYTEST_FLAGS ?= -q -n $(shell expr $$(nproc) + 2) --dist worksteal
 # mypy refuses a path that is not there.
 TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests bench hatch_build.py)
 
