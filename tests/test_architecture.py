@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -113,10 +114,9 @@ def modules(package: str) -> dict[str, Path]:
     return found
 
 
-def all_imports(*packages: str) -> list[Import]:
-    return [
-        one for package in packages for module, path in modules(package).items() for one in imports_of(path, module)
-    ]
+@cache
+def all_imports(package: str) -> tuple[Import, ...]:
+    return tuple(one for module, path in modules(package).items() for one in imports_of(path, module))
 
 
 def layer(module: str) -> str | None:
