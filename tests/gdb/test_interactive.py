@@ -8,7 +8,7 @@ from tests.expectations import STOPS, Stop
 from tests.gdb.driver import Debugger
 from tests.gdb.programs import built
 from tests.gdb.stacks import names_in
-from tests.gdb.terminal import PROMPT, plain, terminal
+from tests.gdb.terminal import PROMPT, Terminal, plain, terminal
 from tests.waiting import wait_until_it_worked
 
 ABI = "amd64"
@@ -60,15 +60,10 @@ def test_completion_with_tab(debugger: Debugger) -> None:
 def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
     path = built("recursion", ABI, 3)
     with terminal(debugger, path, "break sample_stop", f"set args {DEEP.arguments[0]}", "run") as gdb:
-        for command, begin in (("bt", "#40 "), ("bt", "#1000 ")):
-            gdb.type(f"{command}\n")
-            gdb.wait(begin)
-            gdb.interrupt()
-            gdb.wait("Quit")
-            gdb.wait()
-            # Where Ctrl-C comes while GDB's own unwinder is at work, GDB shows the stack cut off there from then on,
-            # without the plugin too.
-            gdb.run("python gdb.invalidate_cached_frames()")
+        # GDB 13 loses a Ctrl-C now and then where there is an unwinder in Python: 1 of 200 with one that returns None.
+        attempts = 1 if debugger.version >= (14,) else 4
+        for begin in ("#40 ", "#1000 "):
+            assert any(_quits(gdb, begin) for _ in range(attempts))
         for command in ("sframe bt", "sframe compare", "bt -1"):
             gdb.type(f"{command}\n")
             wait_until_it_worked(gdb.process, 0.1)  # in the middle of a walk that takes longer
@@ -84,6 +79,18 @@ def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
         native = gdb.run("bt 30")
         gdb.run("set sframe mode always")
         assert names_in(gdb.run("bt 30")) == names_in(native)
+
+
+def _quits(gdb: Terminal, begin: str) -> bool:
+    """Press Ctrl-C when ``bt`` has shown a text, and return whether GDB ended the command."""
+    gdb.type("bt\n")
+    gdb.wait(begin)
+    gdb.interrupt()
+    shown = gdb.wait()
+    # Where Ctrl-C comes while GDB's own unwinder is at work, GDB shows the stack cut off there from then on, without the
+    # plugin too.
+    gdb.run("python gdb.invalidate_cached_frames()")
+    return "Quit" in shown
 
 
 def test_the_stack_is_whole_after_an_interrupt_within_the_unwinder(debugger: Debugger) -> None:
