@@ -14,10 +14,11 @@ from tests.abis import summary
 
 _PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell without job control ignores SIGINT for what it starts in the background, and programs inherit that.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    # A shell without job control ignores both for what it starts in the background, and programs inherit that.
     # A handler they do not inherit: they get the default action, and the tests go on.
-    signal.signal(signal.SIGINT, lambda *_: None)
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     # Some thousand processes import the packages. Compiling them takes a third to two thirds of the processor time of
