@@ -161,12 +161,17 @@ class Reader:
 
         Where the file ends before the section, the contents end there.
 
-        :raises FileError: it is compressed, and cannot be decompressed or has an implausibly large size.
+        :raises FileError: it is compressed, and is not whole, cannot be decompressed or has an implausibly large size.
         """
         if not section.has_contents:
             return b""
         if not section.flags & SHF_COMPRESSED:
             return self.read(section.offset, section.size)
+        # pyelftools asks for as many bytes as the header says at once, whatever the file has.
+        if section.offset + section.size > self.size:
+            raise FileError(
+                f"{section.name} is compressed, and ends at {section.offset + section.size:#x}, behind the file"
+            )
         fields = dict(zip(("sh_type", "sh_flags", "sh_addr", "sh_offset", "sh_size"), section[2:7]))
         with translated(f"{section.name} cannot be decompressed"):
             compressed = CompressedSection({**fields, "sh_addralign": section.alignment}, section.name, self._elf)

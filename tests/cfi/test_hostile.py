@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from sframe_unwind.convert.elf_records import FileHeader, read_records
 from sframe_unwind.elf import opened
 from sframe_unwind.elf.constants import SHF_COMPRESSED
 from sframe_unwind.errors import FileError
@@ -18,6 +20,8 @@ from tests.elf.objects import tools_for
 CHECKOUT = Path(__file__).resolve().parents[2]
 MEMORY = 100 << 20
 """Bytes that decoding one input may take beyond what the process had before."""
+SIZE_FIELD = 32
+"""Offset of ``sh_size`` in a section header, in bytes."""
 SECONDS = 10.0
 """Of processor time; a quiet machine takes a tenth of it at most."""
 
@@ -48,6 +52,19 @@ def compressed(folder: Path, directives: str) -> Path:
 def test_compressed_section_that_grows_a_thousandfold(tmp_path: Path) -> None:
     program = compressed(tmp_path, ".zero 50000000")
     with pytest.raises(FileError, match=r"debug_frame claims to be 50,000,000 bytes compressed to [0-9,]+, more"):
+        verify(program)
+
+
+def test_compressed_section_that_ends_behind_the_file(tmp_path: Path) -> None:
+    program = compressed(tmp_path, ".zero 5000")
+    with opened(program) as binary:
+        number = [section.name for section in binary.sections].index(".debug_frame")
+    content = program.read_bytes()
+    (header,) = read_records(content, 0, 1, FileHeader, "little")
+    size = header.shoff + number * header.shentsize + SIZE_FIELD
+    longer = struct.pack("<Q", 1 << 45)
+    program.write_bytes(content[:size] + longer + content[size + len(longer) :])
+    with pytest.raises(FileError, match=r": \.debug_frame is compressed, and ends at 0x2[0-9a-f]+, behind the file$"):
         verify(program)
 
 
