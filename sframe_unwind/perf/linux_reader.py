@@ -40,10 +40,12 @@ class LinuxModule(Module):
         if not self._path:
             return "", {}
         try:
-            (report,) = lint(self._path, (PROFILES[PROFILE],)).sections
-        except (SFrameError, ValueError) as error:
+            sections = lint(self._path, (PROFILES[PROFILE],)).sections
+        except SFrameError as error:
             return str(error), {}
-        (judgement,) = report.judgements
+        if len(sections) != 1:
+            return f"{len(sections)} SFrame sections, expected 1", {}
+        (judgement,) = sections[0].judgements
         lost = {loss.start: (loss.size, loss.rules[0].id) for loss in judgement.losses if loss.rules}
         if judgement.outcome in (Outcome.REFUSED, Outcome.NOT_LOADED):
             rules = sorted({refusal.finding.rule.id for refusal in judgement.refusals})

@@ -8,11 +8,17 @@ from typing import NoReturn
 
 import pytest
 
+from sframe_unwind import baseline
+from sframe_unwind.baseline import Key
 from sframe_unwind.cli import main
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.survey.producers import Producers, producers_of
+from tests.code.assembled import assemble
 from tests.fuzz.file_seeds import content_of, program
+from tests.fuzz.perf import seeds as recordings
+from tests.missing import package_needed
 from tests.samples.build import build
+from tests.verify.orc_source import FUNCTION, ORC
 
 _BUG = "internal error: AttributeError: planted"
 
@@ -59,6 +65,17 @@ _LAYERS = {
         "sframe_unwind.code.checking.Checker.result",
         "sframe_unwind.verify.code_check.report",
     ),
+    "verify --against orc": (
+        *_READING,
+        "sframe_unwind.orc.table.OrcTable.__init__",
+        "sframe_unwind.orc.entry._place",
+        "sframe_unwind.verify.orc._differences",
+    ),
+    "verify --html OUT --write-baseline OUT": (
+        "sframe_unwind.verify.page._Data.of",
+        "sframe_unwind.cli.verify.keys_of",
+    ),
+    "verify --json": ("sframe_unwind.verify.verdict.Verdict.to_json",),
     "lint": (
         *(*_READING, *_NAMES),
         "sframe_unwind.sframe.header.read",
@@ -66,6 +83,11 @@ _LAYERS = {
         "sframe_unwind.lint.judging._losses",
         "sframe_unwind.lint.coverage.undescribed",
     ),
+    "lint --sarif OUT --for linux-user": (
+        "sframe_unwind.lint.sarif._rules",
+        "sframe_unwind.lint.losses._Function.__init__",
+    ),
+    "lint --baseline IN": ("sframe_unwind.baseline.Key.__new__",),
     "convert": (
         *(*_READING, *_TABLES, _NAMES[0]),
         "sframe_unwind.translation.to_sframe._part",
@@ -79,6 +101,17 @@ _LAYERS = {
         "sframe_unwind.convert.debug_file._assembled",
         "sframe_unwind.cfi.records.Fde.decode",
     ),
+    "convert --compact": (
+        "sframe_unwind.convert.to_sframe.compacted",
+        "sframe_unwind.translation.dividing._rows_of",
+        "sframe_unwind.sframe.sharing._longest",
+        "sframe_unwind.translation.proof._compare",
+    ),
+    "convert --for linux-user": ("sframe_unwind.convert.to_sframe.target_for",),
+    "survey --compact": ("sframe_unwind.convert.to_sframe.compacted",),
+    "survey --against code": ("sframe_unwind.code.checking.Checker.result",),
+    "survey --html OUT": ("sframe_unwind.survey.page.page",),
+    "survey --csv OUT": ("sframe_unwind.cli.survey.as_csv",),
     "survey": (
         *(*_READING[1:], *_TABLES, *_CFI, *_NAMES),
         "sframe_unwind.survey.judging.producers_of",
@@ -94,24 +127,68 @@ _LAYERS = {
         "sframe_unwind.unwind.walk.step",
         "sframe_unwind.elf.symbols._decode",
     ),
+    "backtrace --regs pc=1,sp=2,fp=3": (
+        "sframe_unwind.cli.contexts.assignments",
+        "sframe_unwind.cli.contexts.from_registers",
+        "sframe_unwind.process.stacks.walk",
+    ),
+    "backtrace --ucontext 0x1000": ("sframe_unwind.unwind.saved_context._read",),
+    "backtrace --jmpbuf 0x1000": ("sframe_unwind.cli.contexts.jump_buffer",),
+    "backtrace --vmcore": (
+        "sframe_unwind.process.drgn_kernel._platform",
+        "sframe_unwind.process.drgn_kernel._program",
+    ),
+    "perf --convert --html OUT --folded OUT --speedscope OUT": (
+        *_READING[:2],
+        "sframe_unwind.perf.recording.read_header",
+        "sframe_unwind.perf.records._plain",
+        "sframe_unwind.perf.recording.read_sample",
+        "sframe_unwind.perf.spaces.Spaces.of",
+        "sframe_unwind.perf.code_file.CodeFile.__init__",
+        "sframe_unwind.perf.code_file.CodeFile._own_section",
+        "sframe_unwind.perf.linux_reader.lint",
+        "sframe_unwind.perf.sample_walk._Unwinding.__init__",
+        "sframe_unwind.perf.judging.judge",
+        "sframe_unwind.perf.flame.Stacks.tree",
+        "sframe_unwind.perf.names.Names._find",
+        "sframe_unwind.sframe.fde.decode",
+        "sframe_unwind.cfi.records.Fde.decode",
+    ),
 }
 """Functions of each command, from each package that takes part in it."""
 
 
 def _arguments(command: str, folder: Path) -> list[str]:
-    name, *options = command.split()
+    """Return the arguments of a command: its input, and files in a folder for ``IN`` and ``OUT``."""
+    known = folder / "known"
+    known.write_text(baseline.to_text([Key("file", "place", "text")], "lint"), encoding="utf-8")
+    made = {"OUT": str(folder / "made"), "IN": str(known)}
+    name, *options = [made.get(word, word) for word in command.split()]
+    return [name, *options, *_input(name, options, folder)]
+
+
+def _input(name: str, options: list[str], folder: Path) -> list[str]:
+    file = str(build("free_walk"))
+    if name == "backtrace" and options == ["--vmcore"]:
+        package_needed("drgn")
+        return [file, "--exe", file]
     if name == "backtrace":
         core = folder / "core"
         core.write_bytes(content_of("core gdb amd64"))
-        return [name, "--core", str(core), "--exe", str(program("amd64")), "--debug-dir", str(folder)]
-    file = str(build("free_walk"))
+        return ["--core", str(core), "--exe", str(program("amd64")), "--debug-dir", str(folder)]
+    if name == "perf":
+        recording = folder / "perf.data"
+        recording.write_bytes(next(seed.data for seed in recordings() if seed.name == "free_walk amd64"))
+        return [str(recording)]
+    if "orc" in options:
+        file = str(assemble("amd64", ORC + FUNCTION.format(pushed=24, bp=-16), folder / "function.o"))
     more = {
         "lookup": [file, "_start", "0x401000"],
-        "convert": [file, "-o", str(folder / "made"), *options],
+        "convert": [file, "-o", str(folder / "converted")],
         "survey": ["-j1", "--store", str(folder / "store"), file],
-        "verify": ["-j1", *options, file],
+        "verify": ["-j1", file],
     }
-    return [name, *more.get(name, [file])]
+    return more.get(name, [file])
 
 
 _PLACES = [(command, place) for command, places in _LAYERS.items() for place in places]
