@@ -74,7 +74,7 @@ def save_others(
                 if known is None:
                     unknown.append(number)
                     continue
-                value = gdb.Value(known.to_bytes(WORD_SIZE, "big" if arch.byteorder == "big" else "little"), value.type)
+                value = gdb.Value(known.to_bytes(WORD_SIZE, arch.byteorder), value.type)
             elif value.is_optimized_out:
                 unknown.append(number)
                 continue  # a frame further in does not tell

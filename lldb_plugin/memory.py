@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import lldb
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.image.elf_image import build_id_in, read_image
 from sframe_unwind.memory import ReadMemory
@@ -81,7 +82,7 @@ class _Files:
                 raise MemoryReadError(address, size)
             return data
 
-        order = "big" if self._target.GetByteOrder() == lldb.eByteOrderBig else "little"
+        order: ByteOrder = "big" if self._target.GetByteOrder() == lldb.eByteOrderBig else "little"
         try:
             if read(header, len(_MAGIC)) != _MAGIC:
                 return False

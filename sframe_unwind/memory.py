@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from typing import Callable, Protocol, overload
 
-from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.errors import FormatError, MemoryReadError
 
 ReadMemory = Callable[[int, int], bytes]
@@ -158,7 +158,7 @@ class WordReader(ChunkCache):
     :param byteorder: ``"little"`` or ``"big"``.
     """
 
-    def __init__(self, read: ReadMemory, byteorder: str) -> None:
+    def __init__(self, read: ReadMemory, byteorder: ByteOrder) -> None:
         super().__init__(read)
         self._unpack = struct.Struct(STRUCT_MARKS[byteorder] + "Q").unpack_from
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import aarch64, amd64, s390x
 from sframe_unwind.arch.base import Arch
 from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, Passage, PlaceKind, SwitchFrame
@@ -12,7 +13,7 @@ BY_NAME = {arch.name: arch for arch in ARCHES}
 """Maps :attr:`Arch.name` to the architecture."""
 
 
-def of_elf(machine: str, byteorder: str) -> Arch | None:
+def of_elf(machine: str, byteorder: ByteOrder) -> Arch | None:
     """Return the architecture of an ELF file; ``None``: SFrame has no ABI for it.
 
     :param machine: pyelftools' name of ``e_machine``.

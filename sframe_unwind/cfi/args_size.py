@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.operations import operations
 
@@ -21,7 +22,7 @@ class ArgsSize(NamedTuple):
     """Bytes of arguments on the stack."""
 
 
-def args_sizes(code: bytes, factor: int, byteorder: str) -> list[ArgsSize]:
+def args_sizes(code: bytes, factor: int, byteorder: ByteOrder) -> list[ArgsSize]:
     """Return the sizes that an FDE's instructions say, up to the first that is unknown or malformed.
 
     :param factor: the CIE's code alignment factor.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi.constants import ADDRESS_SIZE, PE_ABSPTR, PE_OMIT
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.cfi.pointers import read_number
@@ -36,7 +37,7 @@ class Cie(NamedTuple):
     """The row from which the instructions of its FDEs start."""
 
 
-def decode(body: bytes, offset: int, byteorder: str) -> Cie:
+def decode(body: bytes, offset: int, byteorder: ByteOrder) -> Cie:
     """Decode a CIE.
 
     :param body: the record, from the CIE id on.
@@ -84,7 +85,7 @@ def decode(body: bytes, offset: int, byteorder: str) -> Cie:
     )
 
 
-def _encoding(augmentation: str, data: bytes, byteorder: str) -> int:
+def _encoding(augmentation: str, data: bytes, byteorder: ByteOrder) -> int:
     """Return how the FDEs' addresses are written, from the data that the letters of an augmentation announce.
 
     :raises UnsupportedError: a letter is not known.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Callable, NamedTuple, Union
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128, sleb128, uleb128
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.memory import STRUCT_MARKS
@@ -81,7 +82,7 @@ class Evaluated(NamedTuple):
     """Bytes that are added to what is read from memory at the place."""
 
 
-def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: str) -> Evaluated:
+def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: ByteOrder) -> Evaluated:
     """Return the place that an expression computes.
 
     :param code: the operations.
@@ -134,7 +135,7 @@ def _name(operation: int) -> str:
     return f"DW_OP_{_NAMES[operation]}" if operation in _NAMES else f"operation {operation:#x}"
 
 
-def _read_constant(code: bytes, offset: int, operation: int, byteorder: str) -> tuple[int, int]:
+def _read_constant(code: bytes, offset: int, operation: int, byteorder: ByteOrder) -> tuple[int, int]:
     if operation in (_CONSTU, _CONSTS):
         return (read_uleb128 if operation == _CONSTU else read_sleb128)(code, offset)
     number = struct.Struct(STRUCT_MARKS[byteorder] + _CONSTANTS[operation])

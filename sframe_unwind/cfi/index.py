@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi.constants import PE_OMIT
 from sframe_unwind.cfi.pointers import Bases, read_pointer
 from sframe_unwind.errors import FormatError
@@ -30,7 +31,7 @@ class Index:
     :raises FormatError: its first bytes are malformed.
     """
 
-    def __init__(self, data: Data, address: int, byteorder: str) -> None:
+    def __init__(self, data: Data, address: int, byteorder: ByteOrder) -> None:
         self._data = data
         self._address = address
         self._mark = STRUCT_MARKS[byteorder]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import constants as c
@@ -103,7 +103,7 @@ class RowDecoder:
         self._cie = cie
         self._arch = arch
         self._bases = bases
-        self._order: Literal["little", "big"] = "little" if bases.byteorder == "little" else "big"
+        self._order = bases.byteorder
         self._initial: Registers = ()
         self._first = Row(None, (), False)
         self._forget()

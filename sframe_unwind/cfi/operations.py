@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.cfi.row_state import OPERANDS, Operand, read_operands
@@ -25,14 +26,13 @@ class Operation(NamedTuple):
     """Registers, factored offsets, factored distances and expressions."""
 
 
-def operations(code: bytes, byteorder: str) -> Iterator[Operation]:
+def operations(code: bytes, byteorder: ByteOrder) -> Iterator[Operation]:
     """Yield the instructions of an FDE or a CIE, up to the first that is unknown, malformed, or ``DW_CFA_set_loc``.
 
     All that advance the location are ``DW_CFA_advance_loc``.
 
     :param byteorder: of the file.
     """
-    order: Literal["little", "big"] = "big" if byteorder == "big" else "little"
     at = 0
     while at < len(code):
         opcode, at = code[at], at + 1
@@ -49,7 +49,7 @@ def operations(code: bytes, byteorder: str) -> Iterator[Operation]:
                 yield Operation(opcode, ())
             elif opcode in _ADVANCES:
                 end = at + _ADVANCES[opcode]
-                yield Operation(c.ADVANCE_LOC, (int.from_bytes(code[at:end], order),))
+                yield Operation(c.ADVANCE_LOC, (int.from_bytes(code[at:end], byteorder),))
                 at = end
             elif opcode in OPERANDS:
                 operands, at = read_operands(code, at, OPERANDS[opcode])

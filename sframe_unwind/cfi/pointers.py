@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.address import ADDRESS_MASK, ByteOrder
 from sframe_unwind.cfi.constants import (
     PE_ABSPTR,
     PE_APPLICATION,
@@ -43,7 +43,7 @@ _FIXED = {
 class Bases(NamedTuple):
     """The base addresses of relative pointers."""
 
-    byteorder: str
+    byteorder: ByteOrder
     """``"little"`` or ``"big"``."""
     data: int | None = None
     """Base address of ``DW_EH_PE_datarel``; ``None`` where it is not known."""
@@ -72,7 +72,7 @@ def check_supported(encoding: int, bases: Bases) -> None:
         raise UnsupportedError(f"pointer encoding {encoding:#x}: the format {encoding & PE_FORMAT:#x} is not known")
 
 
-def read_number(data: bytes, offset: int, encoding: int, byteorder: str) -> tuple[int, int]:
+def read_number(data: bytes, offset: int, encoding: int, byteorder: ByteOrder) -> tuple[int, int]:
     """Return the number that an encoding's format writes, and the offset of the byte behind it.
 
     :raises FormatError: the data ends before.

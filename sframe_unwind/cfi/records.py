@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
@@ -122,7 +122,7 @@ class Records:
         self._arch = arch
         self._debug_frame = debug_frame
         self._bases = Bases(arch.byteorder, data_base)
-        self._order: Literal["little", "big"] = "little" if arch.byteorder == "little" else "big"
+        self._order = arch.byteorder
         self._commons: dict[int, Common | FormatError] = {}
         self._by_content: dict[Cie, Common] = {}
         self._cie_room = min(len(data), MAX_RECORD) + _CIE_ROOM

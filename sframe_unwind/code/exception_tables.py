@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from sframe_unwind.address import ADDRESS_MASK
+from sframe_unwind.address import ADDRESS_MASK, ByteOrder
 from sframe_unwind.cfi.args_size import ArgsSize, args_sizes
 from sframe_unwind.cfi.constants import PE_ABSPTR, PE_FORMAT, PE_INDIRECT, PE_OMIT
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
@@ -62,9 +62,9 @@ class ExceptionTables:
     :param address: where it is loaded.
     """
 
-    def __init__(self, eh_frame: bytes, address: int, byteorder: str, image: CodeImage) -> None:
+    def __init__(self, eh_frame: bytes, address: int, byteorder: ByteOrder, image: CodeImage) -> None:
         self._image = image
-        self._order: Literal["little", "big"] = "big" if byteorder == "big" else "little"
+        self._order = byteorder
         self._functions = sorted(_Records(eh_frame, address, self._order).functions())
         self._starts = [function.start for function in self._functions]
         self._known: dict[int, list[_CallSite]] = {}
@@ -117,7 +117,7 @@ class _Reader:
     :param address: where the data is loaded.
     """
 
-    def __init__(self, data: bytes, address: int, byteorder: str, at: int = 0) -> None:
+    def __init__(self, data: bytes, address: int, byteorder: ByteOrder, at: int = 0) -> None:
         self.at = at
         self._data = data
         self._address = address
@@ -159,7 +159,7 @@ class _Common(NamedTuple):
 class _Records:
     """The records of ``.eh_frame``, as far as they lead to tables."""
 
-    def __init__(self, data: bytes, address: int, byteorder: Literal["little", "big"]) -> None:
+    def __init__(self, data: bytes, address: int, byteorder: ByteOrder) -> None:
         self._data = data
         self._address = address
         self._order = byteorder

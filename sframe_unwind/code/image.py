@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
+
+from sframe_unwind.address import ByteOrder
 
 _BEYOND = 1 << 64
 """Behind all addresses."""
@@ -59,7 +61,7 @@ class CodeImage:
     def __init__(
         self,
         sections: list[CodeSection],
-        byteorder: Literal["little", "big"],
+        byteorder: ByteOrder,
         not_returning: frozenset[int] = frozenset(),
         external: Mapping[int, str] | None = None,
         pointers: Mapping[int, int] | None = None,

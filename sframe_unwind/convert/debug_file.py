@@ -10,6 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, layout, read_records, write_records
 from sframe_unwind.elf.constants import SHF_ALLOC, SHT_NOBITS, SHT_NOTE, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SYMBOL
 from sframe_unwind.errors import FileError
@@ -39,7 +40,7 @@ class _Part(NamedTuple):
     data: bytes
 
 
-def debug_file(program: bytes, name: str, data: bytes, symbols: Sequence[DebugSymbol], byteorder: str) -> bytes:
+def debug_file(program: bytes, name: str, data: bytes, symbols: Sequence[DebugSymbol], byteorder: ByteOrder) -> bytes:
     """Return the debug file of a program with one section that is not loaded.
 
     :param program: the bytes of the linked file.
@@ -73,7 +74,7 @@ def _kept(program: bytes, names: bytes, section: SectionHeader) -> _Part:
     return _Part(name, section._replace(type=SHT_NOTE if is_note else SHT_NOBITS, link=0, info=0), data)
 
 
-def _symbol_table(symbols: Sequence[DebugSymbol], parts: Sequence[_Part], byteorder: str) -> list[_Part]:
+def _symbol_table(symbols: Sequence[DebugSymbol], parts: Sequence[_Part], byteorder: ByteOrder) -> list[_Part]:
     """Return a symbol table and its strings."""
     entry = struct.Struct(STRUCT_MARKS[byteorder] + SYMBOL)
     table, strings = [bytes(entry.size)], [b""]
@@ -90,7 +91,7 @@ def _symbol_table(symbols: Sequence[DebugSymbol], parts: Sequence[_Part], byteor
     return [_Part(b".symtab", header, data), _Part(b".strtab", _plain(SHT_STRTAB, names), names)]
 
 
-def _assembled(model: FileHeader, parts: Sequence[_Part], byteorder: str) -> bytes:
+def _assembled(model: FileHeader, parts: Sequence[_Part], byteorder: ByteOrder) -> bytes:
     """Return a file of sections, and one more with their names."""
     own = b".shstrtab"
     names = b"".join(part.name + b"\0" for part in parts) + own + b"\0"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.convert.elf_records import FileHeader, ProgramHeader, SectionHeader, read_records, write_records
 from sframe_unwind.convert.front import Records
 from sframe_unwind.convert.room import ALIGNMENT, Room, room_for
@@ -41,7 +42,7 @@ class ElfCopy:
     :raises FileError: the file is truncated, its sections have no names, or it has no room for another one.
     """
 
-    def __init__(self, data: bytes, byteorder: str, name: str, segment: int | None) -> None:
+    def __init__(self, data: bytes, byteorder: ByteOrder, name: str, segment: int | None) -> None:
         header = read_records(data, 0, 1, FileHeader, byteorder)[0]
         self._records = Records(
             data,

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
@@ -86,12 +87,12 @@ _LAYOUTS: dict[type, str] = {
 Record = TypeVar("Record", FileHeader, ProgramHeader, SectionHeader, Symbol, DynamicEntry)
 
 
-def layout(kind: type[Any], byteorder: str) -> struct.Struct:
+def layout(kind: type[Any], byteorder: ByteOrder) -> struct.Struct:
     """Return the layout of a kind of record."""
     return struct.Struct(STRUCT_MARKS[byteorder] + _LAYOUTS[kind])
 
 
-def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteorder: str) -> list[Record]:
+def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteorder: ByteOrder) -> list[Record]:
     """Return records that stand one after the other.
 
     :raises FileError: the data ends before.
@@ -103,7 +104,7 @@ def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteo
     return [kind(*record.unpack_from(data, offset + number * record.size)) for number in range(count)]
 
 
-def write_records(records: Sequence[Record], byteorder: str) -> bytes:
+def write_records(records: Sequence[Record], byteorder: ByteOrder) -> bytes:
     """Return the bytes of records.
 
     :raises FileError: a value does not fit its field: addresses of a damaged file end beyond 64 bits.

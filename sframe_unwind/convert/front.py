@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.convert.elf_records import (
     DynamicEntry,
     FileHeader,
@@ -56,7 +57,7 @@ class Records(NamedTuple):
     """A linked file and its headers."""
 
     data: bytes
-    byteorder: str
+    byteorder: ByteOrder
     header: FileHeader
     program: list[ProgramHeader]
     sections: list[SectionHeader]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, layout, write_records
 from sframe_unwind.elf.constants import ET_REL, SHF_ALLOC, SHT_STRTAB
 
@@ -9,7 +10,9 @@ _ALIGNMENT = 8
 _NAMES = b"\0.shstrtab\0"
 
 
-def object_file(name: str, section_type: int, data: bytes, address: int, model: FileHeader, byteorder: str) -> bytes:
+def object_file(
+    name: str, section_type: int, data: bytes, address: int, model: FileHeader, byteorder: ByteOrder
+) -> bytes:
     """Return an object file with a loaded section that has an address already.
 
     :param model: the file header of a file of the same machine.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.convert.elf_records import ProgramHeader, SectionHeader, layout
 from sframe_unwind.convert.front import MOVED_ALIGNMENT, Records, choose, leading
 from sframe_unwind.convert.writing import Chunk
@@ -56,7 +57,7 @@ class Room(NamedTuple):
     survives_strip: bool
     """Tools that rewrite the file keep it loadable."""
 
-    def program_headers(self, segment: int, size: int, byteorder: str) -> list[ProgramHeader]:
+    def program_headers(self, segment: int, size: int, byteorder: ByteOrder) -> list[ProgramHeader]:
         """Return all program headers.
 
         :param segment: type of the segment for the section.

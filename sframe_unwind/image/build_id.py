@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import struct
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.memory import STRUCT_MARKS
 
 _NT_GNU_BUILD_ID = 3
 _HEADER = 12
 
 
-def find_build_id(notes: bytes, byteorder: str) -> str:
+def find_build_id(notes: bytes, byteorder: ByteOrder) -> str:
     """Return the build ID of an ELF file in hexadecimal digits, or an empty string.
 
     :param notes: the contents of one ``PT_NOTE`` segment; trailing bytes are allowed.

@@ -10,7 +10,7 @@ import struct
 from contextlib import suppress
 from typing import NamedTuple
 
-from sframe_unwind.address import page_start
+from sframe_unwind.address import ByteOrder, page_start
 from sframe_unwind.errors import FormatError, MemoryReadError, SFrameError
 from sframe_unwind.image.build_id import find_build_id
 from sframe_unwind.memory import ReadMemory, lazy_memory
@@ -104,7 +104,7 @@ def _start(read: ReadMemory, address: int) -> bytes:
         raise FormatError(f"no ELF image at {address:#x}: {error}") from error
 
 
-def build_id_in(image: Image, read: ReadMemory, byteorder: str) -> str:
+def build_id_in(image: Image, read: ReadMemory, byteorder: ByteOrder) -> str:
     """Return the build ID of an image in memory in hexadecimal digits; empty: there is none, or it is unreadable."""
     for segment in image.segments:
         if segment.kind == _PT_NOTE:

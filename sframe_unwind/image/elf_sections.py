@@ -142,8 +142,7 @@ class ElfSections:
             if place + field.size > len(data):
                 raise FormatError(f"relocation at {place:#x}: the section has {len(data)} bytes")
             word = base + value + addend & (1 << 8 * field.size) - 1
-            order = "big" if self._arch.byteorder == "big" else "little"
-            data[place : place + field.size] = word.to_bytes(field.size, order)
+            data[place : place + field.size] = word.to_bytes(field.size, self._arch.byteorder)
 
     def _header(self, raw: bytes) -> tuple[int, int, int, int, int, int, int, int]:
         name, kind, flags, address, offset, size, link, info = self._unpack("IIQQQQII", raw, 0)

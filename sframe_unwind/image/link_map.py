@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Callable, NamedTuple
 
-from sframe_unwind.address import page_start
+from sframe_unwind.address import ByteOrder, page_start
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import Image, read_image
 from sframe_unwind.memory import STRUCT_MARKS, ReadMemory, read_c_string
@@ -45,7 +45,7 @@ EXECUTABLE = "executable"
 def loaded_images(
     read: ReadMemory,
     auxv: Mapping[int, int],
-    byteorder: str,
+    byteorder: ByteOrder,
     provide: Callable[[str, int], bool] | None = None,
 ) -> list[Loaded]:
     """Return the images that the process has loaded.  Images that cannot be read are left out.
@@ -76,7 +76,7 @@ def loaded_images(
     return list(found.values())
 
 
-def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: str, address: int) -> Loaded | None:
+def loaded_image_at(read: ReadMemory, auxv: Mapping[int, int], byteorder: ByteOrder, address: int) -> Loaded | None:
     """Return the image in the dynamic linker's list with code at an address; ``None``: there is none.
 
     Of the other images, only the list entries are read, so this is fast in a process with hundreds of images.

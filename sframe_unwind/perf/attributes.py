@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.constants import SAMPLE_ID_ALL_BIT, SECTION, SampleType
 from sframe_unwind.perf.cursor import Cursor
@@ -28,7 +29,7 @@ class Attributes(NamedTuple):
     """The ids by which samples name the event."""
 
 
-def read_attributes(cursor: Cursor, byteorder: str) -> Attributes:
+def read_attributes(cursor: Cursor, byteorder: ByteOrder) -> Attributes:
     """Read a ``struct perf_event_attr``, whose size is in its second field.
 
     Fields behind its end are 0: older kernels have fewer fields.
@@ -67,7 +68,7 @@ class Events:
         """The events, in the order of the file."""
         return tuple(self._all)
 
-    def of_sample(self, head: bytes, byteorder: str) -> Attributes:
+    def of_sample(self, head: bytes, byteorder: ByteOrder) -> Attributes:
         """Return the event of a sample.
 
         The position of the id is the same in all events: perf requires it, or PERF_SAMPLE_IDENTIFIER
@@ -85,7 +86,7 @@ class Events:
                 return first
             before = (SampleType.IP, SampleType.TID, SampleType.TIME, SampleType.ADDR)
             at = 8 * sum(bool(kind & bit) for bit in before)
-        return self._of_id(int.from_bytes(head[at : at + 8], "big" if byteorder == "big" else "little"))
+        return self._of_id(int.from_bytes(head[at : at + 8], byteorder))
 
     def of_other(self) -> Attributes:
         """Return an event whose ``sample_id`` has the same fields as that of any record that is not a sample.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from array import array
-from typing import Literal
 
-from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.constants import SECTION
 
 
-def words(data: bytes, byteorder: str) -> array[int]:
+def words(data: bytes, byteorder: ByteOrder) -> array[int]:
     """Return words of 8 bytes.
 
     :param data: a whole number of them.
@@ -31,9 +30,9 @@ class Cursor:
     :param start: position of the bytes in the file, for error messages.
     """
 
-    def __init__(self, data: bytes, byteorder: str, what: str, start: int = 0) -> None:
+    def __init__(self, data: bytes, byteorder: ByteOrder, what: str, start: int = 0) -> None:
         self._data = data
-        self.byteorder: Literal["little", "big"] = "big" if byteorder == "big" else "little"
+        self.byteorder = byteorder
         self._what = what
         self._start = start
         self.at = 0

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.attributes import SMALLEST, Attributes, read_attributes
 from sframe_unwind.perf.constants import SECTION
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.source import Source
 
-_MAGICS = {b"PERFILE2": "little", b"2ELIFREP": "big"}
+_MAGICS: dict[bytes, ByteOrder] = {b"PERFILE2": "little", b"2ELIFREP": "big"}
 _PIPE_SIZE = 16
 _SIZE = 104
 _SECTION_SIZE = 16
@@ -27,7 +28,7 @@ class FileSection(NamedTuple):
 class Header(NamedTuple):
     """The header of a recording."""
 
-    byteorder: str
+    byteorder: ByteOrder
     """``"little"`` or ``"big"``."""
     is_pipe: bool
     """The recording was written to a pipe: attributes and features are records."""
@@ -69,7 +70,7 @@ def _section(cursor: Cursor) -> FileSection:
     return FileSection(cursor.u64(), cursor.u64())
 
 
-def _events(source: Source, attributes: FileSection, entry_size: int, byteorder: str) -> list[Attributes]:
+def _events(source: Source, attributes: FileSection, entry_size: int, byteorder: ByteOrder) -> list[Attributes]:
     if entry_size < SMALLEST + _SECTION_SIZE:
         what = f"size of an attribute entry is {entry_size}, expected at least {SMALLEST + _SECTION_SIZE}"
         raise FormatError(what, 16, SECTION)
@@ -85,7 +86,7 @@ def _events(source: Source, attributes: FileSection, entry_size: int, byteorder:
 
 
 def _features(
-    source: Source, records: FileSection, flags: tuple[int, ...], byteorder: str
+    source: Source, records: FileSection, flags: tuple[int, ...], byteorder: ByteOrder
 ) -> list[tuple[int, FileSection]]:
     """Return the features.  Their sections are listed behind the records, in the order of their numbers."""
     numbers = [64 * at + bit for at, word in enumerate(flags) for bit in range(64) if word >> bit & 1]

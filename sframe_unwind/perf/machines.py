@@ -5,11 +5,12 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import ARCHES, Arch
 from sframe_unwind.errors import FormatError
 
 
-def arch_of(machine: str, byteorder: str) -> Arch:
+def arch_of(machine: str, byteorder: ByteOrder) -> Arch:
     """Return the architecture of a recording.
 
     :param machine: what ``uname -m`` printed; empty: not known, that of this machine is assumed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.compression import Decompressor
 from sframe_unwind.perf.constants import SECTION, RecordType
@@ -49,7 +49,7 @@ class Record(NamedTuple):
         return self.source.read(self.offset, size, f"record of type {self.kind}")
 
 
-def read_records(source: Source, place: FileSection, byteorder: str) -> Iterator[Record]:
+def read_records(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator[Record]:
     """Yield the records in the order of the file.  Those of compressed data follow all others.
 
     Their times order them among the others.
@@ -76,7 +76,7 @@ def read_records(source: Source, place: FileSection, byteorder: str) -> Iterator
         yield from _plain(inner, FileSection(0, inner.size), byteorder)
 
 
-def _plain(source: Source, place: FileSection, byteorder: str) -> Iterator[Record]:
+def _plain(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator[Record]:
     offset, end = place.offset, place.offset + place.size
     while offset + _HEAD <= end:
         cursor = Cursor(source.read(offset, _HEAD, "a record"), byteorder, "a record", offset)
@@ -89,7 +89,7 @@ def _plain(source: Source, place: FileSection, byteorder: str) -> Iterator[Recor
         offset += size + _data_behind(source, kind, offset + _HEAD, size - _HEAD, byteorder)
 
 
-def _data_behind(source: Source, kind: int, offset: int, size: int, byteorder: str) -> int:
+def _data_behind(source: Source, kind: int, offset: int, size: int, byteorder: ByteOrder) -> int:
     """Return the size of the data behind a record, which its own size does not include."""
     if kind == RecordType.AUXTRACE and size >= 8:
         return Cursor(source.read(offset, 8, "PERF_RECORD_AUXTRACE"), byteorder, "").u64()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.perf.attributes import Attributes
 from sframe_unwind.perf.constants import BRANCH_COUNTERS, BRANCH_ENTRY_SIZE, BRANCH_HW_INDEX, ReadFormat, SampleType
 from sframe_unwind.perf.cursor import Cursor
@@ -32,7 +33,7 @@ class Sample(NamedTuple):
     """The copy has the whole size that was asked for: the stack may go on behind it."""
 
 
-def sample_time(head: bytes, event: Attributes, byteorder: str) -> int:
+def sample_time(head: bytes, event: Attributes, byteorder: ByteOrder) -> int:
     """Return the time of a sample without decoding the rest; 0: it has none.
 
     :param head: the beginning of its body; see :meth:`sframe_unwind.perf.records.Record.head`.
@@ -41,17 +42,17 @@ def sample_time(head: bytes, event: Attributes, byteorder: str) -> int:
     if not kind & SampleType.TIME:
         return 0
     at = 8 * sum(bool(kind & bit) for bit in (SampleType.IDENTIFIER, SampleType.IP, SampleType.TID))
-    return int.from_bytes(head[at : at + 8], "big" if byteorder == "big" else "little")
+    return int.from_bytes(head[at : at + 8], byteorder)
 
 
-def id_time(body: bytes, event: Attributes, byteorder: str) -> int:
+def id_time(body: bytes, event: Attributes, byteorder: ByteOrder) -> int:
     """Return the time in the ``sample_id`` at the end of a record that is not a sample; 0: it has none."""
     kind = event.sample_type
     if not (event.sample_id_all and kind & SampleType.TIME):
         return 0
     behind = (SampleType.TIME, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.IDENTIFIER)
     at = len(body) - 8 * sum(bool(kind & bit) for bit in behind)
-    return int.from_bytes(body[at : at + 8], "big" if byteorder == "big" else "little") if at >= 0 else 0
+    return int.from_bytes(body[at : at + 8], byteorder) if at >= 0 else 0
 
 
 def read_sample(cursor: Cursor, event: Attributes) -> Sample:

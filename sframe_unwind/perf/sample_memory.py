@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from array import array
 from functools import cached_property
-from typing import Literal
 
-from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.perf.cursor import words
 from sframe_unwind.perf.spaces import Space
 
@@ -23,14 +22,14 @@ class SampleMemory:
     :param fp: frame pointer register of the innermost frame.
     """
 
-    def __init__(self, space: Space, sp: int, fp: int, stack: bytes, byteorder: str) -> None:
+    def __init__(self, space: Space, sp: int, fp: int, stack: bytes, byteorder: ByteOrder) -> None:
         self._space = space
         self.start = sp
         """Address of the first byte of the copy."""
         self._fp = fp
         self._stack = stack
         self._last = len(stack) - 8
-        self._byteorder: Literal["little", "big"] = "big" if byteorder == "big" else "little"
+        self._byteorder = byteorder
         self.missed = 0
         """The last address that was read elsewhere than on the stack."""
 

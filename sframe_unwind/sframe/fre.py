@@ -56,7 +56,7 @@ def word_size(info: int) -> int:
     return WORD_SIZES[info >> 5 & 3]
 
 
-def words(row: bytes, byteorder: str) -> tuple[int, ...]:
+def words(row: bytes, byteorder: ByteOrder) -> tuple[int, ...]:
     """Return the data words of a row, signed.
 
     :param row: the bytes of the row, starting with the info byte.

@@ -9,11 +9,12 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Union
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import ARCHES
 from sframe_unwind.elf import archive, machine_number
 from sframe_unwind.elf.reader import is_directory, is_link, open_file, part_of
@@ -24,7 +25,7 @@ from sframe_unwind.survey.bounds import Bounds, Budget, TooMuchError
 
 NOT_ELF = "not an ELF file"
 _ELF, _CLASS, _ORDER, _MACHINE = b"\x7fELF", 4, 5, slice(18, 20)
-_ORDERS = {1: "little", 2: "big"}
+_ORDERS: Mapping[int, ByteOrder] = {1: "little", 2: "big"}
 _DEBIAN = b"debian-binary"
 _DATA = "data.tar"
 _PIECE = 1 << 20
@@ -162,8 +163,8 @@ class Finder:
             return Skipped(path, "truncated within the ELF header")
         if start[_CLASS] != 2:
             return Skipped(path, "a 32-bit ELF file")
-        order = _ORDERS.get(start[_ORDER], "")
-        machine = int.from_bytes(start[_MACHINE], "big" if order == "big" else "little")
+        order = _ORDERS.get(start[_ORDER])
+        machine = int.from_bytes(start[_MACHINE], order or "little")
         if (machine, order) not in _KNOWN:
             return Skipped(path, f"an ELF file for machine {machine}, {order or 'unknown'}-endian, without SFrame ABI")
         data = bytearray()

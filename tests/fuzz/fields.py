@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.sframe import fre
 from sframe_unwind.sframe.header import FDE_SIZES
 from sframe_unwind.sframe.raw import ATTRIBUTE_SIZE
@@ -18,7 +19,7 @@ class Field(NamedTuple):
 
     offset: int
     size: int
-    byteorder: str
+    byteorder: ByteOrder
 
 
 # (specification 2.1 to 2.3) each field's offset in its record, and its size.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
 from tests.fuzz import fields as section_fields
 from tests.fuzz.fields import Field
@@ -57,7 +58,7 @@ def _archive_fields(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _of_elf(data: bytes, start: int) -> Iterator[list[Field]]:
-    order = "big" if data[start + 5] == 2 else "little"
+    order: ByteOrder = "big" if data[start + 5] == 2 else "little"
     mark = ">" if order == "big" else "<"
 
     def record(offset: int, layout: str) -> list[Field]:
@@ -90,7 +91,7 @@ def _section(data: bytes, start: int, mark: str, offset: int) -> _Part:
     return _Part(str(name), kind, start + at, size, address)
 
 
-def _of_part(data: bytes, part: _Part, order: str, record: object) -> Iterator[list[Field]]:
+def _of_part(data: bytes, part: _Part, order: ByteOrder, record: object) -> Iterator[list[Field]]:
     assert callable(record)
     end = part.offset + part.size
     for kinds, layout, size in ((_SYMBOLS, _SYMBOL, 24), (_RELOCATIONS, _RELOCATION, 24)):

@@ -58,7 +58,7 @@ def _set_field(random: Random, data: bytearray, field: Field) -> None:
     if offset + size > len(data):
         return
     top = 1 << 8 * size
-    old = int.from_bytes(data[offset : offset + size], byteorder)  # type: ignore[arg-type]
+    old = int.from_bytes(data[offset : offset + size], byteorder)
     new = random.choice(
         (
             *(0, 1, 2, top - 1, top - 2, top // 2, top // 2 - 1, top // 2 + 1),
@@ -66,7 +66,7 @@ def _set_field(random: Random, data: bytearray, field: Field) -> None:
             *(old + 1, old - 1, old * 2, old ^ 1 << random.randrange(8 * size), random.randrange(top)),
         )
     )
-    data[offset : offset + size] = (new % top).to_bytes(size, byteorder)  # type: ignore[arg-type]
+    data[offset : offset + size] = (new % top).to_bytes(size, byteorder)
 
 
 def _flip_bit(random: Random, data: bytearray) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from tests.fuzz.commands import check_page, quick, run
 from tests.fuzz.scratch import memory_folder
 from tests.perf.emulated import Steps, stepped
@@ -66,7 +67,8 @@ def _with_stacks() -> tuple[Input, ...]:
 def _with_all_records() -> tuple[Input, ...]:
     """Both byte orders, through a file and through a pipe, with one event and with two."""
     found = []
-    for byteorder, machine in (("little", "x86_64"), ("little", "aarch64"), ("big", "s390x")):
+    machines: tuple[tuple[ByteOrder, str], ...] = (("little", "x86_64"), ("little", "aarch64"), ("big", "s390x"))
+    for byteorder, machine in machines:
         for kind in (USUAL, USUAL | ID, USUAL | IDENTIFIER):
             writer = Writer(byteorder, machine, [Event(kind, 0b1011, (70,)), Event(kind, 0b11, (71,))])
             _fill(writer, kind != USUAL)

@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
@@ -57,7 +58,7 @@ class _Program(NamedTuple):
     """An undamaged file."""
 
     content: bytes
-    byteorder: str
+    byteorder: ByteOrder
     addresses: tuple[int, ...]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.mappings import Mapping
 from sframe_unwind.perf.recording import Recording
@@ -26,7 +27,7 @@ def written(tmp_path: Path, data: bytes) -> Recording:
 
 @pytest.mark.parametrize("way", ["file", "pipe"])
 @pytest.mark.parametrize(("byteorder", "machine"), [("little", "aarch64"), ("big", "s390x")])
-def test_every_record_is_read(tmp_path: Path, byteorder: str, machine: str, way: str) -> None:
+def test_every_record_is_read(tmp_path: Path, byteorder: ByteOrder, machine: str, way: str) -> None:
     writer = Writer(byteorder, machine, [Event(regs_user=0b101)])
     writer.comm(7, "program", is_exec=True)
     writer.mmap(7, 0x1000, 0x2000, 0x40, "/bin/old")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.cli import main
 from tests.perf.writer import IP, STACK_USER, TID, TIME, Event, Writer
 
@@ -25,7 +26,7 @@ def refused(path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> str:
     return str(line).partition(f"{path.name}: ")[2]
 
 
-def without_samples(byteorder: str, machine: str) -> bytes:
+def without_samples(byteorder: ByteOrder, machine: str) -> bytes:
     writer = Writer(byteorder, machine, [USED])
     writer.comm(1, "program")
     return writer.file()
@@ -67,7 +68,9 @@ def test_some_samples_are_of_32_bit_processes(tmp_path: Path, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize(("byteorder", "machine"), [("little", "riscv64"), ("big", "ppc64"), ("little", "s390x")])
-def test_another_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str], byteorder: str, machine: str) -> None:
+def test_another_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], byteorder: ByteOrder, machine: str
+) -> None:
     said = refused(tmp_path / "perf.data", without_samples(byteorder, machine), capsys)
     assert said == f"a recording of {machine}, {byteorder}-endian; expected one of aarch64_be, aarch64, amd64, s390x"
 

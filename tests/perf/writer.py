@@ -10,6 +10,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
+
 IDENTIFIER, IP, TID, TIME, ID, CALLCHAIN = 1 << 16, 1 << 0, 1 << 1, 1 << 2, 1 << 6, 1 << 5
 REGS_USER, STACK_USER = 1 << 12, 1 << 13
 USUAL = IP | TID | TIME | CALLCHAIN | REGS_USER | STACK_USER
@@ -32,7 +34,7 @@ class Writer:
     :param machine: what ``uname -m`` prints.
     """
 
-    def __init__(self, byteorder: str, machine: str, events: Sequence[Event]) -> None:
+    def __init__(self, byteorder: ByteOrder, machine: str, events: Sequence[Event]) -> None:
         self._mark = "<" if byteorder == "little" else ">"
         self._is_big = byteorder == "big"
         self._machine = machine

@@ -6,6 +6,7 @@ import struct
 from enum import IntEnum
 from typing import NamedTuple
 
+from sframe_unwind.address import ByteOrder
 from sframe_unwind.memory import STRUCT_MARKS
 
 
@@ -37,7 +38,7 @@ class Structures:
     :param byteorder: ``"little"`` or ``"big"``.
     """
 
-    def __init__(self, byteorder: str) -> None:
+    def __init__(self, byteorder: ByteOrder) -> None:
         mark = STRUCT_MARKS[byteorder]
         self.head = struct.Struct(mark + "IIQ")
         """``unw_dyn_info_list_t``: version, generation, first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Callable
 
-from sframe_unwind.address import RangeMap
+from sframe_unwind.address import ByteOrder, RangeMap
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.runtime_code.libunwind.layout import Structures
@@ -22,7 +22,7 @@ class UnwindList:
     :param report: called with one line if the list is damaged.
     """
 
-    def __init__(self, read: ReadMemory, address: int, byteorder: str, report: Callable[[str], None]) -> None:
+    def __init__(self, read: ReadMemory, address: int, byteorder: ByteOrder, report: Callable[[str], None]) -> None:
         self._read = read
         self._address = address
         self._structures = Structures(byteorder)
