@@ -87,8 +87,8 @@ def _quits(gdb: Terminal, begin: str) -> bool:
     gdb.wait(begin)
     gdb.interrupt()
     shown = gdb.wait()
-    # Where Ctrl-C comes while GDB's own unwinder is at work, GDB shows the stack cut off there from then on, without the
-    # plugin too.
+    # Where Ctrl-C comes while GDB's own unwinder is at work, GDB shows the stack cut off there from then on, also
+    # without the plugin.
     gdb.run("python gdb.invalidate_cached_frames()")
     return "Quit" in shown
 
