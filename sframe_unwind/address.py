@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from operator import itemgetter
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 WORD_SIZE = 8
 """Size of an address and of a general register, in bytes.  It is 8 in every ABI that the format supports."""
@@ -88,6 +88,21 @@ def gaps(whole: Range, covered: list[Range]) -> list[Range]:
 
 def _reaching_into(start: int, end: int, covered: list[Range]) -> list[Range]:
     return covered[max(bisect_right(covered, (start,)) - 1, 0) : bisect_left(covered, (end,))]
+
+
+Extent = TypeVar("Extent", bound="tuple[Any, ...]")
+
+_BEYOND = 1 << 65
+"""Larger than the end address of any range."""
+
+
+def find_range(ranges: Sequence[Extent], address: int) -> Extent | None:
+    """Return the range that contains an address, or ``None``.
+
+    :param ranges: tuples that begin with start and end address (exclusive), in order and without overlaps.
+    """
+    at = bisect_right(ranges, (address, _BEYOND)) - 1
+    return ranges[at] if at >= 0 and address < ranges[at][1] else None
 
 
 Item = TypeVar("Item")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sframe_unwind.address import RangeMap, lookup_address, page_start
+from sframe_unwind.address import ADDRESS_MASK, RangeMap, find_range, lookup_address, merged, page_start
 
 RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12).map(
     lambda pairs: [(start, end, number) for number, (start, end) in enumerate(pairs)]
@@ -47,3 +47,15 @@ def test_a_return_address_is_looked_up_in_the_call() -> None:
 
 def test_page_start() -> None:
     assert [page_start(address) for address in (0, 0xFFF, 0x1000, 0x1FFF)] == [0, 0, 0x1000, 0x1000]
+
+
+@given(RANGES, st.integers(-1, 61))
+def test_a_range_among_ranges_without_overlaps(ranges: list[tuple[int, int, int]], address: int) -> None:
+    apart = merged((start, end) for start, end, _ in ranges if start < end)
+    assert find_range(apart, address) == next((one for one in apart if one[0] <= address < one[1]), None)
+
+
+def test_the_last_address() -> None:
+    last = [(ADDRESS_MASK - 1, ADDRESS_MASK + 1, "the end of memory")]
+    assert find_range(last, ADDRESS_MASK) == last[0]
+    assert find_range(last, ADDRESS_MASK - 2) is None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Callable, NamedTuple, Optional
 
-from sframe_unwind.address import ADDRESS_MASK, Range
+from sframe_unwind.address import ADDRESS_MASK, Range, find_range
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.index import Index
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
@@ -16,8 +15,6 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 _KEPT = 4096
 """Functions whose rows are kept."""
-_BEYOND = 1 << 64
-"""Behind all addresses."""
 
 
 class SectionData(NamedTuple):
@@ -95,9 +92,8 @@ class CfiSection:
         if self._opened_index is not None and self._opened_index.searchable:
             start, end, known = self._found
             return known if start <= pc < end else self._search(self._opened_index, pc)
-        extents = self.extents()
-        at = bisect_right(extents, (pc, _BEYOND)) - 1
-        return extents[at][2] if at >= 0 and pc < extents[at][1] else None
+        extent = find_range(self.extents(), pc)
+        return None if extent is None else extent[2]
 
     def _search(self, index: Index, pc: int) -> int | None:
         """Return what :meth:`find` does."""

@@ -5,17 +5,15 @@ The sections of an object file have no addresses; here each gets a distinct one.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import NamedTuple
 
+from sframe_unwind.address import find_range
 from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import SHF_ALLOC, SHF_EXECINSTR, SHF_TLS
 
 _FIRST = 0x1000
 _GAP = 64
 """Bytes between two sections, so that an address just after the end of one is not in the next."""
-_BEYOND = 1 << 64
-"""Larger than every address."""
 
 
 class FileAddress(NamedTuple):
@@ -71,8 +69,8 @@ class Layout:
 
     def code_end(self, address: int) -> int | None:
         """Return the end address of the code section that contains an address; ``None``: no code section does."""
-        at = bisect_right(self.code, (address, _BEYOND)) - 1
-        return self.code[at][1] if at >= 0 and address < self.code[at][1] else None
+        found = find_range(self.code, address)
+        return None if found is None else found[1]
 
     def starts(self, name: str) -> list[int]:
         """Return the addresses of all loaded sections of a name; a file with section groups has several."""
@@ -80,8 +78,8 @@ class Layout:
 
     def spot(self, address: int) -> FileAddress:
         """Return an address as section and offset, or as an absolute address."""
-        at = bisect_right(self._sections, (address, _BEYOND)) - 1
-        start, end, name = self._sections[at] if at >= 0 else (0, 0, "")
-        if not start <= address < end:
+        found = find_range(self._sections, address)
+        if found is None:
             return FileAddress("", address, False)
+        start, _, name = found
         return FileAddress(name, address - start if self.relocatable else address, self.relocatable)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from sframe_unwind.address import Range
+from sframe_unwind.address import Range, find_range
 from sframe_unwind.arch import Arch
 from sframe_unwind.elf import SECTION_NAME, ElfBinary
 from sframe_unwind.elf.symbols import Symbol
-
-_BEYOND = 1 << 65
-"""Larger than every address."""
 
 
 class Field(NamedTuple):
@@ -81,5 +77,5 @@ class Subject(NamedTuple):
 
 
 def _end(ranges: Sequence[Range], address: int) -> int | None:
-    at = bisect_right(ranges, (address, _BEYOND)) - 1
-    return ranges[at][1] if at >= 0 and address < ranges[at][1] else None
+    found = find_range(ranges, address)
+    return None if found is None else found[1]
