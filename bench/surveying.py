@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from bench.report import BenchError, Row, Target, medians, ratios
 from bench.timing import alternate
-from sframe_unwind.survey.rows import SURVEYED, Plan
+from sframe_unwind.survey.rows import SURVEYED, SurveyPlan
 from sframe_unwind.survey.running import Survey, local_workers
 from sframe_unwind.survey.store import Store
 
@@ -22,7 +22,7 @@ FASTER = Target(1.7, at_least=True)
 GROWTH = Target(1.2)
 MEMORY = Target(1000)
 ROUNDS = 3
-CODE, PLAIN = Plan(convert=True, code=True), Plan(convert=True)
+CODE, PLAIN = SurveyPlan(convert=True, code=True), SurveyPlan(convert=True)
 LIBRARIES, LARGEST = 60, 80_000
 """How many of the system's libraries are interpreted, and bytes of the largest."""
 FEW, MANY = 100, 2000
@@ -70,7 +70,7 @@ def _libraries() -> list[str]:
     return [str(path) for path in files if path.stat().st_size <= LARGEST][:LIBRARIES]
 
 
-def _survey(paths: Sequence[str], plan: Plan, jobs: int) -> Result:
+def _survey(paths: Sequence[str], plan: SurveyPlan, jobs: int) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         database = Path(folder, "some.db")
         store = Store(str(database))

@@ -29,7 +29,7 @@ from sframe_unwind.cli.status import CANNOT, DONE, INTERNAL_ERROR, NOT_ALL, comp
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.survey import summary
 from sframe_unwind.survey.finding import total_size
-from sframe_unwind.survey.rows import Plan
+from sframe_unwind.survey.rows import SurveyPlan
 from sframe_unwind.survey.running import Done, Survey, Workers, local_workers
 from sframe_unwind.survey.store import Store
 from sframe_unwind.survey.tables import TABLES, as_csv, as_json_lines
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _survey(options: argparse.Namespace, store: Store) -> None:
-    plan = Plan(options.convert, "code" in (options.against or ()), options.most_code, options.compact)
+    plan = SurveyPlan(options.convert, "code" in (options.against or ()), options.most_code, options.compact)
     if plan.code:
         from sframe_unwind.code.lifting import check_installed  # most surveys do without the interpreter
 
@@ -111,7 +111,7 @@ def _survey(options: argparse.Namespace, store: Store) -> None:
         report.clear()
 
 
-def _workers(options: argparse.Namespace, plan: Plan, tick: Callable[[], None]) -> Workers:
+def _workers(options: argparse.Namespace, plan: SurveyPlan, tick: Callable[[], None]) -> Workers:
     if options.dask:
         from sframe_unwind.survey.cluster import cluster_workers  # the extra "cluster"
 

@@ -11,7 +11,7 @@ from sframe_unwind.sframe.raw import (
     WORD_SIZES,
     WORDS_SIZE,
     Interpreted,
-    Interpreter,
+    RowInterpreter,
     Stop,
     StopReason,
     read_rows,
@@ -65,7 +65,12 @@ def words(row: bytes, byteorder: ByteOrder) -> tuple[int, ...]:
 
 
 def decode(
-    data: Data, offset: int, limit: int, count: int, layout: tuple[int, ByteOrder], interpret: Interpreter[Interpreted]
+    data: Data,
+    offset: int,
+    limit: int,
+    count: int,
+    layout: tuple[int, ByteOrder],
+    interpret: RowInterpreter[Interpreted],
 ) -> tuple[list[int], list[Interpreted]]:
     """Decode the rows of one function.
 

@@ -17,8 +17,8 @@ from sframe_unwind.sframe.raw import (
     FRE_TYPE,
     PC_TYPE,
     Interpreted,
-    Interpreter,
     RawFdes,
+    RowInterpreter,
     read_rows,
 )
 
@@ -38,7 +38,7 @@ class PlainRows:
         self._layouts = [(size, header.byteorder) for size in ADDRESS_SIZES]
 
     def read(
-        self, number: int, interpreters: Sequence[Interpreter[Interpreted]]
+        self, number: int, interpreters: Sequence[RowInterpreter[Interpreted]]
     ) -> tuple[list[int], list[Interpreted]] | None:
         """Return the start offsets (in bytes from the start of the function) and the interpreted rows of a function.
 

@@ -49,7 +49,7 @@ WORDS_SIZE = tuple(
 Interpreted = TypeVar("Interpreted", covariant=True)
 
 
-class Interpreter(Protocol[Interpreted]):
+class RowInterpreter(Protocol[Interpreted]):
     """Converts the bytes of a row, without its start address, to the form that the caller needs.
 
     It is a mapping and not a function because a program has a few dozen distinct rows: with a ``dict`` that computes
@@ -188,7 +188,12 @@ class Stop(NamedTuple):
 
 
 def read_rows(
-    data: Data, offset: int, limit: int, count: int, layout: tuple[int, ByteOrder], interpret: Interpreter[Interpreted]
+    data: Data,
+    offset: int,
+    limit: int,
+    count: int,
+    layout: tuple[int, ByteOrder],
+    interpret: RowInterpreter[Interpreted],
 ) -> tuple[list[int], list[Interpreted], Stop | None]:
     """Read the rows of one function, in any order of their start addresses.
 

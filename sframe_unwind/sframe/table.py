@@ -17,7 +17,7 @@ from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType, Flag, PcType
 from sframe_unwind.sframe.fde import Fde
 from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.plain_rows import PlainRows
-from sframe_unwind.sframe.raw import VERBATIM, Interpreted, Interpreter, RawFdes
+from sframe_unwind.sframe.raw import VERBATIM, Interpreted, RawFdes, RowInterpreter
 from sframe_unwind.sframe.rules import RuleTable
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -183,7 +183,7 @@ class Table:
         return list(zip(*self.interpreted_rows(function, VERBATIM)))
 
     def interpreted_rows(
-        self, function: Function, interpret: Interpreter[Interpreted]
+        self, function: Function, interpret: RowInterpreter[Interpreted]
     ) -> tuple[list[int], list[Interpreted]]:
         """Return the start offsets (in bytes) of a function's rows, and what something makes of the bytes of each.
 

@@ -20,9 +20,9 @@ from typing import Any, Callable, NamedTuple
 from sframe_unwind import __version__
 from sframe_unwind.code.lifting import check_installed
 from sframe_unwind.errors import MissingExtraError, SFrameError
-from sframe_unwind.survey.finding import Found
+from sframe_unwind.survey.finding import FoundFile
 from sframe_unwind.survey.judging import judge
-from sframe_unwind.survey.rows import Plan, Surveyed
+from sframe_unwind.survey.rows import Surveyed, SurveyPlan
 from sframe_unwind.survey.running import TRIES, Answer, Work, Workers
 from sframe_unwind.workers import Lost
 
@@ -41,7 +41,7 @@ class ClusterError(SFrameError):
 class _Given(NamedTuple):
     """A file that a worker has been given."""
 
-    file: Found
+    file: FoundFile
     cost: int
     """Number of workers that it has ended."""
     worker: str
@@ -53,7 +53,9 @@ class _Away(Exception):  # noqa: N818  # it is no error: there is another attemp
     """The scheduler does not answer."""
 
 
-def cluster_workers(address: str, plan: Plan, tick: Callable[[], None] | None = None, work: Work = judge) -> Workers:
+def cluster_workers(
+    address: str, plan: SurveyPlan, tick: Callable[[], None] | None = None, work: Work = judge
+) -> Workers:
     """Return the workers of a cluster.
 
     :param address: of the scheduler, as ``tcp://host:8786``.
@@ -69,7 +71,7 @@ def cluster_workers(address: str, plan: Plan, tick: Callable[[], None] | None = 
     return lambda files: _Cluster(distributed, address, partial(_done, plan, work), tick).answers(files)
 
 
-def _done(plan: Plan, work: Work, data: bytes) -> tuple[str, Surveyed]:
+def _done(plan: SurveyPlan, work: Work, data: bytes) -> tuple[str, Surveyed]:
     """Do one file, in a worker.
 
     :raises MissingExtraError: it lacks what decodes code.
@@ -91,14 +93,14 @@ class _Cluster:
         self._address = address
         self._work = work
         self._tick = tick
-        self._waiting: list[tuple[Found, int]] = []
+        self._waiting: list[tuple[FoundFile, int]] = []
         """Files with the number of workers that they have ended."""
         self._given: list[_Given] = []
         self._number = 0
         self._last = time.monotonic()
         """Time at which there was last a worker."""
 
-    def answers(self, files: Iterable[Found]) -> Iterator[Answer]:
+    def answers(self, files: Iterable[FoundFile]) -> Iterator[Answer]:
         """Yield each file with what came of it.
 
         :raises ClusterError: nobody does the work.
@@ -133,7 +135,7 @@ class _Cluster:
         if self._tick is not None:
             self._tick()
 
-    def _connection(self, client: Any, coming: Iterator[Found]) -> Iterator[Answer]:
+    def _connection(self, client: Any, coming: Iterator[FoundFile]) -> Iterator[Answer]:
         """Yield answers as long as the scheduler is there.
 
         :raises _Away: it is not.
@@ -176,7 +178,7 @@ class _Cluster:
             self._check_patience(f"no workers at {self._address}")
         return found
 
-    def _give(self, client: Any, worker: str, file: Found, cost: int) -> _Given:
+    def _give(self, client: Any, worker: str, file: FoundFile, cost: int) -> _Given:
         self._number += 1
         # The first part is what the dashboard counts by, the second what it shows.
         key = ("survey", PurePath(file.path).name, file.digest, self._number)

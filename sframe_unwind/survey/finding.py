@@ -33,7 +33,7 @@ _KNOWN = {(machine_number(arch.elf_machine), arch.byteorder) for arch in ARCHES}
 CHANGED = "changed while it was read"
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """An ELF file."""
 
     path: str
@@ -67,7 +67,7 @@ class Passed(NamedTuple):
     """In bytes."""
 
 
-Item = Union[Found, Same, Skipped, Passed]
+Item = Union[FoundFile, Same, Skipped, Passed]
 
 
 def _read_at(stream: BinaryIO, offset: int, size: int) -> bytes:
@@ -153,7 +153,7 @@ class Finder:
         else:
             yield from self._archive(archives.members(stream, self._budget), path, depth + 1)
 
-    def _elf(self, pieces: Iterable[bytes], start: bytes, path: str) -> Found | Skipped:
+    def _elf(self, pieces: Iterable[bytes], start: bytes, path: str) -> FoundFile | Skipped:
         """Return an ELF file.
 
         :param pieces: its contents.
@@ -172,7 +172,7 @@ class Finder:
             data += piece
             if len(data) > self._bounds.file:
                 return Skipped(path, f"larger than {self._bounds.file:,} bytes")
-        return Found(path, hashlib.sha256(data).hexdigest(), bytes(data))
+        return FoundFile(path, hashlib.sha256(data).hexdigest(), bytes(data))
 
     def _ar(self, stream: BinaryIO, path: str, depth: int) -> Iterator[Item]:
         """Yield what there is in an ``ar`` archive: a static library or a Debian package."""
@@ -207,7 +207,7 @@ class Finder:
                 yield Same(inner, digest, size) if digest else Skipped(inner, "a link to what is no ELF file here")
             else:
                 for item in self._member(member, inner, depth):
-                    if isinstance(item, Found) and item.path == inner:
+                    if isinstance(item, FoundFile) and item.path == inner:
                         digests[name] = item.digest, len(item.data)
                     yield item
 

@@ -36,12 +36,11 @@ from sframe_unwind.survey.rows import (
     FileRow,
     FindingRow,
     KindRow,
-    Plan,
     ProfileRow,
     Surveyed,
+    SurveyPlan,
 )
-from sframe_unwind.verify import Plan as VerifyPlan
-from sframe_unwind.verify import verify_elf
+from sframe_unwind.verify import Plan, verify_elf
 from sframe_unwind.verify.reasons import why_left_out
 from sframe_unwind.verify.verdict import Outcome, Verdict
 
@@ -53,7 +52,7 @@ _KILOBYTE = 1 if sys.platform == "darwin" else 1024
 """What ``ru_maxrss`` counts in."""
 
 
-def judge(data: bytes, plan: Plan) -> Surveyed:
+def judge(data: bytes, plan: SurveyPlan) -> Surveyed:
     """Return all that is to be known of a file.
 
     What is wrong with the file is part of the result, and so is an error of this package.
@@ -72,7 +71,7 @@ def judge(data: bytes, plan: Plan) -> Surveyed:
 
 
 class _Judge:
-    def __init__(self, binary: ElfBinary, plan: Plan) -> None:
+    def __init__(self, binary: ElfBinary, plan: SurveyPlan) -> None:
         self._binary = binary
         self._plan = plan
         code = sum(end - start for start, end in binary.layout.code)
@@ -175,7 +174,7 @@ class _Judge:
         if sections is None and not code:
             return
         try:
-            verdict = verify_elf(self._binary, VerifyPlan(dwarf=sections is not None, code=code), sections)
+            verdict = verify_elf(self._binary, Plan(dwarf=sections is not None, code=code), sections)
         except FileError as error:
             self._row = self._row._replace(why=str(error))
             return

@@ -128,7 +128,7 @@ class Surveyed(NamedTuple):
     """The most memory that the process which did it has ever had, in bytes."""
 
 
-class Plan(NamedTuple):
+class SurveyPlan(NamedTuple):
     """What is done with each file; results under one plan and of one version of this package are kept apart."""
 
     convert: bool = False

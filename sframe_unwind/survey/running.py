@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Callable, NamedTuple, Union
 
 from sframe_unwind.survey.bounds import Bounds
-from sframe_unwind.survey.finding import Finder, Found, Passed, Same, Skipped
+from sframe_unwind.survey.finding import Finder, FoundFile, Passed, Same, Skipped
 from sframe_unwind.survey.judging import judge
-from sframe_unwind.survey.rows import LOST, FileRow, Plan, Surveyed
-from sframe_unwind.survey.store import Run, Store
+from sframe_unwind.survey.rows import LOST, FileRow, Surveyed, SurveyPlan
+from sframe_unwind.survey.store import Store, SurveyRun
 from sframe_unwind.workers import Lost, as_completed, can_fork
 
 TRIES = 2
 """Maximum number of workers that one file may end."""
 
-Answer = tuple[Found, Union[Surveyed, Lost]]
-Workers = Callable[[Iterable[Found]], Iterator[Answer]]
+Answer = tuple[FoundFile, Union[Surveyed, Lost]]
+Workers = Callable[[Iterable[FoundFile]], Iterator[Answer]]
 """Has files done, in any order; the files are taken as workers have nothing to do."""
-Work = Callable[[bytes, Plan], Surveyed]
+Work = Callable[[bytes, SurveyPlan], Surveyed]
 """Does one file."""
 
 
@@ -37,7 +37,7 @@ class Done(NamedTuple):
 
 
 def local_workers(
-    plan: Plan, jobs: int, memory: int = 0, tick: Callable[[], None] | None = None, work: Work = judge
+    plan: SurveyPlan, jobs: int, memory: int = 0, tick: Callable[[], None] | None = None, work: Work = judge
 ) -> Workers:
     """Return workers on this machine.
 
@@ -50,7 +50,7 @@ def local_workers(
     if not can_fork():
         return lambda files: ((file, work(file.data, plan)) for file in files)
 
-    def done(file: Found) -> Surveyed:
+    def done(file: FoundFile) -> Surveyed:
         _limit_memory(memory)
         return work(file.data, plan)
 
@@ -77,7 +77,7 @@ class Survey:
     def __init__(
         self,
         store: Store,
-        run: Run,
+        run: SurveyRun,
         bounds: Bounds = Bounds(),  # noqa: B008  # it cannot change
         report: Callable[[Done], None] = lambda _: None,
     ) -> None:
@@ -99,7 +99,7 @@ class Survey:
         self._store.end(self._run, roots)
         return self.done
 
-    def _new_files(self, roots: Sequence[str]) -> Iterator[Found]:
+    def _new_files(self, roots: Sequence[str]) -> Iterator[FoundFile]:
         for root in roots:
             for item in Finder(self._bounds).find(root):
                 if isinstance(item, Passed):

@@ -1,7 +1,7 @@
 """The database: one row for each file, by its contents, for each kind of its functions, and for each finding.
 
-What a file's rows say depends on its contents, on the :class:`~sframe_unwind.survey.rows.Plan` and on the version of
-this package; the three are the key.  Paths stand in a table of their own: several may have one content.
+The rows of a file depend on its contents, on the :class:`~sframe_unwind.survey.rows.SurveyPlan` and on the version of
+this package; the three are the key.  Paths are in a table of their own: several files may have the same contents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, get_type_hints
 from sframe_unwind import __version__
 from sframe_unwind.errors import FileError
 from sframe_unwind.survey.finding import Skipped
-from sframe_unwind.survey.rows import FileRow, FindingRow, KindRow, Plan, ProfileRow, Surveyed
+from sframe_unwind.survey.rows import FileRow, FindingRow, KindRow, ProfileRow, Surveyed, SurveyPlan
 
 _VERSION = 1
 """Of the database's form."""
@@ -49,7 +49,7 @@ CREATE TABLE skipped (path TEXT NOT NULL, reason TEXT NOT NULL, files INTEGER NO
 )
 
 
-class Run(NamedTuple):
+class SurveyRun(NamedTuple):
     """One run of a survey, as it is recorded."""
 
     number: int
@@ -96,7 +96,7 @@ class Store:
         """Close the file."""
         self._database.close()
 
-    def begin(self, plan: Plan, roots: Sequence[str], workers: str) -> Run:
+    def begin(self, plan: SurveyPlan, roots: Sequence[str], workers: str) -> SurveyRun:
         """Record that a run begins.
 
         :param workers: who does the work, in words.
@@ -110,14 +110,14 @@ class Store:
             added = self._database.execute(
                 "INSERT INTO runs (plan, started, roots, workers) VALUES (?, ?, ?, ?)", values
             )
-            return Run(added.lastrowid or 0, number)
+            return SurveyRun(added.lastrowid or 0, number)
 
-    def known(self, run: Run) -> set[str]:
+    def known(self, run: SurveyRun) -> set[str]:
         """Return the digests of the files that are done under the plan of a run."""
         with self._errors():
             return {digest for (digest,) in self._database.execute("SELECT digest FROM files WHERE plan = ?", run[1:])}
 
-    def forget(self, run: Run) -> None:
+    def forget(self, run: SurveyRun) -> None:
         """Forget what is known of all files under the plan of a run, so that they are done again."""
         with self._errors(), self._transaction():
             for name in DETAILS:
@@ -126,19 +126,19 @@ class Store:
                 )
             self._database.execute("DELETE FROM files WHERE plan = ?", run[1:])
 
-    def add_path(self, run: Run, root: str, path: str, digest: str) -> None:
+    def add_path(self, run: SurveyRun, root: str, path: str, digest: str) -> None:
         """Record where a content was found."""
         values = (_text(path), _text(root), digest, run.number)
         with self._errors():
             self._database.execute("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?)", values)
 
-    def add_skipped(self, run: Run, root: str, skipped: Skipped) -> None:
+    def add_skipped(self, run: SurveyRun, root: str, skipped: Skipped) -> None:
         """Record what is not looked at."""
         values = (_text(skipped.path), skipped.reason, skipped.files, _text(root), run.number)
         with self._errors():
             self._database.execute("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?)", values)
 
-    def add(self, run: Run, digest: str, found: Surveyed) -> None:
+    def add(self, run: SurveyRun, digest: str, found: Surveyed) -> None:
         """Record what was found of a content: all of it, or nothing if this is interrupted."""
         columns = ", ".join(f'"{name}"' for name in ("plan", "digest", *FileRow._fields, "seconds", "peak"))
         values = (run.plan, digest, *map(_value, found.file), found.seconds, found.peak)
@@ -149,7 +149,7 @@ class Store:
                 if rows:
                     self._database.executemany(f"INSERT INTO {name} VALUES ({_places(rows[0])})", rows)
 
-    def end(self, run: Run, roots: Iterable[str]) -> None:
+    def end(self, run: SurveyRun, roots: Iterable[str]) -> None:
         """Record that a run has looked at everything: what it did not find below its roots is not there any more."""
         with self._errors(), self._transaction():
             for root in roots:

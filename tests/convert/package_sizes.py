@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from sframe_unwind import elf
 from sframe_unwind.errors import SFrameError
-from sframe_unwind.survey.finding import Finder, Found
+from sframe_unwind.survey.finding import Finder, FoundFile
 from sframe_unwind.translation.compact import MAX_ROWS
 from tests.convert import sizes as one_file
 from tests.convert.sizes import MEAN, TOGETHER, Sizes, summary
@@ -60,18 +60,18 @@ def read(path: Path) -> dict[str, Kept]:
     return found
 
 
-def chosen(packages: Sequence[str], share: float) -> Iterator[Found]:
+def chosen(packages: Sequence[str], share: float) -> Iterator[FoundFile]:
     """Yield the ELF files of packages whose digest is below a share, each content once."""
     seen = set()
     finder = Finder()
     for package in packages:
         for item in finder.find(package):
-            if isinstance(item, Found) and item.digest not in seen and int(item.digest, 16) < share * 2**256:
+            if isinstance(item, FoundFile) and item.digest not in seen and int(item.digest, 16) < share * 2**256:
                 seen.add(item.digest)
                 yield item
 
 
-def measured(found: Found) -> Kept:
+def measured(found: FoundFile) -> Kept:
     """Measure a file."""
     machine, sizes, why = "", None, ""
     try:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from sframe_unwind.survey.rows import NOTHING, FileRow, Plan, Surveyed
+from sframe_unwind.survey.rows import NOTHING, FileRow, Surveyed, SurveyPlan
 
 PAUSE = 0.2
 GREEDY = b"memory"
 """How a file ends that takes all memory."""
 
 
-def work(data: bytes, _: Plan) -> Surveyed:
+def work(data: bytes, _: SurveyPlan) -> Surveyed:
     """Take a while, or all the memory that there is."""
     if data.endswith(GREEDY):
         taken = []

@@ -9,23 +9,28 @@ from typing import Any
 
 from sframe_unwind.survey.bounds import Bounds
 from sframe_unwind.survey.judging import judge
-from sframe_unwind.survey.rows import NOTHING, FileRow, Plan, Surveyed
+from sframe_unwind.survey.rows import NOTHING, FileRow, Surveyed, SurveyPlan
 from sframe_unwind.survey.running import Done, Survey, Work, Workers, local_workers
 from sframe_unwind.survey.store import Store
 
-CONVERT = Plan(convert=True)
+CONVERT = SurveyPlan(convert=True)
 
 _NOT_COMPARED = ("id", "file", "run", "seconds", "peak", "plan")
 """Columns that depend on the order of the work, or on the machine."""
 
 
-def quick(data: bytes, _: Plan) -> Surveyed:
+def quick(data: bytes, _: SurveyPlan) -> Surveyed:
     """A result without any work."""
     return Surveyed(FileRow(NOTHING, bytes=len(data)))
 
 
 def survey(
-    path: Path, *roots: Path, plan: Plan = CONVERT, jobs: int = 2, work: Work = judge, workers: Workers | None = None
+    path: Path,
+    *roots: Path,
+    plan: SurveyPlan = CONVERT,
+    jobs: int = 2,
+    work: Work = judge,
+    workers: Workers | None = None,
 ) -> Done:
     """Survey into a database."""
     store = Store(str(path))

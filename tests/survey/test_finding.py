@@ -25,7 +25,7 @@ import pytest
 
 from sframe_unwind.errors import MissingExtraError
 from sframe_unwind.survey.bounds import Bounds
-from sframe_unwind.survey.finding import NOT_ELF, Finder, Found, Passed, Same, Skipped
+from sframe_unwind.survey.finding import NOT_ELF, Finder, FoundFile, Passed, Same, Skipped
 from tests.elf.objects import run
 from tests.survey.programs import cpio, program, rpm, special, tar
 
@@ -58,7 +58,7 @@ def found(path: Path, bounds: Bounds = SMALL) -> dict[str, str]:
         if isinstance(item, Passed):
             continue
         below = item.path[len(str(path)) :].lstrip("/")
-        if isinstance(item, Found):
+        if isinstance(item, FoundFile):
             assert hashlib.sha256(item.data).hexdigest() == item.digest
         result[below] = item.reason if isinstance(item, Skipped) else item.digest
     return result
@@ -110,7 +110,7 @@ def test_system_package_is_as_dpkg_lists_it() -> None:
     paths = [Path(line) for line in listed.splitlines()]
     files = [path for path in paths if path.is_file() and not path.is_symlink()]
     elf = {str(path) for path in files if path.read_bytes().startswith(b"\x7fELF")}
-    seen = {item.path for path in files for item in Finder().find(str(path)) if isinstance(item, Found)}
+    seen = {item.path for path in files for item in Finder().find(str(path)) if isinstance(item, FoundFile)}
     assert seen == elf
     assert elf
 
@@ -306,7 +306,7 @@ def test_file_that_changes(tmp_path: Path) -> None:
     path = write(tmp_path, "some.tar", tar({"one": program(1), "two": program(2)}))
     items = Finder(SMALL).find(str(path))
     first = next(items)
-    assert isinstance(first, Found)
+    assert isinstance(first, FoundFile)
     with path.open("ab") as stream:
         stream.write(b"more")
     assert Skipped(str(path), "changed while it was read") in list(items)
@@ -315,7 +315,7 @@ def test_file_that_changes(tmp_path: Path) -> None:
 def test_file_that_becomes_shorter(tmp_path: Path) -> None:
     run("ar", "rc", tmp_path / "lib.a", write(tmp_path, "one.o", program(1)), write(tmp_path, "two.o", program(2)))
     items = Finder(SMALL).find(str(tmp_path / "lib.a"))
-    assert isinstance(next(items), Found)
+    assert isinstance(next(items), FoundFile)
     with (tmp_path / "lib.a").open("r+b") as stream:
         stream.truncate(200)
     assert any(isinstance(item, Skipped) for item in items)

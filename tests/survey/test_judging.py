@@ -14,13 +14,13 @@ import pytest
 
 from sframe_unwind.cli import main
 from sframe_unwind.survey.judging import judge
-from sframe_unwind.survey.rows import FAILED, MOST_FINDINGS, NOTHING, SURVEYED, Plan, Surveyed
+from sframe_unwind.survey.rows import FAILED, MOST_FINDINGS, NOTHING, SURVEYED, Surveyed, SurveyPlan
 from tests.elf.objects import run, tools_for
 from tests.missing import package_needed
 from tests.samples.build import build
 from tests.survey.programs import plain_program
 
-CONVERT = Plan(convert=True)
+CONVERT = SurveyPlan(convert=True)
 SYSTEM = ("libdl.so.2", "libm.so.6", "libz.so.1")
 
 
@@ -48,13 +48,13 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
 
 def test_compact_sizes_are_those_of_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     library, own = next(iter(system_libraries())), build("callback", "amd64", 3, "O2")
-    for path, plan in ((library, Plan(convert=True, compact=True)), (own, Plan(compact=True))):
+    for path, plan in ((library, SurveyPlan(convert=True, compact=True)), (own, SurveyPlan(compact=True))):
         row = judge(path.read_bytes(), plan).file
         made = command(capsys, "convert", "--json", "--compact", path, "-o", tmp_path / "copy")["compact"]["bytes"]
         assert made == {"plain": row.sframe_plain, "shared": row.sframe_shared, "divided": row.sframe_compact}
         assert 0 < row.sframe_compact < row.sframe_plain
-    assert judge(library.read_bytes(), Plan(compact=True)).file.sframe_compact == 0
-    assert judge(own.read_bytes(), Plan()).file.sframe_compact == 0
+    assert judge(library.read_bytes(), SurveyPlan(compact=True)).file.sframe_compact == 0
+    assert judge(own.read_bytes(), SurveyPlan()).file.sframe_compact == 0
 
 
 def functions(found: Surveyed, judged_by: str, kind: str) -> int:
@@ -63,7 +63,7 @@ def functions(found: Surveyed, judged_by: str, kind: str) -> int:
 
 @pytest.mark.parametrize("path", [*system_libraries(), Path("/bin/true")])
 def test_sizes_are_those_of_readelf(path: Path) -> None:
-    row = judge(path.read_bytes(), Plan()).file
+    row = judge(path.read_bytes(), SurveyPlan()).file
     told = sizes(path)
     assert (row.state, row.origin, row.sframe) == (SURVEYED, "", 0)
     assert [row.code, row.eh_frame, row.eh_frame_hdr] == [told["code"], told[".eh_frame"], told[".eh_frame_hdr"]]
@@ -121,7 +121,7 @@ def test_file_is_judged_by_what_convert_makes(path: Path, tmp_path: Path, capsys
 def test_code(capsys: pytest.CaptureFixture[str]) -> None:
     package_needed("pyvex")
     path = build("plt")
-    found = judge(path.read_bytes(), Plan(code=True))
+    found = judge(path.read_bytes(), SurveyPlan(code=True))
     (told,) = command(capsys, "verify", "--against=code", "--json", path)["files"]
     row, code = found.file, told["code"]
     assert (row.interpreted, row.instructions) == (code["functions"], code["instructions"])
@@ -132,7 +132,7 @@ def test_code(capsys: pytest.CaptureFixture[str]) -> None:
         (one["address"], one["what"], one["table"], one["rule"]) for one in code["findings"]
     ]
     assert row.sframe_wrong > 0, "GNU ld's rows for .plt.got are wrong"
-    few = judge(path.read_bytes(), Plan(code=True, most_code=8)).file
+    few = judge(path.read_bytes(), SurveyPlan(code=True, most_code=8)).file
     assert (few.not_interpreted, few.interpreted) == ("more than 8 bytes of code", 0)
 
 
@@ -145,7 +145,7 @@ def test_producers(tmp_path: Path) -> None:
     run("gcc", "-g", "-shared", "-fPIC", "-o", result, source, assembly)
     version = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
     assembler = subprocess.run(["as", "--version"], capture_output=True, text=True, check=True).stdout
-    row = judge(result.read_bytes(), Plan()).file
+    row = judge(result.read_bytes(), SurveyPlan()).file
     assert row.compiler == f"GCC {version}"
     assert row.assembler.startswith("GNU as ")
     assert row.assembler.split()[-1] in assembler
@@ -153,7 +153,7 @@ def test_producers(tmp_path: Path) -> None:
     comment = tmp_path / "comment"
     comment.write_bytes(b"Linker: LLD 21.1.0\0clang version 21.1.0 (some)\0rustc version 1.85.0 (x 2025)\0")
     run("objcopy", f"--update-section=.comment={comment}", result)
-    row = judge(result.read_bytes(), Plan()).file
+    row = judge(result.read_bytes(), SurveyPlan()).file
     assert (row.compiler, row.linker) == ("clang 21.1.0 + rustc 1.85.0", "LLD 21.1.0")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.survey.judging import judge
-from sframe_unwind.survey.rows import FAILED, LOST, NOTHING, SURVEYED, Plan, Surveyed
+from sframe_unwind.survey.rows import FAILED, LOST, NOTHING, SURVEYED, Surveyed, SurveyPlan
 from sframe_unwind.survey.running import Done, local_workers
 from sframe_unwind.survey.store import Store
 from tests.elf.objects import run
@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def dangerous(data: bytes, plan: Plan) -> Surveyed:
+def dangerous(data: bytes, plan: SurveyPlan) -> Surveyed:
     """A result, but for files that end the process, always or once."""
     if data.endswith(b"13"):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -71,7 +71,7 @@ def test_second_run_does_what_is_new(tree: Path, tmp_path: Path) -> None:
     assert str(tree / "new") in paths
     assert str(tree / "file01") not in paths
     # Another plan has results of its own.
-    assert survey(database, tree, plan=Plan(), work=quick).files == 22
+    assert survey(database, tree, plan=SurveyPlan(), work=quick).files == 22
 
 
 def test_what_is_wanted_again_is_done_again(tree: Path, tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_what_is_wanted_again_is_done_again(tree: Path, tmp_path: Path) -> None:
     survey(database, tree)
     before = contents(database)
     store = Store(str(database))
-    store.forget(store.begin(Plan(convert=True), [], ""))
+    store.forget(store.begin(SurveyPlan(convert=True), [], ""))
     assert not query(database, "SELECT * FROM findings")
     store.close()
     survey(database, tree)
@@ -148,5 +148,5 @@ def test_judge_is_what_workers_do(tree: Path, tmp_path: Path) -> None:
     database = tmp_path / "some.db"
     survey(database, tree / "with")
     (row,) = query(database, "SELECT sframe, functions, covered FROM files")
-    expected = judge(with_sframe(), Plan(convert=True)).file
+    expected = judge(with_sframe(), SurveyPlan(convert=True)).file
     assert row == (expected.sframe, expected.functions, expected.covered)

@@ -12,7 +12,7 @@ import pytest
 from sframe_unwind import __version__
 from sframe_unwind.cli import main
 from sframe_unwind.survey.page import page
-from sframe_unwind.survey.rows import SURVEYED, FileRow, FindingRow, KindRow, Plan, ProfileRow, Surveyed
+from sframe_unwind.survey.rows import SURVEYED, FileRow, FindingRow, KindRow, ProfileRow, Surveyed, SurveyPlan
 from sframe_unwind.survey.store import Store
 from sframe_unwind.survey.tables import TABLES
 from tests.browser import check_narrow, render
@@ -99,7 +99,7 @@ def test_page(database: Path, tmp_path: Path) -> None:
 def test_page_of_many_files(tmp_path: Path) -> None:
     """5,000 files are searched and sorted at once."""
     store = Store(str(tmp_path / "some.db"))
-    run = store.begin(Plan(), ["root"], "")
+    run = store.begin(SurveyPlan(), ["root"], "")
     for number in range(FILES):
         row = FileRow(SURVEYED, machine="amd64", bytes=number, code=number + 1, sframe=number, eh_frame=5000)
         finding = FindingRow("code", "cfa", "error", ".text", number, f"function_{number}", "sframe", "rsp + 8", "")

@@ -15,7 +15,7 @@ import zstandard
 
 from sframe_unwind.elf import archive
 from sframe_unwind.survey.bounds import Bounds
-from sframe_unwind.survey.finding import Finder, Found, Passed, Skipped
+from sframe_unwind.survey.finding import Finder, FoundFile, Passed, Skipped
 from sframe_unwind.verify.inputs import examined, inputs
 from tests.fuzz import file_fields
 from tests.fuzz.fields import Field
@@ -101,7 +101,7 @@ def exercise(seed: Seed, seen: Counter[str]) -> str:
     path.write_bytes(data)
     items = list(Finder(_BOUNDS).find(str(path)))
     assert isinstance(items[-1 if not isinstance(items[-1], Skipped) else -2], Passed), items
-    seen["archives: members found"] += sum(isinstance(item, Found) for item in items)
+    seen["archives: members found"] += sum(isinstance(item, FoundFile) for item in items)
     if archive.is_archive(data):
         for item in inputs([str(path)], with_cfi=True):
             examined(item, lambda binary: binary.has_sframe)
