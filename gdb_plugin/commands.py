@@ -1,4 +1,4 @@
-"""The commands and the parameters; what they take and print is the same in both debuggers."""
+"""The commands and the parameters; arguments and output are the same in both debuggers."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from gdb_plugin.stacks import Stacks
 
 OpenStacks = Callable[[], "Stacks"]
-"""Returns what takes stacks.  It is imported by the first command that wants it: GDB loads the plugin at each start."""
+"""Returns the object that reads stacks.  It is imported by the first command that needs it, so that GDB starts fast."""
 
 _DEBUGGER = f"GDB {gdb.VERSION}; GDB has all that this needs"
 
 
 def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bool], None]:
-    """Turn whatever a command may meet into GDB's own kind of error: one line, and the command has failed."""
+    """Convert every exception of a command to an error of GDB: one line, and the command has failed."""
 
     @functools.wraps(invoke)
     def guarded(self: Any, argument: str, from_tty: bool) -> None:
@@ -60,13 +60,13 @@ class _Command(gdb.Command):
         super().__init__(f"sframe {command.name}", gdb.COMMAND_STACK)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
-        """Offer the options that are not there yet; behind one that names a context, symbols."""
+        """Offer the options that are not in the line yet; after an option that names a context, symbols."""
         if self.command.takes_context and any(f"{option} " in text for option in commands.CONTEXTS):
             return int(gdb.COMPLETE_SYMBOL)
-        if word is None:  # GDB asks first what to break words at
+        if word is None:  # GDB first asks for the characters at which words end
             return int(gdb.COMPLETE_NONE)
         *before, typed = text.split(" ")
-        # For GDB a hyphen ends a word, and only what follows it is to be completed.
+        # For GDB, a hyphen ends a word, and only the text after it is completed.
         broken = len(typed) - len(word)
         options = self.command.all_options
         return [option[broken:] for option in options if option.startswith(typed) and option not in before]
@@ -86,7 +86,7 @@ def _show(lines: Sequence[str]) -> None:
 
 
 def _threads(every: bool) -> Iterator[gdb.InferiorThread | None]:
-    """Select each thread of all inferiors in turn, and at the end the one that was selected."""
+    """Select each thread of all inferiors in turn, and at the end the thread that was selected before."""
     selected = gdb.selected_thread()
     if not every or selected is None:
         yield selected
@@ -139,7 +139,7 @@ class Status(_Command):
             return output.status_without_process(self._unwinder.settings, _DEBUGGER, reason, program)
         lines = output.status_lines(process.modules, self._unwinder.settings, _DEBUGGER)
         if not self._unwinder.enabled:
-            lines.insert(2, "the unwinder is disabled, GDB's own does it all; see 'help enable unwinder'")
+            lines.insert(2, "the unwinder is disabled, GDB's own unwinds all frames; see 'help enable unwinder'")
         return lines
 
 
@@ -256,7 +256,7 @@ class _Switch(gdb.Parameter):
     field = ""
     """Its name, in :class:`Settings` too."""
     shown = ""
-    """What stands before its value where ``show`` prints it."""
+    """The text before its value in the output of ``show``."""
 
     def __init__(self, unwinder: SFrameUnwinder) -> None:
         self._unwinder = unwinder
@@ -277,8 +277,8 @@ class _Switch(gdb.Parameter):
 class Strict(_Switch):
     """``set sframe strict``."""
 
-    set_doc = "Set whether mode 'always' shows SFrame's own frames throughout."
-    show_doc = "Show whether mode 'always' shows SFrame's own frames throughout."
+    set_doc = "Set whether mode 'always' unwinds every frame that SFrame covers by SFrame."
+    show_doc = "Show whether mode 'always' unwinds every frame that SFrame covers by SFrame."
     __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
     field = "strict"
     shown = "Strict SFrame unwinding"
@@ -287,8 +287,8 @@ class Strict(_Switch):
 class Generate(_Switch):
     """``set sframe generate``."""
 
-    set_doc = "Set whether modules without SFrame get what can be made of their DWARF CFI."
-    show_doc = "Show whether modules without SFrame get what can be made of their DWARF CFI."
+    set_doc = "Set whether SFrame is generated from DWARF CFI for modules without SFrame."
+    show_doc = "Show whether SFrame is generated from DWARF CFI for modules without SFrame."
     __doc__ = commands.GENERATE.details.replace("{debugger}", "GDB")
     field = "generate"
     shown = "Generating SFrame for modules without"
@@ -297,7 +297,7 @@ class Generate(_Switch):
 class _Prefix(gdb.Command):
     """``set sframe`` and ``show sframe``.
 
-    :param command: what to do where nothing follows; GDB 13 does nothing of its own then.
+    :param command: the command to run if no subcommand follows; GDB 13 would do nothing.
     """
 
     def __init__(self, name: str, doc: str, command: str) -> None:
@@ -307,7 +307,7 @@ class _Prefix(gdb.Command):
         super().__init__(name, gdb.COMMAND_STACK, prefix=True)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        """Show what there is."""
+        """List the settings."""
         if argument.strip():
             raise gdb.GdbError(f'Undefined {self._name} command: "{argument}".  Try "help {self._name}".')
         for command in self._commands:

@@ -1,7 +1,7 @@
 """LLDB's own frames of one thread, read once into plain values.
 
-They are read where LLDB allows it (while it asks whether the provider applies, or in a command).  Touching an SBFrame
-while a provider is asked for its frames deadlocks LLDB 23.1.0, so nothing of LLDB's is kept.
+They are read where LLDB allows it: in ``applies_to_thread``, or in a command.  Access to an SBFrame while LLDB asks a
+provider for its frames deadlocks LLDB 23.1.0, so no object of LLDB is kept.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ class NoFramesError(SFrameError):
 
 
 class NativeFrame(NamedTuple):
-    """One frame with registers of its own, and what LLDB shows just inside it."""
+    """One frame with registers of its own, and LLDB's frames of the functions inlined and tail-called in it."""
 
     indexes: tuple[int, ...]
-    """LLDB's indexes of the frames of tail-called and inlined functions, from the inside out, and of the frame."""
+    """LLDB's indexes of these frames, from the innermost outward: tail-called and inlined functions, and the frame."""
     pc: int
     sp: int | None
     fp: int | None
     cfa: int | None
     """``None`` where LLDB does not know it."""
     tail_calls: int
-    """How many of these frames are tail-called functions'; they are the innermost."""
+    """The number of frames of tail-called functions among them; these are the innermost."""
 
 
 class NativeStack:
-    """The frames of a thread as LLDB's own unwinder gives them.
+    """The frames of a thread by LLDB's own unwinder.
 
-    They are taken by index until there is none.  ``GetNumFrames`` says the same of a thread that stands still, but not
-    while LLDB steps: then it can be 0 although there are frames.
+    They are read by index until there is none.  ``GetNumFrames`` returns the same number for a stopped thread, but
+    while LLDB steps it can return 0 although there are frames.
 
-    :param thread: one whose frames are LLDB's own at the moment; used during construction and by :meth:`other`.
-    :param limit: how many groups of frames at the most; ``None``: all.
+    :param thread: a thread whose frames are currently LLDB's own; used during construction and by :meth:`other`.
+    :param limit: maximum number of groups of frames; ``None``: all.
     """
 
     def __init__(self, process: Process, thread: lldb.SBThread, limit: int | None = None) -> None:
@@ -65,15 +65,15 @@ class NativeStack:
 
     @property
     def count(self) -> int:
-        """How many frames LLDB shows."""
+        """The number of frames that LLDB shows."""
         return sum(len(frame.indexes) for frame in self.frames)
 
     def other(self) -> FallbackUnwinder:
-        """Return the stack as the unwinder that SFrame's walk hands over to."""
+        """Return this stack as the unwinder for frames that SFrame does not cover."""
         return FallbackUnwinder(NAME, self._unwind)
 
     def release(self) -> None:
-        """Let go of LLDB's objects; what has been asked for so far can be asked for again."""
+        """Release LLDB's objects; values that were read before remain available."""
         self._thread = None
         self.read_register.release()
         for result in self._results.values():
@@ -104,7 +104,7 @@ class NativeStack:
 
 
 class _Remembered:
-    """Registers by number, each asked for once."""
+    """Registers by number, each read once."""
 
     def __init__(self, read_register: ReadRegister) -> None:
         self._read: ReadRegister | None = read_register
@@ -116,7 +116,7 @@ class _Remembered:
     def __call__(self, number: int) -> int:
         if number not in self._known:
             if self._read is None:
-                raise StepError(f"DWARF register {number} was not asked for in time")
+                raise StepError(f"DWARF register {number} was not read in time")
             self._known[number] = self._read(number)
         return self._known[number]
 
@@ -132,8 +132,8 @@ def _iterate(thread: lldb.SBThread) -> Iterator[lldb.SBFrame]:
 def _physical(frames: Iterable[lldb.SBFrame]) -> Iterator[NativeFrame]:
     """Group LLDB's frames by the registers that they share.
 
-    A group ends with the frame of a function that is not inlined.  LLDB can have dropped that frame, which it does
-    where the function ended in a tail call: then the group ends where SP or the CFA changes, or a tail call begins.
+    A group ends with the frame of a function that is not inlined.  If that function ended in a tail call, LLDB has
+    dropped its frame; then the group ends where SP or the CFA changes, or a tail call begins.
     """
     indexes: list[int] = []
     inner: lldb.SBFrame | None = None
@@ -145,9 +145,11 @@ def _physical(frames: Iterable[lldb.SBFrame]) -> Iterator[NativeFrame]:
         indexes.append(index)
         if frame.IsArtificial():
             tail_calls += 1
-            continue  # a function that ended in a tail call: LLDB knows from the debug information that it was there
+            continue  # a function that ended in a tail call, which LLDB knows from the debug information
         if inner is None:
-            pc = frame.GetPC()  # behind an inlined function LLDB gives the address where it was inlined instead
+            pc = (
+                frame.GetPC()
+            )  # for the caller of an inlined function, LLDB returns the address at which it was inlined
         inner = frame
         if not frame.IsInlined():
             yield _native(indexes, pc, frame, tail_calls)

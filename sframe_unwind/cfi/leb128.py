@@ -5,16 +5,16 @@ from __future__ import annotations
 from sframe_unwind.errors import FormatError
 
 MAX_SIZE = 10
-"""Bytes: what 64 bits take.  A longer number is an error at once, however long it goes on."""
+"""The bytes of a number of 64 bits.  A longer number is an error, and is not read to its end."""
 _WORD = 1 << 64
 
 
 def read_uleb128(data: bytes, offset: int) -> tuple[int, int]:
-    """Return an unsigned number, and the offset of the byte behind it.
+    """Return an unsigned number, and the offset of the byte after it.
 
     :raises FormatError: the data ends before the number does, or it has more than 64 bits.
     """
-    if offset < len(data) and data[offset] < 0x80:  # nearly all are so small
+    if offset < len(data) and data[offset] < 0x80:  # nearly all numbers have one byte
         return data[offset], offset + 1
     end = _end(data, offset)
     value = 0
@@ -26,7 +26,7 @@ def read_uleb128(data: bytes, offset: int) -> tuple[int, int]:
 
 
 def read_sleb128(data: bytes, offset: int) -> tuple[int, int]:
-    """Return a signed number, and the offset of the byte behind it.
+    """Return a signed number, and the offset of the byte after it.
 
     :raises FormatError: the data ends before the number does, or it has more than 64 bits.
     """

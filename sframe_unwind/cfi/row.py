@@ -72,7 +72,7 @@ class Row:
             return source
         place, added = self._evaluate(source, arch, pc, on_cfa)
         if added:
-            raise UnsupportedExpressionError("a sum of what was read from memory")
+            raise UnsupportedExpressionError("a sum with a word from memory")
         if not source.read:
             return place
         if place.in_memory:

@@ -12,7 +12,7 @@ from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.unwind_rule import UnwindRule
 
 _MAX_ADDRESSES = 1 << 19
-"""Of one file, for which CFI that is computed from the address is evaluated: 32,768 entries of a PLT."""
+"""Maximum number of addresses of a file with CFI that depends on the address: a PLT of 32,768 entries."""
 
 
 class NoRule(NamedTuple):
@@ -26,14 +26,14 @@ class NoRule(NamedTuple):
 
 
 Said = Union[UnwindRule, NoRule]
-"""The rule of a row for CFA, return address and frame pointer, or why there is none."""
+"""The rule of a row for CFA, return address and frame pointer, or the reason why there is none."""
 
 Rows = tuple[list[int], list[Said]]
 """Start of each row, in bytes from the start of the function, and its rule."""
 
 
 class CfiRules:
-    """Rules of the rows of DWARF CFI, made once for equal rows: a program of 20,000 functions has some hundred."""
+    """The rules of rows of DWARF CFI, made once for equal rows: a program of 20,000 functions has some hundred."""
 
     def __init__(self, arch: Arch) -> None:
         self._arch = arch
@@ -42,13 +42,13 @@ class CfiRules:
         self._addresses_left = _MAX_ADDRESSES
 
     def rows(self, function: CfiFunction, low: int, high: int) -> Rows:
-        """Return what a function's rows say; those that say the same as their predecessor are left out.
+        """Return the rules of a function's rows, without rows whose rule is equal to the previous one.
 
-        Where a rule is computed from the address, as linkers write it for a PLT, there is a row for each address at
-        which it changes.
+        If a rule depends on the address, as linkers write it for a PLT, the result has a row for each address at which
+        the rule changes.
 
-        :param low: the first address that is of interest, which only such rows heed.
-        :param high: the address behind the last one.
+        :param low: the first address of interest; it is used only if a rule depends on the address.
+        :param high: the address after the last one.
         :raises FormatError: there are too many such addresses in the file.
         """
         offsets: list[int] = []
@@ -97,5 +97,5 @@ class CfiRules:
 
 
 def differences(sframe: UnwindRule, dwarf: Said, arch: Arch) -> tuple[str, ...]:
-    """Return in which of ``cfa``, ``ra`` and ``fp`` a rule differs from what the CFI says."""
+    """Return in which of ``cfa``, ``ra`` and ``fp`` a rule differs from that of the CFI."""
     return ("cfa",) if isinstance(dwarf, NoRule) else agreement.differences(sframe, dwarf, arch)

@@ -1,8 +1,9 @@
-"""CFI with a rule for the stack pointer: its CFA is not the one that SFrame and other unwinders compute.
+"""Changes the CFA of CFI that has a rule for the stack pointer.
 
-Without such a rule, the CFA tells the stack pointer of the caller.  With one, the CFA is an address that the function
-chose, from which its registers count.  `StgRun`, through which every Haskell program runs, has it at the register area.
-SFrame has no rule for the stack pointer, so its CFA must be the address that tells it.
+Without such a rule, the caller's stack pointer follows from the CFA.  With one, the CFA can be any address to which the
+offsets of saved registers are relative; in `StgRun`, which is in the stack of every Haskell program, it is the area of
+the saved registers.  SFrame has no rule for the stack pointer, so its CFA must be the address from which the stack
+pointer follows.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, Un
 
 
 def with_stack_pointer(rule: UnwindRule, sp: RegisterRule, arch: Arch) -> UnwindRule:
-    """Return the same rule with the CFA that tells the caller's stack pointer.
+    """Return the same rule, with the CFA from which the caller's stack pointer follows.
 
-    On s390x a function saves the stack pointer as it saves other registers, and the CFA tells it nevertheless.
+    On s390x, functions save the stack pointer like other registers, but it also follows from the CFA.
 
-    :param rule: by the CFA as the CFI defines it.
-    :param sp: the stack pointer's own rule.
-    :raises UnsupportedExpressionError: no rule has that CFA.
+    :param rule: the rule with the CFA of the CFI.
+    :param sp: the rule for the stack pointer.
+    :raises UnsupportedExpressionError: no :class:`UnwindRule` can express that CFA.
     """
     before = rule.cfa
     assert before is not None
@@ -31,7 +32,7 @@ def with_stack_pointer(rule: UnwindRule, sp: RegisterRule, arch: Arch) -> Unwind
     if cfa == before:
         return rule
 
-    def counted(register: RegisterRule | None) -> RegisterRule | None:
+    def rebased(register: RegisterRule | None) -> RegisterRule | None:
         if register is None or register.base != CFA:
             return register
         place = _without_cfa(register, before)
@@ -39,16 +40,16 @@ def with_stack_pointer(rule: UnwindRule, sp: RegisterRule, arch: Arch) -> Unwind
             return place
         return RegisterRule(CFA, place.offset - cfa.offset, place.in_memory)
 
-    others = tuple((number, counted(other) or other) for number, other in rule.others or ())
-    return rule._replace(cfa=cfa, ra=counted(rule.ra), fp=counted(rule.fp), others=others)
+    others = tuple((number, rebased(other) or other) for number, other in rule.others or ())
+    return rule._replace(cfa=cfa, ra=rebased(rule.ra), fp=rebased(rule.fp), others=others)
 
 
 def _without_cfa(rule: RegisterRule, cfa: RegisterRule) -> RegisterRule:
-    """Return a rule that counts from the CFA as one that counts from the CFA's register."""
+    """Return a rule that is relative to the CFA as one that is relative to the CFA's register."""
     if rule.base != CFA:
         return rule
     if not cfa.in_memory:
         return RegisterRule(cfa.base, cfa.offset + rule.offset, rule.in_memory)
     if rule == RegisterRule(CFA, 0, False):
         return cfa
-    raise UnsupportedExpressionError("a sum of what was read from memory")
+    raise UnsupportedExpressionError("a sum with a word from memory")

@@ -13,7 +13,7 @@ _NAMES = b"\0.shstrtab\0"
 def object_file(
     name: str, section_type: int, data: bytes, address: int, model: FileHeader, byteorder: ByteOrder
 ) -> bytes:
-    """Return an object file with a loaded section that has an address already.
+    """Return an object file with a loaded section whose address is fixed.
 
     :param model: the file header of a file of the same machine.
     :param byteorder: ``"little"`` or ``"big"``.

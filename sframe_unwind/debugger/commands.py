@@ -18,22 +18,22 @@ _CONTEXT_USAGE = f"[{REGS} pc=EXPR,sp=EXPR,fp=EXPR[,lr=EXPR] | {UCONTEXT} EXPR |
 _CONTEXT_HELP = (
     "With -regs, -ucontext or -jmpbuf: a context that does not run, such as a fiber, with these registers or saved in\n"
     "this ucontext_t or jmp_buf (an expression for it, or for its address).  With -task: the task of a Linux kernel\n"
-    "with this pid, which does not run.  The option comes last.  Expressions are {debugger}'s, in the selected frame,\n"
-    "and cannot call functions of the program."
+    "with this pid, which must not be running.  The option comes last.  {debugger} evaluates the expressions in the\n"
+    "selected frame; they cannot call functions of the program."
 )
 
 _MOST = 10**9
-"""More frames than any stack has; Python's own functions fail with numbers of 20 digits."""
+"""More frames than any stack has; Python's functions fail with numbers of 20 digits."""
 
-PREFIX_HELP = "Unwind stack frames from SFrame data, and show what it says."
+PREFIX_HELP = "Unwind stack frames from SFrame data, and show the data."
 
 
 class UsageError(SFrameError):
-    """A command does not take its arguments; the message tells which ones it takes."""
+    """A command was called with wrong arguments; the message has the usage."""
 
 
 class ContextArgument(NamedTuple):
-    """A context that does not run, as an option of a command names it."""
+    """The option of a command that names a context that does not run."""
 
     option: str
     """One of :data:`CONTEXTS`."""
@@ -46,10 +46,10 @@ class Arguments(NamedTuple):
 
     options: frozenset[str]
     limit: int | None
-    """N: how many frames, of the innermost ones; ``None``: all."""
+    """N: the number of innermost frames to show; ``None``: all."""
     rest: tuple[str, ...]
     context: ContextArgument | None = None
-    """``None``: the command is about the threads."""
+    """``None``: the command shows the threads."""
 
 
 def _as_one_word(line: str) -> Sequence[str]:
@@ -69,11 +69,11 @@ class Command(NamedTuple):
     options: tuple[str, ...] = ()
     takes_limit: bool = False
     positional: int = 0
-    """How many words may stand behind the options at the most."""
+    """Maximum number of words after the options."""
     takes_context: bool = False
     """Whether it takes :data:`CONTEXTS`."""
     takes_text: bool = False
-    """Its argument is all that follows the name, with the spaces in it: an expression, or the name of a file."""
+    """The rest of the line, including spaces, is one argument: an expression, or the name of a file."""
 
     def help(self, debugger: str) -> str:
         """Return the text of ``help sframe NAME``.
@@ -84,7 +84,7 @@ class Command(NamedTuple):
         return "\n".join(parts).replace("{debugger}", debugger)
 
     def usage_line(self) -> str:
-        """Return the line that says what the command takes."""
+        """Return the line that shows the arguments of the command."""
         return f"Usage: sframe {self.name} {self.usage}".rstrip()
 
     @property
@@ -95,8 +95,8 @@ class Command(NamedTuple):
     def parse_line(self, line: str, split: Callable[[str], Sequence[str]]) -> Arguments:
         """Return the arguments; see :meth:`parse`.
 
-        :param line: all that follows the name of the command.
-        :param split: splits a line into words as the debugger does; it is not asked where :attr:`takes_text` is set.
+        :param line: the text after the name of the command.
+        :param split: splits a line into words as the debugger does; it is not called if :attr:`takes_text` is set.
         """
         if self.takes_text:
             split = _as_one_word
@@ -115,7 +115,7 @@ class Command(NamedTuple):
         """Return the arguments.
 
         :param words: as the debugger splits them.
-        :raises UsageError: an option that is not known, a word too many, or a number of frames that is none.
+        :raises UsageError: an unknown option, too many words, or an invalid number of frames.
         """
         options = frozenset(word for word in words if word in self.options)
         rest = [word for word in words if word not in options]
@@ -145,16 +145,16 @@ MODE = Command(
 STRICT = Command(
     "strict",
     "[on | off]",
-    "Show or set whether mode 'always' shows SFrame's own frames throughout",
-    "off (the default): where DWARF CFI gives the same caller as SFrame, {debugger}'s own unwinder carries the frame\n"
-    "out, which knows more registers; on: every frame that SFrame covers shows what SFrame alone gives.",
+    "Show or set whether mode 'always' unwinds every frame that SFrame covers by SFrame",
+    "off (the default): where DWARF CFI gives the same caller as SFrame, {debugger}'s own unwinder unwinds the frame,\n"
+    "because it knows more registers; on: SFrame alone unwinds every frame that it covers.",
     positional=1,
 )
 GENERATE = Command(
     "generate",
     "[on | off]",
-    "Show or set whether modules without SFrame get what can be made of their DWARF CFI",
-    "off (the default); on: such a module gets a section as 'sframe-unwind convert' makes it, which is marked as\n"
+    "Show or set whether SFrame is generated from DWARF CFI for modules without SFrame",
+    "off (the default); on: such a module gets the section that 'sframe-unwind convert' would make, marked as\n"
     "generated.  It is kept in the user's cache folder, by build ID.",
     positional=1,
 )
@@ -180,16 +180,16 @@ COMPARE = Command(
     f"[N] [{ALL}] [{JSON}]",
     "Compare the stack that SFrame gives with {debugger}'s own, frame by frame: pc, CFA and frame pointer",
     "The last line is the verdict.  With N, the innermost N frames; with -all, every thread; with --json, as JSON.\n"
-    "With the extra 'code' in {debugger}'s Python, frames that both have wrong by the machine code are marked.",
+    "With the extra 'code' in {debugger}'s Python, frames that the machine code contradicts are marked.",
     options=(ALL, JSON),
     takes_limit=True,
 )
 EXPLAIN = Command(
     "explain",
     f"[ADDRESS] {_CONTEXT_USAGE}",
-    "Explain what SFrame says of an address: function, row, the rule in words, and the values that it gives",
+    "Explain the SFrame data for an address: function, row, the rule in words, and the values that it gives",
     "ADDRESS is an expression; without it, the selected frame is explained.  With the extra 'code' in {debugger}'s\n"
-    "Python, it also says whether the machine code proves the row.\n" + _CONTEXT_HELP,
+    "Python, it also tells whether the machine code proves the row.\n" + _CONTEXT_HELP,
     positional=1,
     takes_context=True,
     takes_text=True,
@@ -198,19 +198,19 @@ TASKS = Command(
     "tasks",
     f"[PATTERN] [{BLOCKED}]",
     "Show the tasks of a Linux kernel with their stacks by SFrame",
-    "Tasks with the same stack are shown together.  Those that run have no stack here: their registers are those of a\n"
-    "processor, which is a thread for {debugger}.  PATTERN is a pid, or matches the command's name (*, ? and [...] as\n"
-    "in a shell).  With -blocked, only tasks in state D: they wait and take no signal.",
+    "Tasks with the same stack are shown together.  Running tasks are not shown: their registers are those of a\n"
+    "processor, which is a thread in {debugger}.  PATTERN is a pid, or matches the command's name (*, ? and [...] as\n"
+    "in a shell).  With -blocked, only tasks in state D are shown: they wait, and signals do not wake them.",
     options=(BLOCKED,),
     positional=1,
 )
 CONVERT = Command(
     "convert",
     "[MODULE]",
-    "Give {debugger} CFI for the functions that SFrame alone describes",
-    "The CFI is made of the modules' SFrame, as 'sframe-unwind convert --to debug_frame' makes it.  {debugger} then\n"
-    "unwinds these functions by itself: their frames have registers, variables, 'finish' and expressions.  It holds\n"
-    "until the file of the module changes.  MODULE is the name of a file, with or without its folder.",
+    "Make DWARF CFI from SFrame for {debugger}, for functions that only SFrame describes",
+    "The CFI is made as 'sframe-unwind convert --to debug_frame' makes it.  {debugger} then unwinds these functions\n"
+    "by itself: their frames have registers, variables, 'finish' and expressions.  The CFI remains until the file of\n"
+    "the module changes.  MODULE is the name of a file, with or without its folder.",
     positional=1,
     takes_text=True,
 )

@@ -1,4 +1,4 @@
-"""Finds the images of a process in its memory: auxiliary vector, program headers, list of the dynamic linker.
+"""Finds the images of a process in its memory, by auxiliary vector, program headers and the dynamic linker's list.
 
 This serves remote targets with a file system that the debugger cannot read.
 """

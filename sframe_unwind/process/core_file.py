@@ -30,9 +30,9 @@ _NAME = slice(40, 56)
 """``pr_fname`` in ``struct elf_prpsinfo``."""
 _NT_PRSTATUS, _NT_FPREGSET, _NT_PRPSINFO, _NT_AUXV, _NT_FILE = 1, 2, 3, 6, 0x46494C45
 _LONGEST = {_NT_PRSTATUS: 1 << 10, _NT_FPREGSET: 1 << 10, _NT_PRPSINFO: 1 << 10, _NT_AUXV: 1 << 16, _NT_FILE: 1 << 26}
-"""The notes that are read, and how many bytes of each: the kernel writes at most a third of that."""
+"""The notes that are read, and the maximum number of bytes of each: three times the largest that the kernel writes."""
 _MAX_NOTES = 1 << 19
-"""Notes of one segment; the kernel writes some six for each thread."""
+"""Maximum number of notes of one segment; the kernel writes some six for each thread."""
 _ELF_HEADER_SIZE, _SECTIONS_OFFSET = 64, 40
 
 
@@ -49,7 +49,7 @@ class Core(NamedTuple):
     memory: Memory
     """The saved memory."""
     executable: RangeMap[None]
-    """The memory that could be executed, whether or not it was saved."""
+    """The executable memory, whether or not it was saved."""
     truncated: str
     """Description of the missing part of the file; empty: it is complete."""
 

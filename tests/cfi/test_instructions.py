@@ -265,7 +265,7 @@ def test_expression_that_is_a_rule(expression: bytes, rule: RegisterRule) -> Non
     ("expression", "why"),
     [
         (b"\x77\x00\x06\x06", "more than one read from memory"),
-        (b"\x77\x00\x06\x23\x08", "a sum of what was read from memory"),
+        (b"\x77\x00\x06\x23\x08", "a sum with a word from memory"),
         (b"\x77\x00\x76\x00\x22", "a sum of two places"),
         (b"\x77\x00\x12", "DW_OP_dup"),
         (b"\xff", "operation 0xff"),
