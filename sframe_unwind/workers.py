@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 Progress = Callable[[int, int], None]
-"""Is told how much is done, and of how much."""
+"""Called with the number of finished items, and the number of all items."""
 
 _AHEAD = 256
 """Results that may wait for the one that is next in order: they take memory."""
@@ -197,7 +197,7 @@ class _Pool(Generic[Item, Result]):
 
 
 def _send(descriptor: int, data: bytes) -> None:
-    """Write data behind its length."""
+    """Write the length of data, then the data."""
     os.write(descriptor, len(data).to_bytes(_LENGTH_SIZE, "little"))
     view = memoryview(data)
     at = 0

@@ -110,7 +110,7 @@ class LinuxKernel(NamedTuple):
     """Where a task's registers are that are not in ``struct task_struct``."""
     user_mode: tuple[str, int] | None = None
     """A member of ``struct pt_regs``, and its bits of which one is set where an exception interrupted user space.
-    ``None``: entry code for that is of its own."""
+    ``None``: there is separate entry code for that."""
     below_registers: str = ""
     """Tag of the structure between SP and ``struct pt_regs``; empty: there is none."""
     returns_itself: bool = False

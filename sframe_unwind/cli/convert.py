@@ -1,17 +1,17 @@
 """Make SFrame from DWARF CFI or another version of SFrame, or DWARF CFI from SFrame.
 
---to sframe makes an SFrame section of what FILE, an executable or a shared library, says of its
-functions, and writes it to OUT: as a copy of FILE with the section loaded, which runs as FILE does;
-as the bytes of the section; or as an object file.  The source is SFrame where FILE has any, else
-DWARF CFI.  Of an object file, or an archive of such, OUT is a copy with relocated SFrame, which GNU
-ld 2.46 and later link with that of other objects.
+--to sframe makes an SFrame section from the unwind data of FILE, an executable or a shared library,
+and writes it to OUT: as a copy of FILE with the section loaded, which runs as FILE does; as the bytes
+of the section; or as an object file.  The source is the SFrame of FILE if it has any, else its DWARF
+CFI.  For an object file, or an archive of object files, OUT is a copy with relocatable SFrame, which
+GNU ld 2.46 and later link with the SFrame of other objects.
 
 --to debug_frame makes DWARF CFI of the functions that only SFrame describes, and writes it as a
 separate debug file, which debuggers find by FILE's build ID, or as a copy of FILE with the section.
 
-Before OUT gets its name, the result is decoded and each of its rows is compared with each row of
-the source, at each address where either changes.  A function that cannot be expressed is left out
-and named with the reason.
+Before OUT gets its name, the result is decoded, and its rules are compared with those of the source
+at each address where either changes.  A function that cannot be expressed is left out and named with
+the reason.
 
 The exit status is 0 if nothing was left out, 1 if something was, 2 if nothing could be written.
 """

@@ -28,7 +28,7 @@ class Progress:
 
         :param total: 0: not known.
         :param what: of what so much is done.
-        :param more: what else there is to say.
+        :param more: text after the numbers.
         """
         self._done, self._total, self._what, self._more = done, total, what, more
         self.tick()

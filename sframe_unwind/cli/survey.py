@@ -2,12 +2,12 @@
 
 Each ELF file that is found behind PATH (a file, a directory, a .deb or .rpm package, an archive; archives
 within archives too) is verified against its DWARF CFI, linted for every consumer, and measured.  With
---convert, a file without SFrame is judged by what convert would make of its DWARF CFI; with
---against code, the tables are also held against the machine code.
+--convert, a file without SFrame is examined with the SFrame that convert would make from its DWARF CFI; with
+--against code, the tables are also checked against the machine code.
 
-The results go to a database (SQLite), by contents of the files: what is in it is not done again, and a run
-that was interrupted goes on.  Without PATH, what the database has is shown.  --diff compares two databases.
-Nothing is extracted; what is not looked at is recorded with the reason.
+The results go to a database (SQLite), keyed by the contents of the files: files in it are not examined again,
+and an interrupted run continues.  Without PATH, the contents of the database are shown.  --diff compares two
+databases.  Nothing is extracted; whatever is skipped is recorded with the reason.
 
 The exit status is 0, 1 if a rule is wrong or, with --diff, something became worse, 2 if the survey failed,
 70 if a bug of this program ended the work on a file.
@@ -56,16 +56,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--against",
         action="append",
         choices=("dwarf", "code"),
-        help="code: hold the tables against the machine code, too; they are always held against each other",
+        help="code: also check the tables against the machine code; they are always compared with each other",
     )
-    parser.add_argument("--convert", action="store_true", help="judge files without SFrame by what convert would make")
     parser.add_argument(
-        "--compact", action="store_true", help="measure what convert --compact would make of the SFrame"
+        "--convert", action="store_true", help="examine files without SFrame with the SFrame that convert would make"
     )
+    parser.add_argument("--compact", action="store_true", help="measure the SFrame that convert --compact would make")
     parser.add_argument(
         "--most-code", metavar="BYTES", type=size, default=0, help="do not interpret files with more code than this"
     )
-    parser.add_argument("--again", action="store_true", help="do files again that the database has")
+    parser.add_argument("--again", action="store_true", help="examine files again that are in the database")
     parser.add_argument("--html", metavar="OUT", help="write an HTML page")
     parser.add_argument("--csv", metavar="DIR", help="write each table as CSV")
     parser.add_argument("--json-lines", metavar="DIR", help="write each table as JSON lines")

@@ -1,4 +1,4 @@
-"""What the unwind data of a linked file says, as far as it can be converted."""
+"""The unwind data of a linked file, as far as it can be converted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DWARF, SFRAME = "dwarf", "sframe"
 
 
 class Source(NamedTuple):
-    """What one kind of unwind data of a file says."""
+    """One kind of unwind data of a file."""
 
     kind: str
     """:data:`DWARF` or :data:`SFRAME`."""
@@ -34,7 +34,7 @@ class Source(NamedTuple):
 
 
 def read_source(binary: ElfBinary, kind: str | None) -> Source:
-    """Return what a file's unwind data says.
+    """Return the unwind data of a file.
 
     :param kind: which of its unwind data; ``None``: SFrame where it has any, else DWARF CFI.
     :raises FileError: the file has no such data.

@@ -26,7 +26,7 @@ class SectionRange(NamedTuple):
     start: int
     """Address of its first byte."""
     end: int
-    """Address behind its last byte."""
+    """Address after its last byte."""
 
 
 def loaded_module(
@@ -42,7 +42,7 @@ def loaded_module(
     """Return a module, none of whose data is read yet.
 
     :param name: its path.
-    :param ranges: start and end addresses of its code, and of whatever else may lie between.
+    :param ranges: start and end addresses of its code, which may include other sections between.
     :param sections: those that the debugger knows, by their names.
     :param header: address of its ELF header.
     :param read: reads the memory of the process.

@@ -27,7 +27,7 @@ def of_pid(kernel: Kernel, pid: str) -> SavedContext:
 
 
 def context_of(kernel: Kernel, task: Task) -> SavedContext:
-    """Return the context in which a task that does not run goes on."""
+    """Return the context in which a task that does not run will continue."""
     return from_registers(kernel.arch, task.registers, kernel.read)
 
 

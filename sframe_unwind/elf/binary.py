@@ -92,7 +92,7 @@ class ElfBinary(Reader):
         own = symbols_of(self, self.layout)
         if self.has_symbol_table:
             return own
-        with suppress(FileError):  # names are a help to people: what is damaged does not stand in the way of rules
+        with suppress(FileError):  # names only help people: damaged ones must not prevent the use of rules
             if content := embedded_file(self):
                 embedded = Reader(BytesIO(content))
                 return Symbols([*own, *symbols_of(embedded, Layout(embedded))])

@@ -1,4 +1,4 @@
-"""Finds segments that a kernel or a dynamic linker cannot load as they are.
+"""Finds segments that a kernel or a dynamic linker cannot load.
 
 The conditions are those of the gABI, chapter 5 ("Program Header"), and of what loads files: ``fs/binfmt_elf.c`` of
 Linux and ``elf/dl-load.c`` of glibc.

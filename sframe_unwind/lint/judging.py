@@ -1,4 +1,4 @@
-"""What a consumer makes of a section, from the rules that the section breaks."""
+"""Derives the verdict of a consumer on a section from the rules that the section breaks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Facts(NamedTuple):
 
 
 def judge(facts: Facts, profile: Profile) -> tuple[Judgement, list[Finding]]:
-    """Return what a consumer makes of a section, and the findings that concern this consumer alone."""
+    """Return the verdict of a consumer on a section, and the findings that concern only this consumer."""
     if facts.subject.is_object and profile.objects is Objects.NOT_LOADED:
         return Judgement(profile.name, Outcome.NOT_LOADED), []
     own = list(_unread(facts, profile))

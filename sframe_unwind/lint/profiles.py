@@ -16,14 +16,14 @@ from sframe_unwind.lint.catalogue import Rule
 
 
 class Kind(Enum):
-    """What becomes of a section."""
+    """The effect of a broken rule on a section."""
 
     REFUSES = "refuses"
-    """All of it is refused or removed."""
+    """The whole section is refused or removed."""
     LOSES = "loses"
-    """The function is not unwound, or a part of it."""
+    """The function, or a part of it, cannot be unwound."""
     MINDS = "minds"
-    """It reads it, but its authors do not expect it."""
+    """The consumer reads the section, but its authors do not expect it to be so."""
 
 
 class Effect(NamedTuple):

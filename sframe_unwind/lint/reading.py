@@ -1,6 +1,6 @@
 """Reads a section as it is, without judging it: headers, FDEs and rows with any values.
 
-The decoders of :mod:`sframe_unwind.sframe` stop at the first error.  A rule of ``lint`` must see what lies behind it.
+The decoders of :mod:`sframe_unwind.sframe` stop at the first error.  Rules of ``lint`` need the rest, too.
 """
 
 from __future__ import annotations

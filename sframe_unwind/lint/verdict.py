@@ -1,4 +1,4 @@
-"""What ``lint`` says of a file."""
+"""The results of ``lint`` for a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sframe_unwind.lint.findings import Finding
 
 
 class Outcome(str, Enum):
-    """What a consumer makes of a section."""
+    """The verdict of a consumer on a section."""
 
     ACCEPTED = "accepted"
     LOSES = "accepted with losses"
@@ -41,7 +41,7 @@ class Refusal(NamedTuple):
 
 
 class Judgement(NamedTuple):
-    """What one consumer makes of one section."""
+    """The verdict of one consumer on one section, with its reasons."""
 
     profile: str
     outcome: Outcome
@@ -55,7 +55,7 @@ class Judgement(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A finding as it is shown: with what it does to the consumers that were asked for."""
+    """A finding, with its effects on the consumers that were asked for."""
 
     finding: Finding
     level: Level

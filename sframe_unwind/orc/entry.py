@@ -80,7 +80,7 @@ class _Flags(NamedTuple):
     """By type."""
     type_mask: int
     signal: int
-    """Only tells the kernel whether a pc is that of an interrupted function, which the kinds say as well."""
+    """Tells the kernel whether a function was interrupted at a pc, which also follows from the kind."""
     end: int
 
 
@@ -109,7 +109,7 @@ _UNDEFINED = 0
 
 
 class OrcEntry(NamedTuple):
-    """What ORC says from one address to the next entry's."""
+    """The rule of ORC from one address to that of the next entry."""
 
     kind: OrcKind
     place: RegisterRule

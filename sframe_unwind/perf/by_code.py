@@ -37,7 +37,7 @@ class CodeWitness:
     def right(self, space: Space, lookups: Sequence[int]) -> Right | None:
         """Return whether the stack of SFrame or that of the CFI is right.
 
-        The rule that leads astray can be that of a frame further in: it restores the frame pointer.
+        The cause of a difference can be the rule of an inner frame, which restores the frame pointer.
 
         :param lookups: the lookup address of each frame that both have, and of whose last the callers differ.
         :return: ``None``: the extra is not installed.

@@ -37,7 +37,7 @@ class Verdict(Enum):
     FAILED = "failed"
     """It ends before."""
     WRONG = "wrong"
-    """It is another stack than that of the CFI."""
+    """It differs from the stack by the CFI."""
 
 
 class Judged(NamedTuple):

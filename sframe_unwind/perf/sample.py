@@ -30,7 +30,7 @@ class Sample(NamedTuple):
     stack: bytes
     """The copy of the user stack from SP on."""
     stack_is_cut: bool
-    """The copy has the whole size that was asked for: the stack may go on behind it."""
+    """The copy has the full requested size, so the stack may continue beyond it."""
 
 
 def sample_time(head: bytes, event: Attributes, byteorder: ByteOrder) -> int:

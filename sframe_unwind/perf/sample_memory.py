@@ -70,5 +70,5 @@ class SampleMemory:
         return self._space.read(address, size)
 
     def is_behind(self, address: int) -> bool:
-        """Return whether an address is where the stack goes on that was not copied."""
+        """Return whether an address is in the part of the stack that was not copied."""
         return len(self._stack) - 8 < address - self.start < LARGEST_STACK

@@ -60,7 +60,7 @@ class Summary:
         self.frames_by_cfi = 0
         """Frames of all stacks by DWARF CFI."""
         self.largest_cut = 0
-        """Size of the largest copy of a stack behind whose end a stack goes on, in bytes; 0: there is none."""
+        """Size of the largest copy beyond whose end a stack continues, in bytes; 0: there is none."""
         self._names = names
         self._verdicts: Counter[tuple[str, Verdict]] = Counter()
         self._frames: Counter[str] = Counter()
@@ -90,7 +90,7 @@ class Summary:
         return self._verdicts[method, verdict]
 
     def frames(self, method: str) -> int:
-        """Return the number of frames that a method has as DWARF CFI has them, each from the innermost one on."""
+        """Return the number of a method's frames that are equal to those by DWARF CFI, from the innermost one on."""
         return self._frames[method]
 
     def blockers(self, method: str | None = None) -> list[Blocker]:

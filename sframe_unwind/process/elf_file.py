@@ -122,7 +122,7 @@ class ElfFile:
         return None
 
     def crc32(self) -> int:
-        """Return the CRC-32 of the whole file, as ``.gnu_debuglink`` has it."""
+        """Return the CRC-32 of the whole file, in the form of ``.gnu_debuglink``."""
         found, offset = 0, 0
         while chunk := self.read(offset, _CHUNK):
             found, offset = zlib.crc32(chunk, found), offset + len(chunk)

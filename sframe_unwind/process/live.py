@@ -69,7 +69,7 @@ class Mappings:
         return self._mappings.get(address)
 
     def is_executable(self, address: int) -> bool:
-        """Return whether code at an address can be executed: that of files, and what is generated at run time."""
+        """Return whether an address is executable: code of files, or code generated at run time."""
         found = self.find(address)
         return found is not None and found.executable
 
@@ -145,7 +145,7 @@ class Live:
     def __init__(self, process: int) -> None:
         self.id = process
         self.folder = f"/proc/{process}/task/{self._running_thread()}"
-        """The folder of a thread that has not ended.  That of the process tells nothing when its main thread has."""
+        """The folder of a thread that has not ended.  If the main thread has, that of the process is of no use."""
         self.arch = self._find_arch()
         self.auxv = dict(struct.iter_unpack("=QQ", self._contents("auxv")))
         self._stream = self._open("mem")

@@ -86,7 +86,7 @@ class Code(UnwindableCode, Protocol):
 
 
 class Target(Protocol):
-    """A core file, a live process, or whatever else has threads whose stacks can be unwound."""
+    """A core file, a live process, or another source of threads whose stacks can be unwound."""
 
     @property
     def arch(self) -> Arch:

@@ -12,7 +12,7 @@ from sframe_unwind.unwind.walk import SFRAME
 
 
 class ByCode(NamedTuple):
-    """What the machine code makes of the row by which SFrame unwound a frame."""
+    """The result of checking the row by which SFrame unwound a frame against the machine code."""
 
     verdict: str
     """``proved``, ``wrong`` or ``unknown``."""
@@ -25,7 +25,7 @@ class ByCode(NamedTuple):
 
 WRONG = "wrong"
 JudgeRow = Callable[[int], "ByCode | None"]
-"""``(lookup address)``: what the code makes of the row for it; ``None``: it was not asked."""
+"""``(lookup address)``: returns the result for the row of the address; ``None``: it was not checked."""
 
 
 class Pair(NamedTuple):
@@ -39,7 +39,7 @@ class Pair(NamedTuple):
     """Which of CFA and FP one side alone knows, so that they cannot be compared.  The CFA of a frame without a caller,
     the last one of a stack, need not be known."""
     code: ByCode | None = None
-    """What the code makes of SFrame's row where both agree; ``None``: it was not asked."""
+    """The result for SFrame's row where both agree; ``None``: it was not checked."""
 
     @property
     def agrees(self) -> bool:
@@ -56,7 +56,7 @@ class Pair(NamedTuple):
         return "the code" if self.code is not None and self.code.verdict == WRONG else ""
 
     def judged(self, judge: JudgeRow) -> Pair:
-        """Return the pair with what the code makes of SFrame's row, where both agree by it."""
+        """Return the pair with the result for SFrame's row, if both agree by that row."""
         sframe = self.sframe
         if not self.agrees or sframe is None or sframe.unwinder != SFRAME or sframe.lookup is None:
             return self
@@ -84,11 +84,11 @@ class Comparison(NamedTuple):
         return _agreement([self]) + (f"; {wrong}" if wrong else "")
 
     def judged(self, judge: JudgeRow) -> Comparison:
-        """Return the comparison with what the code makes of the rows that both stacks agree by."""
+        """Return the comparison with the results for the rows by which both stacks agree."""
         return self._replace(pairs=tuple(pair.judged(judge) for pair in self.pairs))
 
     def wrong_by_code(self) -> str:
-        """Return what the code says of the first frame that both stacks have wrong; empty: there is none."""
+        """Return the result for the first frame that is wrong in both stacks; empty: there is none."""
         for level, pair in enumerate(self.pairs):
             if pair.code is not None and pair.code.verdict == WRONG:
                 return f"wrong by the code at frame {level}: {pair.code.text}"

@@ -1,4 +1,4 @@
-"""Reads FDEs and FREs as they are stored (V2 errata 1, 2.3 and 2.4; version 3), whatever their fields say.
+"""Reads FDEs and FREs as they are stored (V2 errata 1, 2.3 and 2.4; version 3), with any values.
 
 The decoders of :mod:`~sframe_unwind.sframe.fde` and :mod:`~sframe_unwind.sframe.fre` reject what is invalid; ``lint``
 has to see what lies behind it.

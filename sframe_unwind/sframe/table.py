@@ -185,9 +185,9 @@ class Table:
     def interpreted_rows(
         self, function: Function, interpret: RowInterpreter[Interpreted]
     ) -> tuple[list[int], list[Interpreted]]:
-        """Return the start offsets (in bytes) of a function's rows, and what something makes of the bytes of each.
+        """Return the start offsets (in bytes) of a function's rows, and each row as an interpreter returns it.
 
-        :param interpret: gives what it makes of the info byte and the data words of a row.
+        :param interpret: maps the info byte and the data words of a row to the value to return.
         :raises FormatError: a row is malformed.
         """
         entry = function.fde

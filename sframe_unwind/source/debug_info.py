@@ -28,7 +28,7 @@ class Place(NamedTuple):
     """A place in the source."""
 
     function: str
-    """The function as its linkage name, else as the source has it; empty: not known."""
+    """The linkage name of the function, else its name in the source; empty: not known."""
     file: str
     """Path of the file as the compiler wrote it; empty: not known."""
     line: int
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 def _survived() -> contextlib.AbstractContextManager[None]:
-    """Go on behind damaged information."""
+    """Continue after damaged information."""
     return contextlib.suppress(SFrameError)
 
 

@@ -26,7 +26,7 @@ _SKELETON, _SPLIT, _TYPE, _SPLIT_TYPE = 4, 5, 2, 6
 _TOP = 1024
 """Bytes at the start of a unit in which its own entry nearly always is."""
 _MAX_UNIT = 1 << 27
-"""Bytes of a unit; that of a whole program optimised at once (LTO) has tens of megabytes."""
+"""Maximum size of a unit in bytes; the unit of a program with link-time optimisation has tens of megabytes."""
 
 
 class Entry(NamedTuple):
@@ -55,7 +55,7 @@ class Unit:
         try:
             length, at, offset_size = unit_length(sections, INFO, offset)
             self.end = offset + at + length
-            """Offset in the section of the first byte behind it."""
+            """Offset in the section of the first byte after it."""
             (version,) = struct.unpack_from(mark + "H", head, at)
             at, word, kind = at + 2, "I" if offset_size == 4 else "Q", 0
             if version >= 5:

@@ -1,4 +1,4 @@
-"""Every ELF file of directories, packages and archives, verified and linted, in a database that goes on where it was.
+"""Verifies and lints every ELF file of directories, packages and archives; a database continues interrupted runs.
 
 :mod:`finding` looks for files, and into archives (:mod:`archives`); :mod:`judging` makes one :class:`rows.Surveyed` of
 the bytes of a file, in another process or on another machine (:mod:`cluster`); :mod:`store` keeps it by content.

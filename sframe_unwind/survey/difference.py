@@ -45,11 +45,11 @@ class File(NamedTuple):
 
 _SUMS = ("code", "covered", "sframe", "eh_frame", "sframe_wrong", "dwarf_wrong", "disagreements")
 Problem = tuple[str, str, str, str, str, str]
-"""Path, judge, kind, table, what the table says, and what is expected, without numbers."""
+"""Path, judge, kind, table, rule of the table, and expected rule, without numbers."""
 
 
 class Survey(NamedTuple):
-    """One database, as far as it is compared."""
+    """The part of a database that is compared."""
 
     files: dict[str, File]
     """By path without versions."""
@@ -57,7 +57,7 @@ class Survey(NamedTuple):
 
 
 def read(store: Store) -> Survey:
-    """Return what the last run of a database says.
+    """Return the results of the last run of a database.
 
     :raises FileError: there was none.
     """
@@ -117,7 +117,7 @@ class Difference:
 
     @property
     def is_worse(self) -> bool:
-        """Whether a file that both have has a finding of ours that it had not, or cannot be surveyed any more."""
+        """Whether a file of both databases has a new finding, or can no longer be surveyed."""
         return bool(self.arisen) or any(
             self._old.files[name].state == "surveyed" != self._new.files[name].state for name in self._both
         )

@@ -1,6 +1,6 @@
 """Looks for ELF files: in directories, packages and archives, and archives within them.
 
-Everything else that is there is told with the reason why it is not looked at; files of other kinds are counted.
+Everything else is reported with the reason why it is skipped; files of other kinds are counted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FoundFile(NamedTuple):
     """An ELF file."""
 
     path: str
-    """As the user is told: with the archives that it is in."""
+    """The path shown to the user, with the archives that contain the file."""
     digest: str
     """SHA-256 of its contents."""
     data: bytes

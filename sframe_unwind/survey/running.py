@@ -19,7 +19,7 @@ TRIES = 2
 
 Answer = tuple[FoundFile, Union[Surveyed, Lost]]
 Workers = Callable[[Iterable[FoundFile]], Iterator[Answer]]
-"""Has files done, in any order; the files are taken as workers have nothing to do."""
+"""Examines files, in any order; a file is taken when a worker is idle."""
 Work = Callable[[bytes, SurveyPlan], Surveyed]
 """Does one file."""
 
@@ -71,7 +71,7 @@ def _limit_memory(size: int) -> None:
 class Survey:
     """One run.
 
-    :param report: is told how far it has come whenever that changes.
+    :param report: called with the progress whenever it changes.
     """
 
     def __init__(

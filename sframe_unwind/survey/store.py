@@ -50,7 +50,7 @@ CREATE TABLE skipped (path TEXT NOT NULL, reason TEXT NOT NULL, files INTEGER NO
 
 
 class SurveyRun(NamedTuple):
-    """One run of a survey, as it is recorded."""
+    """The record of one run of a survey."""
 
     number: int
     plan: int

@@ -1,4 +1,4 @@
-"""The rules of one function, whatever table they were decoded from."""
+"""The rules of one function, decoded from any kind of table."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class _Row(NamedTuple):
     size: int
     """Of info byte and words, in bytes."""
     repeats: bool
-    """It says what the row before it says, so that an entry with both needs only that one."""
+    """Whether its rule is equal to that of the previous row, so that an entry with both needs only one row."""
 
 
 class _Group(NamedTuple):

@@ -11,7 +11,7 @@ MAX_PERIOD = 255
 _MAX_HEAD = 8
 """Rows that may stand before those that repeat: the first entry of a PLT has two or three."""
 _MAX_KINDS = 255
-"""Different rules that are told apart; a PLT has three."""
+"""Maximum number of different rules; a PLT has three."""
 
 
 class Repetition(NamedTuple):

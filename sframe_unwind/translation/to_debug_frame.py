@@ -1,4 +1,4 @@
-"""Call frame information (``.debug_frame``) from what other tables say."""
+"""Makes call frame information (``.debug_frame``) from the rules of other tables."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _instructions(description: Description, entry: UnwindRule, arch: Arch, colum
 
 
 def _complete(rule: Said | None, before: UnwindRule) -> UnwindRule:
-    """Return a rule with a CFA; where the return address is undefined, that of the row before stays."""
+    """Return a rule with a CFA; if the return address is undefined, the CFA is that of the previous row."""
     if not isinstance(rule, UnwindRule) or rule.fp in (UNDEFINED, COMPUTED):
         why = rule.why if isinstance(rule, NoRule) else "no rule"
         raise EncodeError(why)

@@ -1,4 +1,4 @@
-"""An SFrame table from what other tables say."""
+"""Makes an SFrame table from the rules of other tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sframe_unwind.translation.repetition import repetition
 from sframe_unwind.unwind_rule import COMPUTED, UNDEFINED, UnwindRule
 
 WRITTEN = (2, 3)
-"""The versions that tables are made for.  Of version 2, the starts count as errata 1 has it."""
+"""The versions that can be written.  Version 2 has start fields as in errata 1."""
 _SIZE_BYTES = 4
 
 _Row = tuple[int, tuple[int, ...]]
@@ -96,7 +96,7 @@ class _Writer:
     def _function(self, description: Description, low: int, high: int, period: int) -> FunctionSpec:
         """Return the entry for a part of a function.
 
-        :param low: first offset of the part; ``high``: the offset behind it.
+        :param low: first offset of the part; ``high``: the offset after it.
         :param period: after how many bytes the rules repeat; 0: they do not.
         """
         rules = _part(description.rules, low, low + period if period else high)

@@ -34,7 +34,7 @@ def verify_elf(
 ) -> Verdict:
     """Compare as :func:`verify` does, in an ELF file that is open.
 
-    :param sections: SFrame for the file, in the place of its own.
+    :param sections: SFrame to use instead of that of the file.
     """
     sections = sections or _sframe(binary, plan)
     cfi = binary.cfi

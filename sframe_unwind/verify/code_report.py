@@ -29,7 +29,7 @@ class CodeFinding(NamedTuple):
     """The assumptions besides the code; if there are any, the finding is a warning."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``verify --json`` has it."""
+        """Return the object of ``verify --json``."""
         return {
             "address": self.spot.address,
             "section": self.spot.section,
@@ -56,7 +56,7 @@ class CodeUnknown(NamedTuple):
     instructions: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``verify --json`` has it."""
+        """Return the object of ``verify --json``."""
         rest = {name: value for name, value in self._asdict().items() if name != "spot"}
         return {"address": self.spot.address, "section": self.spot.section, **rest}
 
@@ -84,7 +84,7 @@ class CodeReport(NamedTuple):
         return all(finding.assumes for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``verify --json`` has it."""
+        """Return the object of ``verify --json``."""
         tables = (SFRAME, DWARF, *((ORC,) if ORC in self.counts else ()))
         counts = {table: self.counts.get(table, NONE)._asdict() for table in tables}
         findings = [finding.to_json() for finding in self.findings]

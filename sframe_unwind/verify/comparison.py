@@ -116,7 +116,7 @@ class Comparison:
         return self._function(key, Outcome.DISAGREES, lines=tuple(map(self._line, differing)))
 
     def _differing(self, function: table.Function, described: CfiFunction, dwarf: Rules) -> list[Compared]:
-        """Return what both say at each address at which either changes, if they differ at one of them.
+        """Return both rules at each address at which either changes, if they differ at one of them.
 
         :param dwarf: the rows of ``described``.
         """

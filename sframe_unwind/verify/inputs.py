@@ -29,7 +29,7 @@ class Input(NamedTuple):
     """One ELF file."""
 
     name: str
-    """As the user is told: a path, or ``lib.a(member.o)``."""
+    """The name shown to the user: a path, or ``lib.a(member.o)``."""
     member: archive.Member | None
     """``None``: the name is the path of a file by itself."""
 
@@ -43,7 +43,7 @@ class Failure(NamedTuple):
     """The reason is a bug of this package."""
 
     def to_json(self) -> dict[str, str]:
-        """Return it as ``verify --json`` has it."""
+        """Return the object of ``verify --json``."""
         return {"file": self.name, "error": self.error.removeprefix(f"{self.name}: ")}
 
     def __str__(self) -> str:

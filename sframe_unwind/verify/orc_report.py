@@ -25,7 +25,7 @@ class OrcDisagreement(NamedTuple):
     """Whom the machine code agrees with; ``None``: it was not asked."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``verify --json`` has it."""
+        """Return the object of ``verify --json``."""
         code = {} if self.code is None else {"code": self.code.value}
         place = {"address": self.spot.address, "section": self.spot.section, "function": self.function}
         return {**place, "what": self.what, "orc": self.orc, "other": self.other, **code}
@@ -46,7 +46,7 @@ class OrcReport(NamedTuple):
     """Likewise, those that only the other table describes."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``verify --json`` has it."""
+        """Return the object of ``verify --json``."""
         return {
             "with": self.table,
             "both": self.both,

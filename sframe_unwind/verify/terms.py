@@ -41,5 +41,5 @@ class Gap(NamedTuple):
         return f"{self.spot}..{self.spot.address + self.size:#x}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``verify --json`` has it."""
+        """Return the object of ``verify --json``."""
         return {"address": self.spot.address, "section": self.spot.section, "size": self.size}

@@ -67,7 +67,7 @@ class Disagreement(NamedTuple):
     """Whom the machine code agrees with; ``None``: it was not asked."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``verify --json`` has it."""
+        """Return the object of ``verify --json``."""
         code = {} if self.code is None else {"code": self.code.value}
         return {
             "address": self.spot.address,
@@ -98,7 +98,7 @@ class Function(NamedTuple):
     and :attr:`size` their number."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as ``verify --json`` has it."""
+        """Return the object of ``verify --json``."""
         gaps = {"ranges": [gap.to_json() for gap in self.gaps]} if self.gaps else {}
         return {
             "address": self.spot.address,
@@ -138,7 +138,7 @@ class Verdict(NamedTuple):
     compared: bool = True
     """Whether SFrame and DWARF CFI were compared with each other."""
     loading: tuple[str, ...] = ()
-    """Why the file cannot be loaded, whatever its unwind data says."""
+    """Why the file cannot be loaded, independent of its unwind data."""
     orc: OrcReport | None = None
     """The result of comparing ORC; ``None``: it was not compared."""
     known: int = 0
@@ -181,7 +181,7 @@ class Verdict(NamedTuple):
         return not found and not by_orc and (self.code is None or self.code.is_clean)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the file as ``verify --json`` has it."""
+        """Return the object of ``verify --json`` for the file."""
         code = {} if self.code is None else {"code": self.code.to_json()}
         comparison = self._comparison_json() if self.compared else {}
         orc = {} if self.orc is None else {"orc": self.orc.to_json()}
