@@ -13,7 +13,7 @@ from lldb_plugin import renewal
 from lldb_plugin.interpreter import run
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
-from lldb_plugin.targets import any_plugged, fetch, plug_in, unplug_all, unplug_at_stop
+from lldb_plugin.targets import any_plugged, fetch, is_plugged, plug_in, unplug_all, unplug_at_stop
 from sframe_unwind.debugger.settings import OFF
 
 _FOREVER = (1 << 32) - 1
@@ -21,6 +21,8 @@ _PATIENCE = 5.0
 """Seconds to wait for LLDB's lock on a target; whoever holds it may be starting a process."""
 _HOOK = "sframe_lldb.SFrameStopHook"
 """Where LLDB looks for the class."""
+_BEFORE_THREADS = (lldb.eStateInvalid, lldb.eStateUnloaded, lldb.eStateLaunching)
+"""States without a process, and of one that is being started."""
 _EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded)
 
 _hooks: dict[int, str] = {}
@@ -103,12 +105,15 @@ def _listen(listener: lldb.SBListener) -> None:
 
 
 def _plug_in_early(target: lldb.SBTarget) -> None:
-    """Plug in while there is no process; a target that has one is the stop-hook's."""
+    """Plug in while there is no process, or one that has no threads yet; later, that is for the stop-hook to do.
+
+    A program that is started at once, as by ``lldb -o run``, has a process before this thread gets its turn.
+    """
     mutex = target.GetAPIMutex()
-    if target.GetProcess().IsValid() or not acquire(mutex, _PATIENCE):
+    if is_plugged(target) or not acquire(mutex, _PATIENCE):
         return
     try:
-        if not target.GetProcess().IsValid():
+        if target.GetProcess().GetState() in _BEFORE_THREADS:
             plug_in(target, has_frames=False)  # nobody may be waited for with the lock held
     finally:
         mutex.unlock()

@@ -42,7 +42,7 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         for number, known in list(_plugged.items()):
             if not known.target.IsValid():
                 del _plugged[number]
-        if any(known.target == target for known in _plugged.values()):
+        if is_plugged(target):
             return
         number = next(_numbers)
         _plugged[number] = _Plugged(target, "", None)
@@ -62,6 +62,11 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         event_thread.settle(target.GetDebugger())
     if not error.Success():
         SESSION.report(f"LLDB does not take the frame provider: {error.GetCString()}")
+
+
+def is_plugged(target: lldb.SBTarget) -> bool:
+    """Return whether a target has the provider, or is about to get it."""
+    return any(known.target == target for known in list(_plugged.values()))
 
 
 def any_plugged() -> bool:

@@ -57,6 +57,12 @@ def test_from_the_settings_file(lldb: str, tmp_path: Path) -> None:
             assert "sframe_lldb" in session.run("target frame-provider list")
 
 
+def test_a_program_that_is_started_at_once_is_shown_once(lldb: str) -> None:
+    """LLDB shows the threads that there are when a provider comes: in a third of such sessions it had some by then."""
+    shown = [batch(lldb, "-O", IMPORT, *START, str(build("leaf"))).count("stop reason = ") for _ in range(8)]
+    assert shown == [1] * 8
+
+
 def test_on_a_stopped_process_with_threads(lldb: str) -> None:
     said = batch(lldb, *START, "-o", IMPORT, *SHOW, "-o", "bt all", str(build("threads")))
     assert said.count("sframe_lldb.SFrameFrameProvider") == 1
