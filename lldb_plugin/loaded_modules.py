@@ -76,7 +76,8 @@ class LoadedModules:
         self._loaded: list[_Loaded] = []
         self._unplaced: list[lldb.SBModule] = []
         self._pending: list[ModuleAgreement] = []
-        self._difference: Difference | None = None
+        self._largest = Difference.NONE
+        """Of all modules but those that are pending."""
         self._kernel: Kernel | None = None
         self.no_kernel = ""
         """Why the process is no Linux kernel that can be unwound; empty: it is one, or has not been looked at."""
@@ -132,26 +133,24 @@ class LoadedModules:
             or self._generate is not None
             or self.arch.ra is not None
             or self.modules.run_time is not None
-            or self._difference is None
-            or self._difference > _TOLERATED[settings.mode]
+            or bool(self._pending)
+            or self._largest > _TOLERATED[settings.mode]
         )
 
     def judge(self) -> None:
         """Compare SFrame and CFI of the modules for which that has not been done, for a limited time."""
         until = time.perf_counter() + _SECONDS
-        while self._pending and self._pending[-1].advance(until) is not None:
+        while self._pending and (found := self._pending[-1].advance(until)) is not None:
+            self._largest = max(self._largest, found)
             self._pending.pop()
-        if not self._pending and self._difference is None:
-            found = (loaded.agreement.difference for loaded in self._loaded if loaded.agreement is not None)
-            self._difference = max((one for one in found if one is not None), default=Difference.NONE)
 
     def _list_anew(self) -> None:
         """Make the list of all modules; those that are where they were are kept."""
-        known = {loaded.address: loaded for loaded in self._loaded}
+        before = {loaded.address: loaded for loaded in self._loaded}
         listed = []
         for module in self._target.module_iter():
             address = _address(module, self._target)
-            same = known.get(address)
+            same = before.get(address)
             listed.append(same if same is not None and same.module == module else self._describe(module, address))
         if self._loaded and listed == self._loaded:
             return
@@ -167,8 +166,10 @@ class LoadedModules:
             read=self._read,
         )
         self._forget_rules()
-        self._pending = [one.agreement for one in listed if one.agreement and one.agreement.difference is None]
-        self._difference = None
+        agreements = [one.agreement for one in listed if one.agreement]
+        self._pending = [agreement for agreement in agreements if agreement.difference is None]
+        known = (agreement.difference for agreement in agreements if agreement.difference is not None)
+        self._largest = max(known, default=Difference.NONE)
 
     def _append(self, count: int) -> bool:
         """Add the modules at the end of LLDB's list, which is where LLDB adds them; return whether that is all.
@@ -191,7 +192,6 @@ class LoadedModules:
         for rules in self.shared.values():
             rules.forget_unknown()
         self._pending += [one.agreement for one in described if one.agreement]
-        self._difference = None
         return True
 
     def _describe(self, module: lldb.SBModule, address: int) -> _Loaded:
