@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import lldb
 
-from lldb_plugin import conversion, expressions, plugin, program_file, stacks
+from lldb_plugin import conversion, expressions, modules, plugin, program_file, stacks
 from lldb_plugin.contexts import Contexts
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger import commands, output
@@ -80,9 +80,10 @@ def _has_process(context: lldb.SBExecutionContext) -> bool:
 
 def _stopped(context: lldb.SBExecutionContext) -> lldb.SBProcess:
     process = context.GetProcess()
-    if not process.IsValid() or process.GetState() not in _STOPPED:
-        raise SFrameError("no stopped process")
-    return process
+    if process.IsValid() and process.GetState() in _STOPPED:
+        return process
+    running = ": it is running, 'process interrupt' stops it" if _has_process(context) else ""
+    raise SFrameError(f"no stopped process{running}")
 
 
 def _threads(context: lldb.SBExecutionContext, arguments: Arguments) -> list[lldb.SBThread]:
@@ -146,8 +147,11 @@ class Status(_Command):
         except SFrameError as error:
             program = context.GetTarget().GetExecutable().fullpath or ""
             return output.status_without_process(SESSION.settings, debugger, str(error), program)
-        converted = conversion.status_lines(context.GetTarget())
-        return [*output.status_lines(process.modules, SESSION.settings, debugger), *converted]
+        lines = output.status_lines(process.modules, SESSION.settings, debugger)
+        missing = modules.without_file(context.GetTarget())
+        if missing:
+            lines.append(f"LLDB does not find the files of these, so their SFrame is not known: {', '.join(missing)}")
+        return [*lines, *conversion.status_lines(context.GetTarget())]
 
 
 class Backtrace(_Command):

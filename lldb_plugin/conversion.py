@@ -24,7 +24,10 @@ def convert(target: lldb.SBTarget, name: str) -> list[str]:
     """Give LLDB CFI for the modules of a target, and return what was done: mostly a line for each that lacked some.
 
     :param name: of one module's file, with or without its folder; ``""``: all.
+    :raises SFrameError: the target has no modules.
     """
+    if not target.GetNumModules():
+        raise SFrameError("no program: 'target create FILE' opens one")
     modules = [
         (module, path)
         for module, path in ((module, module.GetFileSpec().fullpath or "") for module in target.module_iter())

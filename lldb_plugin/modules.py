@@ -13,6 +13,9 @@ from sframe_unwind.image.elf_image import read_image
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module
 
+_STAND_IN = ".module_image"
+"""The one section of what LLDB takes for a module whose file it does not find."""
+
 AddressOf = Callable[[lldb.SBSection], int]
 """Returns the address of a section; :data:`lldb.LLDB_INVALID_ADDRESS`: it has none.  It waits for no lock of LLDB's."""
 
@@ -45,6 +48,14 @@ def describe(address_of: AddressOf, module: lldb.SBModule, read: ReadMemory, arc
             sections[name] = SectionRange(start, start + section.GetByteSize())
     header = address_of(header_section) + module.GetObjectFileHeaderAddress().GetOffset()
     return loaded_module(module.GetFileSpec().fullpath or "", ranges, sections, header, read, arch, code_size or None)
+
+
+def without_file(target: lldb.SBTarget) -> list[str]:
+    """Return the names of the modules of which LLDB has a place in memory and no file, as in a core file alone."""
+    names = [
+        module.GetFileSpec().basename for module in target.module_iter() if module.FindSection(_STAND_IN).IsValid()
+    ]
+    return [name for name in names if not name.startswith("[")]  # [vdso] has no file
 
 
 def header_section_of(module: lldb.SBModule) -> lldb.SBSection:

@@ -136,6 +136,9 @@ def test_nothing_to_work_on(lldb: str) -> None:
     assert "no stopped process" in status[1]
     assert mode == (True, "mode always\n", "")
     assert {(succeeded, error) for succeeded, _, error in others} == {(False, "error: sframe: no stopped process\n")}
+    assert run(lldb, None, "sframe convert") == [
+        (False, "", "error: sframe: no program: 'target create FILE' opens one\n")
+    ]
 
 
 def test_explain_needs_no_process(lldb: str) -> None:
@@ -187,7 +190,7 @@ def test_running_process(name: str) -> None:
         # Interrupted while the dynamic linker tells LLDB of libraries, it stops without a reason that LLDB shows.
         wait_until_idle(int(launched[1]))
         assert "no stopped process" in session.run("sframe status")
-        assert "error: sframe: no stopped process" in session.run("sframe bt")
+        assert "error: sframe: no stopped process: it is running" in session.run("sframe bt")
         session.resume("process interrupt")
         assert "without SFrame: sleep" in session.run("sframe status")
         assert " 0 of them by SFrame" in session.run("sframe compare")

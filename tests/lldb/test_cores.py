@@ -114,6 +114,17 @@ def test_file_of_another_build(lldb: str, tmp_path: Path) -> None:
         assert stacks(said) == backtraces_of(lldb, executable, default)
 
 
+def test_file_that_is_missing(lldb: str, tmp_path: Path) -> None:
+    executable, core = program(tmp_path / "right"), tmp_path / "core"
+    start = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null")
+    batch(lldb, *start, "-o", f'process save-core --style stack "{core}"', str(executable))
+    said = [with_cores(lldb, "-o", IMPORT, "-o", f'target create --core "{core}"', "-o", "sframe status")]
+    executable.rename(tmp_path / "elsewhere")
+    said.append(with_cores(lldb, "-o", IMPORT, "-o", f'target create --core "{core}"', "-o", "sframe status"))
+    missing = "LLDB does not find the files of these, so their SFrame is not known: only"
+    assert [missing in status for status in said] == [False, True]
+
+
 def test_file_without_section_headers(lldb: str, tmp_path: Path) -> None:
     """LLDB lists no section of such a file; its SFrame is found by the program headers, live and in a core file."""
     executable = program(tmp_path / "right")
