@@ -96,6 +96,7 @@ class Checker:
             self.interpreter.frame.return_address in run.returns_to,
             run.presumes,
             run.complete,
+            run.ends_as_entered,
         )
         if run.is_local and not result.findings and not starts and len(self._remembered) < _MAX_REMEMBERED:
             self._remembered[key] = result

@@ -139,6 +139,8 @@ class FunctionResult(NamedTuple):
     """Whether a call was taken not to return for what else leads behind it."""
     complete: bool
     """``False``: the function was given up, being too large."""
+    ends_as_entered: bool
+    """Whether it is left with nothing of its frame on all paths, as the ABI has it at a function's entry."""
 
 
 class FunctionVerdict(NamedTuple):

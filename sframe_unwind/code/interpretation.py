@@ -84,7 +84,7 @@ class Run(NamedTuple):
     sources: dict[int, set[Source]]
     """What leads to each."""
     guessed: set[int]
-    """Those of them that only a jump may lead to whose targets are not known for certain."""
+    """Those of them that only a jump may lead to whose targets are not known for certain, or a trap's handler."""
     continued: set[int]
     """Starts of other functions that were entered with this function's frame."""
     called: set[int]
@@ -119,6 +119,8 @@ class Run(NamedTuple):
     """Whether they were kept apart there."""
     proved: dict[int, int]
     """The blocks of the function itself in all of which that held which was to be proved, and their ends."""
+    ends_as_entered: bool
+    """Whether it is left with nothing of its frame on all paths, as the ABI has it at a function's entry."""
     pushed: int = 0
     """Bytes that are on the stack at the entry beside what the ABI wants there, as its end shows."""
 
@@ -262,6 +264,7 @@ class _Flow:
         self._stack_pointers_at_end: set[Value] = set()
         self._stack_pointers_at_return: set[Value] = set()
         self._has_return = False
+        self._ends_as_entered = True
         self._presumes = False
         self._returns_to: set[Value] = set()
         self._is_local = True
@@ -279,12 +282,8 @@ class _Flow:
         for address, state in entries.items():
             self._join(address, state)
         self._drain()
-        while self._later:
-            # Behind a trap: only where nothing else leads there.
-            address, state = self._later.pop()
-            if address not in self._visited and self._function.start <= address < self._function.end:
-                self._join(address, state)
-                self._drain()
+        if self._later:
+            self._follow_traps()
         self._split_tables()
         self._settled, self._current = frozenset(self._visited), None
         self._follow_tables()
@@ -318,6 +317,7 @@ class _Flow:
             self.ways is not None,
             # Of what was given up, states have changed that were not followed any more.
             self._proved if complete else {},
+            complete and bool(self._stack_pointers_at_end) and self._ends_as_entered,
         )
 
     def _drain(self) -> None:
@@ -325,6 +325,19 @@ class _Flow:
             block = heappop(self._work)
             self._waiting.discard(block)
             self._block(block, self._states[block].copy())
+
+    def _follow_traps(self) -> None:
+        """Follow what is behind traps where nothing else leads there.
+
+        A trap's handler may go on there.  It need not: what Xen emulates has letters behind a trap.
+        """
+        certain = frozenset(self._visited)
+        while self._later:
+            address, state = self._later.pop()
+            if address not in self._visited and self._function.start <= address < self._function.end:
+                self._join(address, state)
+                self._drain()
+        self._guessed.update(block for block in self._states if address_of(block) not in certain)
 
     def _guess(self) -> None:
         """Follow jumps whose targets are not known to what nothing else leads to."""
@@ -456,6 +469,8 @@ class _Flow:
             self._flow(pad.address, self._popped(state, pad.popped))
         if called is not None:
             self._called.add(called)
+            # What a part that is called does is not followed.  It may leave the function, as in a retpoline.
+            self._returns |= self._function.start < called < self._function.end
         is_end = is_not_returning(name) if name is not None else address in self._all.not_returning
         sweep = self._all.sweep_at(pc)
         behind = self._behind_padding(sweep, following)
@@ -597,6 +612,7 @@ class _Flow:
         self._returns = True
         if self._settled is None:  # what is guessed shows nothing of the stack pointer
             self._stack_pointers_at_end.add(state.registers[self._frame.sp])
+            self._ends_as_entered &= self._frame.is_entry(state)
 
     def _lose(self, state: State) -> None:
         """Note a jump to targets that are not known."""

@@ -67,7 +67,7 @@ def not_known(why: str) -> Judgements:
 
 
 _OUTERMOST = not_known("that the stack ends does not show in the code")
-_NOT_CERTAIN = not_known("only a jump whose targets are not known for certain leads here")
+_NOT_CERTAIN = not_known("only a jump whose targets are not known for certain, or a trap's handler, leads here")
 _GIVEN_UP = not_known("the function takes too long to interpret")
 _OF_NEXT_FRAME = not_known("the rule may be of the frame that the function goes to")
 NOT_BY_ABI = not_known("the function leaves its caller with less on the stack than it is entered with by the ABI")
@@ -206,8 +206,7 @@ class Judge:
             return self._compare(self._value(rule, state, cfas[0]), wanted)
         return min(self._compare(self._value(rule, state, cfa), wanted) for cfa in cfas)
 
-    @staticmethod
-    def _value(rule: RegisterRule, state: State, cfa: Value) -> Value:
+    def _value(self, rule: RegisterRule, state: State, cfa: Value) -> Value:
         base, offset, in_memory = rule
         value = cfa if base == unwind_rule.CFA else state.registers.get(base, OTHER)
         if offset:
@@ -215,7 +214,12 @@ class Judge:
         if not in_memory:
             return value
         if on_stack(value[0]):
-            return state.slots.get(value, UNKNOWN if state.leaked or is_open(value[0]) else OTHER)
+            # A function that changes to another stack saves its stack pointer there before, by another register.
+            may_be_another = (
+                base == self._frame.sp and is_displaced(value[0]) and all(known != value[0] for known, _ in state.slots)
+            )
+            may_be_saved = state.leaked or is_open(value[0]) or may_be_another
+            return state.slots.get(value, UNKNOWN if may_be_saved else OTHER)
         return UNKNOWN if value[0] in (UNKNOWN_BASE, STACK_BASE) or state.leaked else OTHER
 
     @staticmethod

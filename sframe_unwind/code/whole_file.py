@@ -163,13 +163,21 @@ class _Assembly:
         """
         return start in self._continued and not self._is_entered(start)
 
+    def _is_part_of_unknown(self, start: int) -> bool:
+        """Return whether a function seems to be a part of another that was not followed to where it leads there.
+
+        Its rows and its code both say that it is not entered as functions are, and nobody is known to call it.
+        """
+        is_alike = start in self._checker.interpreter.unentered and not self._is_entered(start)
+        return is_alike and not self._results[start].ends_as_entered
+
     def _is_entered(self, start: int) -> bool:
         """Return whether a function is known to be entered from elsewhere as functions are."""
         return start in self._called or start in self._checker.interpreter.image.reachable
 
     def verdict(self) -> CodeVerdict:
         """Return how the file came out."""
-        parts = {start for start in self._results if self.is_part_of_others(start)}
+        parts = {start for start in self._results if self.is_part_of_others(start) or self._is_part_of_unknown(start)}
         parts |= self._mistaken(self._elsewhere(parts))
         elsewhere = self._elsewhere(parts)
         functions: list[FunctionVerdict] = []

@@ -553,6 +553,70 @@ WRONG_CFA = (
 )
 """The CFA is 16 bytes too high, and the slot of the frame pointer is counted from it."""
 
+EMULATED_BY_XEN = (
+    "amd64",
+    """
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    ud2
+begun:
+    .ascii "xen"
+    cpuid
+    pop %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+    .skip 0x67 - (. - begun), 0x90
+    ret
+    """,
+    "",
+)
+"""Xen executes what follows the five bytes from `ud2` on.  As instructions they jump to the last line."""
+
+ANOTHER_STACK = (
+    "amd64",
+    """
+    push %rbx
+    .cfi_adjust_cfa_offset 8
+    mov %gs:8,%r11
+    mov %rsp,(%r11)
+    mov %r11,%rsp
+    .cfi_escape 0x0f,5,0x77,0,0x06,0x23,16
+    call g
+    ud2
+    """,
+    "",
+)
+"""The CFA is what memory has at the stack pointer, plus 16, where that is on another stack."""
+
+PART_OF_WHAT_IS_NOT_FOLLOWED = (
+    "amd64",
+    """
+    push %rbp
+    .cfi_def_cfa_offset 16
+    .cfi_offset %rbp,-16
+    mov %rsp,%rbp
+    .cfi_def_cfa_register %rbp
+    rmpadjust
+    test %eax,%eax
+    jne part
+back:
+    pop %rbp
+    .cfi_def_cfa %rsp,8
+    ret
+    """,
+    """
+    .section .text.unlikely,"ax"
+part:
+    .cfi_startproc
+    .cfi_def_cfa %rbp,16
+    .cfi_offset %rbp,-16
+    call g
+    jmp back
+    .cfi_endproc
+    """,
+)
+"""It is not known how long `rmpadjust` is."""
+
 CASES = {
     "clang's cases that cannot be": CASES_THAT_CANNOT_BE,
     "another comparison": COMPARED_FOR_SOMETHING_ELSE,
@@ -575,6 +639,9 @@ NOT_FOLLOWED = {
     "stack of another": STACK_OF_ANOTHER,
     "loaded": STACK_POINTERS_THAT_MEET,
     "saved": SAVED_WHERE_STACK_POINTERS_MEET,
+    "behind a trap": EMULATED_BY_XEN,
+    "another stack": ANOTHER_STACK,
+    "a part of it": PART_OF_WHAT_IS_NOT_FOLLOWED,
 }
 
 
