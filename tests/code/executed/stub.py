@@ -70,7 +70,7 @@ class Stub:
         self._folder = tempfile.TemporaryDirectory()
         path = Path(self._folder.name) / "stub"
         self._process = subprocess.Popen(
-            [*self._layout.emulator, "-g", str(path), str(program)], stdin=subprocess.DEVNULL
+            [*self._layout.emulator, "-seed", "1", "-g", str(path), str(program)], stdin=subprocess.DEVNULL
         )
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(_PATIENCE)
@@ -100,9 +100,9 @@ class Stub:
 
     def close(self) -> None:
         """End the program."""
-        self._socket.close()
-        self._process.kill()
+        self._process.kill()  # first: without a debugger it would go on
         self._process.wait()
+        self._socket.close()
         self._folder.cleanup()
 
     def _packet(self, text: str) -> str:
@@ -139,6 +139,11 @@ class Stub:
         for place, value in zip((*self._layout.registers, self._layout.pc), (*stopped.registers, stopped.pc)):
             self._word.pack_into(blank, 8 * place, value)
         assert self._packet(f"G{blank.hex()}") == "OK"
+
+    def assign(self, register: int | None, value: int) -> None:
+        """Change one register, by its DWARF number; ``None``: the program counter."""
+        number = self._layout.pc if register is None else self._layout.registers[register]
+        assert self._packet(f"P{number:x}={self._word.pack(value).hex()}") == "OK"
 
     def stopped(self) -> Stopped:
         """Return where the program is."""
