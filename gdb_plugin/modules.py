@@ -22,16 +22,18 @@ from gdb_plugin.reentrancy import output_of
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
-from sframe_unwind.debugger.modules import SectionRange, loaded_module
+from sframe_unwind.debugger.modules import TEXT, SectionRange, loaded_module
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.image.eh_frame import eh_frame_in
 from sframe_unwind.image.elf_image import build_id_in
 from sframe_unwind.image.link_map import EXECUTABLE, Loaded, loaded_image_at, loaded_images
+from sframe_unwind.kernel.modules import module_name
 from sframe_unwind.memory import STRUCT_MARKS, ChunkCache
 from sframe_unwind.unwind.modules import Module
 
 if TYPE_CHECKING:
     from sframe_unwind.cfi.section import PlacedCfi
+    from sframe_unwind.debugger.kernel_modules import ModulePlaces
 
 _LINE = re.compile(r"^\t0x([0-9a-f]+) - 0x([0-9a-f]+) is (\S+)(?: in (.*))?$", re.MULTILINE)
 _EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
@@ -44,16 +46,17 @@ _REMOTE = "target:"
 _AUXV = re.compile(r"^(\d+)\s.*\s(0x[0-9a-f]+|\d+)$", re.MULTILINE)
 
 
-def list_modules(arch: Arch, may_execute: bool) -> list[Module]:
+def list_modules(arch: Arch, may_execute: bool, places: ModulePlaces | None = None) -> list[Module]:
     """Return the modules of the current program space.
 
+    :param places: of the Linux kernel that the inferior is.
     :param may_execute: whether a GDB command can be run; else the memory of the process tells, if it can.
     """
     if not may_execute:
         return discover_modules(arch, may_execute)
     text = output_of("info files")
     files = _EXECUTABLE.findall(text)  # a core file comes before its executable
-    return [_module(name, sections, arch) for name, sections in _groups(text, files[-1] if files else "")]
+    return [_module(name, sections, arch, places) for name, sections in _groups(text, files[-1] if files else "")]
 
 
 def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
@@ -147,11 +150,21 @@ def auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:
     return {int(key): int(value, 0) for key, value in _AUXV.findall(text)}
 
 
-def _module(name: str, sections: dict[str, SectionRange], arch: Arch) -> Module:
+def _module(name: str, sections: dict[str, SectionRange], arch: Arch, places: ModulePlaces | None) -> Module:
+    placed: dict[str, SectionRange] = {}
+    if places is not None:
+        # GDB lays the sections whose addresses it was not told behind each other, from 0 on.
+        sizes = {section: end - start for section, (start, end) in sections.items()}
+        placed = places.sections(name, sizes, sections[TEXT].start if TEXT in sections else None)
+        sections = placed or sections
+    elif module_name(name) is not None:  # the kernel has not been looked for yet
+        sections = {key: place for key, place in sections.items() if arch.may_be_kernel(place.start)} or sections
     start, end = min(place.start for place in sections.values()), max(place.end for place in sections.values())
-    code_size = sum(place.end - place.start for section, place in sections.items() if _CODE.match(section))
+    code = [place for section, place in sections.items() if _CODE.match(section)]
+    code_size = sum(place.end - place.start for place in code)
+    ranges = code if placed else [(start, end)]
     debug_files = partial(_debug_files, name)
-    return loaded_module(name, [(start, end)], sections, page_start(start), read, arch, code_size, debug_files)
+    return loaded_module(name, ranges, sections, page_start(start), read, arch, code_size, debug_files)
 
 
 def _groups(text: str, executable: str) -> Iterator[tuple[str, dict[str, SectionRange]]]:

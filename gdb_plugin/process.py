@@ -28,6 +28,7 @@ from sframe_unwind.unwind_rule import CFA, RegisterRule
 
 if TYPE_CHECKING:
     from sframe_unwind.debugger.code_registers import RegisterProver
+    from sframe_unwind.debugger.kernel_modules import ModulePlaces
     from sframe_unwind.kernel.entry_code import EntryPlace
     from sframe_unwind.kernel.linux import Kernel
     from sframe_unwind.runtime_code.source import RunTimeCode
@@ -93,6 +94,7 @@ class Process:
         self.kernel: Kernel | None = None
         self.no_kernel = ""
         """Why there is none."""
+        self._places: ModulePlaces | None = None
         self._prover: RegisterProver | None = None
         self._run_time_changed = run_time_changed
         self._look_for_run_time()
@@ -121,7 +123,9 @@ class Process:
     def _list(self) -> None:
         self._all_listed = may_execute = self._may_execute()
         known = self._listed
-        self._listed = {(module.name, module.ranges): module for module in list_modules(self.arch, may_execute)}
+        self._listed = {
+            (module.name, module.ranges): module for module in list_modules(self.arch, may_execute, self._places)
+        }
         for key in self._listed.keys() & known.keys():
             self._listed[key] = known[key]  # with what it has read
         self._renew()
@@ -180,12 +184,16 @@ class Process:
     def look_for_kernel(self) -> None:
         """Look for the Linux kernel that the inferior is; GDB commands can be run."""
         from gdb_plugin.kernel import kernel_of, tell_gdb
+        from sframe_unwind.debugger.kernel_modules import ModulePlaces
 
         self.is_kernel_wanted = False
         self._forget_plans()
         try:
             self.kernel = kernel_of(self.arch, self.modules)
             tell_gdb(self.kernel)
+            self._places = ModulePlaces(self.kernel, self._report_once)
+            self._listed = {}  # GDB knows only some of the addresses of the kernel's modules
+            self._list()
         except (SFrameError, gdb.error) as error:
             self.no_kernel = str(error)
 

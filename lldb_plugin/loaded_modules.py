@@ -26,6 +26,7 @@ from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.unwind.modules import Generate, Module, Modules
 
 if TYPE_CHECKING:
+    from sframe_unwind.debugger.kernel_modules import ModulePlaces
     from sframe_unwind.kernel.linux import Kernel
 
 _SECONDS = 0.02
@@ -95,6 +96,12 @@ class LoadedModules:
             except MemoryReadError:
                 pass  # paging is not on yet: asked again
         return self._kernel
+
+    def _places(self) -> ModulePlaces | None:
+        from sframe_unwind.debugger.kernel_modules import ModulePlaces
+
+        kernel = self.kernel()
+        return None if kernel is None else ModulePlaces(kernel, self._report)
 
     def refresh(self, fully: bool = False) -> None:
         """Bring :attr:`modules` up to date.
@@ -195,7 +202,9 @@ class LoadedModules:
         return True
 
     def _describe(self, module: lldb.SBModule, address: int) -> _Loaded:
-        described = describe(lambda section: int(section.GetLoadAddress(self._target)), module, self._read, self.arch)
+        described = describe(
+            lambda section: int(section.GetLoadAddress(self._target)), module, self._read, self.arch, self._places
+        )
         agreement = ModuleAgreement(described, self.arch, self._read) if described else None
         return _Loaded(module, address, described, agreement)
 

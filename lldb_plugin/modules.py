@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
 import lldb
 
 from sframe_unwind.arch import Arch
-from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, SectionRange, loaded_module
+from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, TEXT, SectionRange, loaded_module
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import read_image
+from sframe_unwind.kernel.modules import module_name
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module
+
+if TYPE_CHECKING:
+    from sframe_unwind.debugger.kernel_modules import ModulePlaces
 
 _STAND_IN = ".module_image"
 """The one section of what LLDB takes for a module whose file it does not find."""
@@ -20,10 +24,18 @@ AddressOf = Callable[[lldb.SBSection], int]
 """Returns the address of a section; :data:`lldb.LLDB_INVALID_ADDRESS`: it has none.  It waits for no lock of LLDB's."""
 
 
-def describe(address_of: AddressOf, module: lldb.SBModule, read: ReadMemory, arch: Arch) -> Module | None:
+FindPlaces = Callable[[], "ModulePlaces | None"]
+"""Finds where the kernel that the target is has its modules; ``None``: it is none."""
+
+
+def describe(
+    address_of: AddressOf, module: lldb.SBModule, read: ReadMemory, arch: Arch, places: FindPlaces | None = None
+) -> Module | None:
     """Return a module in the core's terms; ``None``: it has no code in memory.
 
     This waits for none of LLDB's locks on the target.
+
+    :param places: is asked for sections whose addresses LLDB does not know, when unwind data is first wanted.
     """
     ranges = []
     code_size = 0
@@ -41,13 +53,23 @@ def describe(address_of: AddressOf, module: lldb.SBModule, read: ReadMemory, arc
 
     # Asked for now: later questions come where LLDB's locks may be held.
     sections: dict[str, SectionRange] = {}
-    for name in (SFRAME, EH_FRAME, EH_FRAME_HDR):
+    sizes: dict[str, int] = {}
+    for name in (SFRAME, EH_FRAME, EH_FRAME_HDR, TEXT):
         section = module.FindSection(name)
-        start = address_of(section) if section.IsValid() else lldb.LLDB_INVALID_ADDRESS
+        if not section.IsValid():
+            continue
+        start, sizes[name] = address_of(section), section.GetByteSize()
         if start != lldb.LLDB_INVALID_ADDRESS:
-            sections[name] = SectionRange(start, start + section.GetByteSize())
+            sections[name] = SectionRange(start, start + sizes[name])
+    path = module.GetFileSpec().fullpath or ""
+
+    def find_sframe() -> SectionRange | None:
+        found = places() if places is not None and module_name(path) is not None else None
+        text = sections[TEXT].start if TEXT in sections else None
+        return found.sections(path, sizes, text).get(SFRAME) if found is not None else None
+
     header = address_of(header_section) + module.GetObjectFileHeaderAddress().GetOffset()
-    return loaded_module(module.GetFileSpec().fullpath or "", ranges, sections, header, read, arch, code_size or None)
+    return loaded_module(path, ranges, sections, header, read, arch, code_size or None, find_sframe=find_sframe)
 
 
 def without_file(target: lldb.SBTarget) -> list[str]:

@@ -29,6 +29,11 @@ from tools.setup import Package, install_packages  # noqa: E402
 CACHE = CHECKOUT / ".cache" / "kernel"
 PAGE = CHECKOUT / "docs" / "kernel.md"
 GUEST = CHECKOUT / "tests" / "kernel" / "guest"
+_MAKE = """\
+make -s -C linux ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- LD=$PWD/.cache/binutils/2.47/bin/aarch64/ld \
+KCFLAGS="-B$PWD/.cache/binutils/2.47/bin/aarch64/ -Wa,--gsframe" KBUILD_MODPOST_WARN=1"""
+MODULE = f"{_MAKE} modules_prepare scripts_gdb && cp -r tests/kernel/guest/probe linux && {_MAKE} M=probe modules"
+"""Builds a module, and the commands that Linux has for GDB (``lx-symbols``)."""
 TREE = "linux"
 """The folder that the commands make in the current one."""
 TIMEOUT = 3600
@@ -54,6 +59,8 @@ class Built(NamedTuple):
     vmlinux: Path
     image: Path
     initrd: Path
+    folder: Path
+    """With the module ``probe.ko`` and Linux's commands for GDB, ``vmlinux-gdb.py``, for AArch64."""
 
 
 def steps() -> Steps:
@@ -71,11 +78,11 @@ def kernel() -> Built:
     :raises KernelUnavailable: a package is missing, or a command fails.
     """
     found = steps()
-    digest = hashlib.sha256("\n".join(found.build).encode())
-    for path in sorted(GUEST.iterdir()):
+    digest = hashlib.sha256("\n".join((*found.build, MODULE)).encode())
+    for path in sorted(path for path in GUEST.rglob("*") if path.is_file()):
         digest.update(path.read_bytes())
     folder = kept(CACHE / f"arm64-{digest.hexdigest()[:12]}", lambda folder: _build(found, folder))
-    return Built(folder / "vmlinux", folder / "Image", folder / "initrd")
+    return Built(folder / "vmlinux", folder / "Image", folder / "initrd", folder)
 
 
 def _build(found: Steps, folder: Path) -> None:
@@ -90,12 +97,14 @@ def _build(found: Steps, folder: Path) -> None:
         here = Path(temporary)
         for name in ("tests", ".cache"):  # the commands are for the checkout
             (here / name).symlink_to(CHECKOUT / name)
-        for command in found.build:
+        for command in (*found.build, MODULE):
             print(f"kernel: {command}", flush=True)
             _run(command, here)
         tree = here / TREE
-        for path in (tree / "vmlinux", tree / "arch/arm64/boot/Image", tree / "initrd"):
+        for path in (tree / "vmlinux", tree / "arch/arm64/boot/Image", tree / "initrd", tree / "probe/probe.ko"):
             shutil.copyfile(path, folder / path.name)
+        shutil.copytree(tree / "scripts/gdb", folder / "scripts/gdb", symlinks=False)
+        shutil.copyfile(tree / "scripts/gdb/vmlinux-gdb.py", folder / "vmlinux-gdb.py")
 
 
 def _run(command: str, folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Callable, NamedTuple
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import FindDebugFiles
@@ -16,7 +16,7 @@ from sframe_unwind.unwind.modules import Module
 if TYPE_CHECKING:
     from sframe_unwind.cfi.section import CfiSection, PlacedCfi
 
-SFRAME, EH_FRAME, EH_FRAME_HDR = ".sframe", ".eh_frame", ".eh_frame_hdr"
+SFRAME, EH_FRAME, EH_FRAME_HDR, TEXT = ".sframe", ".eh_frame", ".eh_frame_hdr", ".text"
 """The sections that are asked for."""
 
 
@@ -38,6 +38,7 @@ def loaded_module(
     arch: Arch,
     code_size: int | None = None,
     debug_files: FindDebugFiles | None = None,
+    find_sframe: Callable[[], SectionRange | None] | None = None,
 ) -> Module:
     """Return a module, none of whose data is read yet.
 
@@ -47,16 +48,18 @@ def loaded_module(
     :param header: address of its ELF header.
     :param read: reads the memory of the process.
     :param code_size: size of its code in bytes, where that is not the size of the ranges.
+    :param find_sframe: finds the section ``.sframe`` where the debugger does not know its address.
     :param debug_files: returns the files whose ``.debug_frame`` the debugger uses for the module.
     """
 
-    def data(section: str) -> tuple[int, LazyBytes]:
-        start, end = sections[section]
+    def data(place: SectionRange) -> tuple[int, LazyBytes]:
+        start, end = place
         return start, lazy_memory(read, start, end - start)
 
     def load() -> Section | None:
-        if SFRAME in sections:
-            address, contents = data(SFRAME)
+        place = sections.get(SFRAME) or (find_sframe() if find_sframe is not None else None)
+        if place is not None:
+            address, contents = data(place)
             return Section(contents, address) if len(contents) else None
         # The section headers may have been stripped; the program headers are in memory then.
         try:
@@ -71,8 +74,8 @@ def loaded_module(
 
         if EH_FRAME not in sections:
             return None
-        index = SectionData(*data(EH_FRAME_HDR)) if EH_FRAME_HDR in sections else None
-        return CfiSection(SectionData(*data(EH_FRAME)), index, arch)
+        index = SectionData(*data(sections[EH_FRAME_HDR])) if EH_FRAME_HDR in sections else None
+        return CfiSection(SectionData(*data(sections[EH_FRAME])), index, arch)
 
     def load_build_id() -> str:
         return build_id_in(read_image(read, header), read, arch.byteorder)

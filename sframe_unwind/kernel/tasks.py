@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
+from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import SwitchFrame
 from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.structures import StructureReader
 from sframe_unwind.kernel.types import KernelError, Place
-from sframe_unwind.memory import ChunkCache
 
 _TASK = "task_struct"
+_LISTED = "tasks"
 _COMM_SIZE = 64
 """The longest name of a command to read, in bytes; the kernel has 16."""
 
@@ -51,7 +52,7 @@ class TaskList:
     def __init__(self, kernel: Kernel) -> None:
         types = kernel.types
         self._kernel = kernel
-        self._read = ChunkCache(kernel.read).read
+        self._reader = StructureReader(kernel)
         self._state = next((path for path in ("__state", "state") if types.has(_TASK, path)), "__state")
         self._has_on_cpu = types.has(_TASK, "on_cpu")  # not in a kernel for one processor
         self._registers = {number: types.place(_TASK, path) for number, path in kernel.facts.task_registers.items()}
@@ -64,7 +65,8 @@ class TaskList:
         """
         first = self._kernel.init_task
         yield self.read(first)
-        for leader in self._list(first + self._place("tasks").offset, self._place("tasks").offset):
+        links = self._place("tasks").offset
+        for leader in self._reader.entries(first + links, links, _LISTED):
             yield from map(self.read, self._threads(leader))
 
     def find(self, pid: int) -> Task:
@@ -82,14 +84,14 @@ class TaskList:
 
         :raises MemoryReadError: it cannot be read.
         """
-        on_cpu = self._has_on_cpu and self._number(address, self._place("on_cpu")) != 0
-        registers = {number: self._number(address, place) for number, place in self._registers.items()}
+        on_cpu = self._has_on_cpu and self._reader.number(address, self._place("on_cpu")) != 0
+        registers = {number: self._reader.number(address, place) for number, place in self._registers.items()}
         switch = self._kernel.facts.switch_frame
         if switch is not None and not on_cpu:
-            registers.update(self._switched(switch, self._number(address, self._place(switch.pointer))))
+            registers.update(self._switched(switch, self._reader.number(address, self._place(switch.pointer))))
         return Task(
             address,
-            self._number(address, self._place("pid")),
+            self._reader.number(address, self._place("pid")),
             self._command(address),
             self._letter(address),
             on_cpu,
@@ -99,45 +101,28 @@ class TaskList:
     def _switched(self, switch: SwitchFrame, sp: int) -> dict[int, int]:
         types, arch = self._kernel.types, self._kernel.arch
         places = {number: types.place(switch.structure, path) for number, path in switch.registers.items()}
-        registers = {number: self._number(sp, place) for number, place in places.items()}
+        registers = {number: self._reader.number(sp, place) for number, place in places.items()}
         return {arch.sp: sp + types.structure(switch.structure).size & ADDRESS_MASK, **registers}
 
     def _threads(self, leader: int) -> Iterator[int]:
         types, offset = self._kernel.types, self._place("thread_node").offset
-        signal = self._number(leader, self._place("signal"))
+        signal = self._reader.number(leader, self._place("signal"))
         if not signal:  # the process is being removed
             yield leader
             return
-        yield from self._list(signal + types.place("signal_struct", "thread_head").offset, offset)
-
-    def _list(self, head: int, offset: int) -> Iterator[int]:
-        """Yield the structures of a list of the kernel.
-
-        :param offset: of the list's links in a structure, in bytes.
-        """
-        link, seen = self._number(head, Place(0, WORD_SIZE)), set[int]()
-        while link != head:
-            if link in seen:
-                raise KernelError(f"the list of tasks at {head:#x} does not end: {link:#x} is in it twice")
-            seen.add(link)
-            yield link - offset & ADDRESS_MASK
-            link = self._number(link, Place(0, WORD_SIZE))
+        yield from self._reader.entries(signal + types.place("signal_struct", "thread_head").offset, offset, _LISTED)
 
     def _letter(self, address: int) -> str:
-        state = self._number(address, self._place(self._state)) & 0xFFFF
-        state |= self._number(address, self._place("exit_state"))
+        state = self._reader.number(address, self._place(self._state)) & 0xFFFF
+        state |= self._reader.number(address, self._place("exit_state"))
         if state & 2 and state & _NO_LOAD:
             return "I"
         return next((letter for bit, letter in _STATES if state & bit), RUNNING)
 
     def _command(self, address: int) -> str:
         place = self._place("comm")
-        text = self._read(address + place.offset, min(place.size, _COMM_SIZE))
+        text = self._reader.read(address + place.offset, min(place.size, _COMM_SIZE))
         return text.partition(b"\0")[0].decode("utf-8", "replace")
 
     def _place(self, path: str) -> Place:
         return self._kernel.types.place(_TASK, path)
-
-    def _number(self, address: int, place: Place) -> int:
-        at = address + place.offset & ADDRESS_MASK
-        return int.from_bytes(self._read(at, place.size), self._kernel.arch.byteorder)

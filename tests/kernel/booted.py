@@ -23,6 +23,7 @@ from tests.kernel.checks import (
     check_driving,
     check_dump,
     check_inner_frames,
+    check_modules,
     check_moved,
     check_stack,
     check_tasks,
@@ -32,11 +33,12 @@ from tests.kernel.machine import Machine, booted, dump_memory, run
 from tests.kernel.shown import CHECKOUT, ENDS, PARTLY, TASK, USER, end_of, functions, load
 from tools.kernel import kernel, steps
 
-INTERRUPT = ("call_on_irq_stack", "<exception el1h_64_irq>")
+IRQ = r"<exception el1h_64_irq>|el0t_64_irq"
+"""An interrupt of the kernel, or of its program."""
 STOPS = {
     "vfs_read": Stop(("el0t_64_sync",), (USER,)),
     "do_mem_abort": Stop(("el0_da", "el0t_64_sync"), (USER,)),
-    "scheduler_tick": Stop(INTERRUPT, ENDS),
+    "scheduler_tick": Stop(("call_on_irq_stack", IRQ), ENDS),
     "rcu_gp_init": Stop(("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
     "arch_cpu_idle": Stop(("do_idle", "start_kernel", "__primary_switched"), (TASK,)),
 }
@@ -96,7 +98,9 @@ def test_registers_of_the_interrupted_function(name: str, machine: Machine) -> N
     pairs = ", ".join(f"(o.read_register('{name}'), registers['{name}'])" for name in ("sp", "pc"))
     pairs += "".join(f", (o.read_register('x{number}'), registers['regs'][{number}])" for number in range(31))
     code = f"f = gdb.newest_frame()\n{outward}\n{compare}\nprint([(int(a) - int(b)) % 2**64 for a, b in ({pairs})])"
-    *_, differences = at_stop(name, machine, "scheduler_tick", load(name), "bt 1", f"python exec({code!r})")
+    in_kernel = ("thbreak el1h_64_irq_handler", "continue")
+    commands = (load(name), "bt 1", f"python exec({code!r})")
+    *_, differences = at_stop(name, machine, "scheduler_tick", *commands, first=in_kernel)
     assert differences.strip() == str([0] * 33)
 
 
@@ -108,7 +112,7 @@ def test_the_commands_of_the_page(machine: Machine) -> None:
     said = run(
         [str(Path(sys.executable).with_name("gdb")), "-nx", "-q", "-batch", *arguments, str(machine.built.vmlinux)]
     )
-    assert "<exception el1h_64_irq>" in said
+    assert re.search(r"<exception el1h_64_irq>|\bel0t_64_irq\b", said)
 
 
 @pytest.fixture(scope="module")
@@ -168,4 +172,49 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_a_kernel_that_was_moved(name: str, moved: Machine, tmp_path: Path) -> None:
     dump_memory(moved, tmp_path / "vmcore")
-    check_moved(name, moved, tmp_path / "vmcore", "scheduler_tick", "<exception el1h_64_irq>")
+    check_moved(name, moved, tmp_path / "vmcore", "scheduler_tick", IRQ)
+
+
+@pytest.fixture(scope="module")
+def with_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Path, int]]:
+    """A machine that has loaded a module, the module's file, and the address of its code by drgn."""
+    built, folder = kernel(), tmp_path_factory.mktemp("module")
+    path = built.folder / "probe.ko"
+    with booted(built, folder, module=path) as machine:
+        dump_memory(machine, folder / "vmcore")
+        sections = check_modules(folder / "vmcore", built.vmlinux, path)
+        assert {".text", ".sframe"} <= sections.keys()
+        yield machine, path, sections[".text"]
+
+
+def check_stack_in_module(by_sframe: str) -> None:
+    unwinders = [line.split()[-1] for line in by_sframe.splitlines() if line.startswith("#")]
+    assert unwinders[:3] == ["sframe"] * 3, by_sframe
+    assert "call_timer_fn" in functions(by_sframe)[3:], by_sframe
+    assert end_of(by_sframe) in ENDS
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_a_module(name: str, with_module: tuple[Machine, Path, int]) -> None:
+    """The debugger is told of its code alone; the plugin finds its SFrame."""
+    machine, path, text = with_module
+    first = [f"add-symbol-file {path} {text:#x}"]
+    if name == "lldb":
+        first = [f"target modules add {path}", f"target modules load --file {path.name} .text {text:#x}"]
+    _, bt, by_sframe = at_stop(name, machine, "probe_inner", load(name), "bt", "sframe bt", first=tuple(first))
+    check_stack_in_module(by_sframe)
+    assert functions(by_sframe)[:3] == ["probe_inner", "probe_outer", "probe_expired"]
+    assert functions(by_sframe)[-1] in frames(name, bt)[-1], bt
+
+
+@pytest.mark.parametrize("name", ["gdb-18", "gdb-13"])
+def test_a_module_that_lx_symbols_loads(name: str, with_module: tuple[Machine, Path, int]) -> None:
+    """That of Linux 6.1 takes the module's start for that of its code, where PLT sections are.
+
+    So the first function, ``probe_inner``, has the name of another one.
+    """
+    machine, path, text = with_module
+    first = (f"source {path.parent}/vmlinux-gdb.py", f"lx-symbols {path.parent}")
+    said, by_sframe = at_stop(name, machine, f"*{text:#x}", load(name), "sframe bt", first=first)
+    check_stack_in_module(by_sframe)
+    assert "probe.ko: its .text is at" in said

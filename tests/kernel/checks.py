@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from sframe_unwind.arch import of_elf
+from sframe_unwind.kernel.linux import Kernel
+from sframe_unwind.kernel.modules import KernelModules, module_name
+from sframe_unwind.kernel.types import Types
 from sframe_unwind.process.drgn_kernel import open_dump
+from sframe_unwind.process.elf_file import ElfFile
 from tests.kernel.driving import at_stop, frames, hits, places
 from tests.kernel.dumps import Compared, compared, opened
 from tests.kernel.machine import Machine
@@ -21,8 +26,8 @@ class Stop(NamedTuple):
     """What the stack must show at a stop in a function."""
 
     on_the_stack: tuple[str, ...]
-    """Functions that must be on the stack, in this order from the innermost frame outward; there can be others between
-    them."""
+    """Patterns of functions that must be on the stack, in this order from the innermost frame outward; there can be
+    others between them."""
     ends: tuple[str, ...]
     """The stack must end with one of these texts."""
 
@@ -32,8 +37,8 @@ def check_stack(shown: Sequence[str], by_sframe: str, stop: Stop) -> None:
 
     :param shown: its functions.
     """
-    wanted = iter(shown)
-    assert all(one in wanted for one in stop.on_the_stack), by_sframe
+    left = iter(shown)
+    assert all(any(re.fullmatch(one, name) for name in left) for one in stop.on_the_stack), by_sframe
     assert end_of(by_sframe) in stop.ends, by_sframe
 
 
@@ -109,7 +114,7 @@ def check_moved(name: str, machine: Machine, dump: str | Path, function: str, on
     """Check the stacks of a kernel that KASLR moved, in a debugger that is told how far.
 
     :param dump: of the machine.
-    :param on_the_stack: what must be on the stack at a stop in the function.
+    :param on_the_stack: a pattern of what must be on the stack at a stop in the function.
     """
     vmlinux = machine.built.vmlinux
     found = open_dump(str(dump), str(vmlinux), ()).main_file
@@ -121,11 +126,28 @@ def check_moved(name: str, machine: Machine, dump: str | Path, function: str, on
     first = lldb if name == "lldb" else gdb
     commands = (load(name), "bt", "sframe bt", "sframe tasks reader")
     _, bt, by_sframe, reader = at_stop(name, machine, function, *commands, first=(first,))
-    assert on_the_stack in functions(by_sframe)
+    assert any(re.fullmatch(on_the_stack, one) for one in functions(by_sframe)), by_sframe
     assert end_of(by_sframe) in ENDS
     assert names_in_bt(by_sframe)[-1] in frames(name, bt)[-1], bt
     assert "pipe_read" in functions(reader)
     assert end_of(reader) == USER
+
+
+def check_modules(dump: str | Path, vmlinux: Path, path: Path) -> dict[str, int]:
+    """Check that the sections of a module in a dump are where drgn finds them, and return their addresses.
+
+    :param path: of the module's file.
+    """
+    program = open_dump(str(dump), str(vmlinux), (str(path),))
+    arch = of_elf(*ElfFile(str(vmlinux)).machine)
+    assert arch is not None
+    assert arch.linux_kernel is not None
+    kernel = Kernel(arch, arch.linux_kernel, (), Types(program.structure), program.symbol, program.read)
+    name = module_name(path.name)
+    (by_drgn,) = [addresses for found, _, addresses in program.modules() if found == name]
+    own = KernelModules(kernel).sections(name or "")
+    assert own == {section: address for section, address in by_drgn.items() if not section.startswith(".init")}
+    return own
 
 
 def check_dump(dump: str | Path, vmlinux: Path, at_least: int) -> list[Compared]:

@@ -36,7 +36,13 @@ class Machine(NamedTuple):
 
 @contextmanager
 def booted(
-    built: Built, folder: Path, seconds: int = SECONDS, more: str = "", *, is_moved: bool = False
+    built: Built,
+    folder: Path,
+    seconds: int = SECONDS,
+    more: str = "",
+    *,
+    is_moved: bool = False,
+    module: Path | None = None,
 ) -> Iterator[Machine]:
     """Boot the kernel by the command of docs/kernel.md, and wait for its program.
 
@@ -44,11 +50,18 @@ def booted(
     :param seconds: how long it runs at most.
     :param more: options for QEMU.
     :param is_moved: whether the kernel moves itself (KASLR), by a seed that QEMU gives it.
+    :param module: the file of a module that its program loads.
     """
     tree = folder / "linux"
     (tree / "arch/arm64/boot").mkdir(parents=True)
     for name, path in (("vmlinux", built.vmlinux), ("arch/arm64/boot/Image", built.image), ("initrd", built.initrd)):
         (tree / name).symlink_to(path)
+    if module is not None:
+        (tree / "initrd").unlink()
+        (folder / "root").mkdir()
+        shutil.copyfile(module, folder / "root/module.ko")
+        # The kernel unpacks what is appended, too.
+        (tree / "initrd").write_bytes(built.initrd.read_bytes() + _packed(folder / "root", folder).read_bytes())
     port = free_port()
     boot = steps().boot.replace("1234 &", f"{port} -device vmcoreinfo {more}")
     command = shlex.split(boot.replace(" nokaslr", "") if is_moved else boot)
@@ -64,11 +77,10 @@ def booted_debian(debian: DebianKernel, folder: Path, seconds: int = SECONDS, mo
     """
     root, port = folder / "root", free_port()
     root.mkdir()
-    for source, program in (("guest/init.c", "guest"), ("load_module.c", "init")):
-        command = ["gcc", "-static", "-O2", "-w", str(Path(__file__).parent / source)]
-        subprocess.run([*command, "-o", str(root / program)], check=True, timeout=60)
-    shutil.copyfile(debian.vmcoreinfo_module, root / "qemu_fw_cfg.ko")
-    built = Built(debian.vmlinux, debian.image, _packed(root, folder))
+    command = ["gcc", "-static", "-O2", "-w", str(Path(__file__).parent / "guest/init.c"), "-o", str(root / "init")]
+    subprocess.run(command, check=True, timeout=60)
+    shutil.copyfile(debian.vmcoreinfo_module, root / "module.ko")
+    built = Built(debian.vmlinux, debian.image, _packed(root, folder), debian.folder)
     command = ["qemu-system-x86_64", "-M", "q35", "-cpu", "max", "-smp", "2", "-m", "512", "-nic", "none"]
     command += ["-display", "none", "-serial", "file:console", "-append", f"console=ttyS0 {more}"]
     command += ["-kernel", str(built.image), "-initrd", str(built.initrd), "-gdb", f"tcp:127.0.0.1:{port}"]
@@ -85,7 +97,7 @@ def booted_s390x(debian: DebianKernel, folder: Path, seconds: int = SECONDS) -> 
     source = str(Path(__file__).parent / "guest/init.c")
     command = ["s390x-linux-gnu-gcc", "-static", "-O2", "-w", source, "-o", str(root / "init")]
     subprocess.run(command, check=True, timeout=60)
-    built = Built(debian.vmlinux, debian.image, _packed(root, folder))
+    built = Built(debian.vmlinux, debian.image, _packed(root, folder), debian.folder)
     command = ["qemu-system-s390x", "-M", "s390-ccw-virtio", "-cpu", "max", "-smp", "2", "-m", "512", "-nic", "none"]
     command += ["-display", "none", "-serial", "file:console", "-append", "console=ttyS0 nokaslr"]
     command += ["-kernel", str(built.image), "-initrd", str(built.initrd), "-gdb", f"tcp:127.0.0.1:{port}"]

@@ -18,7 +18,8 @@ PARTLY = PlaceKind.PARTLY_SAVED.value
 ENTRY = {
     # Also where GDB alone ends because the code that follows is freed.
     "arm64": re.compile(
-        r"\b(el[01][th]_\d\d_\w+?(?<!_handler)|vectors|call_on_irq_stack|ret_from_fork|arch_call_rest_init)\b"
+        r"\b(el[01][th]_\d\d_\w+?(?<!_handler)|vectors|call_on_irq_stack|ret_from_fork)\b"
+        r"|\b(arch_call_rest_init|start_kernel)\b"
     ),
     "amd64": re.compile(
         r"\b((instr_|f?red_)?sysvec_\w+|asm_\w+|entry_SYSCALL_64|ret_from_fork|secondary_startup_64\w*)\b"
