@@ -78,7 +78,8 @@ def _global_functions(binary: ElfBinary) -> Iterator[int]:
     """Yield the addresses of functions that other files can call."""
     for table in binary.sections:
         if table.type in (SHT_DYNSYM, SHT_SYMTAB):
-            addresses = symbol_values(binary, table.number, binary.layout.addresses)
+            layout = binary.layout
+            addresses = symbol_values(binary, table.number, layout.addresses if layout.relocatable else ())
             entries = binary.records(SYMBOL, binary.contents(table))
             for (_, info, _, section, _, _), address in zip(entries, addresses):
                 if info & 0xF in _FUNCTIONS and info >> 4 in _GLOBAL and section:

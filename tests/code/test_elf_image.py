@@ -1,0 +1,44 @@
+"""The image of a file's code: which of its functions other files can call."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.code.elf_image import image_of
+from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.elf import opened
+from tests.elf.objects import tools_for
+
+_SOURCE = """
+.globl first, second
+.type first, @function
+.type second, @function
+.type local, @function
+.text
+nop
+first: ret
+local: ret
+second: ret
+"""
+
+
+@pytest.mark.parametrize("form", ["object", "-shared", "-Ttext=0x401000"])
+def test_functions_that_other_files_can_call(form: str, tmp_path: Path) -> None:
+    tools, made = tools_for("amd64", 3), tmp_path / "made.o"
+    subprocess.run([str(tools / "as"), "-o", str(made), "-"], input=_SOURCE, text=True, check=True, timeout=60)
+    if form != "object":
+        linked = tmp_path / "linked"
+        subprocess.run([str(tools / "ld"), form, "-e", "first", "-o", str(linked), str(made)], check=True, timeout=60)
+        made = linked
+    listed = subprocess.run(["nm", "-g", str(made)], capture_output=True, text=True, check=True, timeout=60).stdout
+    addresses = {name: int(address, 16) for address, _, name in map(str.split, listed.splitlines())}
+    expected = addresses["first"], addresses["second"]  # the linker's own symbols are not functions
+    with opened(made) as binary:
+        image, layout = image_of(binary, MACHINES[binary.arch.name]), binary.layout
+        # Sections of an object file have addresses that the layout gives them.
+        (text,) = (section for section in binary.sections if section.name == ".text")
+        start = layout.addresses[text.number] if layout.relocatable else 0
+    assert image.reachable == {start + address for address in expected}
