@@ -147,9 +147,8 @@ def _physical(frames: Iterable[lldb.SBFrame]) -> Iterator[NativeFrame]:
             tail_calls += 1
             continue  # a function that ended in a tail call, which LLDB knows from the debug information
         if inner is None:
-            pc = (
-                frame.GetPC()
-            )  # for the caller of an inlined function, LLDB returns the address at which it was inlined
+            # For the caller of an inlined function, LLDB returns the address at which it was inlined.
+            pc = frame.GetPC()
         inner = frame
         if not frame.IsInlined():
             yield _native(indexes, pc, frame, tail_calls)
