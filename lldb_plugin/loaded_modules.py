@@ -23,6 +23,7 @@ from sframe_unwind.debugger.module_agreement import Difference, ModuleAgreement
 from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.kernel.types import KernelError
+from sframe_unwind.memory import ChunkCache
 from sframe_unwind.unwind.modules import Generate, Module, Modules
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 _SECONDS = 0.02
 """How long modules are compared for one question."""
+
+_PAGE_BITS = 12
 
 _EVENTS = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
 
@@ -66,6 +69,10 @@ class LoadedModules:
         self.arch = arch
         self._target = target
         self._read = reader(process)
+        self._pages = ChunkCache(self._read, _PAGE_BITS)
+        """The memory of modules, kept while they are compared: each read of LLDB's can cost a packet."""
+        self._compares = False
+        self._event = lldb.SBEvent()
         self._report = report
         self._generate: Generate | None = None
         if generates:
@@ -122,7 +129,7 @@ class LoadedModules:
         """Return whether no module has come or gone since the last :meth:`refresh`; this waits for no lock."""
         if self._target.GetNumModules() != len(self._loaded) or self._some_came_to_a_place():
             return False
-        return not self._listener.PeekAtNextEvent(lldb.SBEvent())
+        return not self._listener.PeekAtNextEvent(self._event)
 
     def _some_came_to_a_place(self) -> bool:
         """Return whether a module that LLDB has from an earlier run is loaded now; LLDB broadcasts no event of it."""
@@ -144,12 +151,20 @@ class LoadedModules:
             or self._largest > _TOLERATED[settings.mode]
         )
 
-    def judge(self) -> None:
+    def judge(self, seconds: float = _SECONDS) -> None:
         """Compare SFrame and CFI of the modules for which that has not been done, for a limited time."""
-        until = time.perf_counter() + _SECONDS
-        while self._pending and (found := self._pending[-1].advance(until)) is not None:
-            self._largest = max(self._largest, found)
-            self._pending.pop()
+        until = time.perf_counter() + seconds
+        self._compares = True
+        try:
+            while self._pending and (found := self._pending[-1].advance(until)) is not None:
+                self._largest = max(self._largest, found)
+                self._pending.pop()
+        finally:
+            self._compares = False
+            self._pages.forget()
+
+    def _read_module(self, address: int, size: int) -> bytes:
+        return self._pages.read(address, size) if self._compares else self._read(address, size)
 
     def _list_anew(self) -> None:
         """Make the list of all modules; those that are where they were are kept."""
@@ -203,9 +218,13 @@ class LoadedModules:
 
     def _describe(self, module: lldb.SBModule, address: int) -> _Loaded:
         described = describe(
-            lambda section: int(section.GetLoadAddress(self._target)), module, self._read, self.arch, self._places
+            lambda section: int(section.GetLoadAddress(self._target)),
+            module,
+            self._read_module,
+            self.arch,
+            self._places,
         )
-        agreement = ModuleAgreement(described, self.arch, self._read) if described else None
+        agreement = ModuleAgreement(described, self.arch, self._read_module) if described else None
         return _Loaded(module, address, described, agreement)
 
     def _forget_rules(self) -> None:

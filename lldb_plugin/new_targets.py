@@ -109,8 +109,10 @@ def _plug_in_early(target: lldb.SBTarget) -> None:
 
     A program that is started at once, as by ``lldb -o run``, has a process before this thread gets its turn.
     """
+    if is_plugged(target) or SESSION.knows(target.GetProcess()):
+        return
     mutex = target.GetAPIMutex()
-    if is_plugged(target) or not acquire(mutex, _PATIENCE):
+    if not acquire(mutex, _PATIENCE):
         return
     try:
         if target.GetProcess().GetState() in _BEFORE_THREADS:

@@ -74,8 +74,9 @@ def change(settings: Settings) -> None:
     if settings.mode == OFF:
         targets.unplug_all()
         new_targets.rest()
-    elif was_off:
-        new_targets.watch_again()
+    else:
+        if was_off:
+            new_targets.watch_again()
         for debugger in map(lldb.SBDebugger.FindDebuggerWithID, _debuggers):
             _plug_in_targets(debugger)
     targets.forget_frames()

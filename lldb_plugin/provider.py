@@ -139,13 +139,13 @@ def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
 
     :raises SFrameError: SFrame has no architecture for the process.
     """
-    inner = thread.GetFrameAtIndex(0)
-    if not inner.IsValid():
-        return None
     modules = SESSION.modules(thread.GetProcess())
     SESSION.set_native(thread, None)
     modules.judge()
     if not modules.can_change_stacks(SESSION.settings):
+        return None
+    inner = thread.GetFrameAtIndex(0)
+    if not inner.IsValid():
         return None
     process = SESSION.process(thread.GetProcess())
     registers = Registers(inner.GetPC(), inner.GetSP(), inner.GetFP())

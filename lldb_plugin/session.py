@@ -53,6 +53,10 @@ class Session:
             self._native.pop(oldest, None)
         return known
 
+    def knows(self, process: lldb.SBProcess) -> bool:
+        """Return whether the modules of a process have been listed; this waits for no lock."""
+        return process.GetUniqueID() in self._known
+
     def leaves_frames_alone(self, process: lldb.SBProcess) -> bool:
         """Return whether it is known that SFrame changes no stack of a process; this waits for no lock."""
         number = process.GetUniqueID()

@@ -10,11 +10,18 @@ from typing import NamedTuple
 import lldb
 
 from lldb_plugin import event_thread, invalidate
+from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger.settings import OFF
+from sframe_unwind.errors import SFrameError
 
 _MODULE = "sframe_lldb"
 """Where LLDB looks for the provider's classes: it knows the modules that its user imported."""
+
+_PATIENCE = 0.1
+"""Seconds to wait for LLDB's lock on the target."""
+_JUDGING = 1.0
+"""Seconds in which the modules of a process are compared with their CFI before it gets the provider."""
 
 _lock = threading.Lock()
 _numbers = itertools.count(1)
@@ -34,9 +41,14 @@ class _Plugged(NamedTuple):
 def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
     """Register the provider with a target that does not have it, unless the mode is ``off``.
 
+    LLDB shows the stopped threads of a process again when it gets the provider.  So a process gets none while its
+    modules are known to give LLDB's own frames; the stop-hook asks again at each stop.
+
     :param has_frames: the target has a process; else LLDB's event thread has nothing to show, and is not waited for.
     """
     if not target.IsValid() or SESSION.settings.mode == OFF:
+        return
+    if has_frames and not is_plugged(target) and _needs_no_provider(target):
         return
     with _lock:
         for number, known in list(_plugged.items()):
@@ -62,6 +74,27 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         event_thread.settle(target.GetDebugger())
     if not error.Success():
         SESSION.report(f"LLDB does not take the frame provider: {error.GetCString()}")
+
+
+def _needs_no_provider(target: lldb.SBTarget) -> bool:
+    """Return whether SFrame certainly changes no stack of a stopped process, by the modules that it has now."""
+    process = target.GetProcess()
+    if SESSION.leaves_frames_alone(process):
+        return True
+    mutex = target.GetAPIMutex()
+    # Whoever holds the lock may be waiting for this stop.
+    if not acquire(mutex, _PATIENCE):
+        return False
+    try:
+        if process.GetState() != lldb.eStateStopped:
+            return False
+        modules = SESSION.modules(process)
+        modules.judge(_JUDGING)
+        return not modules.can_change_stacks(SESSION.settings)
+    except SFrameError:
+        return False  # the provider says why
+    finally:
+        mutex.unlock()
 
 
 def is_plugged(target: lldb.SBTarget) -> bool:

@@ -123,10 +123,12 @@ class ChunkCache:
     Call :meth:`forget` after the process has run: the chunks are not checked for changes.
 
     :param read: reads the memory.
+    :param bits: a chunk has two to the power of this many bytes.
     """
 
-    def __init__(self, read: ReadMemory) -> None:
+    def __init__(self, read: ReadMemory, bits: int = _CHUNK_BITS) -> None:
         self._read = read
+        self._bits = bits
         self._chunks: dict[int, bytes] = {}
 
     def forget(self) -> None:
@@ -138,11 +140,11 @@ class ChunkCache:
 
         :raises MemoryReadError: not all of the bytes can be read.
         """
-        number, offset = address >> _CHUNK_BITS, address & CHUNK - 1
+        number, offset = address >> self._bits, address & (1 << self._bits) - 1
         chunk = self._chunks.get(number)
         if chunk is None:
             try:
-                chunk = self._read(number << _CHUNK_BITS, CHUNK)
+                chunk = self._read(number << self._bits, 1 << self._bits)
             except MemoryReadError:
                 chunk = b""  # a part of the chunk may still be readable
             self._chunks[number] = chunk

@@ -12,10 +12,14 @@ import pytest
 from tests.lldb.debuggers import PLUGIN, PROVIDING, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, check, environment
 from tests.lldb.terminal import terminal
-from tests.samples.build import build
+from tests.missing import toolchain_needed
+from tests.samples.build import build, toolchain
+from tests.waiting import wait_until_idle
 
 STACK = ("sample_stop", "inner", "outer", "main")
 START = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null")
+
+WAITING = Path(__file__).parents[1] / "drive" / "sources" / "waiting.c"
 
 
 @pytest.fixture(params=PROVIDING)
@@ -63,18 +67,22 @@ def test_a_program_that_is_started_at_once_is_shown_once(lldb: str) -> None:
     assert shown == [1] * 8
 
 
+LIST = "target frame-provider list"
+HOOKS = "target stop-hook list"
+NONE_REGISTERED = "no frame providers registered"
+STRICT = "sframe strict on"
+"""With it, SFrame changes the stack of any program that has SFrame."""
+
+
 def test_on_a_stopped_process_with_threads(lldb: str) -> None:
-    said = batch(lldb, *START, "-o", IMPORT, *SHOW, "-o", "bt all", str(build("threads")))
+    said = batch(lldb, *START, "-o", IMPORT, "-o", LIST, "-o", STRICT, *SHOW, "-o", "bt all", str(build("threads")))
+    assert NONE_REGISTERED in said.partition(f"(lldb) {STRICT}")[0]
     assert said.count("sframe_lldb.SFrameFrameProvider") == 1
     assert said.rpartition("(lldb) bt all")[2].count("`wait_at(") == 2 + 3 + 4
 
 
-LIST = "target frame-provider list"
-HOOKS = "target stop-hook list"
-
-
 def test_not_registered_in_mode_off(lldb: str) -> None:
-    modes = ["-O", IMPORT, "-O", "sframe mode off"]
+    modes = ["-O", IMPORT, "-O", "sframe mode off", "-O", STRICT]
     for mode in ("always", "off"):
         modes += ["-o", LIST, "-o", f"sframe mode {mode}", "-o", LIST]
     said = batch(lldb, *modes, *START, "-o", LIST, "-o", "bt", "-o", "sframe mode always", *SHOW, str(build("leaf")))
@@ -84,7 +92,7 @@ def test_not_registered_in_mode_off(lldb: str) -> None:
 
 
 def test_taken_back_at_a_terminal_with_nothing_shown_twice(lldb: str) -> None:
-    with terminal(lldb, "-O", IMPORT, str(build("leaf"))) as session:
+    with terminal(lldb, "-O", IMPORT, "-O", STRICT, str(build("leaf"))) as session:
         session.run("breakpoint set -n sample_stop")
         session.launch()
         assert "frame #0" not in session.run("sframe mode off")
@@ -120,15 +128,40 @@ def test_core_file(lldb: str, tmp_path: Path) -> None:
         assert " frames agree" in said
 
 
+def test_attached_without_a_target(lldb: str, tmp_path: Path) -> None:
+    """Where SFrame changes no stack, the stop is shown once, as without the plugin; a setting that does registers."""
+    waiting = tmp_path / "waiting"
+    with toolchain_needed():
+        flags = ("-O1", "-Wa,--gsframe", f"-B{toolchain('amd64', 3)}/")
+    subprocess.run(["gcc", *flags, WAITING, "-o", waiting], check=True, timeout=60)
+    process = subprocess.Popen([waiting], stdout=subprocess.DEVNULL)
+    wait_until_idle(process.pid)
+    try:
+        commands = ("-o", LIST, "-o", STRICT, *SHOW)
+        said = batch(lldb, "-O", IMPORT, "-o", f"process attach -p {process.pid}", *commands)
+        attached, _, changed = said.partition(f"(lldb) {STRICT}")
+        assert NONE_REGISTERED in attached
+        assert attached.count("stop reason = ") == 1
+        assert changed.count("sframe_lldb.SFrameFrameProvider") == 1
+        assert "[synthetic]" in changed.rpartition("(lldb) bt")[2]
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.mark.parametrize("when", ["-O", "-o"])
 def test_attached_to_what_then_runs_another_program(lldb: str, when: str) -> None:
-    process = subprocess.Popen(["sh", "-c", f"sleep 2; exec {build('leaf')}"], stdout=subprocess.DEVNULL)
+    """The program that comes has SFrame alone: the provider is registered at the first stop that needs it."""
+    sample = build("sframe_only")
+    process = subprocess.Popen(["sh", "-c", f"sleep 2; exec {sample}"], stdout=subprocess.DEVNULL)
     try:
         commands = (f"process attach -p {process.pid}", "bt", "process continue", "breakpoint set -n sample_stop")
         attached = [part for command in commands for part in ("-o", command)]
         said = batch(lldb, when, IMPORT, *attached, "-o", "process continue", *SHOW, "-o", "sframe compare")
-        assert_plugged(said.partition("(lldb) sframe compare")[0])
-        assert " frames agree" in said
+        shown = said.partition("(lldb) sframe compare")[0]
+        assert shown.count("sframe_lldb.SFrameFrameProvider") == 1
+        backtrace = shown.rpartition("(lldb) bt")[2]
+        assert all(f"`{name}" in backtrace for name in ("sample_stop", "innermost", "with_alloca", "main")), said
     finally:
         process.kill()
         process.wait()
