@@ -152,10 +152,10 @@ def run(
     return check_output(output)
 
 
-def batch(debugger: Debugger, *commands: str, executable: Path | None = None) -> str:
+def batch(debugger: Debugger, *commands: str, executable: Path | None = None, plugin: Path | None = PLUGIN) -> str:
     """What GDB prints when it carries out commands one after the other; a command that fails does not end it."""
     arguments = [part for command in commands for part in ("-ex", command)]
-    command = command_line(debugger, "-batch", *arguments, *([str(executable)] if executable else []))
+    command = command_line(debugger, "-batch", *arguments, *([str(executable)] if executable else []), plugin=plugin)
     # 1: the last command failed.
     return run(command, statuses=(0, 1))
 

@@ -13,7 +13,7 @@ from sframe_unwind import elf
 from sframe_unwind.sframe.table import Match
 from tests.debugger.lines import is_internal, lines
 from tests.expectations import STOPS, Stop
-from tests.gdb.driver import Debugger, batch, call
+from tests.gdb.driver import PLUGIN, Debugger, batch, call
 from tests.gdb.programs import built, program
 from tests.pairing import paired
 
@@ -278,8 +278,8 @@ def test_frame_view_is_as_without_the_plugin(debugger: Debugger) -> None:
     for view in views:
         commands = (*place, view, "maint flush register-cache", "bt", "info frame", "up", "bt", "finish", "bt")
         alone, shown = (
-            batch(debugger, f"set sframe mode {mode}", *commands, executable=built("recursion", ABI, 3))
-            for mode in ("off", "always")
+            batch(debugger, *commands, executable=built("recursion", ABI, 3), plugin=plugin)
+            for plugin in (None, PLUGIN)
         )
         assert [line for line in shown.splitlines() if not line.startswith("sframe: ")] == alone.splitlines()
         assert ("sframe: all frames are GDB's own until the process runs" in shown) == (debugger.version[0] < 14)

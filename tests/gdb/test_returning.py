@@ -7,19 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.gdb.compiling import compiled, with_and_without_cfi
-from tests.gdb.driver import Debugger, batch
+from tests.gdb.compiling import FOLDER, compiled, with_and_without_cfi
+from tests.gdb.driver import PLUGIN, Debugger, batch
 
 REGISTERS = "rbx, r12, r13, r14, r15"
 REFUSED = f"the caller's {REGISTERS} cannot be restored"
 WARNING = f"GDB left a function without restoring its caller's {REGISTERS}"
 BY_MI = 'interpreter-exec mi "-exec-return{}"'
+BEHIND_PRINTF = "        x += leaf(r) & 0;"
 ANY_CLIENT = {
     "console": ("return",),
     "outer frame": ("up", "return"),
     "console of MI": ('interpreter-exec mi "-interpreter-exec console \\"return\\""',),
     "Python": (r"""python exec("try: gdb.execute('return')\nexcept gdb.error as error: print(error)")""",),
 }
+
+
+def values_in(output: str) -> list[str]:
+    """What the program has printed."""
+    return re.findall(r"^i=.*", output, re.MULTILINE)
 
 
 def shown(debugger: Debugger, executable: Path, *commands: str) -> str:
@@ -36,20 +42,47 @@ def test_return_is_refused(client: str, debugger: Debugger, tmp_path: Path) -> N
     assert WARNING not in output
 
 
-@pytest.mark.parametrize(("commands", "function"), [((BY_MI,), "callee"), (("up", BY_MI), "main")])
-def test_mi_warns(commands: tuple[str, ...], function: str, debugger: Debugger, tmp_path: Path) -> None:
-    """GDB lets nobody refuse it, or say anything before."""
-    _, without = with_and_without_cfi(tmp_path)
-    output = shown(debugger, without, *(command.format("") for command in commands), "bt", "finish")
+@pytest.mark.parametrize(("before", "function", "goes_wrong"), [((), "callee", False), (("up",), "main", True)])
+def test_mi_warns(before: tuple[str, ...], function: str, goes_wrong: bool, debugger: Debugger, tmp_path: Path) -> None:
+    """GDB lets nobody refuse it, or say anything before.
+
+    Only `callee` changes registers of its caller, and restores them where it returns.
+    """
+    with_cfi, without = with_and_without_cfi(tmp_path)
+    printed = FOLDER.joinpath("preserved.c").read_text(encoding="utf-8").splitlines().index(BEHIND_PRINTF) + 1
+    go_on = ("bt", "delete", f"tbreak {printed}", "continue", "kill")
+    output = shown(debugger, without, *before, BY_MI.format(""), *go_on)
     assert output.count(WARNING) == 1
     assert re.search(rf'^\^done,frame=\{{level="0",addr="0x\w+",func="{function}"', output, re.MULTILINE)
+    commands = ("break leaf", "run", *before, BY_MI.format(""), *go_on)
+    alone = batch(debugger, *commands, executable=with_cfi, plugin=None)
+    assert "i=0 " in alone
+    assert (values_in(output) != values_in(alone)) == goes_wrong
 
 
-def test_mi_is_silent_where_all_registers_are_known(debugger: Debugger, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("before", "function"), [((), "callee"), (("up",), "main")])
+def test_mi_is_silent_where_all_registers_are_known(
+    before: tuple[str, ...], function: str, debugger: Debugger, tmp_path: Path
+) -> None:
     with_cfi, _ = with_and_without_cfi(tmp_path)
-    output = batch(debugger, "break leaf", "run", "bt", BY_MI.format(" 42"), "bt", executable=with_cfi)
-    assert 'func="callee"' in output
+    commands = ("break leaf", "run", "bt", *before, BY_MI.format(" 42"), "bt", "delete", "continue")
+    alone, output = (batch(debugger, *commands, executable=with_cfi, plugin=plugin) for plugin in (None, PLUGIN))
+    assert f'func="{function}"' in output
     assert WARNING not in output
+    assert output.count("exited normally") == 1
+    assert len(values_in(output)) == 3
+    assert values_in(output) == values_in(alone)
+
+
+def test_mi_at_the_entry_of_a_function_without_cfi(debugger: Debugger, tmp_path: Path) -> None:
+    """All registers are the caller's there."""
+    with_cfi, without = with_and_without_cfi(tmp_path)
+    commands = ("break *leaf", "run", BY_MI.format(""), "bt", "delete", "continue")
+    alone = batch(debugger, *commands, executable=with_cfi, plugin=None)
+    output = batch(debugger, *commands, executable=without)
+    assert WARNING not in output
+    assert len(values_in(output)) == 3
+    assert values_in(output) == values_in(alone)
 
 
 def test_other_ways_to_the_caller_are_silent(debugger: Debugger, tmp_path: Path) -> None:
