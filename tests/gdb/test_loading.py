@@ -49,6 +49,16 @@ def test_sourced_again_in_the_middle_of_a_session(debugger: Debugger) -> None:
     assert output.count("\nBreakpoint 1, ") == 1
 
 
+def test_leaves_the_names_of_the_users_python_alone(debugger: Debugger) -> None:
+    """GDB runs a script that is sourced in the namespace of the commands that the user types."""
+    mine = "python sys = Path = plugin = 'mine'; before = dict(globals())"
+    changed = (
+        "python print([name for name in globals() if name[:2] != '__' and globals()[name] is not before.get(name)])"
+    )
+    shown = run(command_line(debugger, "-batch", *_arguments(mine, f"source {PLUGIN}", changed), plugin=None))
+    assert shown == "['before']\n"
+
+
 @pytest.mark.parametrize("name", [".gdbinit", ".config/gdb/gdbinit"])
 def test_from_an_init_file(debugger: Debugger, name: str, tmp_path: Path) -> None:
     init = tmp_path / name
