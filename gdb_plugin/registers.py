@@ -12,7 +12,7 @@ from sframe_unwind.errors import StepError
 from sframe_unwind.memory import ReadRegister
 
 _ARCHITECTURES = {"i386:x86-64": "amd64", "aarch64": "aarch64", "s390:64-bit": "s390x"}
-_OF_THREAD = ("fs_base", "gs_base")
+_OF_THREAD = ("fs_base", "gs_base", "acr0", "acr1")
 _UNLIKE = ("ilp32", "x64-32")
 """Variants with 32-bit addresses, which SFrame does not have."""
 

@@ -74,6 +74,19 @@ def test_registers_of_the_thread(debugger: Debugger, strict: str, tmp_path: Path
     assert lines[2:4] == lines[4:] == lines[:2]
 
 
+def test_registers_of_the_thread_on_s390x(newest: Debugger, tmp_path: Path) -> None:
+    programs = [
+        described(path, "leaf", mode, "s390x")
+        for path, mode in zip(with_and_without_cfi(tmp_path, "s390x"), ("off", "always"))
+    ]
+    expected, found = call(newest, "callers.step", programs=programs, registers=["acr0", "acr1"], functions=["leaf"])
+    for before, now in paired(expected, found):
+        inside = [frame["registers"] for frame in before[:3]]
+        assert inside == [["0x0", inside[0][1]]] * 3
+        assert inside[0][1] != "0x0"
+        assert [frame["registers"] for frame in now] == inside
+
+
 @pytest.mark.parametrize("place", ["*leaf", "*callee"])
 def test_return_from_the_first_instruction(debugger: Debugger, place: str, tmp_path: Path) -> None:
     commands = (f"break {place}", "run", "return 42", "delete", "continue")
