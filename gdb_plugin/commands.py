@@ -11,6 +11,7 @@ import gdb
 from gdb_plugin.answer import TELLS_PC
 from gdb_plugin.returning import CheckReturn
 from gdb_plugin.session import Session
+from gdb_plugin.texts import path_of, text
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
@@ -135,7 +136,7 @@ class Status(_Command):
             process = self._stacks().process()
         except gdb.error as error:
             reason = f"no stack to unwind: {error}"
-            program = gdb.current_progspace().filename or ""
+            program = path_of(gdb.current_progspace())
             return output.status_without_process(self._unwinder.settings, _DEBUGGER, reason, program)
         lines = output.status_lines(process.modules, self._unwinder.settings, _DEBUGGER)
         if not self._unwinder.enabled:
@@ -207,7 +208,7 @@ class Explain(_Command):
         else:
             pc, here = stacks.selected()
         code = stacks.code()
-        name = gdb.format_address(pc).partition(" ")[2] if hasattr(gdb, "format_address") else ""
+        name = text(lambda: gdb.format_address(pc)).partition(" ")[2] if hasattr(gdb, "format_address") else ""
         module = code.modules.find(pc)
         name = name or (module.run_time_name(pc) if module is not None else "")
         return [*explain(code.modules, pc, name, here), *code_lines(code, pc), *register_lines(code, pc)]

@@ -12,6 +12,7 @@ import gdb
 from gdb_plugin.functions import name_around
 from gdb_plugin.modules import auxiliary_vector
 from gdb_plugin.symbols import address_of
+from gdb_plugin.texts import path_of
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger.contexts import Debugger, Name
 
@@ -59,7 +60,7 @@ def name_of(process: Process, address: int) -> Name:
     place = Path(path).name
     line = gdb.find_pc_line(address)
     if line.symtab is not None and line.line:
-        place = f"{Path(line.symtab.filename).name}:{line.line}"
+        place = f"{Path(path_of(line.symtab)).name}:{line.line}"
     return Name(name_around(address) or process.run_time_name(address), place, path)
 
 

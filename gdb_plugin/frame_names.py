@@ -12,6 +12,7 @@ import gdb
 from gdb.FrameDecorator import FrameDecorator
 
 from gdb_plugin.process import Process
+from gdb_plugin.texts import text
 from sframe_unwind.kernel.entry_code import shown_name
 
 
@@ -58,8 +59,8 @@ class FrameNames:
         frame = decorated.inferior_frame()
         if self._process is not None and self._process.kernel is not None and frame.type() == gdb.SIGTRAMP_FRAME:
             place = self._process.kernel.places.get(frame.pc() - 1)
-            return decorated if place is None else _NamedFrame(decorated, shown_name(place, frame.name()))
-        if self._process is None or frame.type() != gdb.NORMAL_FRAME or frame.name() is not None:
+            return decorated if place is None else _NamedFrame(decorated, shown_name(place, text(frame.name)))
+        if self._process is None or frame.type() != gdb.NORMAL_FRAME or text(frame.name):
             return decorated
         # A return address can lie behind the last byte of a procedure.
         pc = frame.pc()

@@ -7,6 +7,7 @@ import re
 import gdb
 
 from gdb_plugin.reentrancy import output_of
+from gdb_plugin.texts import text
 
 _FORMATTED = re.compile(r"<([^+>]+)>$")
 _AROUND = re.compile(r"<(.+?)(?:\+\d+)?>$")
@@ -36,7 +37,7 @@ def entry_of(address: int) -> int | None:
 def name_of(address: int) -> str:
     """Return the name of the symbol that begins at an address; empty: none does."""
     if hasattr(gdb, "format_address"):  # since GDB 14
-        found = _FORMATTED.search(gdb.format_address(address))
+        found = _FORMATTED.search(text(lambda: gdb.format_address(address)))
     else:
         found = _INFO_SYMBOL.match(output_of(f"info symbol {address:#x}"))
     return found[1] if found else ""
@@ -48,9 +49,10 @@ def name_around(address: int) -> str:
     while block is not None and (block.function is None or _is_inlined(block)):
         block = block.superblock
     if block is not None:
-        return str(block.function.print_name)
+        function = block.function
+        return text(lambda: function.print_name)
     if hasattr(gdb, "format_address"):  # since GDB 14
-        found = _AROUND.search(gdb.format_address(address))
+        found = _AROUND.search(text(lambda: gdb.format_address(address)))
     else:
         found = _INFO_SYMBOL_AROUND.match(output_of(f"info symbol {address:#x}"))
     return found[1] if found else ""

@@ -14,6 +14,7 @@ import gdb
 
 from gdb_plugin.memory import read
 from gdb_plugin.symbols import address_of
+from gdb_plugin.texts import path_of
 from sframe_unwind.arch import Arch
 from sframe_unwind.kernel.entry_code import find_places
 from sframe_unwind.kernel.linux import Kernel, entry_code
@@ -81,7 +82,7 @@ def tell_gdb(kernel: Kernel) -> None:
     if not places:
         return
     content = symbol_file(kernel.arch, _machine(kernel.arch), places, kernel.saved_registers)
-    if any(_made.get(objfile.filename or "") == content for objfile in gdb.objfiles()):
+    if any(_made.get(path_of(objfile)) == content for objfile in gdb.objfiles()):
         return
     handle, path = tempfile.mkstemp(prefix="sframe-kernel-entry-", suffix=".debug")
     atexit.register(_remove, path)
@@ -101,9 +102,9 @@ def _machine(arch: Arch) -> int:
 
     :raises KernelError: GDB has no file.
     """
-    path = gdb.current_progspace().filename
+    path = path_of(gdb.current_progspace())
     try:
-        with Path(path or "").open("rb") as file:
+        with Path(path).open("rb") as file:
             header = file.read(_MACHINE_AT + 2)
         return int(struct.unpack_from(STRUCT_MARKS[arch.byteorder] + "H", header, _MACHINE_AT)[0])
     except (OSError, struct.error) as error:

@@ -19,6 +19,7 @@ import gdb
 
 from gdb_plugin.memory import read
 from gdb_plugin.reentrancy import output_of
+from gdb_plugin.texts import path_of, text
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
@@ -61,10 +62,11 @@ def list_modules(arch: Arch, may_execute: bool, places: ModulePlaces | None = No
 
 def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
     """Return the shared library at an address without listing all, ``None`` where it cannot be found like that."""
-    if gdb.solib_name(address) is None:
+    path = text(lambda: gdb.solib_name(address))
+    if not path:
         return None
     found = loaded_image_at(read, auxiliary_vector(arch, may_execute), arch.byteorder, address)
-    return None if found is None else _of_image(arch, found, gdb.solib_name(address) or "")
+    return None if found is None else _of_image(arch, found, path)
 
 
 def discover_modules(arch: Arch, may_execute: bool) -> list[Module]:
@@ -76,7 +78,7 @@ def discover_modules(arch: Arch, may_execute: bool) -> list[Module]:
 def _of_image(arch: Arch, loaded: Loaded, path: str = "") -> Module:
     name, image = loaded.name, loaded.image
     if name == EXECUTABLE:
-        name = gdb.current_progspace().filename or EXECUTABLE
+        name = path_of(gdb.current_progspace()) or EXECUTABLE
     load, load_cfi = partial(image.sframe_section, read), partial(eh_frame_in, image, read, arch)
     load_build_id = partial(build_id_in, image, read, arch.byteorder)
 
@@ -100,9 +102,9 @@ def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
     apart, own, named = [], [], []
     for objfile in gdb.objfiles():
         if objfile.owner is not None:
-            if objfile.owner.filename == name:
+            if path_of(objfile.owner) == name:
                 apart.append(objfile)
-        elif objfile.filename == name:
+        elif path_of(objfile) == name:
             own.append(objfile)
         else:
             named.append(objfile)
@@ -113,8 +115,8 @@ def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
     return [
         DebugFile(path, objfile.build_id or "")
         for objfile in (*apart, *own)
-        if objfile.filename
-        for path in _local_paths(objfile.filename, objfile.build_id or "")
+        if path_of(objfile)
+        for path in _local_paths(path_of(objfile), objfile.build_id or "")
     ]
 
 

@@ -17,6 +17,7 @@ from gdb_plugin.plans import Plan, make_plan
 from gdb_plugin.popping import Popping
 from gdb_plugin.registers import Registers
 from gdb_plugin.symbols import Symbols
+from gdb_plugin.texts import path_of
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap
 from sframe_unwind.arch import Arch, PlaceKind
 from sframe_unwind.debugger.settings import FALLBACK, Settings
@@ -102,9 +103,9 @@ class Process:
     def files_added(self, objfiles: Sequence[gdb.Objfile]) -> None:
         """Notice that there are more modules than before."""
         self._all_listed = False
-        if any("unwind" in Path(objfile.filename or "").name for objfile in objfiles):
+        if any("unwind" in Path(path_of(objfile)).name for objfile in objfiles):
             self._look_for_run_time()
-        completed = {objfile.owner.filename for objfile in objfiles if objfile.owner is not None}
+        completed = {path_of(objfile.owner) for objfile in objfiles if objfile.owner is not None}
         if any(module.name in completed for module in self._listed.values()):
             # A separate debug file that came after its module can have CFI for it.
             self._listed = {key: module for key, module in self._listed.items() if module.name not in completed}

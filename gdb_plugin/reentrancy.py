@@ -6,6 +6,8 @@ import re
 
 import gdb
 
+from gdb_plugin.texts import text
+
 _RECORD = re.compile(r'^~"((?:[^"\\]|\\.)*)"$', re.MULTILINE)
 """A record of the console stream of GDB/MI."""
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
@@ -28,11 +30,11 @@ def output_of(command: str) -> str:
 
     :raises gdb.error: it fails.
     """
-    text = gdb.execute(command, to_string=True)
-    if not text.startswith('~"'):
-        return str(text)
+    output = text(lambda: gdb.execute(command, to_string=True))
+    if not output.startswith('~"'):
+        return output
     # Where GDB/MI is spoken, GDB 18 returns the records that it would have sent; GDB 13 returns the text.
-    return "".join(_unescaped(record) for record in _RECORD.findall(text))
+    return "".join(_unescaped(record) for record in _RECORD.findall(output))
 
 
 def _unescaped(record: str) -> str:

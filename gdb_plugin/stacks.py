@@ -19,6 +19,7 @@ from gdb_plugin.modules import list_modules
 from gdb_plugin.process import Process
 from gdb_plugin.registers import arch_of
 from gdb_plugin.session import Session
+from gdb_plugin.texts import path_of, text
 from gdb_plugin.unwinder import Recorder, SFrameUnwinder
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.arch import PlaceKind
@@ -209,7 +210,7 @@ def _modules_of_files() -> Modules:
 
     :raises gdb.error: there is no file, or SFrame has no ABI for it.
     """
-    if not gdb.current_progspace().filename:
+    if not path_of(gdb.current_progspace()):
         raise gdb.error("no process, and no program file")
     architecture = gdb.selected_inferior().architecture()
     arch = arch_of(architecture)
@@ -303,11 +304,13 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
     address = lookup_address(pc, walked.interrupted)
     place = process.entry_places.get(address)
     if place is not None and place.kind is PlaceKind.EXCEPTION and not walked.has_caller:  # of user space
-        name, unwinder = frame.name() or place.function, KERNEL
+        name, unwinder = text(frame.name) or place.function, KERNEL
     elif place is not None:
-        name, unwinder = shown_name(place, frame.name()), EXCEPTION if place.kind is PlaceKind.EXCEPTION else KERNEL
+        name, unwinder = shown_name(place, text(frame.name)), EXCEPTION if place.kind is PlaceKind.EXCEPTION else KERNEL
     else:
-        name = _NAMES.get(frame.type()) or frame.name() or process.run_time_name(pc) or process.run_time_name(pc - 1)
+        name = (
+            _NAMES.get(frame.type()) or text(frame.name) or process.run_time_name(pc) or process.run_time_name(pc - 1)
+        )
         unwinder = by_sframe(address, process.modules) if walked.claimed else NATIVE if walked.has_caller else ""
     source = _place(frame, module_name)
     return ShownFrame(level, pc, walked.cfa, walked.fp, name, source, module_name, unwinder, lookup=address)
@@ -326,9 +329,9 @@ def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> s
     by_sframe = _by_sframe(process, recorder, frame) if mode == ALWAYS else ""
     reason = frame.unwind_stop_reason()
     if reason != gdb.FRAME_UNWIND_NO_REASON:
-        text = str(gdb.frame_stop_reason_string(reason))
-        return f"{text}; SFrame: {by_sframe}" if by_sframe else text
-    if frame.name() == "main" and not gdb.parameter("backtrace past-main"):
+        why = str(gdb.frame_stop_reason_string(reason))
+        return f"{why}; SFrame: {by_sframe}" if by_sframe else why
+    if text(frame.name) == "main" and not gdb.parameter("backtrace past-main"):
         return "main; GDB goes on with 'set backtrace past-main on'"
     return by_sframe or "the outermost frame for GDB; 'show backtrace' lists its limits"
 
@@ -369,7 +372,7 @@ def _titled(frames: list[ShownFrame], end: str) -> Stack:
     if thread is None:
         return Stack("0", "Core without threads", tuple(frames), end)
     number = f"{thread.inferior.num}.{thread.num}" if len(gdb.inferiors()) > 1 else str(thread.num)
-    return Stack(number, f'Thread {number} "{thread.name or ""}"', tuple(frames), end)
+    return Stack(number, f'Thread {number} "{text(lambda: thread.name)}"', tuple(frames), end)
 
 
 def _chain(frame: gdb.Frame | None) -> Iterator[gdb.Frame]:
@@ -393,7 +396,7 @@ def _register(frame: gdb.Frame, descriptor: Any) -> int | None:
 def _place(frame: gdb.Frame, module: str) -> str:
     line = frame.find_sal()
     if line.symtab is not None and line.line:
-        return f"{_file_name(line.symtab.filename)}:{line.line}"
+        return f"{_file_name(path_of(line.symtab))}:{line.line}"
     return _file_name(module)
 
 

@@ -1,0 +1,26 @@
+"""Names of files and functions, whatever their bytes.
+
+GDB decodes what it gives to Python by its host charset, and fails where a byte is not valid in it: in the locale ``C``,
+which containers have, at every letter with an accent.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Callable
+
+
+def text(get: Callable[[], str | None]) -> str:
+    """Return a text of GDB's, empty where there is none; bytes that are not valid text as for names of files.
+
+    :param get: asks GDB for it.
+    """
+    try:
+        return get() or ""
+    except UnicodeDecodeError as error:
+        return os.fsdecode(error.object)
+
+
+def path_of(file: object) -> str:
+    """Return the path of an object file, program space or symbol table, empty where it has none."""
+    return text(lambda: file.filename)  # type: ignore[attr-defined]
