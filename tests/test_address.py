@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sframe_unwind.address import ADDRESS_MASK, RangeMap, find_range, lookup_address, merged, page_start
+from sframe_unwind.address import ADDRESS_MASK, Extents, RangeMap, find_range, lookup_address, merged, page_start
 
 RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12).map(
     lambda pairs: [(start, end, number) for number, (start, end) in enumerate(pairs)]
@@ -30,6 +30,16 @@ def test_overlapping_gives_every_range_that_shares_an_address(
 ) -> None:
     expected = [entry for entry in ranges if entry[0] < entry[1] and entry[0] < start + size and start < entry[1]]
     assert sorted(RangeMap(ranges).overlapping(start, start + size)) == sorted(expected)
+
+
+@given(RANGES, st.integers(0, 60), st.integers(1, 20))
+def test_extents_are_those_of_a_map(ranges: list[tuple[int, int, int]], start: int, size: int) -> None:
+    chosen = [entry for entry in ranges if entry[0] < entry[1]]
+    extents, index = Extents((first, end) for first, end, _ in chosen), RangeMap(chosen)
+    whole = [(*extents[number], chosen[extents.order[number]][2]) for number in range(len(extents))]
+    assert whole == list(index)
+    found = extents.overlapping(start, start + size)
+    assert [whole[number] for number in found] == index.overlapping(start, start + size)
 
 
 @given(RANGES, st.integers(0, 12))

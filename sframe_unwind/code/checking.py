@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import NamedTuple
+from hashlib import blake2b
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.entries import entries, interpreted
 from sframe_unwind.code.explanation import Explainer
 from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted, unknown_in
-from sframe_unwind.code.instruction import Instruction
 from sframe_unwind.code.interpretation import Interpreter, Run
 from sframe_unwind.code.judgement import (
     NOT_BY_ABI,
@@ -25,6 +24,7 @@ from sframe_unwind.code.judgement import (
 )
 from sframe_unwind.code.proofs import Proofs, is_quiet
 from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.results import Pool
 from sframe_unwind.code.state import State
 from sframe_unwind.code.tables import Rows, RuleTable
 from sframe_unwind.code.walk import walk
@@ -58,7 +58,10 @@ class Checker:
         self._wanted = wanted
         self._judge = Judge(interpreter.frame)
         self._explainer = Explainer(interpreter)
-        self._remembered: dict[_Key, FunctionResult] = {}
+        self.pool = Pool()
+        self._remembered: dict[bytes, FunctionResult] = {}
+        self._rules: dict[RowRule | None, int] = {}
+        """Numbers of rules, for the keys of functions."""
 
     def result(self, function: CodeRange) -> FunctionResult:
         """Judge the tables at every instruction of a function.  One that was seen before is not interpreted again."""
@@ -66,14 +69,7 @@ class Checker:
         key = self._key(function, rows)
         known = self._remembered.get(key)
         if known is not None and self._wanted.isdisjoint(range(*function)):
-            moved = function.start - known.start
-            return known._replace(
-                start=function.start,
-                unknown=tuple(
-                    one._replace(address=one.address + moved, origin=None if one.origin is None else one.origin + moved)
-                    for one in known.unknown
-                ),
-            )
+            return known.at(function.start)
         check = _Check(self, function, rows=rows)
         parts = check.parts()
         own = parts.pop(function.start)
@@ -86,7 +82,6 @@ class Checker:
             own.findings,
             unknown_in(own.verdicts),
             self.wanted_of(own.verdicts, function),
-            own if parts else None,
             parts,
             frozenset(run.continued),
             starts,
@@ -99,7 +94,7 @@ class Checker:
             run.ends_as_entered,
         )
         if run.is_local and not result.findings and not starts and len(self._remembered) < _MAX_REMEMBERED:
-            self._remembered[key] = result
+            self._remembered[key] = self.pool.common(result)
         return result
 
     def _moved(self, run: Run) -> int | None:
@@ -181,38 +176,23 @@ class Checker:
         wanted = self._wanted.intersection(range(*function))
         return {table: {pc: found[pc] for pc in wanted if pc in found} for table, found in verdicts.items()}
 
-    def _key(self, function: CodeRange, rows: Mapping[str, Rows]) -> _Key:
-        """Return what the result depends on, apart from where the function lies."""
+    def _key(self, function: CodeRange, rows: Mapping[str, Rows]) -> bytes:
+        """Return a digest of what the result depends on, apart from where the function lies."""
         start = function.start
         sweep = self.interpreter.sweeps.sweep(function)
-        described = tuple(
-            (table, tuple(at - start for at in found.starts), tuple(found.rules)) for table, found in rows.items()
-        )
-        not_returning = tuple(
-            call - start for call, target in sweep.calls() if target in self.interpreter.not_returning
-        )
+        number = self._rules.setdefault
+        described = [
+            (table, [at - start for at in found.starts], [number(rule, len(self._rules)) for rule in found.rules])
+            for table, found in rows.items()
+        ]
+        not_returning = [call - start for call, target in sweep.calls() if target in self.interpreter.not_returning]
+        # Signal trampolines, and where a program starts, are entered in another way than functions are.
         is_signal = any(table.is_signal(function) for table in self.tables.values())
         is_first = start == self.interpreter.image.entry_point
-        executed = tuple((pc - start, sweep.instruction(pc)) for pc in sweep.executing)
-        return _Key(
-            sweep.bytes_at(start, function.end - start),
-            described,
-            not_returning,
-            sweep.external_names(),
-            executed,
-            is_signal or is_first,
-        )
-
-
-class _Key(NamedTuple):
-    code: bytes
-    rows: tuple[tuple[str, tuple[int, ...], tuple[RowRule | None, ...]], ...]
-    not_returning: tuple[int, ...]
-    external: tuple[tuple[int, str], ...]
-    executed: tuple[tuple[int, Instruction], ...]
-    """The instructions that execute others, which may lie elsewhere."""
-    is_special: bool
-    """Whether it is entered in another way than functions are."""
+        # What instructions execute may lie elsewhere.
+        executed = [(pc - start, sweep.instruction(pc)) for pc in sweep.executing]
+        rest = described, not_returning, sweep.external_names(), executed, is_signal or is_first
+        return blake2b(repr(rest).encode() + sweep.bytes_at(start, function.end - start), digest_size=16).digest()
 
 
 class _Check:
@@ -239,7 +219,7 @@ class _Check:
         self.instructions = 0
         self._rows: dict[CodeRange, dict[str, Rows]] = {}
         self._bases: dict[CodeRange, frozenset[int]] = {}
-        self._verdicts: dict[int, dict[str, Verdicts]] = {}
+        self._verdicts: dict[int, dict[str, dict[int, Judgements]]] = {}
         self._describe(function, checker.rows(function) if rows is None else rows)
         self._findings: dict[int, list[Finding]] = {}
         self._unreached: set[int] = set()
@@ -469,7 +449,7 @@ def _is_open(judged: Judgements) -> bool:
 
 def joined(parts: Iterable[Part]) -> Part:
     """Return what several ways into one function come to: at each instruction the worst counts."""
-    verdicts: dict[str, Verdicts] = {}
+    verdicts: dict[str, dict[int, Judgements]] = {}
     findings: dict[Finding, None] = {}
     for part in parts:
         for table, found in part.verdicts.items():

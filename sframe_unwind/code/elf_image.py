@@ -7,6 +7,8 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import chain
+from operator import gt
 
 from sframe_unwind.code.code_relocations import relocate
 from sframe_unwind.code.exception_tables import ExceptionTables
@@ -14,6 +16,7 @@ from sframe_unwind.code.image import CodeImage, CodeSection, Contents, Plt
 from sframe_unwind.code.interpretation import LandingPads
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
+from sframe_unwind.code.ranges import Addresses
 from sframe_unwind.code.section_contents import SectionContents
 from sframe_unwind.elf import ElfBinary, ElfSection
 from sframe_unwind.elf.cfi import EH_FRAME
@@ -54,7 +57,7 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
     not_returning.update(address for address, name in _plt_names(binary, plts) if is_not_returning(name))
     entry_point, pointers = binary.entry_point or None, _Pointers(binary)
     image = CodeImage(sections, binary.byteorder, frozenset(not_returning), external, pointers, plts, entry_point)
-    image.reachable = frozenset(filter(image.is_code, {*pointers.values(), *_global_functions(binary)}))
+    image.reachable = Addresses(filter(image.is_code, chain(pointers.found, _global_functions(binary))))
     return image
 
 
@@ -90,25 +93,26 @@ class _Pointers(Mapping[int, int]):
     """What the relative relocations of a linked file fill in, read when first asked for."""
 
     def __init__(self, binary: ElfBinary) -> None:
-        self._offsets, self._values = array("Q"), array("Q")
+        self._offsets, self.found = array("Q"), array("Q")
+        """Where something is filled in, ascending, and what."""
         if binary.is_object:
             return
         kind = binary.arch.elf_code.relative_relocation
-        pairs = [
-            (offset, addend & (1 << 64) - 1)
-            for section in binary.sections
-            if section.type == SHT_RELA
-            for offset, info, addend in binary.records(ENTRY, binary.contents(section))
-            if info & 0xFFFFFFFF == kind
-        ]
-        pairs.sort()
-        self._offsets.extend(offset for offset, _ in pairs)
-        self._values.extend(value for _, value in pairs)
+        for section in binary.sections:
+            if section.type == SHT_RELA:
+                for offset, info, addend in binary.records(ENTRY, binary.contents(section)):
+                    if info & 0xFFFFFFFF == kind:
+                        self._offsets.append(offset)
+                        self.found.append(addend & (1 << 64) - 1)
+        if any(map(gt, self._offsets, self._offsets[1:])):
+            order = sorted(range(len(self._offsets)), key=self._offsets.__getitem__)
+            self._offsets = array("Q", map(self._offsets.__getitem__, order))
+            self.found = array("Q", map(self.found.__getitem__, order))
 
     def __getitem__(self, address: int) -> int:
         at = bisect_left(self._offsets, address)
         if at < len(self._offsets) and self._offsets[at] == address:
-            return self._values[at]
+            return self.found[at]
         raise KeyError(address)
 
     def __iter__(self) -> Iterator[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sframe_unwind.code.judgement import PROVED, Judgement, Judgements
@@ -69,7 +69,7 @@ class Unknown(NamedTuple):
     """How many."""
 
 
-Verdicts = dict[int, Judgements]
+Verdicts = Mapping[int, Judgements]
 """By the address of the instruction."""
 
 
@@ -119,8 +119,6 @@ class FunctionResult(NamedTuple):
     unknown: tuple[Unknown, ...]
     wanted: Mapping[str, Verdicts]
     """By table: the verdicts at the addresses that were asked for."""
-    own: Part | None
-    """All that was found in the function itself, where there is something elsewhere, too."""
     elsewhere: Mapping[int, Part]
     """What was found in other functions that this one jumps into with its frame, by their starts."""
     continued: frozenset[int]
@@ -142,6 +140,20 @@ class FunctionResult(NamedTuple):
     ends_as_entered: bool
     """Whether it is left with nothing of its frame on all paths, as the ABI has it at a function's entry."""
 
+    def at(self, start: int, called: tuple[int, ...] = ()) -> FunctionResult:
+        """Return the result of the same function at another address.
+
+        :param called: what is called there.
+        """
+        if not self.unknown:
+            return self._replace(start=start, called=called)
+        moved = start - self.start
+        unknown = tuple(
+            one._replace(address=one.address + moved, origin=None if one.origin is None else one.origin + moved)
+            for one in self.unknown
+        )
+        return self._replace(start=start, called=called, unknown=unknown)
+
 
 class FunctionVerdict(NamedTuple):
     """How one function came out."""
@@ -155,7 +167,7 @@ class FunctionVerdict(NamedTuple):
 class CodeVerdict(NamedTuple):
     """How one file came out."""
 
-    functions: tuple[FunctionVerdict, ...]
+    functions: Sequence[FunctionVerdict]
     instructions: int
     counts: Mapping[str, Counts]
     """By table."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.code.ranges import Addresses
 
 _BEYOND = 1 << 64
 """Behind all addresses."""
@@ -77,7 +78,7 @@ class CodeImage:
         self.plts = plts
         self.entry_point = entry_point
         """Where the program starts, without a caller."""
-        self.reachable: frozenset[int] = frozenset()
+        self.reachable = Addresses()
         """Addresses of functions that other files can call, and of code that data points to."""
 
     def section(self, address: int) -> CodeSection | None:

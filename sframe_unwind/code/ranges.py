@@ -1,9 +1,10 @@
-"""Functions by address, as the tables that describe them delimit them."""
+"""Functions by address, as the tables that describe them delimit them, and sets of addresses, in few bytes."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 
@@ -22,32 +23,52 @@ class CodeRanges:
     """
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
-        longest: dict[int, int] = {}
-        for start, end in ranges:
-            if end > longest.get(start, start):
-                longest[start] = end
-        self.starts = sorted(longest)
-        following = [*self.starts[1:], None]
-        self._ends = [
-            longest[start] if after is None else min(longest[start], after)
-            for start, after in zip(self.starts, following)
-        ]
+        starts, sizes = array("Q"), array("Q")
+        for start, end in sorted(ranges):
+            if starts and start == starts[-1]:
+                sizes[-1] = max(sizes[-1], end - start)
+            elif end > start:
+                starts.append(start)
+                sizes.append(end - start)
+        for number, following in enumerate(starts[1:]):
+            sizes[number] = min(sizes[number], following - starts[number])
+        self.starts: Sequence[int] = starts
+        self._sizes = sizes
 
     def __len__(self) -> int:
         return len(self.starts)
 
     def __getitem__(self, number: int) -> CodeRange:
-        return CodeRange(self.starts[number], self._ends[number])
+        start = self.starts[number]
+        return CodeRange(start, start + self._sizes[number])
 
     def find(self, address: int) -> CodeRange | None:
         """Return the range with an address."""
         at = bisect_right(self.starts, address) - 1
-        if at < 0 or address >= self._ends[at]:
+        if at < 0:
             return None
-        return CodeRange(self.starts[at], self._ends[at])
+        found = self[at]
+        return found if address < found.end else None
 
     def before_next(self, address: int, size: int) -> CodeRange:
         """Return what follows an address that is in no range, up to the next range and a size in bytes."""
         at = bisect_right(self.starts, address)
         end = address + size
         return CodeRange(address, min(end, self.starts[at]) if at < len(self.starts) else end)
+
+
+class Addresses:
+    """A set of addresses in few bytes."""
+
+    def __init__(self, addresses: Iterable[int] = ()) -> None:
+        self._sorted = array("Q", sorted(set(addresses)))
+
+    def __contains__(self, address: int) -> bool:
+        at = bisect_left(self._sorted, address)
+        return at < len(self._sorted) and self._sorted[at] == address
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._sorted)
+
+    def __len__(self) -> int:
+        return len(self._sorted)

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from sframe_unwind.code.instruction import Instruction
 from sframe_unwind.code.machines.base import Shape
 
-_MAX_SHAPES = 200_000
+_MAX_SHAPES = 50_000
+"""12 MB.  A library of 100 MB has more than 200,000, of which few come again."""
 
 
 class _First(NamedTuple):
@@ -63,7 +64,7 @@ class Shapes:
         """Take what was lifted for an instruction."""
         if shape.key not in self._known or lifted.size != shape.size:
             if len(self._known) >= _MAX_SHAPES:
-                self._known.clear()
+                self._forget()
             self._known[shape.key] = _First(shape.displacement, lifted) if lifted.size == shape.size else None
             return
         known = self._known[shape.key]
@@ -72,6 +73,13 @@ class Shapes:
                 self._known[shape.key] = _common(known.lifted, lifted, known.displacement, shape.displacement)
             except _Differs:
                 self._known[shape.key] = None
+
+    def _forget(self) -> None:
+        """Forget the shapes that only one instruction had so far; all of them if that is too little."""
+        for key in [key for key, found in self._known.items() if isinstance(found, _First)]:
+            del self._known[key]
+        if len(self._known) > _MAX_SHAPES // 2:
+            self._known.clear()
 
 
 def _common(one: Any, other: Any, displacement: int, changed: int) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from sframe_unwind.code.checking import Checker, joined
 from sframe_unwind.code.findings import (
@@ -12,19 +12,17 @@ from sframe_unwind.code.findings import (
     Counts,
     Finding,
     FunctionResult,
-    FunctionVerdict,
     Part,
     Unknown,
     Verdicts,
     counted,
     unknown_in,
 )
-from sframe_unwind.code.judgement import NOT_REACHED, PROVED, Judgement
+from sframe_unwind.code.judgement import NOT_REACHED, PROVED, Judgement, Judgements
 from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.results import FunctionVerdicts, Results
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
-_Part = TypeVar("_Part")
-_NOTHING: Mapping[Any, Any] = {}
 _CHUNK = 64
 """Functions that a process takes at a time."""
 _MAX_ROUNDS = 8
@@ -95,29 +93,16 @@ class _Assembly:
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
-        self._results: dict[int, FunctionResult] = {}
+        self._results = Results(checker.interpreter.ranges, checker.pool)
         self._continued: set[int] = set()
         self._called: set[int] = set()
         self._reconsidered: set[int] = set()
-        self._same: dict[Any, Any] = {}
-        """Parts of results that many have, by what tells them apart: kept once."""
 
     def add(self, result: FunctionResult) -> None:
         """Take the result of one function."""
         self._continued |= result.continued
         self._called.update(result.called)
-        shared = self._shared
-        self._results[result.start] = result._replace(
-            counts=shared(tuple(result.counts.items()), result.counts),
-            wanted=result.wanted or _NOTHING,
-            elsewhere=result.elsewhere or _NOTHING,
-            called=tuple(shared(start, start) for start in result.called),
-        )
-
-    def _shared(self, key: Any, part: _Part) -> _Part:
-        """Return a part of a result, or what is the same of another."""
-        found: _Part = self._same.setdefault(key, part)
-        return found
+        self._results.add(result)
 
     def learn(self) -> set[int]:
         """Tell the interpreter what was found of functions that others call; return the starts of those others.
@@ -126,7 +111,8 @@ class _Assembly:
         pointer or stack pointer.
         """
         interpreter, learned = self._checker.interpreter, set()
-        for start, result in self._results.items():
+        for result in self._results:
+            start = result.start
             if not result.complete or not self._is_entered(start):
                 continue
             if not result.returns and start not in interpreter.not_returning:
@@ -141,18 +127,18 @@ class _Assembly:
             if result.comes_back:
                 interpreter.coming_back.add(start)
         return {
-            start
-            for start, result in self._results.items()
-            if not learned.isdisjoint(result.called) or self._presumes_wrongly(start, result)
+            result.start
+            for result in self._results
+            if not learned.isdisjoint(result.called) or self._presumes_wrongly(result)
         }
 
-    def _presumes_wrongly(self, start: int, result: FunctionResult) -> bool:
+    def _presumes_wrongly(self, result: FunctionResult) -> bool:
         """Return whether a function may have taken a call of one that returns for the end of a path, and note that."""
-        if not result.presumes or start in self._reconsidered:
+        if not result.presumes or result.start in self._reconsidered:
             return False
         if self._checker.interpreter.coming_back.isdisjoint(result.called):
             return False
-        self._reconsidered.add(start)
+        self._reconsidered.add(result.start)
         return True
 
     def is_part_of_others(self, start: int) -> bool:
@@ -163,13 +149,13 @@ class _Assembly:
         """
         return start in self._continued and not self._is_entered(start)
 
-    def _is_part_of_unknown(self, start: int) -> bool:
+    def _is_part_of_unknown(self, result: FunctionResult) -> bool:
         """Return whether a function seems to be a part of another that was not followed to where it leads there.
 
         Its rows and its code both say that it is not entered as functions are, and nobody is known to call it.
         """
-        is_alike = start in self._checker.interpreter.unentered and not self._is_entered(start)
-        return is_alike and not self._results[start].ends_as_entered
+        is_alike = result.start in self._checker.interpreter.unentered and not self._is_entered(result.start)
+        return is_alike and not result.ends_as_entered
 
     def _is_entered(self, start: int) -> bool:
         """Return whether a function is known to be entered from elsewhere as functions are."""
@@ -177,23 +163,25 @@ class _Assembly:
 
     def verdict(self) -> CodeVerdict:
         """Return how the file came out."""
-        parts = {start for start in self._results if self.is_part_of_others(start) or self._is_part_of_unknown(start)}
+        parts = {
+            result.start
+            for result in self._results
+            if self.is_part_of_others(result.start) or self._is_part_of_unknown(result)
+        }
         parts |= self._mistaken(self._elsewhere(parts))
         elsewhere = self._elsewhere(parts)
-        functions: list[FunctionVerdict] = []
         totals: dict[str, Counts] = {}
-        wanted: dict[str, Verdicts] = {}
+        wanted: dict[str, dict[int, Judgements]] = {}
         findings: list[Finding] = []
         unknown: list[Unknown] = []
         instructions = 0
         ranges = self._checker.interpreter.ranges
+        functions = FunctionVerdicts(ranges)
         for function in map(ranges.__getitem__, range(len(ranges))):
             result = self._results.get(function.start) if function.start not in parts else None
             found = self._found(function, result, elsewhere.get(function.start, []))
             instructions += found.instructions
-            worst = {table: _worst(counts) for table, counts in found.counts.items()}
-            worst = self._shared(tuple(worst.items()), worst)
-            functions.append(FunctionVerdict(*function, worst))
+            functions.add({table: _worst(counts) for table, counts in found.counts.items()})
             for table in self._checker.tables:
                 counts = found.counts.get(table, NONE)
                 examined = counts._replace(not_examined=found.instructions - sum(counts))
@@ -203,13 +191,13 @@ class _Assembly:
             findings += found.findings
             unknown += found.unknown
         return CodeVerdict(
-            tuple(functions),
+            functions,
             instructions,
             {table: totals.get(table, NONE) for table in self._checker.tables},
             tuple(sorted(findings, key=lambda finding: (finding.address, finding.what, finding.table))),
             tuple(unknown),
             wanted,
-            sum(not result.complete for result in self._results.values()),
+            sum(not result.complete for result in self._results),
         )
 
     def _elsewhere(self, parts: set[int]) -> dict[int, list[Part]]:
@@ -218,7 +206,7 @@ class _Assembly:
         :param parts: starts of functions that are parts of others.
         """
         found: dict[int, list[Part]] = {}
-        for result in self._results.values():
+        for result in self._results:
             if result.start not in parts:
                 for start, part in result.elsewhere.items():
                     found.setdefault(start, []).append(part)
@@ -233,7 +221,7 @@ class _Assembly:
         return {
             start
             for start, parts in elsewhere.items()
-            if start in self._results and not self._is_entered(start) and _contradict(parts, self._results[start])
+            if not self._is_entered(start) and _contradict(parts, self._results.get(start))
         }
 
     def _found(self, function: CodeRange, result: FunctionResult | None, others: list[Part]) -> _Found:
@@ -255,7 +243,7 @@ class _Assembly:
     def _whole(self, function: CodeRange, result: FunctionResult | None, others: list[Part]) -> Part:
         """Return what is found in a function that others jump into."""
         if result is not None:
-            own = result.own or self._checker.part(function)
+            own = self._checker.part(function)
             others = [_unproved(other, own) for other in others]
             return joined([_reached(own, others), *others])
         # What nothing else reaches is not known.
@@ -267,8 +255,10 @@ class _Assembly:
         return Part(verdicts, found.findings)
 
 
-def _contradict(others: list[Part], own: FunctionResult) -> bool:
+def _contradict(others: list[Part], own: FunctionResult | None) -> bool:
     """Return whether other ways into a function prove some of it, and confirm nothing that is wrong on its own way."""
+    if own is None:
+        return False
 
     def worst(finding: Finding) -> Judgement:
         judged = (other.verdicts.get(finding.table, {}).get(finding.address) for other in others)

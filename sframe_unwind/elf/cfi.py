@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.address import Range, RangeMap
+from sframe_unwind.address import Extents, Range
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction, Fde, Records
 from sframe_unwind.elf._reader import Reader
@@ -39,32 +40,54 @@ class FileCfi:
         self.problems: list[FormatError] = []
         """The errors in FDEs with addresses that cannot be decoded."""
         self._layout = layout
-        found: dict[Range, Fde] = {}
+        self._records: list[Records] = []
+        self._offsets, self._sections = array("Q"), array("L")
+        """Of each FDE: where it is in its section, and which one that is."""
+        self._extents = Extents(self._found(reader, arch, relocations))
+        self._last: tuple[int, CfiFunction | CfiProblem] | None = None
+        """Number of the FDE that was decoded last, and what it says: most are asked for several times in a row."""
+
+    def _found(self, reader: Reader, arch: Arch, relocations: Relocations) -> Iterator[Range]:
+        """Yield the extents of the FDEs that count, and note where these are."""
+        seen: set[Range] = set()
         for name in (EH_FRAME, DEBUG_FRAME):
             for section in reader.sections:
                 if section.name == name and section.has_contents:
-                    address = layout.addresses[section.number]
-                    self._add(found, Records(relocations.contents(section), address, arch, name == DEBUG_FRAME))
-        self._fdes = RangeMap((start, end, fde) for (start, end), fde in found.items())
+                    address = self._layout.addresses[section.number]
+                    records = Records(relocations.contents(section), address, arch, name == DEBUG_FRAME)
+                    self._records.append(records)
+                    for offset, extent in self._extents_of(records):
+                        if extent not in seen:
+                            seen.add(extent)
+                            self._offsets.append(offset)
+                            self._sections.append(len(self._records) - 1)
+                            yield extent
 
-    def _add(self, found: dict[Range, Fde], records: Records) -> None:
-        for _, fde in records.fdes(True, self.problems):
+    def _extents_of(self, records: Records) -> Iterator[tuple[int, Range]]:
+        for offset, fde in records.fdes(True, self.problems):
             # Linkers keep the FDEs of functions that they discard.
             limit = self._layout.code_end(fde.start)
             if limit is not None and fde.start < fde.end:
-                found.setdefault((fde.start, min(fde.end, limit)), fde)
+                yield offset, (fde.start, min(fde.end, limit))
 
     def ranges(self) -> list[Range]:
         """Return the address range of each FDE, sorted."""
-        return [(start, end) for start, end, _ in self._fdes]
+        return [self._extents[number] for number in range(len(self._extents))]
 
     def all_functions(self) -> Iterator[CfiFunction | CfiProblem]:
         """Yield all decoded FDEs, sorted by address."""
-        return (_decoded(*entry) for entry in self._fdes)
+        return map(self._function, range(len(self._extents)))
 
     def functions(self, start: int, end: int) -> list[CfiFunction | CfiProblem]:
         """Return the decoded FDEs for addresses in ``[start, end)``."""
-        return [_decoded(*entry) for entry in self._fdes.overlapping(start, end)]
+        return list(map(self._function, self._extents.overlapping(start, end)))
+
+    def _function(self, number: int) -> CfiFunction | CfiProblem:
+        if self._last is None or self._last[0] != number:
+            at = self._extents.order[number]
+            fde = self._records[self._sections[at]].fde(self._offsets[at])
+            self._last = number, _decoded(*self._extents[number], fde)
+        return self._last[1]
 
 
 def _decoded(start: int, end: int, fde: Fde) -> CfiFunction | CfiProblem:

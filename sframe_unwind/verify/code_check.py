@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from sframe_unwind.code.checking import Checker
 from sframe_unwind.code.elf_image import exception_tables, image_of
@@ -58,7 +59,7 @@ def check_elf(
     image = image_of(binary, machine)
     landing_pads = exception_tables(binary, image)
     functions = function_ranges(sframe, cfi.ranges(), binary.symbols.extents())
-    described = [*functions, *(orc.ranges() if orc is not None else ())]
+    described = chain(functions, orc.ranges() if orc is not None else ())
     ranges = CodeRanges(entry for entry in described if image.is_code(entry[0]))
     interpreter = Interpreter(image, machine, lifter, ranges, landing_pads)
     found = check_functions(Checker(interpreter, tables, wanted, plan.why_unknown), plan.jobs, plan.progress)

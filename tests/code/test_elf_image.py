@@ -41,4 +41,4 @@ def test_functions_that_other_files_can_call(form: str, tmp_path: Path) -> None:
         # Sections of an object file have addresses that the layout gives them.
         (text,) = (section for section in binary.sections if section.name == ".text")
         start = layout.addresses[text.number] if layout.relocatable else 0
-    assert image.reachable == {start + address for address in expected}
+    assert set(image.reachable) == {start + address for address in expected}

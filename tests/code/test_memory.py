@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from io import BytesIO
 
 import pytest
 
 from sframe_unwind import elf
-from sframe_unwind.code import lifting, section_contents
+from sframe_unwind.code import lifting, section_contents, shapes
+from sframe_unwind.code.findings import DWARF, Counts, FunctionResult, Unknown
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
+from sframe_unwind.code.ranges import CodeRanges
+from sframe_unwind.code.results import Pool, Results
 from sframe_unwind.code.section_contents import SectionContents
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.verify.code_check import check_elf
@@ -56,3 +60,49 @@ def test_the_parts_of_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
         start, size = random_.randrange(1020), random_.randrange(40)
         assert contents[start : start + size] == whole[start : start + size]
         assert len(contents._pieces) <= 4
+
+
+def test_the_results_of_functions_take_little_memory() -> None:
+    count = 20_000
+    random_ = random.Random(1)
+    starts = [0x1000 + 64 * number for number in range(count)]
+    ranges = CodeRanges((start, start + 40) for start in starts)
+    plain = FunctionResult(0, 0, {}, (), (), {}, {}, frozenset(), (), True, False, 0, True, False, True, True)
+    given = {}
+    for start in starts:
+        size = random_.randrange(100)
+        called = tuple(sorted(random_.sample(starts, 3)))
+        given[start] = plain._replace(start=start, instructions=size, counts={DWARF: Counts(size, 0, 0)}, called=called)
+    tracemalloc.start()
+    try:
+        results = Results(ranges, Pool())
+        for result in given.values():
+            results.add(result)
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert used < 80 * count
+    assert list(results) == list(given.values())
+    assert [results.get(start) for start in starts[::100]] == [given[start] for start in starts[::100]]
+    assert results.get(starts[0] + 1) is None
+
+
+def test_what_was_found_at_an_address_moves_with_its_function() -> None:
+    unknown = (Unknown(0x1010, DWARF, "why", 0x1004, "nop", 1), Unknown(0x1020, DWARF, "why", None, "", 2))
+    found = FunctionResult(0x1000, 9, {}, (), unknown, {}, {}, frozenset(), (), True, False, 0, True, False, True, True)
+    moved = found.at(0x3000, (0x4000,))
+    assert [(one.address, one.origin) for one in moved.unknown] == [(0x3010, 0x3004), (0x3020, None)]
+    assert moved.called == (0x4000,)
+    assert moved.at(0x1000) == found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shapes_that_were_forgotten_are_learned_again(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = Lifter(MACHINES[name])
+    instructions = list(of_file(small_library(name), usual, set()))
+    monkeypatch.setattr(lifting, "_MAX_CACHED", FEW)
+    monkeypatch.setattr(shapes, "_MAX_SHAPES", FEW)
+    lifter = Lifter(MACHINES[name])
+    for raw in instructions:
+        assert lifter.instruction(raw, 0) == usual.instruction(raw, 0)
+        assert len(lifter._shapes._known) <= FEW
