@@ -191,7 +191,8 @@ class Checker:
         is_first = start == self.interpreter.image.entry_point
         # What instructions execute may lie elsewhere.
         executed = [(pc - start, sweep.instruction(pc)) for pc in sweep.executing]
-        rest = described, not_returning, sweep.external_names(), executed, is_signal or is_first
+        branches = [(pc - start, target - pc) for pc, target in sweep.branches]
+        rest = described, not_returning, sweep.external_names(), executed, branches, is_signal or is_first
         return blake2b(repr(rest).encode() + sweep.bytes_at(start, function.end - start), digest_size=16).digest()
 
 

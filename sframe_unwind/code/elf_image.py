@@ -10,6 +10,7 @@ from functools import partial
 from itertools import chain
 from operator import gt
 
+from sframe_unwind.address import Range
 from sframe_unwind.code.code_relocations import relocate
 from sframe_unwind.code.exception_tables import ExceptionTables
 from sframe_unwind.code.image import CodeImage, CodeSection, Contents, Plt
@@ -18,6 +19,7 @@ from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
 from sframe_unwind.code.ranges import Addresses
 from sframe_unwind.code.section_contents import SectionContents
+from sframe_unwind.code.static_branches import static_branches
 from sframe_unwind.elf import ElfBinary, ElfSection
 from sframe_unwind.elf.cfi import EH_FRAME
 from sframe_unwind.elf.constants import (
@@ -35,6 +37,7 @@ from sframe_unwind.elf.constants import (
 from sframe_unwind.elf.relocation import symbol_values
 from sframe_unwind.errors import FileError
 
+_BRANCHES = "__jump_table"
 _FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
 """``STT_FUNC`` and ``STT_GNU_IFUNC``; ``STB_GLOBAL`` and ``STB_WEAK``."""
 
@@ -58,7 +61,19 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
     entry_point, pointers = binary.entry_point or None, _Pointers(binary)
     image = CodeImage(sections, binary.byteorder, frozenset(not_returning), external, pointers, plts, entry_point)
     image.reachable = Addresses(filter(image.is_code, chain(pointers.found, _global_functions(binary))))
+    image.static_branches = static_branches(image, _branch_tables(binary))
     return image
+
+
+def _branch_tables(binary: ElfBinary) -> Iterator[Range]:
+    """Yield the extents of the table of a kernel's static branches.  In a whole kernel it has no section of its own."""
+    section = binary.named(_BRANCHES)
+    if section is not None:
+        start = binary.layout.addresses[section.number]
+        yield start, start + section.size
+    else:
+        symbols = binary.symbols
+        yield from zip(symbols.addresses(f"__start_{_BRANCHES}"), symbols.addresses(f"__stop_{_BRANCHES}"))
 
 
 def _contents(binary: ElfBinary, section: ElfSection) -> Contents:

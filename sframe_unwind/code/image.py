@@ -80,6 +80,8 @@ class CodeImage:
         """Where the program starts, without a caller."""
         self.reachable = Addresses()
         """Addresses of functions that other files can call, and of code that data points to."""
+        self.static_branches: Mapping[int, int] = {}
+        """Where jumps lead that a kernel replaces by nops while it runs, by the addresses of either."""
 
     def section(self, address: int) -> CodeSection | None:
         """Return the section with an address."""

@@ -10,6 +10,7 @@ from sframe_unwind.code.instruction import PC_RELATIVE, Instruction, Kind
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines.base import STOP
 from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.static_branches import either_way
 
 _MAX_KEPT = 32
 """Sweeps: a function and what is followed from it."""
@@ -38,6 +39,8 @@ class Sweep:
         """Addresses of instructions that others execute."""
         self.executing: list[int] = []
         """Addresses of those others."""
+        self.branches: list[tuple[int, int]] = []
+        """Addresses of the static branches, and where they lead."""
         self._decode()
 
     def _executed(self, found: Instruction, at: int) -> Instruction:
@@ -53,7 +56,7 @@ class Sweep:
     def _decode(self) -> None:
         pc, decode = self.function.start, self._lifter.instruction
         at = 0
-        code, end, instructions = self._code, self._end, self.instructions
+        code, end, instructions, branches = self._code, self._end, self.instructions, self._image.static_branches
         skip = self._lifter.machine.sizes(code, at)[0] if at < end else 1
         while at < end:
             found = decode(code, at)
@@ -62,6 +65,9 @@ class Sweep:
                 continue
             if found.target is not None and found.kind is Kind.STOP:
                 found = self._executed(found, at)
+            if branches and pc in branches:
+                self.branches.append((pc, branches[pc]))
+                found = either_way(found, *self.branches[-1])
             instructions[pc] = found
             for leaving in found.exits:
                 if leaving.target[0] == PC_RELATIVE:
@@ -81,6 +87,8 @@ class Sweep:
         if not self.function.start <= pc < self.function.end or not 0 <= at < self._end:
             return STOP
         found = self._executed(self._lifter.instruction(self._code, at), at)
+        target = self._image.static_branches.get(pc)
+        found = found if target is None else either_way(found, pc, target)
         return found if at + found.size <= self._end else STOP
 
     def bytes_at(self, pc: int, size: int) -> bytes:
