@@ -123,8 +123,8 @@ class Checker:
             return True
         entry = self.interpreter.frame.entry()
         first = CodeRange(function.start, function.start + 1)
-        rules = [table.rows(first).at(first.start) for table in self.tables.values()]
-        return any(rule is None or self._judge.judge(rule, entry).worst is Judgement.PROVED for rule in rules)
+        rules = [rule for table in self.tables.values() if (rule := table.rows(first).at(first.start)) is not None]
+        return not rules or any(self._judge.judge(rule, entry).worst is Judgement.PROVED for rule in rules)
 
     def rows(self, function: CodeRange) -> dict[str, Rows]:
         """Return the rows of a function, by table."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
 from sframe_unwind.code.image import CodeImage
 from sframe_unwind.code.instruction import PC_RELATIVE, REGISTER, Instruction, Kind
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.ranges import CodeRange, CodeRanges
 from sframe_unwind.code.sweep import Sweeps
+
+Instructions = Mapping[int, Instruction]
+"""By address."""
 
 _MAX_FUNCTIONS, _MAX_BYTES = 32, 65_536
 """What is looked at for one callee; one that leads to more is taken to keep the ABI, and to change all that it may."""
@@ -27,6 +30,8 @@ class Effects:
         self._sweeps = sweeps
         self._by_abi = frozenset(machine.followed) - machine.preserved
         self._known: dict[int, frozenset[int]] = {}
+        self.parts: Collection[int] = ()
+        """Starts of functions that their own rows say to be entered with another's frame."""
 
     def changed(self, address: int) -> frozenset[int]:
         """Return the registers that a call of an address may change."""
@@ -36,10 +41,11 @@ class Effects:
         return found
 
     def _changed(self, address: int) -> frozenset[int]:
-        waiting, seen, size = [address], {address}, 0
+        nothing: frozenset[int] = frozenset()
+        waiting, seen, size = [(address, nothing)], {(address, nothing)}, 0
         changed: set[int] = set()
         while waiting:
-            start = waiting.pop()
+            start, kept = waiting.pop()
             function = self._ranges.find(start)
             if function is None or self._image.plt(start) is not None:
                 changed |= self._by_abi
@@ -47,19 +53,41 @@ class Effects:
             size += function.end - function.start
             if len(seen) > _MAX_FUNCTIONS or size > _MAX_BYTES:
                 return frozenset(changed | self._by_abi)
-            changed |= self._written(function)
-            for target in self._targets(function):
+            instructions = self._reached(function, start)
+            written, saved = self._written(instructions)
+            changed |= written - (saved | kept)
+            for target, is_part in self._targets(function, instructions):
                 if target is None:
                     changed |= self._by_abi
-                elif target not in seen:
-                    seen.add(target)
-                    waiting.append(target)
+                    continue
+                # What a function saved it restores behind its parts.
+                found = target, saved | kept if is_part else nothing
+                if found not in seen:
+                    seen.add(found)
+                    waiting.append(found)
         return frozenset(changed)
 
-    def _written(self, function: CodeRange) -> set[int]:
-        """Return the registers that a function writes, without the callee-saved ones that it saves first."""
-        preserved, saved, written = self._machine.preserved, set(), set()
-        for instruction in self._sweeps.sweep(function).instructions.values():
+    def _reached(self, function: CodeRange, start: int) -> Instructions:
+        """Return the instructions of a function that are executed where it is entered; all if that cannot be told."""
+        every = self._sweeps.sweep(function).instructions
+        waiting, found = [start], dict[int, Instruction]()
+        while waiting:
+            pc = waiting.pop()
+            if pc in found or not function.start <= pc < function.end:
+                continue
+            instruction = every.get(pc)
+            if instruction is None or (instruction.kind is Kind.JUMP and None in _targets(instruction)):
+                return every
+            found[pc] = instruction
+            waiting += [pc + target for target in _targets(instruction) if target is not None]
+            if instruction.kind not in (Kind.JUMP, Kind.RETURN):
+                waiting.append(pc + instruction.size)
+        return {pc: instruction for pc, instruction in every.items() if pc in found}
+
+    def _written(self, instructions: Instructions) -> tuple[set[int], frozenset[int]]:
+        """Return the registers that a function writes, and the callee-saved ones that it saves first."""
+        saved, written = set(), set()
+        for instruction in instructions.values():
             values = [value for _, _, value in instruction.stores]
             values += [value for _, value in instruction.puts]
             saved |= {value[1] for value in values if value[0] == REGISTER and not value[2] and value[1] not in written}
@@ -68,16 +96,19 @@ class Effects:
                 written |= set(self._machine.system_call_results)
             elif instruction.kind is Kind.STOP:
                 written |= self._by_abi
-        return written - (saved & preserved)
+        return written, self._machine.preserved & saved
 
-    def _targets(self, function: CodeRange) -> Iterator[int | None]:
-        """Yield where a function may lead; ``None`` for what is not known, or not in the file."""
-        for pc, instruction in self._sweeps.sweep(function).instructions.items():
+    def _targets(self, function: CodeRange, instructions: Instructions) -> Iterator[tuple[int | None, bool]]:
+        """Yield where a function may lead, and whether that is a part of it by its rows.
+
+        ``None`` is what is not known, or not in the file.
+        """
+        for pc, instruction in instructions.items():
             for target in _targets(instruction):
                 if target is None or self._image.external_call(pc, instruction.size) is not None:
-                    yield None
+                    yield None, False
                 elif not function.start <= pc + target < function.end:
-                    yield pc + target
+                    yield pc + target, instruction.kind is not Kind.CALL and pc + target in self.parts
 
 
 def _targets(instruction: Instruction) -> Iterator[int | None]:

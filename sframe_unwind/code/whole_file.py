@@ -41,6 +41,7 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
     later = [number for number in range(total) if not checker.looks_entered(ranges[number])]
     left = set(later)
     checker.interpreter.unentered = frozenset(ranges[number].start for number in later)
+    checker.interpreter.effects.parts = checker.interpreter.unentered
     assembly = _Assembly(checker)
     first = [number for number in range(total) if number not in left]
     done = 0

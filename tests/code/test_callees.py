@@ -23,6 +23,12 @@ HELPERS = {
         "changes_rbp": "xor %ebp,%ebp;ret",
         "changes_rbx": "xor %ebx,%ebx;ret",
         "saves_rbx": "push %rbx;.cfi_adjust_cfa_offset 8;xor %ebx,%ebx;pop %rbx;.cfi_adjust_cfa_offset -8;ret",
+        "changes_nothing_that_is_reached": "ret;xor %ebx,%ebx;ret",
+        "has_a_part": "push %rbx;.cfi_adjust_cfa_offset 8;xor %ebx,%ebx;jmp is_a_part",
+        "is_a_part": ".cfi_def_cfa_offset 16;.cfi_offset %rbx,-16;xor %ebx,%ebx;pop %rbx;.cfi_def_cfa_offset 8;ret",
+        "restores_and_jumps": (
+            "push %rbx;.cfi_adjust_cfa_offset 8;xor %ebx,%ebx;pop %rbx;.cfi_adjust_cfa_offset -8;jmp changes_rbx"
+        ),
         "is_retpoline": "call 2f;1: pause;jmp 1b;2: mov %rax,(%rsp);ret",
         "ends": "1: ud2",
         "ends_in_another": "jmp ends",
@@ -70,6 +76,9 @@ CALLERS = {
         (IN_RBX, "saves_rbx", PROVED),
         (IN_RBX, "elsewhere", PROVED),
         (IN_RBX, "changes_rbx", UNKNOWN),
+        (IN_RBX, "changes_nothing_that_is_reached", PROVED),
+        (IN_RBX, "has_a_part", PROVED),
+        (IN_RBX, "restores_and_jumps", UNKNOWN),
         (UNTOUCHED, "keeps", PROVED),
         (UNTOUCHED, "changes_rbx", PROVED),
         (UNTOUCHED, "is_retpoline", PROVED),
