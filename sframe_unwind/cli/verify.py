@@ -75,7 +75,9 @@ def run(options: argparse.Namespace) -> int:
     verdicts: list[Verdict] = []
     failures: list[Failure] = []
     against = options.against or ["dwarf"]
-    plan = Plan("dwarf" in against, "code" in against, "orc" in against, options.why_unknown)
+    plan = Plan(
+        "dwarf" in against, "code" in against, "orc" in against, options.why_unknown, listing=bool(options.html)
+    )
     if plan.code:
         from sframe_unwind.code.lifting import check_installed  # most comparisons do without the interpreter
 

@@ -16,7 +16,7 @@ from sframe_unwind.code.jump_tables import Entry, Targets, targets
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.not_returning import is_not_returning
-from sframe_unwind.code.ranges import CodeRange, CodeRanges
+from sframe_unwind.code.ranges import CodeRange, CodeRanges, Starts
 from sframe_unwind.code.state import Frame, State
 from sframe_unwind.code.sweep import Sweep, Sweeps
 from sframe_unwind.code.values import (
@@ -176,7 +176,7 @@ class Interpreter:
         """Starts of functions that return with another frame pointer than they were called with."""
         self.moving_sp: dict[int, int | None] = {}
         """Functions that return with another stack pointer than the ABI's: how much higher; ``None``: sometimes."""
-        self.coming_back: set[int] = set()
+        self.coming_back = Starts(ranges)
         """Starts of functions that certainly return, on some path."""
         self.unentered: frozenset[int] = frozenset()
         """Starts of functions that their own rows say to be entered with another's frame, as far as that is known."""

@@ -29,8 +29,8 @@ _PACKAGES = ("pyvex", "capstone")
 BASES = (0x5AFE_0000_0000, 0x2BED_0000_0000)
 """Where instructions are lifted, as multiples of a page.  A constant near one of them is relative to the
 instruction's address if it moves with it: a program's own constant lies near one of them at most."""
-_MAX_CACHED = 48_000
-"""Instructions: 30 MB.  A library of 100 MB has ten times as many different ones, most of which are made in no time."""
+_MAX_CACHED = 32_000
+"""Instructions: 20 MB.  A library of 100 MB has ten times as many different ones, most of which are made in no time."""
 _UNDECODED = ("Ijk_NoDecode", "Ijk_EmFail")
 """VEX cannot decode the instruction, or thinks that the processor does not have it."""
 

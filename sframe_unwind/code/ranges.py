@@ -57,6 +57,24 @@ class CodeRanges:
         return CodeRange(address, min(end, self.starts[at]) if at < len(self.starts) else end)
 
 
+class Starts:
+    """A set of ranges, by where they start, in one byte for each that there is."""
+
+    def __init__(self, ranges: CodeRanges) -> None:
+        self._starts = ranges.starts
+        self._has = bytearray(len(ranges))
+
+    def add(self, start: int) -> None:
+        """Add the range that starts at an address."""
+        self._has[bisect_left(self._starts, start)] = 1
+
+    def __contains__(self, start: int | None) -> bool:
+        if start is None:
+            return False
+        at = bisect_left(self._starts, start)
+        return at < len(self._has) and bool(self._has[at]) and self._starts[at] == start
+
+
 class Addresses:
     """A set of addresses in few bytes."""
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from sframe_unwind.code.instruction import Instruction
 from sframe_unwind.code.machines.base import Shape
 
-_MAX_SHAPES = 50_000
-"""12 MB.  A library of 100 MB has more than 200,000, of which few come again."""
+_MAX_SHAPES = 32_000
+"""8 MB.  A library of 100 MB has more than 200,000, of which few come again."""
 
 
 class _First(NamedTuple):

@@ -19,7 +19,7 @@ from sframe_unwind.code.findings import (
     unknown_in,
 )
 from sframe_unwind.code.judgement import NOT_REACHED, PROVED, Judgement, Judgements
-from sframe_unwind.code.ranges import CodeRange
+from sframe_unwind.code.ranges import CodeRange, Starts
 from sframe_unwind.code.results import FunctionVerdicts, Results
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
@@ -96,13 +96,14 @@ class _Assembly:
         self._checker = checker
         self._results = Results(checker.interpreter.ranges, checker.pool)
         self._continued: set[int] = set()
-        self._called: set[int] = set()
+        self._called = Starts(checker.interpreter.ranges)
         self._reconsidered: set[int] = set()
 
     def add(self, result: FunctionResult) -> None:
         """Take the result of one function."""
         self._continued |= result.continued
-        self._called.update(result.called)
+        for start in result.called:
+            self._called.add(start)
         self._results.add(result)
 
     def learn(self) -> set[int]:
@@ -137,7 +138,7 @@ class _Assembly:
         """Return whether a function may have taken a call of one that returns for the end of a path, and note that."""
         if not result.presumes or result.start in self._reconsidered:
             return False
-        if self._checker.interpreter.coming_back.isdisjoint(result.called):
+        if not any(start in self._checker.interpreter.coming_back for start in result.called):
             return False
         self._reconsidered.add(result.start)
         return True

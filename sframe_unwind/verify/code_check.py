@@ -76,7 +76,8 @@ def judged(
     """
     orc = verdict.orc.disagreements if verdict.orc is not None else ()
     found = check_elf(binary, sections, plan, frozenset((*disagreeing, *(one.pc for one in orc))))
-    code = report(found, binary, plan.why_unknown)
+    listing = plan.listing or verdict.compared
+    code = report(found, binary, plan.why_unknown, listing)
     disagreements = tuple(
         disagreement._replace(code=_side(pc, disagreement.what, found.wanted, (SFRAME, DWARF)))
         for pc, disagreement in zip(disagreeing, verdict.disagreements)
@@ -85,6 +86,8 @@ def judged(
         tables = verdict.orc.table, ORC
         judged_orc = tuple(one._replace(code=_side(one.pc, one.what, found.wanted, tables)) for one in orc)
         verdict = verdict._replace(orc=verdict.orc._replace(disagreements=judged_orc))
+    if not listing:
+        return verdict._replace(disagreements=disagreements, code=code)
     functions = verdict.functions if verdict.compared else _functions(found, binary)
     with_lines = tuple(_with_code(functions, disagreements, code))
     return verdict._replace(disagreements=disagreements, functions=with_lines, code=code)

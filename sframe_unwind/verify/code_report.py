@@ -122,11 +122,12 @@ def _said(counts: Counts) -> str:
     return f"{counts.proved} proved, {counts.wrong} wrong, {counts.unknown} unknown{rest}"
 
 
-def report(verdict: CodeVerdict, binary: ElfBinary, why_unknown: bool = False) -> CodeReport:
+def report(verdict: CodeVerdict, binary: ElfBinary, why_unknown: bool = False, judged: bool = True) -> CodeReport:
     """Return the verdict on a file with sections and function names in place of bare addresses.
 
     :param why_unknown: whether the report lists the instructions for which a table is neither proved nor wrong, with
         the reasons.
+    :param judged: whether the report has the worst of each function.
     """
     return CodeReport(
         len(verdict.functions),
@@ -136,7 +137,7 @@ def report(verdict: CodeVerdict, binary: ElfBinary, why_unknown: bool = False) -
         tuple(_unknown(one, binary) for one in verdict.unknown) if why_unknown else None,
         {
             binary.layout.spot(function.start): max(function.worst.values(), default=Judgement.UNKNOWN)
-            for function in verdict.functions
+            for function in (verdict.functions if judged else ())
         },
         verdict.given_up,
         verdict.sframe_entries,

@@ -21,3 +21,5 @@ class Plan(NamedTuple):
     jobs: int = 1
     """Number of processes that interpret the code of one file."""
     progress: Progress | None = None
+    listing: bool = True
+    """List the functions of files whose tables are not compared with each other, as pages and surveys do."""

@@ -13,10 +13,11 @@ from sframe_unwind.code import lifting, section_contents, shapes
 from sframe_unwind.code.findings import DWARF, Counts, FunctionResult, Unknown
 from sframe_unwind.code.lifting import Lifter
 from sframe_unwind.code.machines import MACHINES
-from sframe_unwind.code.ranges import CodeRanges
+from sframe_unwind.code.ranges import CodeRanges, Starts
 from sframe_unwind.code.results import Pool, Results
 from sframe_unwind.code.section_contents import SectionContents
 from sframe_unwind.elf import ElfBinary
+from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.code_check import check_elf
 from tests.code.witness.encodings import of_file, small_library
 
@@ -94,6 +95,25 @@ def test_what_was_found_at_an_address_moves_with_its_function() -> None:
     assert [(one.address, one.origin) for one in moved.unknown] == [(0x3010, 0x3004), (0x3020, None)]
     assert moved.called == (0x4000,)
     assert moved.at(0x1000) == found
+
+
+def test_functions_are_listed_for_a_page_only() -> None:
+    path = small_library("amd64")
+    listed, counted = (verify(path, Plan(False, True, listing=listing)) for listing in (True, False))
+    assert listed.code is not None
+    assert counted.code is not None
+    assert len(listed.functions) == len(listed.code.judged) == counted.code.functions > 0
+    assert not counted.functions
+    assert not counted.code.judged
+    assert listed.to_json() == counted.to_json()
+
+
+def test_a_set_of_functions() -> None:
+    starts = [0x1000, 0x1040, 0x2000]
+    found = Starts(CodeRanges((start, start + 16) for start in starts))
+    assert not [start for start in starts if start in found]
+    found.add(0x1040)
+    assert [start for start in (None, 0, 0x1000, 0x1040, 0x1041, 0x2000, 0x3000) if start in found] == [0x1040]
 
 
 @pytest.mark.parametrize("name", NAMES)
