@@ -16,7 +16,7 @@ from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad
 from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, Passage, PlaceKind
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
-PC, SP, FP, LR = 32, 31, 29, 30
+PC, SP, FP, LR, VG = 32, 31, 29, 30, 46
 _NAMES = {**{n: f"x{n}" for n in range(31)}, SP: "sp", PC: "pc"}
 
 PAC_MASK = 0xFF7F_0000_0000_0000
@@ -220,6 +220,7 @@ def _arch(name: str, byteorder: ByteOrder) -> Arch:
         register_names=_NAMES,
         preserved=tuple(range(19, 29)),
         pac_mask=PAC_MASK,
+        vector_granules=VG,
         instruction_unit=4,
         padding=re.compile(rb"(?:\x1f\x20\x03\xd5|\0\0\0\0)*"),  # nop, or what traps
         call_size=4,

@@ -115,6 +115,9 @@ class Arch(NamedTuple):
     """The bits of a signed return address that hold the authentication code, for targets that do not report them.
     0: the architecture does not sign return addresses."""
 
+    vector_granules: int | None
+    """The DWARF register that stands for the length of scalable vectors, in granules of 8 bytes (VG)."""
+
     instruction_unit: int
     """Alignment of instructions in bytes.  libunwind counts instructions in this unit."""
     padding: re.Pattern[bytes]

@@ -183,6 +183,7 @@ ARCH = Arch(
     },
     preserved=(*range(6, 11), 12, 13, *range(24, 32)),
     pac_mask=0,
+    vector_granules=None,
     instruction_unit=1,
     padding=re.compile(rb"(?:\x07[\0\x07]|\x47\0\0\0|\xc0\x04\0\0\0\0)*"),  # nopr, nop, jgnop
     call_size=6,

@@ -1,5 +1,7 @@
 """DWARF expressions in CFI, as far as they amount to a place: a register plus an offset, with at most one read.
 
+Or, for AArch64's scalable vectors, to such a place plus a multiple of their length.
+
 That is what the assemblers write for PLT entries (the CFA depends on the pc, which is known) and for realigned stacks
 (the CFA is in memory at an offset from the frame pointer).  The operations are those of DWARF 5, 2.5 and 7.7.1.
 """
@@ -10,6 +12,7 @@ import struct
 from typing import Callable, NamedTuple, Union
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128, sleb128, uleb128
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
 from sframe_unwind.memory import STRUCT_MARKS
@@ -68,7 +71,16 @@ class _Sum(NamedTuple):
     added: int
 
 
-Value = Union[int, RegisterRule, _Sum]
+class _Scaled(NamedTuple):
+    """A place or, without one, 0, plus a number, plus a multiple of the vector length."""
+
+    place: RegisterRule | None
+    added: int
+    lengths: int
+    """How many times the value of the register VG."""
+
+
+Value = Union[int, RegisterRule, _Sum, _Scaled]
 """A number that is known, a place, or a sum."""
 
 
@@ -80,16 +92,17 @@ class Evaluated(NamedTuple):
     """The expression reads the pc: at another address it amounts to another place."""
     added: int = 0
     """Bytes that are added to what is read from memory at the place."""
+    lengths: int = 0
+    """How many times the vector length, in granules of 8 bytes, is added to the place."""
 
 
-def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: ByteOrder) -> Evaluated:
+def evaluate(code: bytes, pc: int, arch: Arch, on_cfa: bool) -> Evaluated:
     """Return the place that an expression computes.
 
     :param code: the operations.
     :param pc: the address for which the rule is asked.
-    :param pc_register: DWARF number of the register that holds the pc.
+    :param arch: of the code.
     :param on_cfa: the expression begins with the CFA on its stack (rules of registers).
-    :param byteorder: ``"little"`` or ``"big"``.
     :raises UnsupportedExpressionError: it does not amount to a place.
     :raises FormatError: it is cut short.
     """
@@ -106,8 +119,11 @@ def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: By
                 if operation == _BREGX:
                     register, offset = read_uleb128(code, offset)
                 added, offset = read_sleb128(code, offset)
-                depends_on_pc |= register == pc_register
-                stack.append(pc + added if register == pc_register else RegisterRule(register, added, False))
+                depends_on_pc |= register == arch.pc
+                if register == arch.vector_granules:
+                    stack.append(_Scaled(None, added, 1))
+                else:
+                    stack.append(pc + added if register == arch.pc else RegisterRule(register, added, False))
             elif operation == _PLUS_UCONST:
                 added, offset = read_uleb128(code, offset)
                 stack.append(_plus(stack.pop(), added))
@@ -117,7 +133,7 @@ def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: By
                 right, left = stack.pop(), stack.pop()
                 stack.append(_BINARY[operation](left, right))
             elif operation in _CONSTANTS or operation in (_CONSTU, _CONSTS):
-                constant, offset = _read_constant(code, offset, operation, byteorder)
+                constant, offset = _read_constant(code, offset, operation, arch.byteorder)
                 stack.append(constant)
             elif operation != _NOP:
                 raise UnsupportedExpressionError(_name(operation))
@@ -126,6 +142,9 @@ def evaluate(code: bytes, pc: int, pc_register: int, on_cfa: bool, byteorder: By
     result = stack[-1] if stack else None
     if isinstance(result, _Sum):
         return Evaluated(result.place, depends_on_pc, result.added)
+    if isinstance(result, _Scaled) and result.place is not None:
+        place = result.place._replace(offset=signed(result.place.offset + result.added))
+        return Evaluated(place, depends_on_pc, 0, result.lengths)
     if not isinstance(result, RegisterRule):
         raise UnsupportedExpressionError("a constant" if stack else "nothing")
     return Evaluated(result, depends_on_pc)
@@ -153,6 +172,8 @@ def _dereference(value: Value) -> RegisterRule:
 def _plus(left: Value, right: Value) -> Value:
     if isinstance(left, int) and isinstance(right, int):
         return (left + right) % _WORD
+    if isinstance(left, _Scaled) or isinstance(right, _Scaled):
+        return _scaled_sum(_scaled(left), _scaled(right))
     place, number = (right, left) if isinstance(left, int) else (left, right)
     if isinstance(place, int) or not isinstance(number, int):
         raise UnsupportedExpressionError("a sum of two places")
@@ -163,12 +184,40 @@ def _plus(left: Value, right: Value) -> Value:
     return place._replace(offset=signed(place.offset + number))
 
 
+def _scaled(value: Value) -> _Scaled:
+    if isinstance(value, int):
+        return _Scaled(None, signed(value), 0)
+    if isinstance(value, RegisterRule) and not value.in_memory:
+        return _Scaled(value, 0, 0)
+    if not isinstance(value, _Scaled):
+        raise UnsupportedExpressionError("a sum with a word from memory")
+    return value
+
+
+def _scaled_sum(left: _Scaled, right: _Scaled) -> _Scaled:
+    if left.place is not None and right.place is not None:
+        raise UnsupportedExpressionError("a sum of two places")
+    place = right.place if left.place is None else left.place
+    return _Scaled(place, signed(left.added + right.added), left.lengths + right.lengths)
+
+
+def _times(left: Value, right: Value) -> Value:
+    if isinstance(left, int) and isinstance(right, int):
+        return left * right % _WORD
+    length, number = (right, left) if isinstance(left, int) else (left, right)
+    if not isinstance(length, _Scaled) or length.place is not None or not isinstance(number, int):
+        raise UnsupportedExpressionError(_name(_MUL))
+    return _Scaled(None, signed(length.added * number), length.lengths * signed(number))
+
+
 def signed(value: int) -> int:
     """Return a number as 64 bits with a sign."""
     return (value + _WORD // 2) % _WORD - _WORD // 2
 
 
 def _minus(left: Value, right: Value) -> Value:
+    if isinstance(right, _Scaled) and right.place is None:
+        return _plus(left, _Scaled(None, -right.added, -right.lengths))
     if not isinstance(right, int):
         raise UnsupportedExpressionError("arithmetic on a register")
     return _plus(left, -right)
@@ -186,6 +235,7 @@ def _numbers(compute: Callable[[int, int], int]) -> Callable[[Value, Value], Val
 _BINARY: dict[int, Callable[[Value, Value], Value]] = {
     PLUS: _plus,
     _MINUS: _minus,
+    _MUL: _times,
     _AND: _numbers(lambda left, right: left & right),
     _SHL: _numbers(lambda left, right: left << min(right, 64)),
     _GE: _numbers(lambda left, right: int(signed(left) >= signed(right))),

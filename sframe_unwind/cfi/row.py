@@ -23,6 +23,17 @@ Source = Union[RegisterRule, Expression]
 """Where a value comes from; :data:`sframe_unwind.unwind_rule.UNDEFINED` where it cannot be restored."""
 
 
+class Scales(NamedTuple):
+    """How many times the vector length, in granules of 8 bytes, is added to the places of a rule."""
+
+    cfa: int
+    ra: int
+    fp: int
+
+
+NO_SCALES = Scales(0, 0, 0)
+
+
 class Row:
     """The rules from one address up to the next row.
 
@@ -70,19 +81,47 @@ class Row:
         """
         if isinstance(source, RegisterRule):
             return source
-        place, added = self._evaluate(source, arch, pc, on_cfa)
+        place, count = self._scaled_place(source, arch, pc, on_cfa)
+        if count:
+            raise UnsupportedExpressionError("a multiple of the length of scalable vectors (VG)")
+        return place
+
+    def _scaled_place(self, source: Source, arch: Arch, pc: int, on_cfa: bool) -> tuple[RegisterRule, int]:
+        """Return a place and how many times the vector length is added to it, in granules of 8 bytes."""
+        if isinstance(source, RegisterRule):
+            return source, 0
+        place, added, count = self._evaluate(source, arch, pc, on_cfa)
         if added:
             raise UnsupportedExpressionError("a sum with a word from memory")
         if not source.read:
-            return place
+            return place, count
         if place.in_memory:
             raise UnsupportedExpressionError("more than one read from memory")
-        return place._replace(in_memory=True)
+        return place._replace(in_memory=True), count
 
-    def _evaluate(self, source: Expression, arch: Arch, pc: int, on_cfa: bool) -> tuple[RegisterRule, int]:
-        place, depends_on_pc, added = evaluate(source.code, pc, arch.pc, on_cfa, arch.byteorder)
+    def _evaluate(self, source: Expression, arch: Arch, pc: int, on_cfa: bool) -> tuple[RegisterRule, int, int]:
+        place, depends_on_pc, added, count = evaluate(source.code, pc, arch, on_cfa)
         self.depends_on_pc |= depends_on_pc
-        return place, added
+        return place, added, count
+
+    def scaled_rule(self, arch: Arch, return_column: int, pc: int) -> tuple[UnwindRule, Scales] | None:
+        """Return the rule where places depend on the length of scalable vectors (AArch64), and how.
+
+        :return: the rule without what depends on it; ``None``: no place does.
+        :raises UnsupportedExpressionError: a place is more than that.
+        :raises FormatError: an expression is malformed.
+        """
+        if arch.vector_granules is None or self.cfa is None:
+            return None
+        cfa, count = self._scaled_place(self.cfa, arch, pc, on_cfa=False)
+        counts, registers = {}, dict(self.registers)
+        for number in (return_column, arch.fp):
+            if number in registers and registers[number] != UNDEFINED:
+                registers[number], counts[number] = self._scaled_place(registers[number], arch, pc, on_cfa=True)
+        scales = Scales(count, counts.get(return_column, 0), counts.get(arch.fp, 0))
+        if self.depends_on_pc or not any(scales):
+            return None
+        return Row(cfa, tuple(registers.items()), self.ra_signed).rule(arch, return_column, pc), scales
 
     def rule_with_sum(self, arch: Arch, return_column: int, pc: int) -> tuple[UnwindRule, int] | None:
         """Return the rule where the CFA is a word in memory plus a constant, and that constant in bytes.
@@ -94,7 +133,7 @@ class Row:
         if not isinstance(self.cfa, Expression):
             return None
         try:
-            place, added = self._evaluate(self.cfa, arch, pc, on_cfa=False)
+            place, added, _ = self._evaluate(self.cfa, arch, pc, on_cfa=False)
         except UnsupportedExpressionError:
             return None
         if not added or self.depends_on_pc:

@@ -7,9 +7,9 @@ from typing import NamedTuple, Union
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import agreement
 from sframe_unwind.cfi.records import CfiFunction
-from sframe_unwind.cfi.row import Row
+from sframe_unwind.cfi.row import NO_SCALES, Row, Scales
 from sframe_unwind.errors import FormatError, UnsupportedExpressionError
-from sframe_unwind.unwind_rule import UnwindRule
+from sframe_unwind.unwind_rule import COMPUTED, UnwindRule
 
 _MAX_ADDRESSES = 1 << 19
 """Maximum number of addresses of a file with CFI that depends on the address: a PLT of 32,768 entries."""
@@ -23,6 +23,10 @@ class NoRule(NamedTuple):
     """If the CFA is a word in memory plus a constant: the rule with that word as CFA."""
     added: int = 0
     """The constant, in bytes."""
+    scaled: UnwindRule | None = None
+    """If places depend on the length of scalable vectors: the rule without that part."""
+    scales: Scales = NO_SCALES
+    """That part."""
 
 
 Said = Union[UnwindRule, NoRule]
@@ -78,15 +82,26 @@ class CfiRules:
         said: Said
         try:
             said = row.rule(self._arch, function.cie.return_column, pc)._replace(others=None)
+            if said.fp == COMPUTED:
+                said = self._scaled(function, row, pc, "the frame pointer is computed") or said
         except UnsupportedExpressionError as error:
+            why = f"computed: {error}"
             found = self._rule_with_sum(function, row, pc)
-            said = NoRule(f"computed: {error}", *(found or ()))
+            said = self._scaled(function, row, pc, why) or NoRule(why, *(found or ()))
         except FormatError as error:
             said = NoRule(f"malformed: {error}")
         said = self._same.setdefault(said, said)
         if not row.depends_on_pc:
             self._known[row] = said
         return said
+
+    def _scaled(self, function: CfiFunction, row: Row, pc: int, why: str) -> NoRule | None:
+        """Return what a row says whose places depend on the length of scalable vectors; ``None``: they do not."""
+        try:
+            found = row.scaled_rule(self._arch, function.cie.return_column, pc)
+        except FormatError:
+            return None
+        return found and NoRule(why, scaled=found[0]._replace(others=None), scales=found[1])
 
     def _rule_with_sum(self, function: CfiFunction, row: Row, pc: int) -> tuple[UnwindRule, int] | None:
         try:

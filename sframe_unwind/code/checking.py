@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from sframe_unwind import unwind_rule
 from sframe_unwind.code.entries import entries, interpreted
-from sframe_unwind.code.explanation import Explainer
+from sframe_unwind.code.explanation import Explainer, vector_lengths
 from sframe_unwind.code.findings import Finding, FunctionResult, Part, Verdicts, counted, unknown_in
 from sframe_unwind.code.interpretation import Interpreter, Run
 from sframe_unwind.code.judgement import (
@@ -19,6 +19,7 @@ from sframe_unwind.code.judgement import (
     Judgement,
     Judgements,
     RowRule,
+    ScaledRule,
     SumRule,
     plain,
 )
@@ -387,10 +388,12 @@ class _Check:
         return frozenset(bases)
 
     def _note(
-        self, table: str, row: UnwindRule | SumRule, judged: Judgements, block: int, pc: int, state: State
+        self, table: str, row: UnwindRule | SumRule | ScaledRule, judged: Judgements, block: int, pc: int, state: State
     ) -> None:
         """Note what is wrong with a rule, or is by the ABI."""
-        rule, added = row if isinstance(row, SumRule) else (row, 0)
+        rule, added = plain(row), row.added if isinstance(row, SumRule) else 0
+        assert rule is not None
+        scales = row.scales._asdict() if isinstance(row, ScaledRule) else {}
         clobbered = self._checker.clobbered(rule, state)
         if judged.worst is not Judgement.WRONG and not clobbered:
             return
@@ -405,7 +408,7 @@ class _Check:
                 assumes = (f"callee changes {self._all.machine.arch.register_name(clobbered[what])}",)
             else:
                 continue
-            key = self._error(what, rule, state)
+            key = (self._error(what, rule, state), scales.get(what))
             known = self._open.get((table, what))
             if known is not None and known[0] == key and known[1] < len(findings) and findings[known[1]].end == pc:
                 findings[known[1]] = findings[known[1]]._replace(end=end)
@@ -413,6 +416,7 @@ class _Check:
                 self._open[table, what] = key, len(findings)
                 found = self._checker.finding(table, what, rule, self.run, block, pc, state, end)
                 said = f"{found.rule}, plus {added}" if added and what == "cfa" else found.rule
+                said += vector_lengths(scales.get(what, 0))
                 findings.append(found._replace(assumes=assumes, rule=said))
 
     @staticmethod

@@ -19,6 +19,7 @@ from sframe_unwind.code.instruction import (
     PARTLY,
     PC_RELATIVE,
     REGISTER,
+    SCALED,
     SHIFT_LEFT,
     SHIFT_RIGHT,
     SIGN,
@@ -31,7 +32,7 @@ from sframe_unwind.code.instruction import (
 )
 from sframe_unwind.code.jump_tables import Entries, Entry
 from sframe_unwind.code.machines import Machine
-from sframe_unwind.code.stack_order import is_above, may_overlap, with_top
+from sframe_unwind.code.stack_order import is_above, may_overlap, overlaps, with_top
 from sframe_unwind.code.state import Frame, Slot, State
 from sframe_unwind.code.values import (
     ALTERED,
@@ -55,10 +56,13 @@ from sframe_unwind.code.values import (
     Value,
     displaced,
     is_open,
+    is_scaled,
+    length_count,
     lost,
     number,
     on_stack,
     plus,
+    scaled,
 )
 
 ReadConstant = Callable[[int, int], Union[int, None]]
@@ -149,7 +153,16 @@ class Evaluator:
             if value == self._frame.return_address and expression[2]:
                 return UNKNOWN
             return self._frame.return_address if value == SIGNED else value
+        if kind == SCALED:
+            return self._scaled(self.value(expression[1], state, pc), expression[2])
         return UNKNOWN
+
+    def _scaled(self, value: Value, count: int) -> Value:
+        """Return what is known of a value plus some vector lengths."""
+        found = scaled(value, count)
+        if found is not None:
+            return found
+        return STACK if self._is_address(value[0]) else self._opaque(value)
 
     def _altered(self, value: Value) -> Value:
         """Return what is known of a value a part of which was overwritten."""
@@ -169,7 +182,10 @@ class Evaluator:
         if on_stack(base):
             if size != _WORD:
                 return OTHER
-            return state.slots.get(address, UNKNOWN if state.leaked or is_open(base) else OTHER)
+            held = state.slots.get(address)
+            if held is None:
+                return UNKNOWN if state.leaked or is_open(base) or state.may_hold(address) else OTHER
+            return held
         if base == TABLE_BASE:
             return JUMP_ENTRY, self.entries.number(Entry(offset, size, signed))
         if base == JUMP_ENTRY and self.entries[offset].base is not None:
@@ -199,6 +215,9 @@ class Evaluator:
                     return JUMP_ENTRY, self.entries.number(entry._replace(base=right[1]))
                 return OTHER
             return plus(left, right[1])
+        if base < 0 or right[0] < 0:
+            length, other = (left, right) if base < 0 else (right, left)
+            return plus(self._scaled(other, length_count(length[0]) or 0), length[1])
         if UNKNOWN_BASE in (base, right[0]):
             return UNKNOWN
         if self._is_address(base) != self._is_address(right[0]):
@@ -214,6 +233,8 @@ class Evaluator:
             return plus(left, -right[1])
         if left[0] == right[0] and left[0] not in (OTHER_BASE, UNKNOWN_BASE, STACK_BASE, TABLE_BASE, JUMP_ENTRY):
             return number(left[1] - right[1])
+        if right[0] < 0:
+            return plus(self._scaled(left, -(length_count(right[0]) or 0)), -right[1])
         if UNKNOWN_BASE in (left[0], right[0]):
             return UNKNOWN
         if self._is_address(left[0]) and not self._frame.is_tracked(right[0]):
@@ -244,6 +265,8 @@ class Evaluator:
         base, offset = value
         if base == NUMBER:
             return number(offset << bits)
+        if base < 0 and bits < _WORD:
+            return scaled(number(offset << bits), (length_count(base) or 0) << bits) or OTHER
         if base == JUMP_ENTRY:
             entry = self.entries[offset]
             if entry.base is None and bits < 8:
@@ -276,11 +299,16 @@ class Evaluator:
         for register, expression in instruction.puts:
             kind = expression[0]
             puts.append((register, OTHER if kind == COMPUTED else value(expression, state, pc)))
-            if register == sp and kind == REGISTER:
-                self.rests_on_call |= expression[1] not in (sp, self._frame.fp)
+            if register == sp and kind in (REGISTER, SCALED):
+                source = expression if kind == REGISTER else expression[1]
+                self.rests_on_call |= source[1] not in (sp, self._frame.fp)
         for address, size, expression in instruction.stores:
             if not isinstance(size, int):
-                self._fill(address, value(address, state, pc), value(size, state, pc), state)
+                place, extent = value(address, state, pc), value(size, state, pc)
+                if address[0] == SCALED and place == STACK:
+                    # By a stack pointer whose own distance from the CFA is not constant: anywhere near it.
+                    place, extent = value(address[1], state, pc), UNKNOWN
+                self._fill(address, place, extent, state)
                 continue
             place = value(address, state, pc)
             known = self._saved_at(address, place, size, state)
@@ -307,6 +335,8 @@ class Evaluator:
         for register, value in puts:
             if register == sp and not on_stack(value[0]):
                 value = self._new_sp(value, state, pc)
+            if register == sp and is_scaled(value[0]):
+                state.moved = True
             if value == OTHER and register not in registers:
                 continue
             registers[register] = value
@@ -334,7 +364,7 @@ class Evaluator:
         if not on_stack(place[0]) or not state.slots:
             return []
         base, offset = place
-        if state.moved:
+        if state.moved or is_scaled(base):
             tops = state.tops
             reached = [slot for slot in state.slots if slot[0] != base and may_overlap(tops, place, size, slot)]
         else:
@@ -355,12 +385,17 @@ class Evaluator:
         elif not on_stack(base):
             return
         is_unbounded = size[0] == UNKNOWN_BASE
-        end = offset + (size[1] if size[0] == NUMBER and size[1] >= 0 else _WORD)
+        if not (size[0] < 0 or (size[0] == NUMBER and size[1] >= 0)):
+            size = NUMBER, _WORD
         for slot in state.slots:
-            if slot[0] == base:
-                is_reached = is_unbounded or offset - _WORD < slot[1] < end
-            else:
-                is_reached = may_overlap(state.tops, address, end - offset, slot)
+            is_reached = overlaps(address, size, slot)
+            if is_reached is None and slot[0] == base:
+                is_reached = offset - _WORD < slot[1] < offset + size[1]
+            elif is_reached is None:
+                is_reached = may_overlap(state.tops, address, size[1], slot)
+            elif is_unbounded:
+                is_reached = True
+            is_reached |= is_unbounded and slot[0] == base
             if expression == ANYTHING or is_reached:
                 state.slots[slot] = UNKNOWN
 
@@ -374,6 +409,7 @@ class Evaluator:
             state.leaked |= is_open(base) or not (on_stack(base) or base == STACK_BASE)
         if not on_stack(base):
             return
+        state.moved |= is_scaled(base)
         if slots and (size != _WORD or offset % _WORD):
             for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:
                 if size < _HALF_WORD:

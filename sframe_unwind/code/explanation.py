@@ -10,7 +10,7 @@ from sframe_unwind.code.disassembly import Disassembler
 from sframe_unwind.code.instruction import HIGH
 from sframe_unwind.code.interpretation import Interpreter, Run
 from sframe_unwind.code.state import Slot, State
-from sframe_unwind.code.values import CFA, OTHER, SIGNED, UNKNOWN, Value, on_stack, plus
+from sframe_unwind.code.values import CFA, OTHER, SIGNED, UNKNOWN, Value, length_count, on_stack, plus
 from sframe_unwind.code.walk import walk
 from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
@@ -67,9 +67,10 @@ class Explainer:
         registers = state.registers
         for number in (base, self._frame.sp, self._frame.fp, *sorted(registers)):
             value = registers.get(number, OTHER)
-            if value[0] == CFA and number < HIGH:
-                place = RegisterRule(number, -value[1], False)
-                return said, f"CFA = {_place(place, self._interpreter)}", _register(number)
+            lengths = length_count(value[0]) if on_stack(value[0]) else None
+            if lengths is not None and number < HIGH:
+                words = _place(RegisterRule(number, -value[1], False), self._interpreter)
+                return said, f"CFA = {words}{vector_lengths(-lengths)}", _register(number)
         for (slot_base, offset), value in state.slots.items():
             if value[0] == CFA and not value[1]:
                 anchor = self._register_at(slot_base, state)
@@ -189,6 +190,11 @@ class Explainer:
         sweep = self._interpreter.sweep_at(address)
         instruction = sweep.instruction(address)
         return self._disassembler.text(sweep.bytes_at(address, instruction.size), address)
+
+
+def vector_lengths(count: int) -> str:
+    """Return how a multiple of the vector length is written that is added to a place; empty for none."""
+    return f" {'+' if count > 0 else '-'} {abs(count)} * vg" if count else ""
 
 
 def _register(number: int) -> Thing:

@@ -48,6 +48,8 @@ SHIFT_RIGHT = 16
 """``operand, bits, signed``"""
 PARTLY = 17
 """``operand``: an operand, most of which is left."""
+SCALED = 18
+"""``operand, count``: an operand plus that many lengths of scalable vectors, in granules of 8 bytes."""
 
 RESULT: Expression = (COMPUTED,)
 ANYTHING: Expression = (UNKNOWN,)

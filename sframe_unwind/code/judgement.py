@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple, Union
 
 from sframe_unwind import unwind_rule
+from sframe_unwind.cfi.row import NO_SCALES, Scales
 from sframe_unwind.code.interpretation import Run
 from sframe_unwind.code.state import Frame, State
 from sframe_unwind.code.values import (
@@ -22,6 +23,7 @@ from sframe_unwind.code.values import (
     is_open,
     on_stack,
     plus,
+    scaled,
 )
 from sframe_unwind.unwind_rule import COMPUTED, UNDEFINED, RegisterRule, UnwindRule
 
@@ -85,13 +87,22 @@ class SumRule(NamedTuple):
     """In bytes."""
 
 
-RowRule = Union[UnwindRule, SumRule, str]
+class ScaledRule(NamedTuple):
+    """A rule with places that depend on the length of scalable vectors."""
+
+    rule: UnwindRule
+    """Without that part."""
+    scales: Scales
+    """That part."""
+
+
+RowRule = Union[UnwindRule, SumRule, ScaledRule, str]
 """A rule, or why a row cannot be said to be one."""
 
 
 def plain(rule: RowRule) -> UnwindRule | None:
-    """Return the rule of a row, with the word in memory as CFA if that is one plus a constant."""
-    if isinstance(rule, SumRule):
+    """Return the rule of a row without vector lengths, and with the word alone where the CFA is one plus a constant."""
+    if isinstance(rule, (SumRule, ScaledRule)):
         return rule.rule
     return rule if isinstance(rule, UnwindRule) else None
 
@@ -105,20 +116,23 @@ class Judge:
 
     def judge(self, rule: RowRule, state: State) -> Judgements:
         """Judge a rule for the instruction before which the machine is in a state."""
-        added = 0
+        added, scales = 0, NO_SCALES
         if isinstance(rule, SumRule):
             rule, added = rule
+        elif isinstance(rule, ScaledRule):
+            rule, scales = rule
         if isinstance(rule, str):
             return not_known(rule)
         if rule.cfa is None:
             return _OUTERMOST
-        cfa = self._value(rule.cfa, state, self._cfa)
+        cfa = self._value(rule.cfa, state, self._cfa, scales.cfa)
         if added:
             cfa = plus(cfa, added)
         judged = self._compare(cfa, self._cfa)
         # A wrong CFA is one error, not three: return address and frame pointer may be found by either.
         cfas = (self._cfa,) if cfa == self._cfa else (self._cfa, cfa)
-        ra, fp = self._return_address(rule, state, cfas), self._frame_pointer(rule, state, cfas)
+        ra = self._return_address(rule, state, cfas, scales.ra)
+        fp = self._frame_pointer(rule, state, cfas, scales.fp)
         return Judgements(judged, ra, fp, self._why(judged, ra, rule)) if judged or ra or fp else PROVED
 
     @staticmethod
@@ -179,38 +193,40 @@ class Judge:
         """
         known = plain(rule)
         if judged.cfa is Judgement.WRONG and known is not None and known.cfa is not None:
-            base, _ = self._value(known.cfa, state, self._cfa)
+            base, _ = self._value(known.cfa, state, self._cfa, 0)
             return judged if base in (CFA, self._frame.entry_fp[0]) else _OF_NEXT_FRAME
         return judged
 
-    def _return_address(self, rule: UnwindRule, state: State, cfas: Sequence[Value]) -> Judgement:
+    def _return_address(self, rule: UnwindRule, state: State, cfas: Sequence[Value], scale: int) -> Judgement:
         """Judge where a rule takes the return address from, by that of some CFAs for which it is best."""
         frame = self._frame
         wanted = SIGNED if rule.ra_signed else frame.return_address
         if rule.ra is not None:
-            return self._best(rule.ra, state, cfas, wanted)
+            return self._best(rule.ra, state, cfas, wanted, scale)
         if frame.ra is not None:
             return self._compare(state.registers[frame.ra], wanted)
         return Judgement.WRONG  # no register has it
 
-    def _frame_pointer(self, rule: UnwindRule, state: State, cfas: Sequence[Value]) -> Judgement:
+    def _frame_pointer(self, rule: UnwindRule, state: State, cfas: Sequence[Value], scale: int) -> Judgement:
         frame = self._frame
         if rule.fp in (UNDEFINED, COMPUTED):
             return Judgement.UNKNOWN
         if rule.fp is None:
             return self._compare(state.registers[frame.fp], frame.entry_fp)
-        return self._best(rule.fp, state, cfas, frame.entry_fp)
+        return self._best(rule.fp, state, cfas, frame.entry_fp, scale)
 
-    def _best(self, rule: RegisterRule, state: State, cfas: Sequence[Value], wanted: Value) -> Judgement:
+    def _best(self, rule: RegisterRule, state: State, cfas: Sequence[Value], wanted: Value, scale: int) -> Judgement:
         if len(cfas) == 1:  # most rules are right
-            return self._compare(self._value(rule, state, cfas[0]), wanted)
-        return min(self._compare(self._value(rule, state, cfa), wanted) for cfa in cfas)
+            return self._compare(self._value(rule, state, cfas[0], scale), wanted)
+        return min(self._compare(self._value(rule, state, cfa, scale), wanted) for cfa in cfas)
 
-    def _value(self, rule: RegisterRule, state: State, cfa: Value) -> Value:
+    def _value(self, rule: RegisterRule, state: State, cfa: Value, scale: int) -> Value:
         base, offset, in_memory = rule
         value = cfa if base == unwind_rule.CFA else state.registers.get(base, OTHER)
         if offset:
             value = plus(value, offset)
+        if scale:
+            value = scaled(value, scale) or UNKNOWN
         if not in_memory:
             return value
         if on_stack(value[0]):
@@ -218,7 +234,7 @@ class Judge:
             may_be_another = (
                 base == self._frame.sp and is_displaced(value[0]) and all(known != value[0] for known, _ in state.slots)
             )
-            may_be_saved = state.leaked or is_open(value[0]) or may_be_another
+            may_be_saved = state.leaked or is_open(value[0]) or may_be_another or state.may_hold(value)
             return state.slots.get(value, UNKNOWN if may_be_saved else OTHER)
         return UNKNOWN if value[0] in (UNKNOWN_BASE, STACK_BASE) or state.leaked else OTHER
 

@@ -7,7 +7,19 @@ is known of may overwrite any slot.
 
 from __future__ import annotations
 
-from sframe_unwind.code.values import CFA, STACK_BASE, UNKNOWN, UNKNOWN_BASE, Value, is_displaced, on_stack
+from sframe_unwind.code.values import (
+    CFA,
+    LENGTHS,
+    NUMBER,
+    STACK_BASE,
+    UNKNOWN,
+    UNKNOWN_BASE,
+    Value,
+    is_displaced,
+    is_scaled,
+    length_count,
+    on_stack,
+)
 
 Tops = dict[int, Value]
 """By the base that names a stack pointer: a value that it lies at or below.  Never changed in place."""
@@ -53,6 +65,10 @@ def most(tops: Tops, value: Value, base: int) -> int | None:
     for _ in range(_MAX_CHAIN):
         if current == base:
             return offset
+        if is_scaled(current) or is_scaled(base):
+            counts = length_count(current), length_count(base)
+            if counts[0] is not None and counts[1] is not None:
+                return offset + max((counts[0] - counts[1]) * length for length in LENGTHS)
         above = tops.get(current)
         if above is None:
             return None
@@ -66,6 +82,10 @@ def may_overlap(tops: Tops, address: Value, size: int, slot: Value) -> bool:
     A store at or above a stack pointer that something was allocated below stays within what was allocated.
     """
     base, offset = address
+    if is_scaled(base) or is_scaled(slot[0]):
+        found = overlaps(address, (NUMBER, size), slot)
+        if found is not None:
+            return found
     end = offset + size
     if is_displaced(base):
         end = min(end, 0)
@@ -74,6 +94,19 @@ def may_overlap(tops: Tops, address: Value, size: int, slot: Value) -> bool:
         return slot[1] < above
     above = most(tops, slot, address[0])
     return above is None or address[1] < above + _WORD
+
+
+def overlaps(address: Value, size: Value, slot: Value) -> bool | None:
+    """Return whether some bytes may overlap a slot, where both lie at vector lengths from the CFA.
+
+    :param size: a number, or vector lengths.
+    :return: ``None``: they do not.
+    """
+    counts = length_count(address[0]), length_count(slot[0])
+    if counts[0] is None or counts[1] is None:
+        return None
+    apart, lengths = slot[1] - address[1], (0 if size[0] == NUMBER else length_count(size[0]) or 0)
+    return any(-_WORD < apart + (counts[1] - counts[0]) * length < size[1] + lengths * length for length in LENGTHS)
 
 
 def is_above(tops: Tops, slot: Value, sp: Value) -> bool:

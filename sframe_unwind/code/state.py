@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Callable
 
 from sframe_unwind.code.machines import Machine
-from sframe_unwind.code.stack_order import NO_TOPS, Bounds, Tops, highest, most, shared, weakened, with_top
+from sframe_unwind.code.stack_order import NO_TOPS, Bounds, Tops, highest, may_overlap, most, shared, weakened, with_top
 from sframe_unwind.code.values import (
     ALTERED_BASE,
     CFA,
@@ -22,8 +22,11 @@ from sframe_unwind.code.values import (
     UNKNOWN_BASE,
     Value,
     is_open,
+    is_scaled,
     joined,
 )
+
+_WORD = 8
 
 Merge = Callable[[Value, Value], Value]
 Slot = tuple[int, int]
@@ -47,6 +50,14 @@ class State:
         self.moved = False
         """Whether the stack pointer may have been at a distance from the CFA that is not constant."""
         self.tops: Tops = NO_TOPS
+
+    def may_hold(self, address: Value) -> bool:
+        """Return whether a slot may be at an address that depends on vector lengths in another way."""
+        return self.moved and any(
+            (is_scaled(slot[0]) or is_scaled(address[0])) and may_overlap(self.tops, address, _WORD, slot)
+            for slot in self.slots
+            if slot[0] != address[0]
+        )
 
     def copy(self) -> State:
         """Return a state that can be changed by itself."""

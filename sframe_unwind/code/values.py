@@ -50,7 +50,12 @@ SIGNED: Final[Value] = (SIGNED_BASE, 0)
 CLOBBERED: Final[Value] = (CLOBBERED_BASE, 0)
 REPLACED: Final[Value] = (REPLACED_BASE, 0)
 ALTERED: Final[Value] = (ALTERED_BASE, 0)
-_JOINED, _DISPLACED, _LOST = 0, 1, 2
+_JOINED, _DISPLACED, _LOST, _SCALED = 0, 1, 2, 3
+_NO_LENGTH: Final = -(1 << 40)
+"""Plus how many times the vector length: a number; the offset is added to it."""
+_NOT_SCALED: Final = 1 << 40
+LENGTHS: Final = range(2, 34, 2)
+"""Which lengths scalable vectors can have, in granules of 8 bytes (VG)."""
 _MASK, _HALF = (1 << 64) - 1, 1 << 63
 
 
@@ -69,6 +74,35 @@ def lost(address: int) -> Value:
     return SYMBOL + 4 * address + _LOST, 0
 
 
+def length_count(base: int) -> int | None:
+    """Return how many vector lengths a base amounts to, of a stack address from the CFA on, or of a number.
+
+    :return: ``None``: it is at another distance from the CFA, or no such number.
+    """
+    if base == CFA:
+        return 0
+    if base >= SYMBOL:
+        return (base - SYMBOL >> 2) - _NOT_SCALED if base & 3 == _SCALED else None
+    return base - _NO_LENGTH if base < 0 else None
+
+
+def is_scaled(base: int) -> bool:
+    """Return whether a base is the CFA plus a multiple of the vector length."""
+    return base >= SYMBOL and base & 3 == _SCALED
+
+
+def scaled(value: Value, count: int) -> Value | None:
+    """Return a value plus some vector lengths; ``None``: it is neither at such a distance from the CFA nor a number."""
+    base, offset = value
+    known = 0 if base == NUMBER else length_count(base)
+    if known is None:
+        return None
+    total = known + count
+    if base == NUMBER or base < 0:
+        return (_NO_LENGTH + total, offset) if total else number(offset)
+    return (SYMBOL + 4 * (total + _NOT_SCALED) + _SCALED if total else CFA), offset
+
+
 def is_displaced(base: int) -> bool:
     """Return whether a base is certainly at no constant distance from the CFA, though on the stack."""
     return base == STACK_BASE or (base >= SYMBOL and base & 3 == _DISPLACED)
@@ -76,7 +110,7 @@ def is_displaced(base: int) -> bool:
 
 def is_open(base: int) -> bool:
     """Return whether a value with this base may be anything."""
-    return base in (UNKNOWN_BASE, CLOBBERED_BASE) or (base >= SYMBOL and base & 3 != _DISPLACED)
+    return base in (UNKNOWN_BASE, CLOBBERED_BASE) or (base >= SYMBOL and base & 3 in (_JOINED, _LOST))
 
 
 def on_stack(base: int) -> bool:

@@ -9,10 +9,10 @@ from sframe_unwind.address import Range, RangeMap, gaps, merged, overlap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
-from sframe_unwind.code.judgement import RowRule, SumRule
+from sframe_unwind.code.judgement import RowRule, ScaledRule, SumRule
 from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.tables import NO_ROWS, Rows
-from sframe_unwind.elf.cfi import FileCfi
+from sframe_unwind.elf.cfi import CfiProblem, FileCfi
 from sframe_unwind.elf.symbols import Symbols
 from sframe_unwind.errors import FormatError
 from sframe_unwind.orc import OrcKind, OrcTable
@@ -119,7 +119,8 @@ class CfiTable:
         entries = self._cfi.functions(function.start, function.start + 1)
         found = next((entry for entry in entries if isinstance(entry, CfiFunction)), None)
         if found is None:
-            return _unreadable(function, "not decoded") if entries else NO_ROWS
+            why = next((f"not decoded: {entry.why}" for entry in entries if isinstance(entry, CfiProblem)), None)
+            return NO_ROWS if why is None else _unreadable(function, why)
         try:
             offsets, said = self._rules.rows(found, *function)
         except FormatError as error:
@@ -166,6 +167,8 @@ def _rows(start: int, end: int, offsets: list[int], said: Sequence[Said | None])
 def _rule(said: Said | None) -> RowRule | None:
     if not isinstance(said, NoRule):
         return said
+    if said.scaled is not None:
+        return ScaledRule(said.scaled, said.scales)
     return SumRule(said.rule, said.added) if said.rule is not None else said.why
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sframe_unwind.address import merged, overlap
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import agreement
+from sframe_unwind.code.explanation import vector_lengths
 from sframe_unwind.code.findings import DWARF, SFRAME
 from sframe_unwind.code.judgement import RowRule, SumRule
 from sframe_unwind.code.ranges import CodeRange
@@ -85,4 +86,7 @@ def _differences(one: RowRule, two: RowRule, arch: Arch) -> Iterator[tuple[str, 
 def _cfa(rule: RowRule, arch: Arch) -> str:
     if isinstance(rule, str):
         return rule
-    return f"{words(rule.rule, arch).cfa} + {rule.added}" if isinstance(rule, SumRule) else words(rule, arch).cfa
+    if isinstance(rule, UnwindRule):
+        return words(rule, arch).cfa
+    added = f" + {rule.added}" if isinstance(rule, SumRule) else vector_lengths(rule.scales.cfa)
+    return words(rule.rule, arch).cfa + added

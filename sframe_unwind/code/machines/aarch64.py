@@ -7,13 +7,14 @@ from collections.abc import Sequence
 
 from sframe_unwind.arch import Arch, aarch64
 from sframe_unwind.code.instruction import (
-    ADD,
     ANYTHING,
     CC_LEFT,
     CC_OPERATION,
     CC_RIGHT,
     CONSTANT,
     ELSEWHERE,
+    EVERYWHERE,
+    HIGH,
     REGISTER,
     RESULT,
     SIGN,
@@ -23,6 +24,7 @@ from sframe_unwind.code.instruction import (
     Store,
 )
 from sframe_unwind.code.machines.aarch64_shape import displacement
+from sframe_unwind.code.machines.aarch64_vectors import described
 from sframe_unwind.code.machines.base import (
     Disassembled,
     Machine,
@@ -63,9 +65,14 @@ _SIGNING_X17 = {0xD503211F, 0xD503215F, 0xD503219F, 0xD50321DF}
 """``pacia1716``, ``pacib1716``, ``autia1716``, ``autib1716``: nops for VEX, as for processors without them."""
 _BLOCK_STORES = {0xD50B7420, 0xD50B7460, 0xD50B7480}
 """``dc zva``, ``dc gva``, ``dc gzva``, without their register: they store to a block of memory, or tag it."""
+_STREAMING, _STREAMING_BY_REGISTER = 0xD503407F, 0xD51B4240
+"""``smstart`` and ``smstop`` without what they concern; ``msr svcr`` without its register."""
+_VECTORS = (*range(_V0, _V0 + 32), *range(_V0 + HIGH, _V0 + HIGH + 32))
 _RETURNING = {0xD65F0BFF, 0xD65F0FFF}
 """``retaa``, ``retab``."""
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
+_NEGATIVE = re.compile(r"0xf[0-9a-f]{15}")
+"""As capstone writes a number of vectors; objdump gives it a sign."""
 _ZERO = 31
 _NOP, _TRAP = 0xD503201F, 0
 _RELATIONS = {0: "==", 1: "!=", 2: ">=", 3: "<", 8: ">", 9: "<="}
@@ -84,7 +91,6 @@ _NAMED_ONLY = re.compile(
 _FIRST_ONLY = ("irg", "gmi", "addg", "subg", "subp", "mrs", "ldg")
 """Those that write the first one."""
 _SAME_MEMORY = ("prf", "ld1", "ldr", "ldff", "ldnf", "ldnt", "ldapr", "ldapur", "ldtr", "ldnp", "ldg", "ldar", "ldlar")
-_SCALES_VECTOR = ("addvl", "addpl", "addsvl", "addspl")
 _MOST_STORED = 64
 """Bytes, by one instruction that is not scalable."""
 _SIZED = re.compile(r"(swp|casp?|(ld|st)(add|clr|eor|set|[su]m(ax|in))|stlur|sttr|stnp)(al?|l)?([bh]?)$")
@@ -105,9 +111,9 @@ def _describe(found: Disassembled) -> Instruction | None:
     group = word >> 25 & 0xF
     is_scalable = group == 0b0010 or (group == 0 and word >> 31)
     is_vector = group & 0b0111 == 0b0111 or (group & 0b0101 == 0b0100 and word >> 26 & 1)
-    if mnemonic in _SCALES_VECTOR and len(found.registers) == 2:
-        (result,), (moved,) = found.registers
-        return Instruction(4, Kind.NEXT, ((result, (ADD, (REGISTER, moved, 0), RESULT)),), (), (), None)
+    scalable = described(found)
+    if scalable is not None:
+        return scalable
     if mnemonic in _SECURE:
         return writing(4, _CALL_CLOBBERED)
     if not (is_scalable or is_vector or _NAMED_ONLY.match(mnemonic)):
@@ -176,6 +182,9 @@ def _system(word: int) -> Instruction | None:
     if word >> 20 == 0xD53:  # mrs; of some system registers VEX has nothing, or another value
         read = ((register, RESULT),) if register != _ZERO else ()
         return Instruction(4, Kind.NEXT, (*read, (CC_OPERATION, ANYTHING)), (), (), None)
+    if word & ~0x700 == _STREAMING or word & ~0x1F == _STREAMING_BY_REGISTER:
+        # Vectors have another length behind it.
+        return writing(4, (*range(32), *_VECTORS), (EVERYWHERE,))
     if word & ~0x1F in _BLOCK_STORES:
         return writing(4, (), (ELSEWHERE if register == _ZERO else anywhere_from(register),))
     return writing(4, (17,)) if word in _SIGNING_X17 else None
@@ -198,6 +207,7 @@ def _objdump_text(mnemonic: str, operands: str) -> str:
     # objdump writes decimal numbers within brackets and behind them.
     plain, bracket, address = operands.partition("[")
     address = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), address)
+    plain = _NEGATIVE.sub(lambda found: str(signed(int(found[0], 16), 64)), plain)
     return f"{mnemonic} {plain}{bracket}{address}".rstrip()
 
 

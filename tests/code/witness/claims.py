@@ -19,6 +19,7 @@ from sframe_unwind.code.instruction import (
     PAGE_RELATIVE,
     PC_RELATIVE,
     REGISTER,
+    SCALED,
     SHIFT_LEFT,
     SHIFT_RIGHT,
     SUBTRACT,
@@ -27,7 +28,7 @@ from sframe_unwind.code.instruction import (
     Kind,
 )
 from sframe_unwind.code.machines import Machine
-from tests.code.witness.driver import AREA, AT, DATA, STACK, Step, word_at
+from tests.code.witness.driver import AREA, AT, DATA, GRANULES, STACK, Step, word_at
 from tests.code.witness.words import Words
 
 _MASK = (1 << 64) - 1
@@ -196,6 +197,9 @@ class Claims:
             return (AT & ~0xFFF) + int(expression[1])
         if kind == LOAD:
             return self._load(expression, step)
+        if kind == SCALED:
+            start = self._value(expression[1], step)
+            return None if start is None else start + GRANULES * int(expression[2])
         operands = [self._value(operand, step) for operand in expression[1:] if isinstance(operand, tuple)]
         if kind not in (ADD, SUBTRACT, AND, SHIFT_LEFT, SHIFT_RIGHT, EXTEND) or None in operands:
             return None

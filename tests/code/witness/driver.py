@@ -20,6 +20,8 @@ SOURCE = Path(__file__).with_name("driver.c")
 CODE, CODE_SIZE = 0x10000000000, 0x4000
 AT = CODE + 0x2000
 """Where instructions are executed; the numbers are those of the driver."""
+GRANULES = 6
+"""The length of AArch64's scalable vectors, in granules of 8 bytes (VG): no power of two."""
 STACK, DATA, AREA = 0x20000000000, 0x30000000000, 0x4000
 _GENERAL, _VECTORS = 32, 32
 _MASK = (1 << 64) - 1
@@ -93,7 +95,11 @@ class Driver:
     def __init__(self, machine: str) -> None:
         self._abi = ABIS[machine]
         is_host = machine == "amd64" and platform.machine() == "x86_64"
-        emulator = {"amd64": ("qemu-x86_64",), "s390x": ("qemu-s390x", "-cpu", "max")}
+        emulator = {
+            "amd64": ("qemu-x86_64",),
+            "aarch64": ("qemu-aarch64", "-cpu", f"max,sve-default-vector-length={8 * GRANULES}"),
+            "s390x": ("qemu-s390x", "-cpu", "max"),
+        }
         self._command: tuple[str, ...] = () if is_host else emulator.get(machine, self._abi.emulator)
         self._folder = tempfile.TemporaryDirectory()
         self._program = Path(self._folder.name) / "driver"

@@ -17,6 +17,7 @@ from sframe_unwind.code.instruction import (
     PAGE_RELATIVE,
     PC_RELATIVE,
     REGISTER,
+    SCALED,
     SHIFT_LEFT,
     SHIFT_RIGHT,
     SUBTRACT,
@@ -25,7 +26,7 @@ from sframe_unwind.code.instruction import (
     Kind,
 )
 from sframe_unwind.code.machines import Machine
-from tests.code.witness.driver import AT
+from tests.code.witness.driver import AT, GRANULES
 
 _MASK = (1 << 64) - 1
 MOST = 2048
@@ -129,6 +130,10 @@ class Words:
         elif kind in (CONSTANT, PC_RELATIVE, PAGE_RELATIVE):
             base = {CONSTANT: 0, PC_RELATIVE: AT, PAGE_RELATIVE: AT & ~0xFFF}[kind]
             yield from (_NUMBER, base + expression[1])
+        elif kind == SCALED:
+            yield _SUM
+            yield from self._expression(expression[1])
+            yield from (_NUMBER, GRANULES * expression[2])
         elif kind in _BINARY:
             yield _BINARY[kind]
             yield from self._expression(expression[1])
