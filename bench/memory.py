@@ -21,8 +21,13 @@ def peak(program: str, path: Path, seconds: float) -> int:
     :param program: its source, which finds the path in ``sys.argv[1]``.
     :raises BenchError: it fails.
     """
+    return int(printed(program, path, seconds)[-1])
+
+
+def printed(program: str, path: Path, seconds: float) -> list[str]:
+    """Run a program as :func:`peak` does; return the words that it prints, and its peak memory in KiB as the last."""
     command = [sys.executable, "-c", program + _REPORT, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     if done.returncode:
         raise BenchError(f"memory: exit status {done.returncode}: {done.stderr.strip()[-200:]}")
-    return int(done.stdout.split()[-1])
+    return done.stdout.split()
