@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 
 from sframe_unwind.code.machines import MACHINES, Machine
 from tests.code.assembled import BINUTILS, TARGETS, assemble
-from tests.code.executed.stub import Stopped, Stub
+from tests.code.executed.stub import GRANULES, Stopped, Stub
 from tools.binutils import provide
 
 _MASK = (1 << 64) - 1
@@ -60,6 +60,9 @@ _HELPERS = {
 """,
     "aarch64": """
     .arch armv8.6-a+sve+memtag
+    .macro in_vectors base, granules, offset
+    .cfi_escape 0x0f,11,\\base,0,0x92,46,0,0x08,\\granules,0x1e,0x23,\\offset,0x22
+    .endm
     function helper_keeps; ret; end helper_keeps
     function helper
     mov x0,#1; mov x1,x0; mov x2,x0; mov x3,x0; mov x4,x0; mov x5,x0; mov x6,x0; mov x7,x0; mov x8,x0
@@ -292,11 +295,15 @@ class Judge:
         return self._stub.floating(number - len(at.registers))
 
     def _expression(self, expression: list[int], at: Stopped) -> int | None:
-        """Return what a register plus an offset, and a word there, amount to."""
+        """Return what a register plus an offset, and a word there, or a number of vector lengths, amount to."""
         operation, offset, *rest = expression
         assert 0x70 <= operation <= 0x8F, expression  # DW_OP_bregN
-        assert rest in ([], [6]), expression  # DW_OP_deref
         address = at.registers[operation - 0x70] + (offset - 128 if offset > 63 else offset) & _MASK
+        if rest[:4] == [0x92, 46, 0, 0x08]:  # DW_OP_bregx VG, DW_OP_const1u
+            lengths, times, add_constant, added, add = rest[4:]
+            assert (times, add_constant, add) == (0x1E, 0x23, 0x22), expression
+            return address + GRANULES * lengths + added & _MASK
+        assert rest in ([], [6]), expression  # DW_OP_deref
         return self._word(address) if rest else address
 
     def _word(self, address: int) -> int | None:

@@ -40,10 +40,13 @@ class Layout(NamedTuple):
     """The number of the first floating-point or vector register in the protocol, and the bytes of each."""
 
 
+GRANULES = 6
+"""The length of AArch64's scalable vectors, in granules of 8 bytes (VG)."""
+_VECTORS = f"max,sve-default-vector-length={8 * GRANULES}"
 LAYOUTS = {
     # The packet has rax, rbx, rcx, rdx; DWARF has rax, rdx, rcx, rbx.
     "amd64": Layout(("qemu-x86_64", "-cpu", "max"), "<", (0, 3, 2, 1, *range(4, 16)), 16, (49, 16)),
-    "aarch64": Layout(("qemu-aarch64", "-cpu", "max"), "<", tuple(range(32)), 32, (34, 256)),
+    "aarch64": Layout(("qemu-aarch64", "-cpu", _VECTORS), "<", tuple(range(32)), 32, (34, 256)),
     "s390x": Layout(("qemu-s390x", "-cpu", "max"), ">", tuple(range(2, 18)), 1, (35, 8)),
 }
 
