@@ -18,7 +18,7 @@ from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.cie import Cie
 from sframe_unwind.cfi.leb128 import MAX_SIZE, read_uleb128
 from sframe_unwind.cfi.pointers import Bases, read_pointer
-from sframe_unwind.cfi.row import Row, Source
+from sframe_unwind.cfi.row import NoCfa, Row, Source
 from sframe_unwind.cfi.row_state import Registers, RowState
 from sframe_unwind.errors import FormatError, UnsupportedError
 
@@ -113,7 +113,7 @@ class RowDecoder:
 
     def _forget(self) -> None:
         self._transitions: dict[tuple[Row, bytes], Row] = {}
-        self._rows: dict[tuple[Source | None, Registers, bool], Row] = {}
+        self._rows: dict[tuple[Source | NoCfa | None, Registers, bool], Row] = {}
         self._tables: dict[bytes, Rows] = {}
 
     def decode(self, code: bytes, address: int, start: int) -> Rows:

@@ -34,6 +34,12 @@ class Scales(NamedTuple):
 NO_SCALES = Scales(0, 0, 0)
 
 
+class NoCfa(NamedTuple):
+    """There is no CFA, by instructions that have no meaning."""
+
+    why: str
+
+
 class Row:
     """The rules from one address up to the next row.
 
@@ -46,7 +52,7 @@ class Row:
 
     __slots__ = ("_rule", "cfa", "depends_on_pc", "ra_signed", "registers")
 
-    def __init__(self, cfa: Source | None, registers: tuple[tuple[int, Source], ...], ra_signed: bool) -> None:
+    def __init__(self, cfa: Source | NoCfa | None, registers: tuple[tuple[int, Source], ...], ra_signed: bool) -> None:
         self.cfa = cfa
         self.registers = registers
         self.ra_signed = ra_signed
@@ -111,7 +117,7 @@ class Row:
         :raises UnsupportedExpressionError: a place is more than that.
         :raises FormatError: an expression is malformed.
         """
-        if arch.vector_granules is None or self.cfa is None:
+        if arch.vector_granules is None or self.cfa is None or isinstance(self.cfa, NoCfa):
             return None
         cfa, count = self._scaled_place(self.cfa, arch, pc, on_cfa=False)
         counts, registers = {}, dict(self.registers)
@@ -146,6 +152,8 @@ class Row:
             return OUTERMOST
         if self.cfa is None:
             raise FormatError("no instruction defines the CFA")
+        if isinstance(self.cfa, NoCfa):
+            raise FormatError(self.cfa.why)
         cfa = self.place(self.cfa, arch, pc, on_cfa=False)
         if ra is None and return_column not in (arch.ra, arch.pc):
             ra = RegisterRule(return_column, 0, False)

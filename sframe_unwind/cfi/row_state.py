@@ -10,11 +10,12 @@ from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.cie import Cie
 from sframe_unwind.cfi.expression import signed
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
-from sframe_unwind.cfi.row import Expression, Row, Source
+from sframe_unwind.cfi.row import Expression, NoCfa, Row, Source
 from sframe_unwind.errors import FormatError, UnsupportedError
 from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule
 
 Registers = tuple[tuple[int, Source], ...]
+_NOT_A_PLACE = "an instruction changes a CFA that is not a register and an offset"
 
 
 class RowState:
@@ -68,10 +69,19 @@ class RowState:
     def _restore(self, register: int) -> None:
         self._set(register, next((source for number, source in self._initial if number == register), None))
 
-    def _place(self) -> RegisterRule:
-        if not isinstance(self.cfa, RegisterRule):
-            raise FormatError("an instruction changes a CFA that is not a register and an offset")
-        return self.cfa
+    def _change_cfa(self, register: int | None, offset: int | None) -> None:
+        """Change register or offset of the CFA; ``None``: it stays.
+
+        GCC does so where the CFA is an expression, in epilogues of AArch64's functions with scalable vectors.  DWARF 5,
+        6.4.2.2, has no meaning for that, but the rows before are valid.
+        """
+        if self.cfa is None:
+            raise FormatError(_NOT_A_PLACE)
+        if isinstance(self.cfa, RegisterRule):
+            base, old, _ = self.cfa
+            self._define_cfa(base if register is None else register, old if offset is None else offset)
+        else:
+            self.cfa = NoCfa(_NOT_A_PLACE)
 
     def _save_factored(self, register: int, offset: int) -> None:
         self._save(register, offset * self._factor)
@@ -91,10 +101,10 @@ class RowState:
         self._define_cfa(register, offset * self._factor)
 
     def _set_cfa_register(self, register: int) -> None:
-        self.cfa = self._place()._replace(base=register)
+        self._change_cfa(register, None)
 
     def _set_cfa_offset(self, offset: int) -> None:
-        self.cfa = self._place()._replace(offset=signed(offset))
+        self._change_cfa(None, offset)
 
     def _set_cfa_offset_factored(self, offset: int) -> None:
         self._set_cfa_offset(offset * self._factor)

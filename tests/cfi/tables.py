@@ -20,7 +20,7 @@ from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction, Records
 from sframe_unwind.cfi.row import Expression, Row, Source
-from sframe_unwind.unwind_rule import CFA, UNDEFINED
+from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule
 
 TableRow = dict[Union[int, str], str]
 Table = dict[int, TableRow]
@@ -60,7 +60,7 @@ def _row(row: Row) -> TableRow:
     shown: TableRow = {number: _source(source) for number, source in row.registers}
     if isinstance(row.cfa, Expression):
         shown["cfa"] = "exp"
-    elif row.cfa is not None:
+    elif isinstance(row.cfa, RegisterRule):
         shown["cfa"] = f"r{row.cfa.base}{row.cfa.offset:+d}"
     return shown
 

@@ -157,9 +157,19 @@ def test_expression_cut_short(code: bytes) -> None:
 
 
 def test_cfa_that_cannot_be_changed() -> None:
-    for code in (b"\x0f\x02\x77\x08\x0e\x10", b"\x0f\x02\x77\x08\x0d\x06"):
-        with pytest.raises(FormatError, match="a CFA that is not a register and an offset"):
-            decoded(code)
+    """The rows before are valid, as for elfutils and GDB, and so are those behind which the CFA is defined anew."""
+    for change in (b"\x0e\x10", b"\x0d\x06"):
+        function = decoded(b"\x41\x0f\x02\x77\x08\x41" + change + b"\x41" + change + b"\x41\x0c\x07\x18")
+        start, expression, *changed, last = function.rows
+        arch, column = AMD64, AMD64.return_column
+        assert [row.rule(arch, column, 0).cfa for row in (start, expression, last)] == [
+            RegisterRule(7, 8, False),
+            RegisterRule(7, 8, False),
+            RegisterRule(7, 24, False),
+        ]
+        for row in changed:
+            with pytest.raises(FormatError, match="a CFA that is not a register and an offset"):
+                row.rule(arch, column, 0)
 
 
 def test_numbers_that_go_on_and_on() -> None:
