@@ -184,7 +184,8 @@ class Evaluator:
                 return OTHER
             held = state.slots.get(address)
             if held is None:
-                return UNKNOWN if state.leaked or is_open(base) or state.may_hold(address) else OTHER
+                may_be_held = state.leaked or is_open(base) or (state.moved and state.may_hold(address))
+                return UNKNOWN if may_be_held else OTHER
             return held
         if base == TABLE_BASE:
             return JUMP_ENTRY, self.entries.number(Entry(offset, size, signed))

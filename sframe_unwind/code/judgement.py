@@ -234,7 +234,9 @@ class Judge:
             may_be_another = (
                 base == self._frame.sp and is_displaced(value[0]) and all(known != value[0] for known, _ in state.slots)
             )
-            may_be_saved = state.leaked or is_open(value[0]) or may_be_another or state.may_hold(value)
+            may_be_saved = (
+                state.leaked or is_open(value[0]) or may_be_another or (state.moved and state.may_hold(value))
+            )
             return state.slots.get(value, UNKNOWN if may_be_saved else OTHER)
         return UNKNOWN if value[0] in (UNKNOWN_BASE, STACK_BASE) or state.leaked else OTHER
 

@@ -52,8 +52,11 @@ class State:
         self.tops: Tops = NO_TOPS
 
     def may_hold(self, address: Value) -> bool:
-        """Return whether a slot may be at an address that depends on vector lengths in another way."""
-        return self.moved and any(
+        """Return whether a slot may be at an address that depends on vector lengths in another way.
+
+        None is where the stack pointer has not been moved by an amount that is not constant.
+        """
+        return any(
             (is_scaled(slot[0]) or is_scaled(address[0])) and may_overlap(self.tops, address, _WORD, slot)
             for slot in self.slots
             if slot[0] != address[0]

@@ -146,13 +146,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> str:
         subprocess.run(command, check=True, timeout=60)
     except FileNotFoundError as error:
         absent(str(error))
-    return path.read_text()
+    text: str = path.read_text()
+    return text
 
 
 @pytest.fixture(scope="module")
 def compiled(written: str) -> str:
     """The same, with the CFA's register where it is no expression any more: GCC writes the offset alone."""
-    return re.sub(r"\.cfi_def_cfa_offset (\d+)", r".cfi_def_cfa sp, \1", written)
+    corrected: str = re.sub(r"\.cfi_def_cfa_offset (\d+)", r".cfi_def_cfa sp, \1", written)
+    return corrected
 
 
 def checked(text: str, folder: Path) -> CodeReport:
