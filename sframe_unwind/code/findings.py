@@ -140,19 +140,16 @@ class FunctionResult(NamedTuple):
     ends_as_entered: bool
     """Whether it is left with nothing of its frame on all paths, as the ABI has it at a function's entry."""
 
-    def at(self, start: int, called: tuple[int, ...] = ()) -> FunctionResult:
-        """Return the result of the same function at another address.
-
-        :param called: what is called there.
-        """
+    def at(self, start: int) -> FunctionResult:
+        """Return the result of the same function at another address, without what is called there."""
         if not self.unknown:
-            return self._replace(start=start, called=called)
+            return self._replace(start=start, called=())
         moved = start - self.start
         unknown = tuple(
             one._replace(address=one.address + moved, origin=None if one.origin is None else one.origin + moved)
             for one in self.unknown
         )
-        return self._replace(start=start, called=called, unknown=unknown)
+        return self._replace(start=start, called=(), unknown=unknown)
 
 
 class FunctionVerdict(NamedTuple):

@@ -83,19 +83,21 @@ class Results:
         """Return the number of the function that starts at an address."""
         return bisect_left(self._ranges.starts, start)
 
-    def __iter__(self) -> Iterator[FunctionResult]:
-        return (self._result(number, found) for number, found in enumerate(self._common) if found is not None)
+    def all(self) -> Iterator[tuple[int, FunctionResult]]:
+        """Yield where each function starts, and its result as :meth:`Pool.common` has it."""
+        return ((start, found) for start, found in zip(self._ranges.starts, self._common) if found is not None)
 
     def get(self, start: int) -> FunctionResult | None:
-        """Return the result of the function that starts at an address; ``None``: there is none."""
+        """Return the result of the function that starts at an address, without its calls; ``None``: there is none."""
         at = self._number(start)
         found = self._common[at] if at < len(self._common) and self._ranges.starts[at] == start else None
-        return None if found is None else self._result(at, found)
+        return None if found is None else found.at(start)
 
-    def _result(self, number: int, common: FunctionResult) -> FunctionResult:
-        first, end = self._calls[2 * number : 2 * number + 2]
-        called = tuple([self._ranges.starts[one] for one in self._called[first:end]])
-        return common.at(self._ranges.starts[number], called)
+    def called(self, start: int) -> list[int]:
+        """Return the starts of the functions that one with a result calls."""
+        at = self._number(start)
+        first, end = self._calls[2 * at : 2 * at + 2]
+        return [self._ranges.starts[one] for one in self._called[first:end]]
 
 
 class FunctionVerdicts(Sequence[FunctionVerdict]):

@@ -113,8 +113,7 @@ class _Assembly:
         pointer or stack pointer.
         """
         interpreter, learned = self._checker.interpreter, set()
-        for result in self._results:
-            start = result.start
+        for start, result in self._results.all():
             if not result.complete or not self._is_entered(start):
                 continue
             if not result.returns and start not in interpreter.not_returning:
@@ -128,19 +127,23 @@ class _Assembly:
                 learned.add(start)
             if result.comes_back:
                 interpreter.coming_back.add(start)
-        return {
-            result.start
-            for result in self._results
-            if not learned.isdisjoint(result.called) or self._presumes_wrongly(result)
-        }
+        return {start for start, result in self._results.all() if self._is_concerned(start, result, learned)}
 
-    def _presumes_wrongly(self, result: FunctionResult) -> bool:
-        """Return whether a function may have taken a call of one that returns for the end of a path, and note that."""
-        if not result.presumes or result.start in self._reconsidered:
+    def _is_concerned(self, start: int, result: FunctionResult, learned: set[int]) -> bool:
+        """Return whether something was learned of what a function calls.
+
+        It may have taken a call of one that returns for the end of a path: that is noted.
+        """
+        if not learned and not result.presumes:
             return False
-        if not any(start in self._checker.interpreter.coming_back for start in result.called):
+        called = self._results.called(start)
+        if not learned.isdisjoint(called):
+            return True
+        if not result.presumes or start in self._reconsidered:
             return False
-        self._reconsidered.add(result.start)
+        if not any(one in self._checker.interpreter.coming_back for one in called):
+            return False
+        self._reconsidered.add(start)
         return True
 
     def is_part_of_others(self, start: int) -> bool:
@@ -151,12 +154,12 @@ class _Assembly:
         """
         return start in self._continued and not self._is_entered(start)
 
-    def _is_part_of_unknown(self, result: FunctionResult) -> bool:
+    def _is_part_of_unknown(self, start: int, result: FunctionResult) -> bool:
         """Return whether a function seems to be a part of another that was not followed to where it leads there.
 
         Its rows and its code both say that it is not entered as functions are, and nobody is known to call it.
         """
-        is_alike = result.start in self._checker.interpreter.unentered and not self._is_entered(result.start)
+        is_alike = start in self._checker.interpreter.unentered and not self._is_entered(start)
         return is_alike and not result.ends_as_entered
 
     def _is_entered(self, start: int) -> bool:
@@ -166,9 +169,9 @@ class _Assembly:
     def verdict(self) -> CodeVerdict:
         """Return how the file came out."""
         parts = {
-            result.start
-            for result in self._results
-            if self.is_part_of_others(result.start) or self._is_part_of_unknown(result)
+            start
+            for start, result in self._results.all()
+            if self.is_part_of_others(start) or self._is_part_of_unknown(start, result)
         }
         parts |= self._mistaken(self._elsewhere(parts))
         elsewhere = self._elsewhere(parts)
@@ -199,7 +202,7 @@ class _Assembly:
             tuple(sorted(findings, key=lambda finding: (finding.address, finding.what, finding.table))),
             tuple(unknown),
             wanted,
-            sum(not result.complete for result in self._results),
+            sum(not result.complete for _, result in self._results.all()),
         )
 
     def _elsewhere(self, parts: set[int]) -> dict[int, list[Part]]:
@@ -208,8 +211,8 @@ class _Assembly:
         :param parts: starts of functions that are parts of others.
         """
         found: dict[int, list[Part]] = {}
-        for result in self._results:
-            if result.start not in parts:
+        for one, result in self._results.all():
+            if one not in parts:
                 for start, part in result.elsewhere.items():
                     found.setdefault(start, []).append(part)
         return found

@@ -83,17 +83,19 @@ def test_the_results_of_functions_take_little_memory() -> None:
     finally:
         tracemalloc.stop()
     assert used < 80 * count
-    assert list(results) == list(given.values())
-    assert [results.get(start) for start in starts[::100]] == [given[start] for start in starts[::100]]
+    assert [start for start, _ in results.all()] == starts
+    for start, common in results.all():
+        assert common.at(start)._replace(called=given[start].called) == given[start]
+        assert tuple(results.called(start)) == given[start].called
+    assert [results.get(start) for start in starts[::100]] == [given[start].at(start) for start in starts[::100]]
     assert results.get(starts[0] + 1) is None
 
 
 def test_what_was_found_at_an_address_moves_with_its_function() -> None:
     unknown = (Unknown(0x1010, DWARF, "why", 0x1004, "nop", 1), Unknown(0x1020, DWARF, "why", None, "", 2))
     found = FunctionResult(0x1000, 9, {}, (), unknown, {}, {}, frozenset(), (), True, False, 0, True, False, True, True)
-    moved = found.at(0x3000, (0x4000,))
+    moved = found.at(0x3000)
     assert [(one.address, one.origin) for one in moved.unknown] == [(0x3010, 0x3004), (0x3020, None)]
-    assert moved.called == (0x4000,)
     assert moved.at(0x1000) == found
 
 
