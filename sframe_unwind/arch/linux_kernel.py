@@ -47,6 +47,8 @@ class Passage(NamedTuple):
     """Where it begins in the function, in bytes."""
     size: int = 0
     """In bytes; 0: up to the instruction that returns, from the exception or the function."""
+    is_absolute: bool = False
+    """It begins at the address :attr:`offset`, and no symbol says so."""
 
 
 class StackSwitch(NamedTuple):

@@ -125,6 +125,8 @@ ELF_CODE = ElfCode(
 
 _FRAME = "stack_frame"
 _CALL = rb"(?P<call>\xc0\xe5....)"  # brasl %r14
+_LPSWE = 0x400
+"""Address of the instruction that returns from exceptions."""
 _SAVES_FP = re.compile(rb"\xeb[\x6f\x7f\x8f\x9f\xaf\xbf][\xf0-\xff].\x00\x24", re.DOTALL)  # stmg %rN,%r15: N <= 11
 
 
@@ -138,12 +140,17 @@ LINUX_KERNEL = LinuxKernel(
         EntryCode("ret_from_fork", "__ret_from_fork", PlaceKind.TASK_START),
         EntryCode("restart_int_handler", "", PlaceKind.TASK_START),
     ),
-    passages=(Passage("psw_idle", PlaceKind.LEAF), Passage("__switch_to", PlaceKind.LEAF)),
+    passages=(
+        Passage("psw_idle", PlaceKind.LEAF),
+        Passage("__switch_to", PlaceKind.LEAF),
+        # lpswe in the lowcore (struct lowcore), to which exceptions return
+        Passage("return_lpswe", PlaceKind.PARTLY_SAVED, _LPSWE, 4, is_absolute=True),
+    ),
     saved_registers={**{number: f"gprs.{number}" for number in range(16)}, PC: "psw.addr"},
     frame_record="",
     task_registers={},
     ends_function=lambda code: code[:2] == b"\x07\xfe",  # br %r14
-    ends_exception=lambda code: code[:4] == b"\x47\xf0\x04\x00",  # b 1024: lpswe is there
+    ends_exception=lambda code: code[:4] == b"\x47\xf0" + _LPSWE.to_bytes(2, "big"),  # b
     switch_frame=SwitchFrame(
         _FRAME, "thread.ksp", {**{number: f"gprs.{number - 6}" for number in range(6, 16)}, PC: "gprs.8"}
     ),

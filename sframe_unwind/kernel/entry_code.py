@@ -82,7 +82,7 @@ def find_places(arch: Arch, symbol: FindSymbol, read: ReadMemory) -> Iterator[En
         if start is not None and (callee is not None or not entry.callee):
             yield from _places(arch, entry, start, callee, _read_code(start, read))
     for passage in arch.linux_kernel.passages if arch.linux_kernel else ():
-        start = symbol(passage.function)
+        start = 0 if passage.is_absolute else symbol(passage.function)
         if start is not None:
             start += passage.offset
             size = passage.size or _way_out(arch, passage.kind, _read_code(start, read))

@@ -48,6 +48,8 @@ CODE = {
     SYSCALL: "b904003ec0e5{}eb110390002f" + "47f00400",
     FORK: "b904003bc0e5{}eb110390002f" + "47f00400",
 }
+LOWCORE_LPSWE = 0x400
+"""Where the last instruction of ``system_call`` and the others, ``b 1024``, jumps to."""
 CALL = {SWITCH: SWITCH + 78, BEGIN: BEGIN + 16, INTERRUPT: INTERRUPT + 10, SYSCALL: SYSCALL + 4, FORK: FORK + 4}
 """Where the calls are."""
 SYMBOLS = {
@@ -109,6 +111,7 @@ def kernel(memory: BigMemory) -> Kernel:
 def test_places(memory: BigMemory) -> None:
     found = [(start, end, place.kind, place.function) for start, end, place in kernel(memory).places]
     assert found == [
+        (LOWCORE_LPSWE, LOWCORE_LPSWE + 4, PlaceKind.PARTLY_SAVED, "return_lpswe"),
         (CALL[SWITCH], CALL[SWITCH] + 7, PlaceKind.STACK_SWITCH, ""),
         (LEAF, LEAF + 71, PlaceKind.LEAF, "psw_idle"),
         (CALL[BEGIN], CALL[BEGIN] + 7, PlaceKind.TASK_START, ""),
@@ -217,6 +220,7 @@ def test_ends(memory: BigMemory) -> None:
     memory.write(TASK_STACK + 160 + 8, USER_PSW)
     unwinder = KernelUnwinder(kernel(memory), memory.word)
     ends = {INTERRUPT + 16: "entry from user space", SYSCALL + 10: "entry from user space"}
+    ends[LOWCORE_LPSWE + 1] = PlaceKind.PARTLY_SAVED.value
     for pc, end in {**ends, FORK + 10: "start of the task", CALL[BEGIN] + 6: "start of the task"}.items():
         found = unwinder.unwind(Registers(pc, TASK_STACK, 0), interrupted=False)
         assert found is not None
