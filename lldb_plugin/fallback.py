@@ -31,6 +31,7 @@ def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> Fall
             or other.unwind(registers, interrupted, read_register)
             or signal_frame.unwind(process.arch, process.read, read_word, registers)
             or cfi.unwind(registers, interrupted, read_register if interrupted else None)
+            or (entry_code.unwind_leaf(registers, interrupted, read_register) if entry_code is not None else None)
         )
 
     return FallbackUnwinder(other.name, unwind)

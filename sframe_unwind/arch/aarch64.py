@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Callable
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, ByteOrder
+from sframe_unwind.arch.aarch64_leaf import goes_on
 from sframe_unwind.arch.base import Arch, FrameRecord, JumpBuffer, PltStub, PointerGuard, SignalFrame
 from sframe_unwind.arch.elf_code import ElfCode, FieldRelocation, SlotLoad
 from sframe_unwind.arch.linux_kernel import EntryCode, LinuxKernel, Passage, PlaceKind
@@ -149,6 +150,7 @@ LINUX_KERNEL = LinuxKernel(
     },
     ends_function=_ends_function,
     ends_exception=lambda code: int.from_bytes(code, "little") == _ERET,
+    goes_on=goes_on,
 )
 
 

@@ -108,6 +108,9 @@ class LinuxKernel(NamedTuple):
     """``(an instruction)``: returns whether it returns or jumps away unconditionally."""
     ends_exception: Callable[[bytes], bool]
     """``(an instruction)``: returns whether it returns from an exception."""
+    goes_on: Callable[[int, int], tuple[int, ...] | None] | None = None
+    """``(instruction, address)``: returns the addresses of the instructions that can follow one that leaves SP, frame
+    pointer and link register alone; empty: it returns.  ``None`` for all others, and where the code is not decoded."""
     switch_frame: SwitchFrame | None = None
     """Where a task's registers are that are not in ``struct task_struct``."""
     user_mode: tuple[str, int] | None = None

@@ -93,6 +93,7 @@ def walk(
             (entry_code.unwind(registers, interrupted, read_register) if entry_code is not None else None)
             or signal_frame.unwind(arch, read, read_word, registers)
             or cfi.unwind(registers, interrupted, read_register)
+            or (entry_code.unwind_leaf(registers, interrupted, read_register) if entry_code is not None else None)
         )
 
     return Walk(

@@ -6,6 +6,7 @@ from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.arch import PlaceKind
 from sframe_unwind.errors import StepError
 from sframe_unwind.kernel.entry_code import EntryPlace
+from sframe_unwind.kernel.leaf import caller_of_leaf, returns_untouched
 from sframe_unwind.kernel.linux import EXCEPTION, Kernel
 from sframe_unwind.kernel.orc_unwinder import OrcUnwinder
 from sframe_unwind.memory import ReadRegister, ReadWord
@@ -52,11 +53,26 @@ class KernelUnwinder:
             return self._exception(place, registers)
         return self._stack_switch(registers)
 
+    def unwind_leaf(
+        self, registers: Registers, interrupted: bool, read_register: ReadRegister | None
+    ) -> UnwindResult | None:
+        """Return the caller of an interrupted function for which nobody has unwind data, by its code.
+
+        The parameters are those of :meth:`unwind`.
+        """
+        arch, kernel = self._kernel.arch, self._kernel
+        goes_on = kernel.facts.goes_on
+        if goes_on is None or not interrupted or read_register is None:
+            return None
+        if not returns_untouched(registers.pc, goes_on, arch.instruction_unit, kernel.read):
+            return None
+        caller = caller_of_leaf(arch, registers, read_register)
+        return UnwindResult(caller, False, None, NAME, switches_stack=True)  # SP stays
+
     def _leaf(self, place: EntryPlace, registers: Registers, read_register: ReadRegister | None) -> UnwindResult:
-        arch = self._kernel.arch
-        if arch.ra is None or read_register is None:
+        if read_register is None:
             raise StepError(f"{place.function}: the register with the return address is not known")
-        caller = Caller(registers.sp - arch.sp_from_cfa, read_register(arch.ra), registers.sp, registers.fp)
+        caller = caller_of_leaf(self._kernel.arch, registers, read_register)
         return UnwindResult(caller, False, None, NAME, switches_stack=True)  # SP stays
 
     def _exception(self, place: EntryPlace, registers: Registers) -> UnwindResult:

@@ -54,7 +54,12 @@ def walk(
     entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_inner: ReadRegister | None) -> UnwindResult | None:
-        found = entry_code.unwind(registers, interrupted, read_inner) if entry_code is not None else None
+        if entry_code is None:
+            return fallback.unwind(registers, interrupted, read_inner)
+        found = entry_code.unwind(registers, interrupted, read_inner)
+        if found is None and interrupted and code.find_cfi(registers.pc) is None:
+            # A guess by frame pointers leaves out the caller.
+            found = entry_code.unwind_leaf(registers, interrupted, read_inner)
         if found is not None:
             history.note_interrupted(found.read_register)
         return found or fallback.unwind(registers, interrupted, read_inner)

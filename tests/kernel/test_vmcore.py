@@ -69,6 +69,7 @@ stacks:
 MOVED = 0x40000000
 """How far the kernel is moved, as by KASLR."""
 STACK = 0xFFFFFF8000100000
+LR = 30
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +187,17 @@ def test_tasks_that_wait(dump: Dump) -> None:
     assert [frame.function for frame in second.frames] == ["schedule", "el0t_64_sync_handler", "el0t_64_sync"]
     assert second.end == "entry from user space"
     assert first.frames[0].address == dump.behind_call("schedule") - MOVED
+
+
+def test_a_task_that_ran_in_a_leaf_function_without_cfi(dump: Dump) -> None:
+    """A guess by frame pointers would leave its caller out."""
+    dump.frames(STACK + 0x100, "ret_from_fork")
+    dump.listed(dump.task(0, "task", True, 0, 0, 0))
+    pc, caller = dump.behind_call("__switch_to") - 12, dump.behind_call("worker")
+    dump.running = {ARCH.pc: pc, ARCH.sp: STACK + 0x100, ARCH.fp: STACK + 0x100, LR: caller}
+    (stack,) = stacks(dump)
+    assert [frame.function for frame in stack.frames] == ["__switch_to", "worker", "ret_from_fork"]
+    assert [frame.unwinder for frame in stack.frames] == ["kernel", "sframe", "kernel"]
 
 
 def test_a_task_that_ran_when_it_was_interrupted(dump: Dump) -> None:
