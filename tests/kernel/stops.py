@@ -1,6 +1,10 @@
 """Stops a kernel in QEMU at random times and in functions, and checks that each stack reaches its end.
 
-    python -m tests.kernel.stops [--machine NAME] [--debugger NAME] [--random N] [--each N] [--seed N]
+    python -m tests.kernel.stops [--machine NAME] [--debugger NAME] [--tree DIRECTORY] [--random N] [--each N]
+                                 [--seed N] [--kept FILE]
+
+Each stop is printed as it comes.  With `--kept` the stops are kept in a file, and a run goes on where an earlier one
+ended.
 
 Up to the first frame of entry code the debugger alone is right: those frames and their variables must be the same with
 the plugin.  The exit status is 1 if they differ, or if a stack ends anywhere but at the entry from user space, at the
@@ -14,6 +18,7 @@ import json
 import os
 import sys
 import tempfile
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -25,7 +30,7 @@ from tests.kernel.driving import DEBUGGERS, script
 from tests.kernel.machine import Machine, booted, booted_debian, booted_s390x, run
 from tests.kernel.shown import CHECKOUT, ENDS, ENTRY, PARTLY, end_of, functions, load, names_in_bt
 from tools.debian_kernel import debian_kernel
-from tools.kernel import kernel
+from tools.kernel import Built, kernel
 
 _SYSTEM_CALLS = "vfs_read vfs_open do_filp_open path_openat link_path_walk seq_read_iter do_task_stat fput"
 _MEMORY = "handle_mm_fault do_mmap unmap_region clear_page kmem_cache_alloc kmem_cache_free"
@@ -40,9 +45,13 @@ _OF_MACHINE = {
 }
 INNER = "previous frame inner to this frame"
 """GDB's reason where a stack goes on at lower addresses."""
+WITHOUT_SYMBOL = "return_lpswe"
+"""Code of s390x in no file: the debugger has no name for it."""
 FUNCTIONS = {machine: f"{_COMMON} {more}".split() for machine, more in _OF_MACHINE.items()}
 """System calls, page faults, interrupts, softirqs, kernel threads and the idle task."""
 SECONDS = 6000
+POLL = 0.5
+"""Seconds between two looks at what the debugger has written."""
 
 
 class Stopped(NamedTuple):
@@ -71,7 +80,7 @@ class Stopped(NamedTuple):
         if self.difference or self.elr != self.saved or self.end not in (*ENDS, PARTLY):
             return False
         names = names_in_bt(self.text)
-        return bool(names) and names[-1] in self.bt
+        return bool(names) and (names[-1] in self.bt or names[-1] == WITHOUT_SYMBOL == self.innermost)
 
 
 def stopped(line: str, machine: str, debugger: str) -> Stopped | None:
@@ -96,39 +105,101 @@ def stopped(line: str, machine: str, debugger: str) -> Stopped | None:
     )
 
 
-def boot(machine: str, folder: Path) -> AbstractContextManager[Machine]:
+def boot(machine: str, folder: Path, tree: Path | None) -> AbstractContextManager[Machine]:
     """Boot a machine."""
     if machine == "s390x":
         return booted_s390x(debian_kernel("bookworm/s390x"), folder, SECONDS)
     if machine == "amd64":
         return booted_debian(debian_kernel(), folder, SECONDS, "nokaslr")
+    if tree is not None:
+        built = Built(tree / "vmlinux", tree / "arch/arm64/boot/Image", tree / "initrd", tree)
+        return booted(built, folder, SECONDS)
     return booted(kernel(), folder, SECONDS)
+
+
+class Result:
+    """The file to which the debugger appends the stops."""
+
+    def __init__(self, path: Path, machine: str, debugger: str) -> None:
+        self._path, self._machine, self._debugger = path, machine, debugger
+        path.touch()
+
+    def stops(self) -> list[Stopped | None]:
+        """Return all stops; ``None`` for one in user space."""
+        lines = self._path.read_text(encoding="utf-8").splitlines(keepends=True)
+        return [stopped(line, self._machine, self._debugger) for line in lines if line.endswith("\n")]
+
+    def drop_rest(self) -> None:
+        """Remove the last line if it is not whole, as where the debugger was ended."""
+        text = self._path.read_text(encoding="utf-8")
+        self._path.write_text(text[: text.rfind("\n") + 1], encoding="utf-8")
+
+    def show_new(self, is_over: threading.Event) -> None:
+        """Print each stop that is added from now on, until the debugger has ended."""
+        with self._path.open(encoding="utf-8") as lines:
+            number, rest = sum(1 for _ in lines), ""
+            over = False
+            while not over:
+                over = is_over.wait(POLL)
+                *whole, rest = (rest + lines.read()).split("\n")
+                for line in whole:
+                    number += 1
+                    print(f"{number}: {_in_a_line(stopped(line, self._machine, self._debugger))}", flush=True)
+
+
+def _in_a_line(stop: Stopped | None) -> str:
+    if stop is None:
+        return "in user space"
+    where = stop.where or f"at a random time, in {stop.innermost}"
+    return f"{where}: {len(functions(stop.text))} frames, {stop.end if stop.is_whole else 'elsewhere'}"
+
+
+def remaining(stops: Sequence[Stopped | None], wanted: Sequence[str], each: int, at_random: int) -> dict[str, object]:
+    """Return what is left of the plan.
+
+    :param stops: those of earlier runs.
+    """
+    done = Counter(one.where for one in stops if one is not None)
+    functions_left = {name: each - done[name] for name in wanted if done[name] < each}
+    return {"functions": functions_left, "random": max(0, at_random - done[""])}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Boot, stop and report."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--machine", choices=FUNCTIONS, default="arm64")
     parser.add_argument("--debugger", choices=DEBUGGERS, default="gdb-18")
     parser.add_argument("--random", type=int, default=200)
     parser.add_argument("--each", type=int, default=7)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kept", type=Path, help="the file with the stops; one that exists is gone on with")
+    parser.add_argument("--tree", type=Path, help="of another Linux for AArch64, in which it was built")
     options = parser.parse_args(arguments)
     wanted = FUNCTIONS[options.machine]
-    with tempfile.TemporaryDirectory() as name, boot(options.machine, Path(name)) as machine:
+    with tempfile.TemporaryDirectory() as name, boot(options.machine, Path(name), options.tree) as machine:
         plan = Path(name) / "plan.json"
-        result = Path(name) / "result.jsonl"
-        work = {"random": options.random, "each": options.each, "seed": options.seed, "functions": wanted}
-        plan.write_text(json.dumps({**work, "result": str(result)}), encoding="utf-8")
+        path = (options.kept or Path(name) / "result.jsonl").absolute()
+        result = Result(path, options.machine, options.debugger)
+        result.drop_rest()
+        before = result.stops()
+        work = remaining(before, wanted, options.each, options.random)
+        plan.write_text(json.dumps({**work, "seed": options.seed + len(before), "result": str(path)}), encoding="utf-8")
         os.environ["STOPS"] = str(plan)
         is_lldb = options.debugger == "lldb"
         stops_in = f"{CHECKOUT}/tests/kernel/stops_in_{'lldb' if is_lldb else 'gdb'}.py"
         commands = [load(options.debugger), f"{'command script import' if is_lldb else 'source'} {stops_in}"]
-        said = run(script(options.debugger, machine, *commands), SECONDS)
-        lines = result.read_text(encoding="utf-8").splitlines()
-    assert lines, said
-    stops = [one for one in (stopped(line, options.machine, options.debugger) for line in lines) if one is not None]
-    report(stops, len(lines) - len(stops), wanted)
+        is_over = threading.Event()
+        shower = threading.Thread(target=result.show_new, args=(is_over,))
+        shower.start()
+        try:
+            said = run(script(options.debugger, machine, *commands), SECONDS)
+        finally:
+            is_over.set()
+            shower.join()
+        everything = result.stops()
+    assert everything, said
+    stops = [one for one in everything if one is not None]
+    report(stops, len(everything) - len(stops), wanted)
     at_random = sum(not one.where for one in stops)
     if at_random < options.random:
         print(f"{at_random} stops at random times, expected {options.random}: {said[-500:]}")

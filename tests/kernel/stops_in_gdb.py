@@ -1,7 +1,7 @@
 """Runs in GDB at a kernel: stops it many times and writes each stack to a file, as a line of JSON.
 
 The environment has the plan: ``STOPS`` is the path of a file in JSON with ``random`` (how many stops at random times),
-``functions``, ``each`` (how many stops in each function), ``seed`` and ``result`` (path of the file to write).
+``functions`` (how many stops in each), ``seed`` and ``result`` (path of the file to which the lines are appended).
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def main() -> None:
         gdb.execute(f"set print {limit}")
     plan = json.loads(Path(os.environ["STOPS"]).read_text(encoding="utf-8"))
     dice = random.Random(plan["seed"])
-    with Path(plan["result"]).open("w", encoding="utf-8") as result:
-        for function in plan["functions"]:
-            for found in at_function(function, plan["each"]):
+    with Path(plan["result"]).open("a", encoding="utf-8") as result:
+        for function, number in plan["functions"].items():
+            for found in at_function(function, number):
                 print(json.dumps(found), file=result, flush=True)
         for found in at_random(plan["random"], dice):
             print(json.dumps(found), file=result, flush=True)

@@ -17,6 +17,8 @@ SHORTEST, LONGEST = 0.005, 0.05
 """Seconds that the kernel runs until a stop at a random time."""
 PATIENCE = 20
 """Seconds after which a function counts as not reached."""
+AGAIN = 1.0
+"""Seconds after which the kernel is interrupted again: LLDB drops an interrupt that comes before the kernel runs."""
 
 
 class Stops:
@@ -56,11 +58,21 @@ class Stops:
 
     def _run(self, seconds: float) -> None:
         """Let the kernel run until a breakpoint, or for some seconds."""
-        timer = threading.Timer(seconds, self._process.SendAsyncInterrupt)
-        timer.start()
-        self._process.Continue()
-        timer.cancel()
-        timer.join()
+        stopped = threading.Event()
+
+        def interrupt() -> None:
+            patience = seconds
+            while not stopped.wait(patience):
+                self._process.SendAsyncInterrupt()
+                patience = AGAIN
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        error = self._process.Continue()
+        stopped.set()
+        thread.join()
+        if error.Fail():
+            raise RuntimeError(f"the kernel does not go on: {error.GetCString()}")
         last = time.monotonic() + PATIENCE
         while self._process.GetState() != lldb.eStateStopped:
             if time.monotonic() > last:
@@ -104,9 +116,9 @@ def __lldb_init_module(debugger: lldb.SBDebugger, _: dict[str, object]) -> None:
     """Carry the plan out."""
     plan = json.loads(Path(os.environ["STOPS"]).read_text(encoding="utf-8"))
     stops, dice = Stops(debugger), random.Random(plan["seed"])
-    with Path(plan["result"]).open("w", encoding="utf-8") as result:
-        for function in plan["functions"]:
-            for found in stops.at_function(function, plan["each"]):
+    with Path(plan["result"]).open("a", encoding="utf-8") as result:
+        for function, number in plan["functions"].items():
+            for found in stops.at_function(function, number):
                 print(json.dumps(found), file=result, flush=True)
         for found in stops.at_random(plan["random"], dice):
             print(json.dumps(found), file=result, flush=True)
