@@ -38,9 +38,12 @@ def kernel_of(target: lldb.SBTarget, arch: Arch, read: ReadMemory) -> Kernel:
         return _type(found) if found.IsValid() else None
 
     def read_code(address: int, size: int) -> bytes:
-        # LLDB reads code from the file: the kernel frees its initial code, in which the stack of an idle task ends.
+        place = lldb.SBAddress(address, target)
+        in_file = _code_of_file(place, size)
+        if in_file is not None:
+            return in_file
         # The error is that of the process's memory, also where the bytes are the file's.
-        data = target.ReadMemory(lldb.SBAddress(address, target), size, lldb.SBError())
+        data = target.ReadMemory(place, size, lldb.SBError())
         if data is None or len(data) != size:
             raise MemoryReadError(address, size)
         return bytes(data)
@@ -51,6 +54,21 @@ def kernel_of(target: lldb.SBTarget, arch: Arch, read: ReadMemory) -> Kernel:
         raise KernelError(f"the stacks of Linux kernels on {arch.name} are not known")
     places, orc = find_places(arch, symbol, read_code), find_orc(symbol, read_code)
     return Kernel(arch, arch.linux_kernel, places, Types(find_type), symbol, read, orc)
+
+
+def _code_of_file(place: lldb.SBAddress, size: int) -> bytes | None:
+    """Return code from the kernel's file; ``None``: the place is in no section of code there.
+
+    The kernel frees its initial code, in which the stack of an idle task ends.  LLDB itself reads the file only where
+    the segment cannot be written, and that of initial code on s390x can.
+    """
+    section = place.GetSection()
+    if not section.IsValid() or not section.GetPermissions() & lldb.ePermissionsExecutable:
+        return None
+    error = lldb.SBError()
+    data = section.GetSectionData(place.GetOffset(), size)
+    found = data.ReadRawData(error, 0, size) if data.GetByteSize() == size else None
+    return bytes(found) if found is not None and error.Success() else None
 
 
 def _type(found: lldb.SBType) -> Type:

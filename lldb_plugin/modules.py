@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Callable
 import lldb
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, TEXT, SectionRange, loaded_module
 from sframe_unwind.errors import FormatError, MemoryReadError
 from sframe_unwind.image.elf_image import read_image
@@ -68,8 +69,15 @@ def describe(
         text = sections[TEXT].start if TEXT in sections else None
         return found.sections(path, sizes, text).get(SFRAME) if found is not None else None
 
+    build_id = (module.GetUUIDString() or "").replace("-", "").lower()
+
+    def debug_files(_: Callable[[], str]) -> list[DebugFile]:
+        # Only behind an exception in a kernel are there frames that LLDB does not unwind by this CFI itself.
+        return [DebugFile(path, build_id)] if places is not None and places() is not None else []
+
     header = address_of(header_section) + module.GetObjectFileHeaderAddress().GetOffset()
-    return loaded_module(path, ranges, sections, header, read, arch, code_size or None, find_sframe=find_sframe)
+    others = None if EH_FRAME in sections else debug_files
+    return loaded_module(path, ranges, sections, header, read, arch, code_size or None, others, find_sframe)
 
 
 def without_file(target: lldb.SBTarget) -> list[str]:

@@ -150,13 +150,18 @@ def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
     process = SESSION.process(thread.GetProcess())
     registers = Registers(inner.GetPC(), inner.GetSP(), inner.GetFP())
     settings = SESSION.settings
-    if not settings.strict and lldb_agrees(
-        process.shared[settings.mode],
-        process.arch,
-        registers,
-        WordReader(process.read, process.arch.byteorder),
-        process.register_reader(inner),
-        process.pac_mask,
+    # LLDB ends the stacks of kernels at entry code, or guesses.
+    if (
+        not settings.strict
+        and process.kernel_at(registers.pc) is None
+        and lldb_agrees(
+            process.shared[settings.mode],
+            process.arch,
+            registers,
+            WordReader(process.read, process.arch.byteorder),
+            process.register_reader(inner),
+            process.pac_mask,
+        )
     ):
         return None
     native = NativeStack(process, thread)

@@ -1,4 +1,4 @@
-"""Debian's kernel for s390x in QEMU under GDB 18.  `make test-kernel` runs this."""
+"""Debian's kernel for s390x in QEMU under GDB 18 and LLDB.  `make test-kernel` runs this."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernel.checks import Stop, check_dump, check_stop, check_tasks
+from tests.kernel.checks import Stop, check_a_condition, check_driving, check_dump, check_stop, check_tasks
 from tests.kernel.driving import at_stop
 from tests.kernel.machine import Machine, booted_s390x, dump_memory
 from tests.kernel.shown import ENDS, TASK, USER, end_of, functions, load, names_in_bt
@@ -31,8 +31,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 
 @pytest.mark.parametrize("function", STOPS)
-def test_stop(function: str, machine: Machine) -> None:
-    check_stop(GDB, machine, "s390x", function, STOPS[function], has_entry=False)
+@pytest.mark.parametrize("name", [GDB, "lldb"])
+def test_stop(name: str, function: str, machine: Machine) -> None:
+    check_stop(name, machine, "s390x", function, STOPS[function], has_entry=False)
 
 
 def test_the_asynchronous_stack(machine: Machine) -> None:
@@ -63,6 +64,15 @@ def test_registers_of_the_interrupted_function(machine: Machine) -> None:
             assert answers[2].strip() == str([0] * 17)
             return
     pytest.fail("no exception in the kernel in 8 stops")
+
+
+@pytest.mark.parametrize("function", ["vfs_read", "update_process_times", "rcu_gp_init"])
+def test_driving(function: str, machine: Machine) -> None:
+    check_driving(GDB, function, machine)
+
+
+def test_a_condition(machine: Machine) -> None:
+    check_a_condition(GDB, machine)
 
 
 def test_tasks(machine: Machine) -> None:
