@@ -40,7 +40,7 @@ def load(name: str) -> str:
 
 def functions(sframe_bt: str) -> list[str]:
     """Return the functions of ``sframe bt``."""
-    return [found[1] for found in re.finditer(r"^#\d+ +0x[0-9a-f]{16}  (.+?) \(", sframe_bt, re.MULTILINE)]
+    return [found[1] for found in re.finditer(r"^#\d+ +0x[0-9a-f]{16}  (.+?)(?: \(|  )", sframe_bt, re.MULTILINE)]
 
 
 def names_in_bt(sframe_bt: str) -> list[str]:

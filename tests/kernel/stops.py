@@ -1,7 +1,7 @@
 """Stops a kernel in QEMU at random times and in functions, and checks that each stack reaches its end.
 
-    python -m tests.kernel.stops [--machine NAME] [--debugger NAME] [--tree DIRECTORY] [--random N] [--each N]
-                                 [--seed N] [--kept FILE]
+    python -m tests.kernel.stops [--machine NAME] [--debugger NAME] [--tree DIRECTORY] [--generate]
+                                 [--random N] [--each N] [--seed N] [--kept FILE]
 
 Each stop is printed as it comes.  With `--kept` the stops are kept in a file, and a run goes on where an earlier one
 ended.
@@ -26,6 +26,7 @@ from pathlib import Path
 from textwrap import indent
 from typing import NamedTuple
 
+from sframe_unwind.elf import opened
 from tests.kernel.driving import DEBUGGERS, script
 from tests.kernel.machine import Machine, booted, booted_debian, booted_s390x, run
 from tests.kernel.shown import CHECKOUT, ENDS, ENTRY, PARTLY, end_of, functions, load, names_in_bt
@@ -45,10 +46,17 @@ _OF_MACHINE = {
 }
 INNER = "previous frame inner to this frame"
 """GDB's reason where a stack goes on at lower addresses."""
-WITHOUT_SYMBOL = "return_lpswe"
-"""Code of s390x in no file: the debugger has no name for it."""
+WITHOUT_SYMBOL = {"return_lpswe", "??"}
+"""Code of s390x in no file: debuggers have no name for it, and the plugin for LLDB has none either."""
 FUNCTIONS = {machine: f"{_COMMON} {more}".split() for machine, more in _OF_MACHINE.items()}
 """System calls, page faults, interrupts, softirqs, kernel threads and the idle task."""
+_NEWER = {
+    "scheduler_tick": "sched_tick",
+    "kmem_cache_alloc": "kmem_cache_alloc_noprof",
+    "do_filp_open": "do_file_open",
+    "fput": "fput_close_sync",
+}
+"""What Linux 7.2 calls instead."""
 SECONDS = 6000
 POLL = 0.5
 """Seconds between two looks at what the debugger has written."""
@@ -80,7 +88,7 @@ class Stopped(NamedTuple):
         if self.difference or self.elr != self.saved or self.end not in (*ENDS, PARTLY):
             return False
         names = names_in_bt(self.text)
-        return bool(names) and (names[-1] in self.bt or names[-1] == WITHOUT_SYMBOL == self.innermost)
+        return bool(names) and (names[-1] in self.bt or names[-1] == self.innermost in WITHOUT_SYMBOL)
 
 
 def stopped(line: str, machine: str, debugger: str) -> Stopped | None:
@@ -103,6 +111,13 @@ def stopped(line: str, machine: str, debugger: str) -> Stopped | None:
         *(found["where"], next(iter(functions(text)), "?"), end_of(text), text, bt, different, known),
         *(found.get("elr"), found.get("saved")),
     )
+
+
+def functions_of(machine: str, vmlinux: Path) -> list[str]:
+    """Return the functions in which a kernel is stopped."""
+    with opened(str(vmlinux)) as binary:
+        has = {symbol.name for symbol in binary.symbols}
+    return [_NEWER[name] if _NEWER.get(name) in has else name for name in FUNCTIONS[machine]]
 
 
 def boot(machine: str, folder: Path, tree: Path | None) -> AbstractContextManager[Machine]:
@@ -174,9 +189,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kept", type=Path, help="the file with the stops; one that exists is gone on with")
     parser.add_argument("--tree", type=Path, help="of another Linux for AArch64, in which it was built")
+    parser.add_argument("--generate", action="store_true", help="unwind by SFrame that is made of the kernel's CFI")
     options = parser.parse_args(arguments)
-    wanted = FUNCTIONS[options.machine]
     with tempfile.TemporaryDirectory() as name, boot(options.machine, Path(name), options.tree) as machine:
+        wanted = functions_of(options.machine, machine.built.vmlinux)
         plan = Path(name) / "plan.json"
         path = (options.kept or Path(name) / "result.jsonl").absolute()
         result = Result(path, options.machine, options.debugger)
@@ -187,7 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["STOPS"] = str(plan)
         is_lldb = options.debugger == "lldb"
         stops_in = f"{CHECKOUT}/tests/kernel/stops_in_{'lldb' if is_lldb else 'gdb'}.py"
-        commands = [load(options.debugger), f"{'command script import' if is_lldb else 'source'} {stops_in}"]
+        generate = [f"{'' if is_lldb else 'set '}sframe generate on"] if options.generate else []
+        commands = [load(options.debugger), *generate, f"{'command script import' if is_lldb else 'source'} {stops_in}"]
         is_over = threading.Event()
         shower = threading.Thread(target=result.show_new, args=(is_over,))
         shower.start()

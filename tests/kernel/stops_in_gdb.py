@@ -90,8 +90,8 @@ def at_random(number: int, dice: random.Random) -> Iterator[dict[str, object]]:
     """Stop at random times until the kernel's code was interrupted often enough."""
     found = 0
     while found < number:
-        timer = interrupted_after(dice.uniform(SHORTEST, LONGEST))
         try:
+            timer = interrupted_after(dice.uniform(SHORTEST, LONGEST))
             gdb.execute("continue", to_string=True)
             timer.join()
             stops = []

@@ -15,6 +15,8 @@ import lldb
 
 SHORTEST, LONGEST = 0.005, 0.05
 """Seconds that the kernel runs until a stop at a random time."""
+PROBLEM_STATE = 1 << 48
+"""The bit of the PSW's mask on s390x that is set in user space."""
 PATIENCE = 20
 """Seconds after which a function counts as not reached."""
 AGAIN = 1.0
@@ -83,13 +85,20 @@ class Stops:
     def _stop(self, where: str) -> dict[str, object]:
         """Describe the stop."""
         text = self._command("sframe bt")
-        found = {"where": where, "in_kernel": bool(self._frames()[0].GetPC() >> 63), "sframe": text}
+        found = {"where": where, "in_kernel": self._in_kernel(), "sframe": text}
         found["bt"] = [one.GetFunctionName() or "?" for one in self._frames() if not one.IsInlined()]
         found["with_plugin"] = self._with_variables()
         self._command("sframe mode off")
         found["alone"] = self._with_variables()
         self._command("sframe mode always")
         return found
+
+    def _in_kernel(self) -> bool:
+        """Return whether the processor executes code of the kernel."""
+        frame = self._frames()[0]
+        if self._target.GetTriple().startswith("s390x"):
+            return not frame.FindRegister("pswm").GetValueAsUnsigned() & PROBLEM_STATE
+        return bool(frame.GetPC() >> 63)
 
     def _frames(self) -> list[Any]:
         return list(self._process.GetSelectedThread())
