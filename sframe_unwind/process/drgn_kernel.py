@@ -15,6 +15,7 @@ from sframe_unwind.arch import Arch, of_elf
 from sframe_unwind.errors import FileError, MemoryReadError, MissingExtraError
 from sframe_unwind.kernel.types import Member, Type
 from sframe_unwind.process.elf_file import ElfFile
+from sframe_unwind.process.live_kernel import KCORE, check_readable
 from sframe_unwind.process.target import SymbolMatch
 from sframe_unwind.source.debug_info import Place
 
@@ -112,8 +113,9 @@ class DrgnKernel:
 
 
 def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
-    """Open a crash dump of a Linux kernel.
+    """Open a crash dump of a Linux kernel, or the running kernel.
 
+    :param path: of the dump; ``/proc/kcore`` is the running kernel's memory.
     :param kernel: path of its ``vmlinux`` with debug information.
     :param modules: paths of files that can be its modules' (``.ko``).
     :raises FileError: a file cannot be read, or the dump is not of a Linux kernel.
@@ -121,7 +123,9 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
     """
     if drgn is None:
         raise MissingExtraError("drgn", "kernel")
-    for file in (path, kernel):
+    if path == KCORE:
+        check_readable()
+    for file in (kernel,) if path == KCORE else (path, kernel):
         if not Path(file).is_file():
             raise FileError(f"{file}: not a file")
     try:
