@@ -8,9 +8,10 @@ from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO
 
+from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.arch import Arch, of_elf
 from sframe_unwind.elf._reader import ElfSection, ElfSegment, Reader
-from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
+from sframe_unwind.elf.constants import PT_GNU_SFRAME, PT_LOAD, PT_NOTE, SHT_GNU_SFRAME, SHT_SYMTAB
 from sframe_unwind.elf.mini_debug_info import embedded_file
 from sframe_unwind.elf.padding import Padding
 from sframe_unwind.elf.plt import stubs
@@ -168,6 +169,14 @@ class ElfBinary(Reader):
         notes = (segment for segment in self.segments if segment.type == PT_NOTE)
         parts = (self.read(segment.offset, min(segment.file_size, _MAX_NOTES)) for segment in notes)
         return next(filter(None, (find_build_id(data, self.byteorder) for data in parts)), "")
+
+    @property
+    def is_kernel(self) -> bool:
+        """Whether it is linked at the addresses of a kernel: the upper half of the address space.
+
+        A kernel that can move itself is ``ET_DYN``, but its addresses do not count from 0.
+        """
+        return any(segment.type == PT_LOAD and segment.address >= KERNEL_HALF for segment in self.segments)
 
     @property
     def is_debug_file(self) -> bool:

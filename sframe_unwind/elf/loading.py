@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sframe_unwind.address import PAGE_SIZE
+from sframe_unwind.address import KERNEL_HALF, PAGE_SIZE
 from sframe_unwind.elf._reader import ElfSegment
 from sframe_unwind.elf.binary import ElfBinary
 from sframe_unwind.elf.constants import PT_LOAD, PT_PHDR
-
-_USER_END = 1 << 63
-"""Addresses from here on are the kernel's.  Its own file has segments at any addresses, and is not loaded as programs
-are."""
 
 
 def loading_problems(binary: ElfBinary) -> list[str]:
@@ -24,7 +20,8 @@ def loading_problems(binary: ElfBinary) -> list[str]:
     :raises FileError: the program headers are malformed.
     """
     loads = [segment for segment in binary.segments if segment.type == PT_LOAD]
-    if binary.is_object or binary.is_debug_file or any(load.address >= _USER_END for load in loads):
+    # A kernel has segments at any addresses, and is not loaded as programs are.
+    if binary.is_object or binary.is_debug_file or binary.is_kernel:
         return []
     return [*_own_problems(loads, binary.size), *_order_problems(loads), *_header_problems(binary, loads)]
 
@@ -42,7 +39,7 @@ def _own_problems(loads: Sequence[ElfSegment], size: int) -> Iterator[str]:
             yield f"{name} has the alignment {load.alignment:#x}, expected a power of two"
         elif load.address % alignment != load.offset % alignment:
             yield f"{name} is at {load.offset:#x} of the file, expected the same remainder by {alignment:#x}"
-        if load.address + load.memory_size > _USER_END:
+        if load.address + load.memory_size > KERNEL_HALF:
             yield f"{name} has {load.memory_size:#x} bytes, which end behind the address space"
 
 

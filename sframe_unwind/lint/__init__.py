@@ -60,7 +60,7 @@ def lint_section(subject: Subject, profiles: Sequence[Profile] = (SPEC,)) -> Sec
     findings += (finding for function in facts.functions for _, finding in function.broken)
     for _, own in judged:
         findings += own
-    if any(profile.needs_all_functions for profile in profiles):
+    if subject.is_read and any(profile.needs_all_functions for profile in profiles):
         findings += undescribed_findings(subject, facts.functions)
     judgements = tuple(judgement for judgement, _ in judged)
     return SectionReport(subject.name, judgements, tuple(shown(findings, judgements, profiles)))
@@ -78,5 +78,6 @@ def gather(subject: Subject) -> Facts:
         section += header_findings(subject, table, claimed)
     section += pcrel_findings(subject, found, read.functions)
     section += relocation_findings(subject, found, read.functions)
-    section += coverage_findings(subject, read.functions)
+    if subject.is_read:
+        section += coverage_findings(subject, read.functions)
     return Facts(subject, found, read.functions, section, list(order_findings(subject, found, read.functions)))

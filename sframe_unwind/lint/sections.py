@@ -22,7 +22,10 @@ def subjects(binary: ElfBinary) -> Iterator[Subject]:
     finder = _Finder(binary)
     sections, segments = binary.sframe_sections, binary.sframe_segments
     if sections:
-        yield from map(finder.of_section, sections)
+        read = binary.named(SECTION_NAME) or sections[0]
+        for section in sections:
+            subject = finder.of_section(section)
+            yield subject._replace(is_read=subject.is_object or section.number == read.number)
     elif segments:
         yield from map(finder.of_segment, segments)
     else:
@@ -55,7 +58,7 @@ class _Finder:
             code=code or text,
             arch=binary.arch,
             is_object=layout.relocatable,
-            is_movable=binary.type_name == "ET_DYN",
+            is_movable=binary.type_name == "ET_DYN" and not binary.is_kernel,
             binary=binary,
             has_segments=bool(self._loads),
         )

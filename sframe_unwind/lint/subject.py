@@ -45,6 +45,8 @@ class Subject(NamedTuple):
     """The section lies within one loaded segment."""
     segment_size: int | None = None
     """Length of the segment PT_GNU_SFRAME in bytes; ``None``: there is none."""
+    is_read: bool = True
+    """Consumers find the section: of a linked file with several, the one with the usual name."""
     has_segments: bool = False
     """The file has program headers that could name the section."""
     fields: tuple[Field, ...] = ()

@@ -36,7 +36,10 @@ def verify_elf(
 
     :param sections: SFrame to use instead of that of the file.
     """
-    sections = sections or _sframe(binary, plan)
+    counted: tuple[tuple[str, int], ...] = ()
+    if sections is None:
+        sections = _sframe(binary, plan)
+        counted = _counted(binary, sections or [])
     cfi = binary.cfi
     if plan.dwarf and not plan.code and not cfi.ranges():
         raise FileError("no DWARF CFI to compare with")
@@ -52,6 +55,7 @@ def verify_elf(
     if found is not None:
         verdict = verdict._replace(
             functions=found.functions,
+            sframe_sections=counted,
             addresses_compared=found.addresses_compared,
             disagreements=tuple(found.disagreements),
             sizes=_sizes(binary, found.not_described),
@@ -74,6 +78,14 @@ def _sframe(binary: ElfBinary, plan: Plan) -> list[Section] | None:
         if plan.code or plan.orc:
             return None
         raise
+
+
+def _counted(binary: ElfBinary, sections: list[Section]) -> tuple[tuple[str, int], ...]:
+    """Return the names of a linked file's SFrame sections, each with its number of functions."""
+    if binary.is_object:  # the linker makes one section of those of all its section groups
+        return ()
+    pairs = zip(binary.sframe_sections, sections)
+    return tuple((section.name, sum(len(table) for table in decoded.tables)) for section, decoded in pairs)
 
 
 def _sizes(binary: ElfBinary, not_described: int) -> Sizes:

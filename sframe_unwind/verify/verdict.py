@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sframe_unwind.elf import SECTION_NAME
 from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.verify.terms import SIDES, Gap, Side
 
@@ -141,6 +142,8 @@ class Verdict(NamedTuple):
     """Why the file cannot be loaded, independent of its unwind data."""
     orc: OrcReport | None = None
     """The result of comparing ORC; ``None``: it was not compared."""
+    sframe_sections: tuple[tuple[str, int], ...] = ()
+    """The SFrame sections of a linked file, each with its number of functions."""
     known: int = 0
     """How many findings a baseline has, which are left out here."""
 
@@ -197,6 +200,7 @@ class Verdict(NamedTuple):
                 "covered_in_part": self.in_part,
                 "not_compared": self.not_compared,
             },
+            "sframe_sections": [{"section": name, "functions": count} for name, count in self.sframe_sections],
             "addresses_compared": self.addresses_compared,
             "disagreements": [disagreement.to_json() for disagreement in self.disagreements],
             **{title.replace(" ", "_").lower(): self._json_of(outcomes) for title, outcomes in _LISTS},
@@ -229,6 +233,10 @@ class Verdict(NamedTuple):
             f" {self.addresses_compared} address{_s(self.addresses_compared, 'es')} compared,"
             f" {count or 'no'} disagreement{_s(count)}"
         )
+        if len(self.sframe_sections) > 1:
+            read = f"{SECTION_NAME}, which debuggers read"
+            counts = [f"{count} in {read if name == SECTION_NAME else name}" for name, count in self.sframe_sections]
+            yield f"  functions with SFrame: {'; '.join(counts)}"
         for difference in self.disagreements:
             place = difference.spot.with_name(difference.function)
             side = "" if difference.code is None else f"; {SIDES[difference.code]}"
