@@ -6,6 +6,7 @@ is one is read from its code, which needs the extra ``code``.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -31,6 +32,8 @@ LEAF = "leaf: SP, frame pointer and return address are the caller's throughout"
 ENTRY_CODE = "entry code"
 TRAMPOLINE = "trampoline: like a leaf, but ends in a jump to another function"
 ENDLESS = "does not return; SP, frame pointer and return address are the caller's throughout"
+_PASSED = ("leaf", "trampoline")
+"""The kinds, as these texts begin, that a consumer passes without rows."""
 
 
 class Undescribed(NamedTuple):
@@ -67,7 +70,8 @@ def undescribed_findings(subject: Subject, functions: Sequence[Described]) -> It
     if subject.binary is None:
         return
     entry = _entry_text(subject)
-    total = not_passed = 0
+    total = 0
+    kinds: dict[str, tuple[int, int]] = {}
     for section in subject.code:
         total += section[1] - section[0]
         code = _code(subject.binary, section)
@@ -77,12 +81,18 @@ def undescribed_findings(subject: Subject, functions: Sequence[Described]) -> It
                 what = ENTRY_CODE
             else:
                 what = _what(subject, one, code[one.start - section[0] :][:size])
-            not_passed += 0 if what in (LEAF, TRAMPOLINE) else size
+            kind = re.split(r"[:;]| from \+", what)[0]
+            number, so_far = kinds.get(kind, (0, 0))
+            kinds[kind] = number + 1, so_far + size
             message = f"{size} bytes: {what}"
             yield Finding(c.FUNCTION_WITHOUT_ROWS, message, None, one.start, subject.name_of(one.start))
+    not_passed = sum(size for kind, (_, size) in kinds.items() if kind not in _PASSED)
     if not_passed:
         share = 100 * not_passed / total
+        listed = sorted(kinds.items(), key=lambda item: -item[1][1])
+        by_kind = ", ".join(f"{kind}: {number} ({size} bytes)" for kind, (number, size) in listed)
         message = f"{not_passed} of {total} bytes of code ({share:.2f}%) are neither described nor leaf functions"
+        message += f"; what has no rows: {by_kind}"
         yield Finding(c.NOT_PASSED, message)
 
 
