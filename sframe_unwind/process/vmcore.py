@@ -19,6 +19,7 @@ from sframe_unwind.memory import lazy_memory
 from sframe_unwind.process.base import Thread
 from sframe_unwind.process.cfi import ObjectCfi
 from sframe_unwind.process.elf_file import ElfFile
+from sframe_unwind.process.live_kernel import KCORE
 from sframe_unwind.process.stacks import walk
 from sframe_unwind.process.target import SymbolMatch, UnwoundThread
 from sframe_unwind.sframe.section import Section
@@ -190,13 +191,17 @@ class VmcoreTarget:
         orc = find_orc(program.symbol, from_file)
         types = Types(program.structure)
         self._kernel = Kernel(arch, arch.linux_kernel, places, types, program.symbol, program.read, orc)
+        live = path == KCORE
+        self._no_registers = (
+            "it runs, with its registers in a processor" if live else "its registers are not in the dump"
+        )
         self._interrupted: set[int] = set()
         self.threads = tuple(self._threads(program))
 
     def unwind(self, thread: Thread) -> UnwoundThread:
         """Return the frames of a task."""
         if not thread.registers:
-            return UnwoundThread(thread, (), "its registers are not in the dump")
+            return UnwoundThread(thread, (), self._no_registers)
         interrupted = thread.id in self._interrupted
         return walk(thread, self.arch, self.code, self.read, interrupted, self._kernel)
 

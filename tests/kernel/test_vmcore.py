@@ -162,8 +162,8 @@ def dump(vmlinux: Path) -> Dump:
     return Dump(vmlinux)
 
 
-def stacks(dump: Dump) -> list[Stack]:
-    target = VmcoreTarget("vmcore", dump, pytest.fail)
+def stacks(dump: Dump, path: str = "vmcore") -> list[Stack]:
+    target = VmcoreTarget(path, dump, pytest.fail)
     return [named(target.unwind(thread), target.code) for thread in target.threads]
 
 
@@ -221,10 +221,17 @@ def test_a_task_that_ran_when_it_was_interrupted(dump: Dump) -> None:
     assert stack.end == "start of the task"
 
 
-def test_a_task_without_registers(dump: Dump) -> None:
+@pytest.mark.parametrize(
+    ("path", "end"),
+    [
+        ("vmcore", "its registers are not in the dump"),
+        ("/proc/kcore", "it runs, with its registers in a processor"),
+    ],
+)
+def test_a_task_without_registers(dump: Dump, path: str, end: str) -> None:
     dump.listed(dump.task(0, "swapper/0", True, 0, 0, 0))
-    (stack,) = stacks(dump)
-    assert (stack.frames, stack.end) == ((), "its registers are not in the dump")
+    (stack,) = stacks(dump, path)
+    assert (stack.frames, stack.end) == ((), end)
 
 
 def test_code_outside_the_kernel(dump: Dump) -> None:
