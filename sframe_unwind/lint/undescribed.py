@@ -77,10 +77,10 @@ def undescribed_findings(subject: Subject, functions: Sequence[Described]) -> It
         code = _code(subject.binary, section)
         for one in undescribed(subject, functions, section):
             size = one.end - one.start
-            if entry[0] <= one.start < entry[1]:
-                what = ENTRY_CODE
-            else:
-                what = _what(subject, one, code[one.start - section[0] :][:size])
+            content = code[one.start - section[0] :][:size]
+            if not one.has_symbol and content and subject.arch.padding.fullmatch(content):
+                continue  # more than aligns a function: a page, in kernels
+            what = ENTRY_CODE if entry[0] <= one.start < entry[1] else _what(subject, one, content)
             kind = re.split(r"[:;]| from \+", what)[0]
             number, so_far = kinds.get(kind, (0, 0))
             kinds[kind] = number + 1, so_far + size
