@@ -43,9 +43,9 @@ profile-study: setup ## record real programs, and unwind their samples by each m
 readers: setup ## run libsframe, glibc's reader, LLVM's and others on the same sections (docs/readers.md)
 	@$(PY) -m tests.readers
 
-test-kernel: setup ## boot a Linux kernel with SFrame in QEMU, under GDB and LLDB (its first build takes minutes)
+test-kernel: setup ## boot Linux kernels, one of them with SFrame, in QEMU under GDB and LLDB
 	@$(PY) tools/kernel.py
-	@$(PY) -m pytest -q tests/kernel/booted.py tests/kernel/debian.py tests/kernel/debian_s390x.py
+	@$(PY) -m pytest -q tests/kernel/test_booted.py tests/kernel/booted.py tests/kernel/debian.py tests/kernel/debian_s390x.py
 
 # Status 1 says that there are findings.
 survey: setup ## survey Debian's base system for three machines, in some two minutes

@@ -12,6 +12,7 @@ import pytest
 
 from tests.abis import summary
 
+_BUILDS_A_KERNEL = Path(__file__).parent / "kernel/test_booted.py"
 _PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 
 for number in (signal.SIGINT, signal.SIGQUIT):
@@ -27,6 +28,11 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     sys.dont_write_bytecode = False
     for _package in _PACKAGES:
         compileall.compile_dir(Path(__file__).resolve().parents[1] / _package, quiet=2)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the tests that build a kernel first: one worker builds it, which takes minutes, beside the others."""
+    items.sort(key=lambda item: item.path != _BUILDS_A_KERNEL)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

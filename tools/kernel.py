@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Builds the Linux kernel with SFrame that `make test-kernel` boots, by the commands of docs/kernel.md.
+"""Builds the Linux kernel with SFrame that tests boot, by the commands of docs/kernel.md.
 
     python3 tools/kernel.py
 
-It is kept in the checkout's `.cache/kernel`, once for each state of the commands and of the guest's files.
+It is kept in `.cache/kernel` of the checkout, once for each state of what it is made from: the commands, the files of
+the guest, the source of Linux, the compiler and the assembler.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 if str(CHECKOUT) not in sys.path:  # when run as a script
     sys.path.insert(0, str(CHECKOUT))
 
-from tools.binutils import ToolchainUnavailable, provide  # noqa: E402
+from tools.binutils import ToolchainUnavailable, describe, provide  # noqa: E402
 from tools.ending import exit_with  # noqa: E402
 from tools.kept import kept  # noqa: E402
 from tools.setup import Package, install_packages  # noqa: E402
@@ -37,7 +38,7 @@ MODULE = f"{_MAKE} modules_prepare scripts_gdb && cp -r tests/kernel/guest/probe
 TREE = "linux"
 """The folder that the commands make in the current one."""
 TIMEOUT = 3600
-"""Time limit for one command, in seconds: the kernel takes four minutes of one processor that does nothing else."""
+"""Time limit for one command, in seconds: the kernel takes three minutes of one processor that does nothing else."""
 
 
 class KernelUnavailable(Exception):  # noqa: N818 - it names a state of the machine
@@ -78,21 +79,39 @@ def kernel() -> Built:
     :raises KernelUnavailable: a package is missing, or a command fails.
     """
     found = steps()
-    digest = hashlib.sha256("\n".join((*found.build, MODULE)).encode())
+    missing = install_packages([Package(name, None, "the Linux kernel") for name in found.packages])
+    if missing:
+        raise KernelUnavailable(f"missing packages: {' '.join(package.name for package in missing)}")
+    inputs = (*found.build, MODULE, _assembler(), _compiler(found), _source(found))
+    digest = hashlib.sha256("\n".join(inputs).encode())
     for path in sorted(path for path in GUEST.rglob("*") if path.is_file()):
         digest.update(path.read_bytes())
     folder = kept(CACHE / f"arm64-{digest.hexdigest()[:12]}", lambda folder: _build(found, folder))
     return Built(folder / "vmlinux", folder / "Image", folder / "initrd", folder)
 
 
-def _build(found: Steps, folder: Path) -> None:
-    missing = install_packages([Package(name, None, "the Linux kernel") for name in found.packages])
-    if missing:
-        raise KernelUnavailable(f"missing packages: {' '.join(package.name for package in missing)}")
+def _assembler() -> str:
+    """Return the version of the assembler; fetch it if necessary."""
     try:
-        provide("2.47", "aarch64")
+        return describe(provide("2.47", "aarch64"))
     except ToolchainUnavailable as error:
         raise KernelUnavailable(str(error)) from error
+
+
+def _compiler(found: Steps) -> str:
+    """Return the version of the compiler of the commands, in the compiler's words."""
+    (program,) = {f"{prefix}gcc" for command in found.build for prefix in re.findall(r"CROSS_COMPILE=(\S+)", command)}
+    return subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def _source(found: Steps) -> str:
+    """Return what tells versions of the kernel's source apart: size and time of its archive."""
+    (archive,) = re.findall(r"^tar -xf (\S+)", "\n".join(found.build), re.MULTILINE)
+    status = Path(archive).stat()
+    return f"{archive} {status.st_size} {status.st_mtime_ns}"
+
+
+def _build(found: Steps, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         here = Path(temporary)
         for name in ("tests", ".cache"):  # the commands are for the checkout

@@ -80,6 +80,14 @@ TEST_PACKAGES = (
     Package("llvm", "llvm-strip", "the copies that convert makes are stripped"),
     Package("linux-perf", "perf", "recordings"),
     Package("elfutils", "eu-stack", "the stacks that backtrace is compared with"),
+    Package("linux-source-6.1", None, "a Linux kernel"),
+    Package("flex", "flex", "a Linux kernel"),
+    Package("bison", "bison", "a Linux kernel"),
+    Package("bc", "bc", "a Linux kernel"),
+    Package("libssl-dev", None, "a Linux kernel"),
+    Package("libelf-dev", None, "a Linux kernel"),
+    Package("cpio", "cpio", "a Linux kernel"),
+    Package("qemu-system-arm", "qemu-system-aarch64", "a Linux kernel"),
 )
 
 

@@ -1,4 +1,4 @@
-"""The kernel in QEMU under GDB and LLDB: `make test-kernel`.
+"""The kernel in QEMU under GDB and LLDB: `make test-kernel`.  What `make test` has of it is in test_booted.py.
 
 Up to the first frame of entry code, a debugger without the plugin is right: those frames must be the same with it.
 Further out a debugger without the plugin stops or guesses; there the tests check which functions are on the stack, and
@@ -17,50 +17,34 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.cli import main
-from tests.kernel.checks import (
-    Stop,
-    check_a_condition,
-    check_driving,
-    check_dump,
-    check_inner_frames,
-    check_modules,
-    check_moved,
-    check_stack,
-    check_tasks,
+from tests.kernel import test_booted
+from tests.kernel.arm64 import (
+    IRQ,
+    STOPS,
+    booted_arm64,
+    check_dump_of_arm64,
+    check_stop_of_arm64,
+    check_tasks_of_arm64,
 )
+from tests.kernel.checks import check_a_condition, check_driving, check_modules, check_moved
 from tests.kernel.driving import DEBUGGERS, at_stop, frames
 from tests.kernel.machine import Machine, booted, dump_memory, run
-from tests.kernel.shown import CHECKOUT, ENDS, PARTLY, TASK, USER, end_of, functions, load
+from tests.kernel.shown import CHECKOUT, ENDS, PARTLY, end_of, functions, load
 from tools.kernel import kernel, steps
 
-IRQ = r"<exception el1h_64_irq>|el0t_64_irq"
-"""An interrupt of the kernel, or of its program."""
-STOPS = {
-    "vfs_read": Stop(("el0t_64_sync",), (USER,)),
-    "do_mem_abort": Stop(("el0_da", "el0t_64_sync"), (USER,)),
-    "scheduler_tick": Stop(("call_on_irq_stack", IRQ), ENDS),
-    "rcu_gp_init": Stop(("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
-    "arch_cpu_idle": Stop(("do_idle", "start_kernel", "__primary_switched"), (TASK,)),
-}
+ALL = [(name, function) for name in DEBUGGERS for function in STOPS]
+IN_EACH_TEST_RUN = [(name, function) for name in test_booted.DEBUGGERS for function in test_booted.STOPS]
 
 
 @pytest.fixture(scope="module")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    with booted(kernel(), tmp_path_factory.mktemp("machine")) as one:
+    with booted_arm64(tmp_path_factory.mktemp("machine")) as one:
         yield one
 
 
-@pytest.mark.parametrize("function", STOPS)
-@pytest.mark.parametrize("name", DEBUGGERS)
+@pytest.mark.parametrize(("name", "function"), [one for one in ALL if one not in IN_EACH_TEST_RUN])
 def test_stop(name: str, function: str, machine: Machine) -> None:
-    alone, _, bt, by_sframe = at_stop(name, machine, function, "bt", load(name), "bt", "sframe bt")
-    shown = functions(by_sframe)
-    assert shown[0] == function
-    check_stack(shown, by_sframe, STOPS[function])
-    check_inner_frames(name, "arm64", alone, bt)
-    if name != "gdb-13" or "__primary_switched" not in shown:  # GDB 13 ends in code that is freed
-        assert "corrupt" not in bt
-        assert shown[-1] in frames(name, bt)[-1], bt
+    check_stop_of_arm64(name, function, machine)
 
 
 @pytest.mark.parametrize("name", DEBUGGERS)
@@ -78,16 +62,8 @@ def test_anywhere(name: str, machine: Machine) -> None:
     assert seen
 
 
-@pytest.mark.parametrize("name", DEBUGGERS)
-def test_tasks(name: str, machine: Machine) -> None:
-    everything, blocked, kthreadd, status = check_tasks(name, machine, 8, "sframe status")
-    assert 'Task 0 "swapper/0", R' in everything
-    assert 'Task 1 "init", R, on a processor' in everything
-    assert re.findall(r'^Task \d+ "(.*)", (\w)$', blocked, re.MULTILINE) == [("vforker", "D")] * 3
-    assert functions(kthreadd)[-2:] == ["kthreadd", "ret_from_fork"]
-    share = re.search(r"(\d+)%$", status, re.MULTILINE)
-    assert share is not None
-    assert 95 <= int(share[1]) <= 100
+def test_tasks(machine: Machine) -> None:
+    check_tasks_of_arm64("gdb-13", machine)
 
 
 @pytest.mark.parametrize("name", ["gdb-18", "gdb-13"])
@@ -115,19 +91,8 @@ def test_the_commands_of_the_page(machine: Machine) -> None:
     assert re.search(r"<exception el1h_64_irq>|\bel0t_64_irq\b", said)
 
 
-@pytest.fixture(scope="module")
-def dump(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path: Path = tmp_path_factory.mktemp("dump") / "vmcore"
-    dump_memory(machine, path)
-    return path
-
-
-def test_each_stack_of_a_dump_is_that_of_drgn(dump: Path, machine: Machine) -> None:
-    stacks = check_dump(dump, machine.built.vmlinux, 8)
-    assert {one.stack.end for one in stacks} <= {*ENDS, PARTLY}
-
-
-def test_the_dump_on_the_command_line(dump: Path, machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_dump_on_the_command_line(machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dump = check_dump_of_arm64(machine, tmp_path)
     command = ["backtrace", "--vmcore", str(dump), "--exe", str(machine.built.vmlinux), "--json"]
     assert main(command) == 0
     shown = json.loads(capsys.readouterr().out)

@@ -1,0 +1,56 @@
+"""The kernel in QEMU, in `make test`: what an interrupt, a system call and a kernel thread look like, tasks and a dump.
+
+`make test-kernel` stops it in more places and in more debuggers.  These tests come first, so that the kernel is built
+beside the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sframe_unwind.lint import PROFILES, lint
+from sframe_unwind.lint.catalogue import FUNCTION_WITHOUT_ROWS
+from sframe_unwind.lint.verdict import Outcome
+from tests.kernel.arm64 import booted_arm64, check_dump_of_arm64, check_stop_of_arm64, check_tasks_of_arm64
+from tests.kernel.machine import Machine
+from tests.missing import package_needed
+
+pytestmark = pytest.mark.timeout(1200)  # the first of them builds the kernel, with two other tests at the same time
+DEBUGGERS = ("gdb-18", "lldb")
+STOPS = ("scheduler_tick", "vfs_read", "rcu_gp_init")
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with booted_arm64(tmp_path_factory.mktemp("machine")) as one:
+        yield one
+
+
+@pytest.mark.parametrize("function", STOPS)
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_stop(name: str, function: str, machine: Machine) -> None:
+    check_stop_of_arm64(name, function, machine)
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_tasks(name: str, machine: Machine) -> None:
+    check_tasks_of_arm64(name, machine)
+
+
+def test_its_file_is_ready_for_a_reliable_unwinder(machine: Machine) -> None:
+    """The kernel accepts the section, and knows all functions but those in assembly and those of `pi`."""
+    (section, _) = lint(machine.built.vmlinux, [PROFILES["linux-kernel"]]).sections
+    assert section.judgements[0].outcome is Outcome.ACCEPTED
+    names = {
+        shown.finding.where.split()[-1] for shown in section.findings if shown.finding.rule is FUNCTION_WITHOUT_ROWS
+    }
+    assert {"vectors", "el1h_64_irq", "cpu_switch_to", "ret_from_fork", "__pi_kaslr_early_init"} <= names
+    assert not names & {"vfs_read", "start_kernel", "scheduler_tick"}
+
+
+def test_each_stack_of_a_dump_is_that_of_drgn(machine: Machine, tmp_path: Path) -> None:
+    package_needed("drgn")
+    check_dump_of_arm64(machine, tmp_path)
