@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from sframe_unwind.address import merged
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.columns import aligned
 from sframe_unwind.report.notation import describe_rule
@@ -81,7 +82,8 @@ def _row(module: Module, section: Section) -> tuple[str, ...]:
         section.arch.name if section.arch else "-",
         str(sum(len(table) for table in section.tables)),
         " ".join(flags) or "-",
-        _share(section.covered(), module.code_size),
+        # Of a module of the kernel, not the code that the kernel has freed when the module was ready.
+        _share(section.covered(merged(module.ranges)), module.code_size),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
+from sframe_unwind.address import Range, find_range
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import FormatError
 from sframe_unwind.memory import Data
@@ -87,9 +88,13 @@ class Section:
         table = self.tables[0] if len(self.tables) == 1 else self._table_for(pc)
         return table.find(pc) if table else None
 
-    def covered(self) -> int:
-        """Return the number of bytes of code that the functions of the section describe."""
-        return sum(sum(table.extents()[1]) for table in self.tables)
+    def covered(self, code: Sequence[Range] | None = None) -> int:
+        """Return the number of bytes of code that the functions of the section describe.
+
+        :param code: count the functions that begin in these ranges, which are sorted; ``None``: all.
+        """
+        extents = (pair for table in self.tables for pair in zip(*table.extents()))
+        return sum(size for start, size in extents if code is None or find_range(code, start) is not None)
 
     def _table_for(self, pc: int) -> Table | None:
         """Return the table of the last function that starts at or before the address; ``None``: there is none."""

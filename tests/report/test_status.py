@@ -25,3 +25,13 @@ def test_share_of_the_code(size: int, share: str) -> None:
     assert row.split()[-1] == share
     advice = "/bin/program: the functions are larger than the code: try sframe-unwind lint"
     assert (advice in lines) == (share == ">100%")
+
+
+def test_functions_that_are_not_in_the_code_do_not_count() -> None:
+    """A module of a kernel has SFrame for its initial code, which the kernel frees; other code can be there then."""
+    functions = [FunctionSpec(START, CODE_SIZE // 2), FunctionSpec(0x5000, CODE_SIZE * 4)]
+    section = Section(encode(SectionSpec(0x8000, (usual_table(3, AbiNumber.AMD64_ENDIAN_LITTLE, functions),))), 0x8000)
+    module = Module("probe.ko", [(START, START + CODE_SIZE)], lambda: section)
+    lines = status.to_text(Modules(BY_NAME["amd64"], [module]), "always", [])
+    assert next(line for line in lines if line.startswith("probe.ko ")).split()[-1] == "50%"
+    assert not any("larger than the code" in line for line in lines)
