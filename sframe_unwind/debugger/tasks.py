@@ -38,6 +38,7 @@ def chosen(tasks: Iterable[Task], pattern: str, state: str) -> list[Task]:
     :param state: a letter; empty: any.
     :raises KernelError: there is none.
     """
+    tasks = list(tasks)
     found = [
         task
         for task in tasks
@@ -47,7 +48,9 @@ def chosen(tasks: Iterable[Task], pattern: str, state: str) -> list[Task]:
     if not found:
         wanted = [f"in state {state}"] if state else []
         wanted += [f"with pid or command {pattern!r}"] if pattern else []
-        raise KernelError(" ".join(["no task", *wanted]))
+        longer = any(pattern in task.command for task in tasks)
+        hint = f"; a command is given whole, or with wildcards: '*{pattern}*'" if pattern and longer else ""
+        raise KernelError(" ".join(["no task", *wanted]) + hint)
     return found
 
 

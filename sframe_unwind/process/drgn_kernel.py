@@ -13,6 +13,7 @@ from typing import Any
 
 from sframe_unwind.arch import Arch, of_elf
 from sframe_unwind.errors import FileError, MemoryReadError, MissingExtraError
+from sframe_unwind.kernel.modules import module_name
 from sframe_unwind.kernel.types import Member, Type
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.live_kernel import KCORE, check_readable
@@ -135,7 +136,12 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
                 f"{path}: not the dump of a Linux kernel, or without its note VMCOREINFO"
                 " (QEMU writes it with -device vmcoreinfo)"
             )
-        program.load_debug_info([kernel, *modules])
+        program.load_debug_info([kernel])
+        # drgn opens each file that it is given, and warns about those of modules that are not loaded.
+        loaded = {module.name for module in program.modules() if isinstance(module, drgn.RelocatableModule)}
+        found = [file for file in modules if module_name(file) in loaded]
+        if found:
+            program.load_debug_info(found)
     except (OSError, ValueError, drgn.MissingDebugInfoError) as error:
         raise FileError(f"{path}: {error}") from error
     except Exception as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -84,6 +85,31 @@ def test_types() -> None:
     assert types.place("pt_regs", "rest") == (264, 0)
     with pytest.raises(KernelError):
         types.structure("task_struct")
+
+
+def test_only_files_of_loaded_modules_are_opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """drgn opens each file that it is given, and prints a line for one that no loaded module has."""
+    dump, kernel = tmp_path / "vmcore", str(build("leaf", "aarch64", 3))
+    dump.write_bytes(b"any")
+
+    class Program:
+        flags = drgn.ProgramFlags.IS_LINUX_KERNEL
+        opened: ClassVar[list[list[str]]] = []
+
+        def load_debug_info(self, files: list[str]) -> None:
+            self.opened.append(files)
+
+        def modules(self) -> list[drgn.Module]:
+            program = drgn.Program(drgn.Platform(drgn.Architecture.AARCH64))
+            program.relocatable_module("nf_tables", BASE, create=True)
+            return list(program.modules())
+
+    monkeypatch.setattr(drgn_kernel, "_program", lambda *_: Program())
+    open_dump(str(dump), kernel, ("/m/ext4.ko", "/m/nf-tables.ko", "/m/nf_tables.ko.debug", "/m/nf_tables.txt"))
+    assert Program.opened == [[kernel], ["/m/nf-tables.ko", "/m/nf_tables.ko.debug"]]
+    Program.opened.clear()
+    open_dump(str(dump), kernel, ("/m/ext4.ko",))
+    assert Program.opened == [[kernel]]
 
 
 def test_what_is_no_dump_of_a_kernel(tmp_path: Path) -> None:

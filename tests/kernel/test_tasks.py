@@ -101,6 +101,14 @@ def test_no_such_task() -> None:
         chosen(tasks()[1], "init", "D")
 
 
+def test_a_part_of_a_command_gets_a_hint() -> None:
+    hint = r"no task with pid or command 'kworker'; a command is given whole, or with wildcards: '\*kworker\*'$"
+    with pytest.raises(KernelError, match=hint):
+        chosen(tasks()[1], "kworker", "")
+    with pytest.raises(KernelError, match=r"'nothing'$"):
+        chosen(tasks()[1], "nothing", "")
+
+
 def test_equal_stacks_are_shown_once() -> None:
     def stack_of(one: Task) -> Stack:
         pc = 0x10 if one.pid == 1 else 0x20
