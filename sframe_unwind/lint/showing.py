@@ -28,11 +28,14 @@ def shown(findings: Iterable[Finding], judgements: Sequence[Judgement], profiles
             if kind is None:
                 continue
             effects.append((profile.name, then))
-            level = Level.ERROR if Level.ERROR in (level, _LEVELS[kind]) else _LEVELS[kind]
+            found = Level.NOTE if finding.rule in _INHERENT else _LEVELS[kind]
+            level = Level.ERROR if Level.ERROR in (level, found) else found
         if level is not None:
             yield Shown(finding, level, tuple(effects))
 
 
+_INHERENT = (c.INIT_CODE,)
+"""Losses with which nothing is wrong: each module of the kernel has them."""
 _LEVELS = {Kind.REFUSES: Level.ERROR, Kind.LOSES: Level.WARNING, Kind.MINDS: Level.WARNING}
 
 
