@@ -18,6 +18,7 @@ from sframe_unwind.kernel.types import Member, Type
 from sframe_unwind.process.elf_file import ElfFile
 from sframe_unwind.process.live_kernel import KCORE, check_readable
 from sframe_unwind.process.target import SymbolMatch
+from sframe_unwind.process.vmcore import LoadedModule
 from sframe_unwind.source.debug_info import Place
 
 try:
@@ -106,11 +107,12 @@ class DrgnKernel:
         main = self.program.main_module()
         return (main.debug_file_path, main.debug_file_bias) if main.debug_file_path else None
 
-    def modules(self) -> Iterator[tuple[str, str, dict[str, int]]]:
-        """Yield for each loaded module its name, the path of its file (empty: none) and its sections' addresses."""
+    def modules(self) -> Iterator[LoadedModule]:
+        """Yield the loaded modules."""
         for module in self.program.modules():
             if isinstance(module, drgn.RelocatableModule):
-                yield module.name, module.debug_file_path or "", dict(module.section_addresses)
+                path, addresses = module.debug_file_path or "", dict(module.section_addresses)
+                yield LoadedModule(module.name, path, addresses, tuple(module.address_ranges or ()))
 
 
 def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Callable, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Callable, NamedTuple, Protocol
 
+from sframe_unwind.address import Range, find_range
 from sframe_unwind.arch import Arch, of_elf
 from sframe_unwind.cfi.section import CfiMatch, CfiSection, PlacedCfi, SectionData
 from sframe_unwind.elf import opened
@@ -30,6 +31,18 @@ from sframe_unwind.unwind.saved_context import from_registers
 _SFRAME = ".sframe"
 
 
+class LoadedModule(NamedTuple):
+    """A module of the kernel."""
+
+    name: str
+    path: str
+    """Of its file; empty: not found."""
+    addresses: Mapping[str, int]
+    """Those of its sections in memory, by name."""
+    ranges: tuple[Range, ...]
+    """Where it is in memory."""
+
+
 class KernelProgram(Protocol):
     """What reads a dump: :class:`sframe_unwind.process.drgn_kernel.DrgnKernel` has the meaning of each method."""
 
@@ -48,13 +61,14 @@ class KernelProgram(Protocol):
     @property
     def main_file(self) -> tuple[str, int] | None: ...
 
-    def modules(self) -> Iterable[tuple[str, str, Mapping[str, int]]]: ...
+    def modules(self) -> Iterable[LoadedModule]: ...
 
 
 class KernelObject:
     """The kernel, or one of its modules.
 
     :param file: its file, which says how long the sections are; ``None``: not found.
+    :param ranges: where a module is in memory, which serves in place of the file.
     :param addresses: those of the sections in memory, by name.
     :param bias: what is subtracted from an address to show it: how far the kernel was moved, or the module's address.
     :param lines: whether source lines are wanted.
@@ -68,6 +82,7 @@ class KernelObject:
         bias: int,
         program: KernelProgram,
         lines: bool,
+        ranges: Sequence[Range] = (),
     ) -> None:
         self.name = name
         self.bias = bias
@@ -75,6 +90,7 @@ class KernelObject:
         self._addresses = addresses
         self._program = program
         self._lines = lines
+        self._ranges = ranges
         self.module = Module(name, self._code(), self._sframe)
 
     @property
@@ -92,7 +108,7 @@ class KernelObject:
 
     def _code(self) -> list[tuple[int, int]]:
         if self.file is None:
-            return []
+            return list(self._ranges)
         with opened(self.file.path) as binary:
             code = [section for section in binary.sections if section.flags & SHF_EXECINSTR and section.size]
         placed = [(self._addresses[one.name], one.size) for one in code if one.name in self._addresses]
@@ -100,10 +116,16 @@ class KernelObject:
 
     def _sframe(self) -> Section | None:
         """Open the section in memory, where the kernel has relocated a module's."""
-        if self.file is None or _SFRAME not in self._addresses:
+        start = self._addresses.get(_SFRAME)
+        if start is None:
             return None
-        start, (_, size) = self._addresses[_SFRAME], self.file.sections[_SFRAME]
-        return Section(lazy_memory(self._program.read, start, size), start)
+        if self.file is not None:
+            _, size = self.file.sections[_SFRAME]
+            return Section(lazy_memory(self._program.read, start, size), start)
+        found = find_range(self._ranges, start)
+        if found is None:
+            return None
+        return Section(lazy_memory(self._program.read, start, found[1] - start), start, size_known=False)
 
 
 class KernelCode:
@@ -207,12 +229,13 @@ class VmcoreTarget:
 
     def _modules(self, path: str, program: KernelProgram, lines: bool) -> list[KernelObject]:
         found, without_file = [], []
-        for name, file, addresses in program.modules():
-            if file and addresses:
-                base = min(addresses.values())
-                found.append(KernelObject(name, ElfFile(file), addresses, base, program, lines))
-            else:
-                without_file.append(name)
+        for module in program.modules():
+            if not module.path:
+                without_file.append(module.name)
+            if module.addresses:
+                file, base = ElfFile(module.path) if module.path else None, min(module.addresses.values())
+                ranges = sorted(module.ranges)
+                found.append(KernelObject(module.name, file, module.addresses, base, program, lines, ranges))
         if without_file:
             self.missing.append(f"{path}: no file of the modules {', '.join(without_file)} (--modules FOLDER has them)")
         return found

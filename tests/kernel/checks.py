@@ -144,7 +144,7 @@ def check_modules(dump: str | Path, vmlinux: Path, path: Path) -> dict[str, int]
     assert arch.linux_kernel is not None
     kernel = Kernel(arch, arch.linux_kernel, (), Types(program.structure), program.symbol, program.read)
     name = module_name(path.name)
-    (by_drgn,) = [addresses for found, _, addresses in program.modules() if found == name]
+    (by_drgn,) = [module.addresses for module in program.modules() if module.name == name]
     own = KernelModules(kernel).sections(name or "")
     assert own == {section: address for section, address in by_drgn.items() if not section.startswith(".init")}
     return own

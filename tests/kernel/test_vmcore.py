@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from sframe_unwind.errors import FileError
 from sframe_unwind.kernel.types import Type
 from sframe_unwind.process.stacks import named
 from sframe_unwind.process.target import SymbolMatch
-from sframe_unwind.process.vmcore import VmcoreTarget
+from sframe_unwind.process.vmcore import LoadedModule, VmcoreTarget
 from sframe_unwind.report.stack import Stack
 from sframe_unwind.source.debug_info import Place
 from tests.elf.objects import FUNCTION, link, run, tools_for
@@ -88,7 +88,7 @@ class Dump:
     def __init__(self, vmlinux: Path) -> None:
         self.memory = Memory()
         self.main_file: tuple[str, int] | None = (str(vmlinux), MOVED)
-        self.loaded: list[tuple[str, str, Mapping[str, int]]] = []
+        self.loaded: list[LoadedModule] = []
         with opened(str(vmlinux)) as binary:
             self._symbols = {symbol.name: symbol.address + MOVED for symbol in binary.symbols}
             for table in binary.sections:
@@ -125,7 +125,7 @@ class Dump:
     def running_registers(self, _task: int, _arch: Arch) -> dict[int, int]:
         return self.running
 
-    def modules(self) -> Iterable[tuple[str, str, Mapping[str, int]]]:
+    def modules(self) -> Iterable[LoadedModule]:
         return self.loaded
 
     def behind_call(self, function: str) -> int:
@@ -245,13 +245,14 @@ def test_code_outside_the_kernel(dump: Dump) -> None:
 
 def test_modules_without_a_file_are_reported(dump: Dump) -> None:
     dump.listed(waiting(dump, 0, "ret_from_fork"))
-    dump.loaded = [("ext4", "", {".text": 1}), ("jbd2", "", {})]
+    dump.loaded = [LoadedModule("ext4", "", {".text": 1}, ()), LoadedModule("jbd2", "", {}, ())]
     target = VmcoreTarget("vmcore", dump, pytest.fail)
     assert target.missing == ["vmcore: no file of the modules ext4, jbd2 (--modules FOLDER has them)"]
 
 
-def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmlinux: Path) -> None:
-    """The kernel relocates the SFrame of a module: that in memory counts."""
+@pytest.mark.parametrize("has_file", [True, False])
+def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmlinux: Path, has_file: bool) -> None:
+    """The kernel relocates the SFrame of a module: that in memory counts, also where there is no file."""
     target = vmlinux.with_name("module.ko")
     source = vmlinux.with_name("module.s")
     source.write_text(
@@ -267,7 +268,9 @@ def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmli
         data[28:36] = (text - sframe - 28).to_bytes(8, "little", signed=True)  # what the relocation writes
         dump.memory.put(text, binary.contents(code))
         dump.memory.put(sframe, bytes(data))
-    dump.loaded = [("module", str(target), {".text": text, ".sframe": sframe})]
+    ranges = ((text, sframe + 0x1000),)
+    dump.memory.fill(sframe + len(data), 0x1000 - len(data))
+    dump.loaded = [LoadedModule("module", str(target) if has_file else "", {".text": text, ".sframe": sframe}, ranges)]
     sp = STACK
     dump.frames(sp, "ret_from_fork")
     dump.listed(dump.task(0, "task", False, sp, text + 12, sp))
