@@ -52,7 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--core", metavar="CORE", help="a core file")
-    target.add_argument("--vmcore", metavar="DUMP", help="the crash dump of a Linux kernel: the stacks of its tasks")
+    target.add_argument(
+        "--vmcore",
+        metavar="DUMP",
+        help="the crash dump of a Linux kernel, or /proc/kcore, the running one: the stacks of its tasks",
+    )
     target.add_argument("--pid", metavar="PID", type=int, help="a running process")
     add_context_arguments(parser)
     parser.add_argument(
