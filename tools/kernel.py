@@ -34,7 +34,7 @@ _MAKE = """\
 make -s -C linux ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- LD=$PWD/.cache/binutils/2.47/bin/aarch64/ld \
 KCFLAGS="-B$PWD/.cache/binutils/2.47/bin/aarch64/ -Wa,--gsframe" KBUILD_MODPOST_WARN=1"""
 MODULE = f"{_MAKE} modules_prepare scripts_gdb && cp -r tests/kernel/guest/probe linux && {_MAKE} M=probe modules"
-"""Builds a module, and the commands that Linux has for GDB (``lx-symbols``)."""
+"""Builds two modules, and the commands that Linux has for GDB (``lx-symbols``)."""
 TREE = "linux"
 """The folder that the commands make in the current one."""
 TIMEOUT = 3600
@@ -61,7 +61,7 @@ class Built(NamedTuple):
     image: Path
     initrd: Path
     folder: Path
-    """With the module ``probe.ko`` and Linux's commands for GDB, ``vmlinux-gdb.py``, for AArch64."""
+    """For AArch64 with the modules of the guest (``.ko``), and Linux's commands for GDB, ``vmlinux-gdb.py``."""
 
 
 def steps() -> Steps:
@@ -120,7 +120,8 @@ def _build(found: Steps, folder: Path) -> None:
             print(f"kernel: {command}", flush=True)
             _run(command, here)
         tree = here / TREE
-        for path in (tree / "vmlinux", tree / "arch/arm64/boot/Image", tree / "initrd", tree / "probe/probe.ko"):
+        modules = (tree / "probe").glob("*.ko")
+        for path in (tree / "vmlinux", tree / "arch/arm64/boot/Image", tree / "initrd", *modules):
             shutil.copyfile(path, folder / path.name)
         shutil.copytree(tree / "scripts/gdb", folder / "scripts/gdb", symlinks=False)
         shutil.copyfile(tree / "scripts/gdb/vmlinux-gdb.py", folder / "vmlinux-gdb.py")

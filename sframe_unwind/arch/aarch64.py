@@ -127,6 +127,7 @@ LINUX_KERNEL = LinuxKernel(
     # arch/arm64/kernel/entry.S and head.S, since Linux 5.14
     entry_code=(
         *(_entry(f"el1{sp}_64_{name}", PlaceKind.EXCEPTION) for sp in "th" for name in _EXCEPTIONS),
+        EntryCode("__bad_stack", "handle_bad_stack", PlaceKind.EXCEPTION),  # a stack overflow
         *(_entry(f"el0t_{bits}_{name}", PlaceKind.USER_ENTRY) for bits in (64, 32) for name in _EXCEPTIONS),
         EntryCode("call_on_irq_stack", "", PlaceKind.STACK_SWITCH),
         EntryCode("ret_from_fork", "", PlaceKind.TASK_START),

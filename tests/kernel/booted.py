@@ -29,7 +29,7 @@ from tests.kernel.arm64 import (
 from tests.kernel.checks import check_a_condition, check_driving, check_modules, check_moved
 from tests.kernel.driving import DEBUGGERS, at_stop, frames
 from tests.kernel.machine import Machine, booted, dump_memory, run
-from tests.kernel.shown import CHECKOUT, ENDS, PARTLY, end_of, functions, load
+from tests.kernel.shown import CHECKOUT, ENDS, PARTLY, TASK, end_of, functions, load
 from tools.kernel import kernel, steps
 
 ALL = [(name, function) for name in DEBUGGERS for function in STOPS]
@@ -152,6 +152,13 @@ def with_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mach
         yield machine, path, sections[".text"]
 
 
+def symbols_of_a_module(name: str, path: Path, text: int) -> tuple[str, ...]:
+    """Return the commands that tell a debugger of a module, by the address of its code."""
+    if name == "lldb":
+        return f"target modules add {path}", f"target modules load --file {path.name} .text {text:#x}"
+    return (f"add-symbol-file {path} {text:#x}",)
+
+
 def check_stack_in_module(by_sframe: str) -> None:
     unwinders = [line.split()[-1] for line in by_sframe.splitlines() if line.startswith("#")]
     assert unwinders[:3] == ["sframe"] * 3, by_sframe
@@ -163,10 +170,8 @@ def check_stack_in_module(by_sframe: str) -> None:
 def test_a_module(name: str, with_module: tuple[Machine, Path, int]) -> None:
     """The debugger is told of its code alone; the plugin finds its SFrame."""
     machine, path, text = with_module
-    first = [f"add-symbol-file {path} {text:#x}"]
-    if name == "lldb":
-        first = [f"target modules add {path}", f"target modules load --file {path.name} .text {text:#x}"]
-    _, bt, by_sframe = at_stop(name, machine, "probe_inner", load(name), "bt", "sframe bt", first=tuple(first))
+    first = symbols_of_a_module(name, path, text)
+    _, bt, by_sframe = at_stop(name, machine, "probe_inner", load(name), "bt", "sframe bt", first=first)
     check_stack_in_module(by_sframe)
     assert functions(by_sframe)[:3] == ["probe_inner", "probe_outer", "probe_expired"]
     assert functions(by_sframe)[-1] in frames(name, bt)[-1], bt
@@ -183,3 +188,28 @@ def test_a_module_that_lx_symbols_loads(name: str, with_module: tuple[Machine, P
     said, by_sframe = at_stop(name, machine, f"*{text:#x}", load(name), "sframe bt", first=first)
     check_stack_in_module(by_sframe)
     assert "probe.ko: its .text is at" in said
+
+
+@pytest.fixture(scope="module")
+def overflown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Path, int]]:
+    """A machine that is in `panic` after a stack overflow in a module, the module's file, and its code's address."""
+    built, folder = kernel(), tmp_path_factory.mktemp("overflow")
+    path = built.folder / "overflow.ko"
+    with booted(built, folder, module=path, ready="end Kernel panic") as machine:
+        dump_memory(machine, folder / "vmcore")
+        yield machine, path, check_modules(folder / "vmcore", built.vmlinux, path)[".text"]
+
+
+@pytest.mark.parametrize("name", DEBUGGERS)
+def test_a_stack_overflow(name: str, overflown: tuple[Machine, Path, int]) -> None:
+    """The handler runs on a stack of its own; behind the exception is the task's stack, up to its start."""
+    machine, path, text = overflown
+    first = symbols_of_a_module(name, path, text)
+    _, bt, by_sframe = at_stop(name, machine, "__const_udelay", load(name), "bt", "sframe bt", first=first)
+    shown = functions(by_sframe)
+    at = shown.index("<exception __bad_stack>")
+    assert shown[at - 2 : at] == ["panic_bad_stack", "handle_bad_stack"]
+    assert shown[at + 1 :].count("recurses") > 10
+    assert shown[-3:] == ["thread", "kthread", "ret_from_fork"]
+    assert end_of(by_sframe) == TASK
+    assert shown[-1] in frames(name, bt)[-1], bt

@@ -45,6 +45,7 @@ def booted(
     *,
     is_moved: bool = False,
     module: Path | None = None,
+    ready: str = IS_UP,
 ) -> Iterator[Machine]:
     """Boot the kernel by the command of docs/kernel.md, and wait for its program.
 
@@ -53,6 +54,7 @@ def booted(
     :param more: options for QEMU.
     :param is_moved: whether the kernel moves itself (KASLR), by a seed that QEMU gives it.
     :param module: the file of a module that its program loads.
+    :param ready: what the kernel or its program prints when the machine is ready.
     """
     tree = folder / "linux"
     (tree / "arch/arm64/boot").mkdir(parents=True)
@@ -67,7 +69,7 @@ def booted(
     port = free_port()
     boot = steps().boot.replace("1234 &", f"{port} -device vmcoreinfo {more}")
     command = shlex.split(boot.replace(" nokaslr", "") if is_moved else boot)
-    with _running(command, built, folder, tree / "console", port, seconds) as machine:
+    with _running(command, built, folder, tree / "console", port, seconds, ready) as machine:
         yield machine
 
 
@@ -117,7 +119,7 @@ def _packed(root: Path, folder: Path) -> Path:
 
 @contextmanager
 def _running(
-    command: Sequence[str], built: Built, folder: Path, console: Path, port: int, seconds: int
+    command: Sequence[str], built: Built, folder: Path, console: Path, port: int, seconds: int, ready: str = IS_UP
 ) -> Iterator[Machine]:
     control = folder / "control"
     command = [*command, "-qmp", f"unix:{control},server=on,wait=off"]
@@ -125,7 +127,7 @@ def _running(
         ["timeout", str(seconds), *command], cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT
     )
     try:
-        wait_until(lambda: console.exists() and IS_UP in console.read_text("utf-8", "replace"), "the guest runs", 120)
+        wait_until(lambda: console.exists() and ready in console.read_text("utf-8", "replace"), "the guest runs", 120)
         yield Machine(port, process, built, control)
     finally:
         process.terminate()

@@ -56,6 +56,16 @@ def test_the_places_are_the_calls_of_the_entry_code_and_the_instruction_behind()
     ]
 
 
+def test_a_stack_overflow_is_an_exception() -> None:
+    """``__bad_stack`` saves the registers as the other vectors do, on a stack of its own."""
+    symbols = {"__bad_stack": EXCEPTION, "handle_bad_stack": HANDLER}
+    found = list(find_places(ARCH, symbols.get, Memory().read))
+    assert [(place.start, place.function, place.kind) for place in found] == [
+        (EXCEPTION, "__bad_stack", PlaceKind.PARTLY_SAVED),
+        (EXCEPTION + 8, "__bad_stack", PlaceKind.EXCEPTION),
+    ]
+
+
 def test_code_that_cannot_be_read_is_an_error() -> None:
     with pytest.raises(MemoryReadError):
         list(find_places(ARCH, {**SYMBOLS, "call_on_irq_stack": 0x1000}.get, Memory().read))
