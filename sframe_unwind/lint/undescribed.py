@@ -108,7 +108,7 @@ def _what(subject: Subject, one: Undescribed, code: bytes) -> str:
     :param code: its bytes; fewer: the file does not have them all.
     """
     if not one.has_symbol:
-        return "no symbol: data, padding, or code"
+        return "no symbol: data, or code"
     if len(code) < one.end - one.start or len(code) > _LARGEST:
         return "not looked at: too large, or not in the file"
     try:
