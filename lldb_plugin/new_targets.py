@@ -4,50 +4,62 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import lldb
 
-from lldb_plugin import renewal
-from lldb_plugin.interpreter import run
+from lldb_plugin import renewal, stop_hooks
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
-from lldb_plugin.targets import any_plugged, fetch, is_plugged, plug_in, unplug_all, unplug_at_stop
+from lldb_plugin.targets import fetch, is_plugged, plug_in, plugged, unplug_all, unplug_at_stop
 from sframe_unwind.debugger.settings import OFF
 
 _FOREVER = (1 << 32) - 1
 _PATIENCE = 5.0
 """Seconds to wait for LLDB's lock on a target; whoever holds it may be starting a process."""
-_HOOK = "sframe_lldb.SFrameStopHook"
-"""Where LLDB looks for the class."""
 _BEFORE_THREADS = (lldb.eStateInvalid, lldb.eStateUnloaded, lldb.eStateLaunching)
 """States without a process, and of one that is being started."""
 _EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded)
 
-_hooks: dict[int, str] = {}
-"""By debugger: LLDB's number of the stop-hook."""
-
 
 class SFrameStopHook:
-    """Plugs the provider into a target at its first stop, where nothing did so before.
-
-    A stop-hook of the dummy target is copied to each later target: one that a process came with, as by attaching to it.
-    """
+    """Completes at a stop what could not be done when LLDB asked for frames, and plugs in where libraries came."""
 
     def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
         pass
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Plug in, and stay stopped; in mode ``off``, take the provider back, and then the hook."""
-        if SESSION.settings.mode == OFF:
-            unplug_at_stop(exe_ctx.GetTarget())
-            rest()
-            return True
-        plug_in(exe_ctx.GetTarget(), has_frames=True)
-        renewal.now(exe_ctx.GetTarget())
-        fetch(exe_ctx.GetThread())
+        """Plug in if needed, and stay stopped; in mode ``off``, take the provider back, and then the hook."""
+        if not _handle_stop(exe_ctx):
+            stop_hooks.need_no_more(exe_ctx.GetTarget())
         return True
+
+
+class SFrameFirstStop:
+    """The same once, at the first stop of a process that came before its program, as by attaching to it."""
+
+    def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
+        pass
+
+    def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
+        """Plug in if needed, and stay stopped."""
+        _handle_stop(exe_ctx)
+        if SESSION.settings.mode != OFF:
+            stop_hooks.leave(exe_ctx.GetTarget())
+        return True
+
+
+def _handle_stop(exe_ctx: lldb.SBExecutionContext) -> bool:
+    """Return whether a stop-hook is needed at the next stop."""
+    target = exe_ctx.GetTarget()
+    if SESSION.settings.mode == OFF:
+        unplug_at_stop(target)
+        rest()
+        return True  # or it has been disabled
+    plug_in(target, has_frames=True)
+    renewal.now(target)
+    fetch(exe_ctx.GetThread())
+    return not SESSION.leaves_frames_alone(target.GetProcess())
 
 
 def watch(debugger: lldb.SBDebugger) -> None:
@@ -55,34 +67,24 @@ def watch(debugger: lldb.SBDebugger) -> None:
 
     Then nothing is shown twice; see :mod:`lldb_plugin.event_thread`.
     """
-    said = run(debugger, f"target stop-hook add -P {_HOOK}", debugger.GetDummyTarget())
-    _hooks[debugger.GetID()] = said.partition("#")[2].partition(" ")[0]
+    stop_hooks.add(debugger)
     _listener().StartListeningForEventClass(debugger, *_EVENTS)
 
 
 def rest() -> None:
-    """Watch no target, unless one still has the provider.
-
-    A target shares the stop-hook with the dummy target that it has it from.
-    """
-    if any_plugged():
-        return
-    for debugger in _switch_hooks("disable"):
-        _listener().StopListeningForEventClass(debugger, *_EVENTS)
+    """Watch no target, unless one still has the provider: its next stop takes that back."""
+    kept = plugged()
+    for target in kept:
+        stop_hooks.need(target, lldb.SBExecutionContext(target))
+    if not kept:
+        for debugger in stop_hooks.disable():
+            _listener().StopListeningForEventClass(debugger, *_EVENTS)
 
 
 def watch_again() -> None:
     """Watch targets as before :func:`rest`."""
-    for debugger in _switch_hooks("enable"):
+    for debugger in stop_hooks.enable():
         _listener().StartListeningForEventClass(debugger, *_EVENTS)
-
-
-def _switch_hooks(action: str) -> Iterator[lldb.SBDebugger]:
-    for identifier, hook in _hooks.items():
-        debugger = lldb.SBDebugger.FindDebuggerWithID(identifier)
-        if debugger.IsValid():
-            run(debugger, f"target stop-hook {action} {hook}", debugger.GetDummyTarget())
-            yield debugger
 
 
 @functools.cache
@@ -105,17 +107,25 @@ def _listen(listener: lldb.SBListener) -> None:
 
 
 def _plug_in_early(target: lldb.SBTarget) -> None:
-    """Plug in while there is no process, or one that has no threads yet; later, that is for the stop-hook to do.
+    """Plug in while there is no process, or one that has no threads yet; later, that is for a stop-hook to do.
 
     A program that is started at once, as by ``lldb -o run``, has a process before this thread gets its turn.
     """
-    if is_plugged(target) or SESSION.knows(target.GetProcess()):
+    process = target.GetProcess()
+    if is_plugged(target):
+        return
+    if not process.IsValid():
+        plug_in(target, has_frames=False)  # commands can have the lock one after the other until there is a process
+        return
+    if SESSION.knows(process):  # the hook of its first stop is gone
+        if not SESSION.leaves_frames_alone(process):
+            stop_hooks.need(target, lldb.SBExecutionContext(target))
         return
     mutex = target.GetAPIMutex()
     if not acquire(mutex, _PATIENCE):
         return
     try:
-        if target.GetProcess().GetState() in _BEFORE_THREADS:
+        if process.GetState() in _BEFORE_THREADS:
             plug_in(target, has_frames=False)  # nobody may be waited for with the lock held
     finally:
         mutex.unlock()

@@ -17,7 +17,7 @@ from typing import ClassVar, Union
 import lldb
 from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
-from lldb_plugin import invalidate, renewal
+from lldb_plugin import invalidate, renewal, stop_hooks
 from lldb_plugin.agreement import lldb_agrees
 from lldb_plugin.frame_plan import plan
 from lldb_plugin.inlining import Scopes
@@ -75,12 +75,14 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         # Whoever holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
             renewal.later(cls.target, thread, cls._renew, waits=_CAN_RENEW)
+            stop_hooks.need(cls.target, lldb.SBExecutionContext(thread))
             return False
         try:
             renewal.done(cls.target, thread)
             answers = _answers(thread)
             if answers is not None:
                 _decided[asker] = answers
+                stop_hooks.need(cls.target, lldb.SBExecutionContext(thread))
         finally:
             mutex.unlock()
         return asker in _decided

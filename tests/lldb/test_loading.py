@@ -107,7 +107,7 @@ def test_taken_back_at_a_terminal_with_nothing_shown_twice(lldb: str) -> None:
 
 
 def test_no_stop_hook_in_mode_off(lldb: str) -> None:
-    """The hooks of targets, of those that come later too, are off with the mode; a hook of the user's is left alone."""
+    """Hooks of targets, of later ones too, are disabled with the mode; a hook of the user's is left alone."""
     mine = "target stop-hook add -o 'script print(\"mine\")'"
     commands = [f"target create {build('leaf')}", HOOKS, mine, "sframe mode always", HOOKS]
     commands += ["sframe mode off", HOOKS, f"target create {build('recursion')}", HOOKS]
@@ -115,7 +115,7 @@ def test_no_stop_hook_in_mode_off(lldb: str) -> None:
     said = batch(lldb, *before, *(part for command in commands for part in ("-o", command)))
     listed = [part.partition("(lldb)")[0] for part in said.split(f"(lldb) {HOOKS}\n")[1:]]
     on, off = "enabled", "disabled"
-    assert [re.findall(r"State: (\w+)", part) for part in listed] == [[off], [on, on], [off, on], [off]]
+    assert [re.findall(r"State: (\w+)", part) for part in listed] == [[off, off], [off, on], [off, on], [off, off]]
 
 
 def test_core_file(lldb: str, tmp_path: Path) -> None:

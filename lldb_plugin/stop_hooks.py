@@ -1,0 +1,104 @@
+"""The plugin's stop-hooks, active in a target only while it needs them.
+
+A stop-hook changes how LLDB treats those of the user: it prints a header for each hook where several are active, and
+the process stays stopped if one of them does not ask to continue.  To add a hook, LLDB takes its lock for parsing
+options, which is not possible while it asks for frames.  So both hooks are made at the beginning, in the dummy target.
+Later targets get copies of the list:
+
+- The first hook is for the first stop of a process that came before its program.  It is then deleted from the target.
+- The second hook is disabled until SFrame changes a stack, or may change one.  All targets of a debugger share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import lldb
+
+from lldb_plugin.interpreter import run
+
+_MODULE = "sframe_lldb"
+"""Where LLDB looks for the classes."""
+
+
+class _Hooks(NamedTuple):
+    """LLDB's numbers of the hooks of a debugger."""
+
+    first_stop: str
+    changes: str
+
+
+_hooks: dict[int, _Hooks] = {}
+"""By debugger."""
+_needed: set[int] = set()
+"""The debuggers whose second hook is enabled."""
+
+
+def add(debugger: lldb.SBDebugger) -> None:
+    """Make the hooks for the later targets of a debugger."""
+    dummy = debugger.GetDummyTarget()
+    made = []
+    for name in ("SFrameFirstStop", "SFrameStopHook"):
+        said = run(debugger, f"target stop-hook add -P {_MODULE}.{name}", dummy)
+        made.append(said.partition("#")[2].partition(" ")[0])
+    hooks = _hooks[debugger.GetID()] = _Hooks(*made)
+    _switch("disable", hooks.changes, debugger, lldb.SBExecutionContext(dummy))
+
+
+def leave(target: lldb.SBTarget) -> None:
+    """Delete the first hook from a target.  The hook itself may call this: LLDB goes through a copy of its list."""
+    debugger = target.GetDebugger()
+    hooks = _hooks.get(debugger.GetID())
+    if hooks is not None:
+        _switch("delete", hooks.first_stop, debugger, lldb.SBExecutionContext(target))
+
+
+def need(target: lldb.SBTarget, context: lldb.SBExecutionContext) -> None:
+    """Enable the second hook; this waits for no lock of LLDB's.
+
+    :param context: of the target; commands that start at the same moment in other threads can get this context.
+    """
+    debugger = target.GetDebugger()
+    hooks = _hooks.get(debugger.GetID())
+    if hooks is not None and debugger.GetID() not in _needed:
+        _needed.add(debugger.GetID())
+        _switch("enable", hooks.changes, debugger, context)
+
+
+def need_no_more(target: lldb.SBTarget) -> None:
+    """Disable the second hook, as SFrame changes no stack of a target."""
+    debugger = target.GetDebugger()
+    hooks = _hooks.get(debugger.GetID())
+    if hooks is not None and debugger.GetID() in _needed:
+        _needed.discard(debugger.GetID())
+        _switch("disable", hooks.changes, debugger, lldb.SBExecutionContext(target))
+
+
+def enable() -> Iterator[lldb.SBDebugger]:
+    """Enable the first hook of each debugger, and yield the debugger."""
+    for debugger, hooks in _debuggers():
+        _switch("enable", hooks.first_stop, debugger, lldb.SBExecutionContext(debugger.GetDummyTarget()))
+        yield debugger
+
+
+def disable() -> Iterator[lldb.SBDebugger]:
+    """Disable both hooks of each debugger, and yield the debugger."""
+    _needed.clear()
+    for debugger, hooks in _debuggers():
+        for hook in hooks:
+            _switch("disable", hook, debugger, lldb.SBExecutionContext(debugger.GetDummyTarget()))
+        yield debugger
+
+
+def _debuggers() -> Iterator[tuple[lldb.SBDebugger, _Hooks]]:
+    for identifier, hooks in list(_hooks.items()):
+        debugger = lldb.SBDebugger.FindDebuggerWithID(identifier)
+        if debugger.IsValid():
+            yield debugger, hooks
+
+
+def _switch(action: str, hook: str, debugger: lldb.SBDebugger, context: lldb.SBExecutionContext) -> None:
+    """Enable, disable or delete a hook; nothing happens if the user has deleted it."""
+    result = lldb.SBCommandReturnObject()
+    debugger.GetCommandInterpreter().HandleCommand(f"target stop-hook {action} {hook}", context, result)

@@ -1,0 +1,104 @@
+"""Stop-hooks of the user, beside which the plugin needs hooks of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.lldb.debuggers import PROVIDING, find
+from tests.lldb.driver import IMPORT, batch
+from tests.missing import toolchain_needed
+from tests.samples.build import build, toolchain
+from tests.waiting import wait_until_it_worked
+
+LIST = "target stop-hook list"
+STAYS = "target stop-hook add -o \"script print('mine')\""
+CONTINUES = "target stop-hook add -G true -o \"script print('mine')\""
+IN_PYTHON = """
+class Continues:
+    def __init__(self, target, extra_args, internal_dict):
+        pass
+    def handle_stop(self, exe_ctx, stream):
+        stream.Print("mine\\n")
+        return False
+"""
+RUNNING = """
+#include <unistd.h>
+static volatile int sum;
+__attribute__((noinline)) int run(int number) { while (sum + number) sum = sum % 1000 + 1; return sum; }
+int main(void) { alarm(100); return run(1); }
+"""
+
+
+@pytest.fixture(params=PROVIDING)
+def lldb(request: pytest.FixtureRequest) -> str:
+    """Each LLDB that takes frames."""
+    return find(request.param)
+
+
+SETTLED = "script __import__('time').sleep(0.2)"
+"""A person is never so fast that the program runs before the plugin knows its target."""
+
+
+def states(said: str) -> list[list[str]]:
+    """The states of the hooks in each list."""
+    return [re.findall(r"State: (\w+)", part.partition("(lldb)")[0]) for part in said.split(f"(lldb) {LIST}\n")[1:]]
+
+
+def shown(lldb: str, plugin: bool, *commands: str) -> str:
+    """What is shown from the start of a program on, which stops in `main` and then in `sample_stop`."""
+    start = ("breakpoint set -n main", SETTLED, "process launch -o /dev/null")
+    then = ("breakpoint delete -f", "breakpoint set -n sample_stop")
+    load = ("-O", IMPORT) if plugin else ()
+    lines = [part for command in (*start, *then, *commands) for part in ("-o", command)]
+    said = batch(lldb, *load, *lines, str(build("leaf"))).partition("(lldb) process launch")[2]
+    return re.sub(r"\b[Pp]rocess \d+|Stop hook #\d+|tid = \d+", "N", said)
+
+
+@pytest.mark.parametrize("hook", [STAYS, CONTINUES], ids=["stays", "continues"])
+def test_a_hook_of_the_users_does_what_it_does_without_the_plugin(lldb: str, hook: str) -> None:
+    commands = (hook, "continue")
+    expected = shown(lldb, False, *commands)
+    assert "\nmine\n" in expected
+    assert ("exited with status = 0" in expected) == (hook == CONTINUES)
+    assert shown(lldb, True, *commands) == expected
+
+
+def test_a_hook_in_python_continues(lldb: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(IN_PYTHON, encoding="utf-8")
+    add = "target stop-hook add -P mine.Continues"
+    commands = (f"command script import {tmp_path}/mine.py", add, "continue")
+    expected = shown(lldb, False, *commands)
+    assert "exited with status = 0" in expected
+    assert shown(lldb, True, *commands) == expected
+
+
+def test_the_plugins_hook_is_active_while_sframe_changes_stacks(lldb: str) -> None:
+    start = ("breakpoint set -n sample_stop", SETTLED, "process launch -o /dev/null")
+    commands = [*start, LIST, "sframe strict on", "thread step-inst", LIST]
+    commands += ["sframe strict off", "thread step-inst", LIST]
+    said = batch(lldb, "-O", IMPORT, *(part for command in commands for part in ("-o", command)), str(build("leaf")))
+    assert states(said) == [["disabled"], ["enabled"], ["disabled"]]
+
+
+def test_attached_without_a_target(lldb: str, tmp_path: Path) -> None:
+    """There, the first stop is the one at which the plugin looks at the program."""
+    (tmp_path / "running.c").write_text(RUNNING, encoding="utf-8")
+    running = tmp_path / "running"
+    with toolchain_needed():
+        flags = ("-O1", "-Wa,--gsframe", f"-B{toolchain('amd64', 3)}/")
+    subprocess.run(["gcc", *flags, tmp_path / "running.c", "-o", running], check=True, timeout=60)
+    process = subprocess.Popen([running], stdout=subprocess.DEVNULL)
+    wait_until_it_worked(process.pid, 0.05)
+    try:
+        commands = (f"process attach -p {process.pid}", LIST, STAYS, "thread step-inst", LIST)
+        said = batch(lldb, "-O", IMPORT, *(part for command in commands for part in ("-o", command)))
+        assert states(said) == [["disabled"], ["disabled", "enabled"]]
+        assert "\nmine\n" in said
+        assert "- Hook" not in said
+    finally:
+        process.kill()
+        process.wait()
