@@ -47,7 +47,7 @@ def add(debugger: lldb.SBDebugger) -> None:
 
 
 def leave(target: lldb.SBTarget) -> None:
-    """Delete the first hook from a target.  The hook itself may call this: LLDB goes through a copy of its list."""
+    """Delete the first hook from a target; LLDB 22.1 and 23.1 allow the hook itself to do so."""
     debugger = target.GetDebugger()
     hooks = _hooks.get(debugger.GetID())
     if hooks is not None:

@@ -85,7 +85,7 @@ def test_the_plugins_hook_is_active_while_sframe_changes_stacks(lldb: str) -> No
 
 
 def test_attached_without_a_target(lldb: str, tmp_path: Path) -> None:
-    """There, the first stop is the one at which the plugin looks at the program."""
+    """At the first stop, the hook of the plugin looks at the program and deletes itself, while LLDB runs its hooks."""
     (tmp_path / "running.c").write_text(RUNNING, encoding="utf-8")
     running = tmp_path / "running"
     with toolchain_needed():
@@ -94,11 +94,13 @@ def test_attached_without_a_target(lldb: str, tmp_path: Path) -> None:
     process = subprocess.Popen([running], stdout=subprocess.DEVNULL)
     wait_until_it_worked(process.pid, 0.05)
     try:
-        commands = (f"process attach -p {process.pid}", LIST, STAYS, "thread step-inst", LIST)
-        said = batch(lldb, "-O", IMPORT, *(part for command in commands for part in ("-o", command)))
-        assert states(said) == [["disabled"], ["disabled", "enabled"]]
-        assert "\nmine\n" in said
-        assert "- Hook" not in said
+        commands = (STAYS, f"process attach -p {process.pid}", LIST, "thread step-inst", LIST)
+        options = [part for command in commands for part in ("-o", command)]
+        said = batch(lldb, "-O", IMPORT, *options, MALLOC_PERTURB_="165")
+        attached, _, later = said.partition(f"(lldb) {LIST}")
+        assert states(said) == [["disabled", "enabled"], ["disabled", "enabled"]]
+        assert attached.count("\nmine\n") == later.count("\nmine\n") == 1
+        assert "- Hook" not in later
     finally:
         process.kill()
         process.wait()
