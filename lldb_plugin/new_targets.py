@@ -36,7 +36,7 @@ class SFrameStopHook:
 
 
 class SFrameFirstStop:
-    """The same once, at the first stop of a process that came before its program, as by attaching to it."""
+    """The same once, at the first stop in a target: its process can have come before its program."""
 
     def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
         pass

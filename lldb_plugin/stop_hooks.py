@@ -5,7 +5,9 @@ the process stays stopped if one of them does not ask to continue.  To add a hoo
 options, which is not possible while it asks for frames.  So both hooks are made at the beginning, in the dummy target.
 Later targets get copies of the list:
 
-- The first hook is for the first stop of a process that came before its program.  It is then deleted from the target.
+- The first hook is for the first stop in each target: a process can have come before its program.  It then deletes
+  itself from the target.  To delete it earlier, where a program came first, would take a command at a moment when the
+  user may be running one; LLDB keeps the contexts of commands in one stack, without a lock.
 - The second hook is disabled until SFrame changes a stack, or may change one.  All targets of a debugger share it.
 """
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import lldb
 
-from lldb_plugin import event_thread, invalidate, stop_hooks
+from lldb_plugin import event_thread, invalidate
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger.settings import OFF
@@ -72,8 +72,6 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         _plugged[number] = _Plugged(target, provider.__name__, identifier)
     if has_frames:
         event_thread.settle(target.GetDebugger())
-    else:
-        stop_hooks.leave(target)
     if not error.Success():
         SESSION.report(f"LLDB does not take the frame provider: {error.GetCString()}")
 

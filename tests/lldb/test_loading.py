@@ -115,7 +115,8 @@ def test_no_stop_hook_in_mode_off(lldb: str) -> None:
     said = batch(lldb, *before, *(part for command in commands for part in ("-o", command)))
     listed = [part.partition("(lldb)")[0] for part in said.split(f"(lldb) {HOOKS}\n")[1:]]
     on, off = "enabled", "disabled"
-    assert [re.findall(r"State: (\w+)", part) for part in listed] == [[off, off], [off, on], [off, on], [off, off]]
+    states = [re.findall(r"State: (\w+)", part) for part in listed]
+    assert states == [[off, off], [on, off, on], [off, off, on], [off, off]]
 
 
 def test_core_file(lldb: str, tmp_path: Path) -> None:

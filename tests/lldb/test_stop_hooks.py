@@ -39,10 +39,6 @@ def lldb(request: pytest.FixtureRequest) -> str:
     return find(request.param)
 
 
-SETTLED = "script __import__('time').sleep(0.2)"
-"""A person is never so fast that the program runs before the plugin knows its target."""
-
-
 def states(said: str) -> list[list[str]]:
     """The states of the hooks in each list."""
     return [re.findall(r"State: (\w+)", part.partition("(lldb)")[0]) for part in said.split(f"(lldb) {LIST}\n")[1:]]
@@ -50,7 +46,7 @@ def states(said: str) -> list[list[str]]:
 
 def shown(lldb: str, plugin: bool, *commands: str) -> str:
     """What is shown from the start of a program on, which stops in `main` and then in `sample_stop`."""
-    start = ("breakpoint set -n main", SETTLED, "process launch -o /dev/null")
+    start = ("breakpoint set -n main", "process launch -o /dev/null")
     then = ("breakpoint delete -f", "breakpoint set -n sample_stop")
     load = ("-O", IMPORT) if plugin else ()
     lines = [part for command in (*start, *then, *commands) for part in ("-o", command)]
@@ -77,7 +73,7 @@ def test_a_hook_in_python_continues(lldb: str, tmp_path: Path) -> None:
 
 
 def test_the_plugins_hook_is_active_while_sframe_changes_stacks(lldb: str) -> None:
-    start = ("breakpoint set -n sample_stop", SETTLED, "process launch -o /dev/null")
+    start = ("breakpoint set -n sample_stop", "process launch -o /dev/null")
     commands = [*start, LIST, "sframe strict on", "thread step-inst", LIST]
     commands += ["sframe strict off", "thread step-inst", LIST]
     said = batch(lldb, "-O", IMPORT, *(part for command in commands for part in ("-o", command)), str(build("leaf")))
