@@ -16,6 +16,7 @@ from sframe_unwind.survey.producers import Producers, producers_of
 from tests.code.assembled import assemble
 from tests.fuzz.file_seeds import content_of, program
 from tests.fuzz.perf import seeds as recordings
+from tests.kernel.elf_dump import write_dump
 from tests.missing import package_needed
 from tests.samples.build import build
 from tests.verify.orc_source import FUNCTION, ORC
@@ -137,6 +138,25 @@ _LAYERS = {
     "backtrace --vmcore": (
         "sframe_unwind.process.drgn_kernel._platform",
         "sframe_unwind.process.drgn_kernel._program",
+        "sframe_unwind.process.drgn_kernel._type",
+        "sframe_unwind.process.drgn_kernel.DrgnKernel.read",
+        "sframe_unwind.process.drgn_kernel.DrgnKernel.symbol",
+        "sframe_unwind.process.drgn_kernel.DrgnKernel.structure",
+        "sframe_unwind.process.drgn_kernel.DrgnKernel._function_at",
+        "sframe_unwind.process.drgn_kernel.DrgnKernel._places",
+        "sframe_unwind.process.drgn_kernel.DrgnKernel.running_registers",
+        "sframe_unwind.process.drgn_kernel.DrgnKernel.modules",
+        "sframe_unwind.process.vmcore.ElfFile",
+        "sframe_unwind.process.vmcore.find_places",
+        "sframe_unwind.process.vmcore.KernelObject._code",
+        "sframe_unwind.process.vmcore.KernelObject._sframe",
+        "sframe_unwind.process.vmcore.walk",
+        "sframe_unwind.kernel.tasks.TaskList.read",
+        "sframe_unwind.kernel.structures.StructureReader.number",
+        "sframe_unwind.kernel.unwinder.KernelUnwinder.unwind",
+        "sframe_unwind.sframe.header.read",
+        "sframe_unwind.sframe.fde.decode",
+        "sframe_unwind.unwind.walk.step",
     ),
     "perf --convert --html OUT --folded OUT --speedscope OUT": (
         *_READING[:2],
@@ -169,9 +189,10 @@ def _arguments(command: str, folder: Path) -> list[str]:
 
 def _input(name: str, options: list[str], folder: Path) -> list[str]:
     file = str(build("free_walk"))
-    if name == "backtrace" and options == ["--vmcore"]:
+    if options == ["--vmcore"]:
         package_needed("drgn")
-        return [file, "--exe", file]
+        dump = write_dump(folder)
+        return [str(dump.vmcore), "--exe", str(dump.vmlinux)]
     if name == "backtrace":
         core = folder / "core"
         core.write_bytes(content_of("core gdb amd64"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sframe_unwind.arch import BY_NAME
 from sframe_unwind.errors import MemoryReadError
@@ -113,6 +113,15 @@ class Memory:
             return bytes(self._bytes[at] for at in range(address, address + size))
         except KeyError as error:
             raise MemoryReadError(address, size) from error
+
+    def pieces(self) -> Iterator[tuple[int, bytes]]:
+        """Yield each range of readable memory, in order: its address and its bytes."""
+        start = None
+        for address in sorted(self._bytes):
+            start = address if start is None else start
+            if address + 1 not in self._bytes:
+                yield start, self.read(start, address + 1 - start)
+                start = None
 
     def word(self, address: int) -> int:
         return int.from_bytes(self.read(address, 8), "little")

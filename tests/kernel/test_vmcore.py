@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sframe_unwind.arch import Arch
 from sframe_unwind.elf import opened
 from sframe_unwind.errors import FileError
-from sframe_unwind.kernel.types import Type
 from sframe_unwind.process.stacks import named
 from sframe_unwind.process.target import SymbolMatch
 from sframe_unwind.process.vmcore import LoadedModule, VmcoreTarget
@@ -167,13 +165,6 @@ def stacks(dump: Dump, path: str = "vmcore") -> list[Stack]:
     return [named(target.unwind(thread), target.code) for thread in target.threads]
 
 
-def waiting(dump: Dump, pid: int, *callers: str) -> int:
-    """A task that waits in `schedule`."""
-    sp = STACK + 0x400 * pid
-    dump.frames(sp, *callers)
-    return dump.task(pid, f"task{pid}", False, sp, dump.behind_call("schedule"), sp)
-
-
 def test_tasks_that_wait(dump: Dump) -> None:
     """A kernel thread, and a task in a system call, of a kernel that was moved."""
     kthread = waiting(dump, 0, "worker", "ret_from_fork")
@@ -186,7 +177,7 @@ def test_tasks_that_wait(dump: Dump) -> None:
     assert first.end == "start of the task"
     assert [frame.function for frame in second.frames] == ["schedule", "el0t_64_sync_handler", "el0t_64_sync"]
     assert second.end == "entry from user space"
-    assert first.frames[0].address == dump.behind_call("schedule") - MOVED
+    assert first.frames[0].address == dump.after_call("schedule") - MOVED
 
 
 def test_a_task_that_ran_in_a_leaf_function_without_cfi(dump: Dump) -> None:
@@ -201,18 +192,18 @@ def test_a_task_that_ran_in_a_leaf_function_without_cfi(dump: Dump) -> None:
 
 
 def test_a_task_that_ran_when_it_was_interrupted(dump: Dump) -> None:
-    """The registers are those of the processor; behind the exception they are in pt_regs."""
+    """The registers are those of the processor, and those of the exception's caller are in pt_regs."""
     sp = STACK + 0x100
     at = dump.frames(sp, "el1h_64_irq")
     dump.frames(at + 336, "ret_from_fork")
-    registers = {29: at + 336, 31: at + 336, 32: dump.behind_call("worker")}
+    registers = {29: at + 336, 31: at + 336, 32: dump.after_call("worker")}
     for number, value in registers.items():
         offset = {29: 8 * 29, 31: 248, 32: 256}[number]
         dump.memory.write(at + offset, value)
     dump.memory.write(sp, at + 304)  # the frame pointer of the entry code: its record in pt_regs
     task = dump.task(0, "swapper/0", True, 0, 0, 0)
     dump.listed(task)
-    dump.running = {ARCH.pc: dump.behind_call("el1h_64_irq_handler"), ARCH.sp: sp, ARCH.fp: sp}
+    dump.running = {ARCH.pc: dump.after_call("el1h_64_irq_handler"), ARCH.sp: sp, ARCH.fp: sp}
     (stack,) = stacks(dump)
     assert stack.title == 'Thread 0 "swapper/0", D, on a processor'
     names = ["el1h_64_irq_handler", "<exception el1h_64_irq>", "worker", "ret_from_fork"]
