@@ -43,7 +43,7 @@ def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bo
             raise gdb.GdbError(f"sframe: {error}") from error
         except SFrameError as error:
             raise gdb.GdbError(f"sframe: {error}") from error
-        except Exception as error:  # a traceback is no use to the user
+        except Exception as error:  # a traceback does not help the user
             raise gdb.GdbError(f"sframe: {type(error).__name__}: {error}") from error
 
     return guarded

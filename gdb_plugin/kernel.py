@@ -44,7 +44,7 @@ def kernel_of(arch: Arch, modules: Modules) -> Kernel:
     :raises SFrameError: its code or its CFI cannot be read.
     """
     if not address_of(_PROBE):
-        raise KernelError(f"no symbol {_PROBE}: the target is no Linux kernel, or its symbols are not loaded")
+        raise KernelError(f"no symbol {_PROBE}: the target is not a Linux kernel, or its symbols are not loaded")
     if arch.linux_kernel is None:
         raise KernelError(f"the stacks of Linux kernels on {arch.name} are not known")
     with _code_of_file():

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _LINE = re.compile(r"^\t0x([0-9a-f]+) - 0x([0-9a-f]+) is (\S+)(?: in (.*))?$", re.MULTILINE)
 _EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
 _OF_CORE = re.compile(r"load\d+[a-z]?$")
-"""Names of the pieces of memory that a core file has: they are no module's."""
+"""Names of the pieces of memory in a core file that do not belong to a module."""
 _CODE = re.compile(r"(\.\w+)?\.text|\.plt|\.iplt|\.init$|\.fini$")
 """Names of sections with code.  A Linux kernel has it in ``.head.text``, ``.init.text`` and others, too."""
 _REMOTE = "target:"

@@ -213,7 +213,7 @@ class Process:
 
     @property
     def entry_places(self) -> RangeMap[EntryPlace]:
-        """The places of the kernel's entry code, none where the inferior is no kernel."""
+        """The places of the kernel's entry code, none where the inferior is not a kernel."""
         return _NO_PLACES if self.kernel is None else self.kernel.places
 
     def registers(self, frame: Any) -> Registers:

@@ -75,7 +75,7 @@ class Registers:
         return read_register
 
     def pac_mask(self, frame: Any) -> int | None:
-        """Return the bits of a signed return address that are no address, ``None`` where the target does not say."""
+        """Return the bits of a signed return address that hold its signature; ``None``: the target does not tell."""
         if self._pac_mask is None:
             return None
         try:

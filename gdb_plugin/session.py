@@ -164,7 +164,7 @@ class Session:
             self._files += 1
 
     def _look_for_left(self, event: Any) -> None:
-        """Forget the frames that are no more, of those that a frame must not be popped to."""
+        """Of the frames that must not be popped to, forget those that do not exist any more."""
         known = self._known.get(gdb.selected_inferior().num)
         if known is None or known.process is None or not known.process.popping.unknown:
             return
@@ -282,7 +282,7 @@ class Session:
         return may
 
     def is_gone(self) -> bool:
-        """Return whether the inferior that was current is no more: the connection broke when it was read."""
+        """Return whether the inferior that was current is gone: the connection broke when it was read."""
         inferior = gdb.selected_inferior()
         return (inferior.num, inferior.pid) != self._asked
 

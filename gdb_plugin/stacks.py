@@ -46,7 +46,7 @@ _BEYOND = 100
 _SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
 """Frames that GDB makes up from debug information; nobody unwinds them."""
 _NAMES = {gdb.DUMMY_FRAME: "<function called from gdb>", gdb.SIGTRAMP_FRAME: "<signal handler called>"}
-"""What GDB calls frames that are no function's."""
+"""GDB's names of frames that belong to no function."""
 
 
 class Stacks:
@@ -323,7 +323,7 @@ def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> s
         return place.kind.value
     if place is not None and place.kind is PlaceKind.EXCEPTION:
         outer = _physical(frame.older())
-        # A frame that was claimed as the outermost one is no signal frame.
+        # A frame that was claimed as the outermost one is not a signal frame.
         if frame.type() == gdb.NORMAL_FRAME or (outer is not None and _is_user_space(process, outer)):
             return PlaceKind.USER_ENTRY.value
     by_sframe = _by_sframe(process, recorder, frame) if mode == ALWAYS else ""

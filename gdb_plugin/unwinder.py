@@ -70,7 +70,7 @@ class SFrameUnwinder(Unwinder):
     def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
         """Return the caller's registers, or ``None`` for GDB's own unwinders to go on.
 
-        Nothing may be raised here: GDB would end the whole backtrace with it.  Ctrl-C is no Exception and passes.
+        Nothing may be raised here: GDB would end the whole backtrace with it.  Ctrl-C is not an Exception and passes.
         """
         if self.settings.mode == OFF or self._rests:
             return None

@@ -55,7 +55,7 @@ class _Command:
             result.SetStatus(lldb.eReturnStatusSuccessFinishResult)
         except SFrameError as error:
             result.SetError(f"sframe: {error}")
-        except Exception as error:  # noqa: BLE001  # a traceback is no use to the user
+        except Exception as error:  # noqa: BLE001  # a traceback does not help the user
             result.SetError(f"sframe: {type(error).__name__}: {error}")
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:

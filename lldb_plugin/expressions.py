@@ -23,12 +23,12 @@ def address_of(context: lldb.SBExecutionContext, text: str) -> int:
     except ValueError:
         pass
     value, complaint = _evaluate(context, f"(unsigned long)({text})")
-    if complaint:  # a structure is no number, and has an address
+    if complaint:  # a structure is not a number, and has an address
         value, no_structure = _evaluate(context, f"(unsigned long)&({text})")
         if no_structure:
             sum_of = _SUM.fullmatch(text)
             if sum_of is None:
-                raise SFrameError(f"{text!r} is no address: {complaint}")
+                raise SFrameError(f"{text!r} is not an address: {complaint}")
             return address_of(context, sum_of[1]) + int(sum_of[2] + sum_of[3], 0) & ADDRESS_MASK
     # LLDB before 15 cannot take signatures off.
     address = value.GetValueAsAddress() if hasattr(value, "GetValueAsAddress") else value.GetValueAsUnsigned()

@@ -49,7 +49,7 @@ def kernel_of(target: lldb.SBTarget, arch: Arch, read: ReadMemory) -> Kernel:
         return bytes(data)
 
     if symbol(_PROBE) is None:
-        raise KernelError(f"no symbol {_PROBE}: the target is no Linux kernel, or its symbols are not loaded")
+        raise KernelError(f"no symbol {_PROBE}: the target is not a Linux kernel, or its symbols are not loaded")
     if arch.linux_kernel is None:
         raise KernelError(f"the stacks of Linux kernels on {arch.name} are not known")
     places, orc = find_places(arch, symbol, read_code), find_orc(symbol, read_code)

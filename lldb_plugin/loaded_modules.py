@@ -88,7 +88,7 @@ class LoadedModules:
         """Of all modules but those that are pending."""
         self._kernel: Kernel | None = None
         self.no_kernel = ""
-        """Why the process is no Linux kernel that can be unwound; empty: it is one, or has not been looked at."""
+        """Why the process is not a Linux kernel that can be unwound; empty: it is one, or has not been looked at."""
         self._list_anew()
 
     def kernel(self) -> Kernel | None:

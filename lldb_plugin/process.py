@@ -95,7 +95,7 @@ class Process:
         """
         kernel = self.kernel()
         if kernel is None:
-            raise KernelError("the target is no Linux kernel whose stacks are known, or its code cannot be read yet")
+            raise KernelError("the target is not a Linux kernel whose stacks are known, or its code cannot be read yet")
         return kernel
 
     def is_executable(self, pc: int) -> bool:

@@ -35,7 +35,7 @@ def read(path: str, command: str) -> frozenset[Key]:
     """Read a baseline.
 
     :param command: whose findings they are: ``lint`` or ``verify``.
-    :raises FileError: the file cannot be read, or is no baseline of that command.
+    :raises FileError: the file cannot be read, or is not a baseline of that command.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))

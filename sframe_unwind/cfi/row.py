@@ -132,7 +132,7 @@ class Row:
     def rule_with_sum(self, arch: Arch, return_column: int, pc: int) -> tuple[UnwindRule, int] | None:
         """Return the rule where the CFA is a word in memory plus a constant, and that constant in bytes.
 
-        :return: the CFA of the rule is the word; ``None``: the row's CFA is no such sum.
+        :return: the CFA of the rule is the word; ``None``: the row's CFA is not such a sum.
         :raises UnsupportedExpressionError: the return address is more than a place.
         :raises FormatError: an expression is malformed.
         """

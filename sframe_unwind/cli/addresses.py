@@ -34,7 +34,7 @@ class Addresses:
     def find(self, text: str) -> list[int]:
         """Return the addresses that a text stands for: several if several symbols or sections have the name.
 
-        :raises FileError: it is no address, symbol or section, or a number in an object file, in which each section
+        :raises FileError: it is not an address, symbol or section, or a number in an object file, in which each section
             begins at 0.
         """
         if _NUMBER.fullmatch(text):
@@ -69,5 +69,5 @@ class Addresses:
 
 def _number(text: str) -> int:
     if len(text) > _MAX_DIGITS:
-        raise FileError(f"{text[:_MAX_DIGITS]}...: a number of {len(text)} digits is no address")
+        raise FileError(f"{text[:_MAX_DIGITS]}...: a number of {len(text)} digits is not an address")
     return int(text, 16 if text[:2] in ("0x", "0X") else 10)

@@ -90,7 +90,7 @@ class Lines:
     def single(self, text: str) -> list[tuple[str, bool]]:
         """Return the lines for a text, each with whether SFrame covers the address; none for an empty text.
 
-        :raises FileError: the text is no address.
+        :raises FileError: the text is not an address.
         :raises FormatError: the function at the address is malformed.
         """
         found = self._others.get(text)

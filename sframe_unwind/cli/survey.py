@@ -43,7 +43,7 @@ EXAMPLES = """\
 
 _MEGABYTE = 1 << 20
 _LINE_PAUSE = 60
-"""Seconds between two lines about the progress, where standard error is no terminal."""
+"""Seconds between two lines about the progress, where standard error is not a terminal."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

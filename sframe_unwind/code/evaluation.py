@@ -526,7 +526,7 @@ class Evaluator:
 
 
 def _is_count(value: Value) -> bool:
-    """Return whether a value is a constant that is no address: where a file is loaded is not known."""
+    """Return whether a value is a constant that is not an address: where a file is loaded is not known."""
     return value[0] == NUMBER and -_MIN_ADDRESS < value[1] < _MIN_ADDRESS
 
 

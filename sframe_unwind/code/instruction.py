@@ -21,7 +21,7 @@ PC_RELATIVE = 2
 PAGE_RELATIVE = 3
 """``offset``: the address of the instruction's 4 KiB page plus an offset."""
 COMPUTED = 4
-"""Nothing follows: a result that is no copy of anything of interest."""
+"""Nothing follows: a result that is not a copy of anything of interest."""
 MIXED = 5
 """``operands``: computed from 64-bit operands in a way that is not followed."""
 LOAD = 6

@@ -68,7 +68,7 @@ def targets(
 ) -> Targets:
     """Return the targets of a jump by a table.
 
-    :param bound: how many values the index has; ``None``: not known, so the table ends with what can be no target.
+    :param bound: how many values the index has; ``None``: not known; the table ends where an entry cannot be a target.
     :param tables: addresses of known tables, none of which reaches into the next.
     :param is_target: whether an address can be a target.
     :param end: address behind the function, where Clang has cases lead to that cannot be.

@@ -65,7 +65,7 @@ def joined(address: int) -> Value:
 
 
 def displaced(address: int) -> Value:
-    """Return the stack pointer after an instruction moved it by an amount that is no constant."""
+    """Return the stack pointer after an instruction moved it by an amount that is not a constant."""
     return SYMBOL + 4 * address + _DISPLACED, 0
 
 

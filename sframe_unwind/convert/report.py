@@ -1,4 +1,4 @@
-"""What was converted, proved and left out."""
+"""The report about a conversion: what was converted, proved and left out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Named(NamedTuple):
 
     loss: Loss
     name: str
-    """Empty where no symbol says."""
+    """Empty: no symbol covers it."""
 
     def __str__(self) -> str:
         return f"{self.loss.start:#x} {self.name}".rstrip() + f" ({self.loss.reason})"
@@ -26,26 +26,26 @@ class Report(NamedTuple):
     file: str
     output: str
     made: str
-    """What was made of what, in words."""
+    """The kinds of the result and of the source, in words."""
     functions: int
-    """In the result; an entry of a PLT is part of one function."""
+    """Number of functions in the result; an entry of a PLT is part of one function."""
     code_bytes: int
-    """That these functions have."""
+    """Size of the code of these functions, in bytes."""
     size: int
-    """Bytes of the section that was made."""
+    """Size of the section that was made, in bytes."""
     source_size: int
-    """Bytes of the section that it was made from."""
+    """Size of the sections that it was made from, in bytes."""
     address: int
-    """Of the section that was made; 0: it is not loaded."""
+    """Address of the section that was made; 0: it is not loaded."""
     addresses_compared: int
     losses: tuple[Named, ...]
     problems: tuple[str, ...]
-    """What is wrong with records of the source of which not even the function can be told."""
+    """Errors in records of the source whose function is not known."""
 
     hint: str = ""
-    """Where the output has to be, if it matters."""
+    """Where the output has to be; empty: it does not matter."""
     compact: Compact | None = None
-    """How the section was made smaller, if it was."""
+    """How the section was made smaller; ``None``: it was not."""
 
     @property
     def is_whole(self) -> bool:
@@ -91,10 +91,10 @@ class Report(NamedTuple):
     def lines(self) -> Iterator[str]:
         """Yield it as ``convert`` prints it."""
         lost = len(self.losses)
+        place = f" at {self.address:#x}" if self.address else ""
         yield (
             f"{self.output}: {self.made}: {self.functions} of {self.functions + lost} functions,"
-            f" {self.code_bytes} bytes of code; {self.size} bytes, of {self.source_size}"
-            + (f", at {self.address:#x}" if self.address else "")
+            f" {self.code_bytes} bytes of code; a section of {self.size} bytes{place}, from {self.source_size} bytes"
         )
         yield f"  proved: the same CFA, return address and frame pointer at each of {self.addresses_compared} addresses"
         yield from self._compact_lines()

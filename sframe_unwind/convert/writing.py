@@ -10,7 +10,7 @@ from sframe_unwind.elf import PathLike
 from sframe_unwind.errors import FileError
 
 PLAIN_MODE = 0o644
-"""Permissions of a file that is no copy of a program."""
+"""Permissions of a file that is not a copy of a program."""
 
 
 class Chunk(NamedTuple):

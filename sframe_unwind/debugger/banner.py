@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def is_read_by_a_person(for_programs: re.Pattern[bytes]) -> bool:
-    """Return whether a person reads what the debugger prints, and no program does.
+    """Return whether a person, not a program, reads the debugger's output.
 
     IDEs speak GDB/MI or DAP to a debugger, some of them at a terminal, and scripts run it in batch mode.
 

@@ -15,7 +15,7 @@ from sframe_unwind.elf.constants import PT_LOAD, PT_PHDR
 
 
 def loading_problems(binary: ElfBinary) -> list[str]:
-    """Return what is wrong with the segments of a linked file; none where it is no program and no library.
+    """Return what is wrong with the segments of a linked file; none where it is neither a program nor a library.
 
     :raises FileError: the program headers are malformed.
     """

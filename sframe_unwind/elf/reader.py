@@ -27,7 +27,7 @@ def open_descriptor(path: PathLike) -> int:
 
     Opening a FIFO would wait for somebody who writes to it, and opening a device can do anything.
 
-    :raises FileError: it cannot be opened, or is no regular file.
+    :raises FileError: it cannot be opened, or is not a regular file.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -123,5 +123,7 @@ class Kernel:
         """
         found = self.symbol(_INIT_TASK)
         if found is None:
-            raise KernelError(f"no symbol {_INIT_TASK}: the target is no Linux kernel, or its symbols are not loaded")
+            raise KernelError(
+                f"no symbol {_INIT_TASK}: the target is not a Linux kernel, or its symbols are not loaded"
+            )
         return found

@@ -16,7 +16,7 @@ from sframe_unwind.orc import OrcEntry, OrcKind
 from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule, UnwindRule, saved_at_cfa
 
 _SIGNAL_FRAME = "zS"
-"""The augmentation of signal frames: the caller's pc is no return address, and its stack can be anywhere."""
+"""The augmentation of signal frames: the caller's pc is not a return address, and its stack can be anywhere."""
 
 _HEADER = struct.Struct("16sHHIQQQIHHHHHH")
 _ET_EXEC = 2

@@ -45,7 +45,7 @@ SEGMENT_MISSING = Rule(3, "segment-missing", "a linked file has no segment PT_GN
 SEGMENT_LONGER = Rule(4, "segment-longer", "the segment PT_GNU_SFRAME is longer than the section", _N)
 TEXT_MISSING = Rule(5, "text-missing", "the file has no executable code", _W)
 CONCATENATED = Rule(6, "concatenated-headers", "several headers in one section", _W)
-TRAILING_BYTES = Rule(7, "trailing-bytes", "bytes behind the last table", _W)
+TRAILING_BYTES = Rule(7, "trailing-bytes", "bytes after the last table", _W)
 UNLOADABLE = Rule(8, "segments-unloadable", "segments that cannot be loaded", _W)
 
 # The header.
@@ -81,7 +81,7 @@ FRE_TYPE = Rule(36, "fre-type-unknown", "an unknown FRE type", _W)
 FDE_TYPE = Rule(37, "fde-type-unknown", "an unknown FDE type", _W)
 REPETITION_0 = Rule(38, "repetition-size-0", "a mask FDE with repetition size 0", _W)
 FLEXIBLE = Rule(39, "flexible-fde", "a flexible FDE, for a consumer that expects none", None)
-NO_ROWS_OF_FUNCTION = Rule(40, "fde-without-rows", "a function without rows that is no signal trampoline", _W)
+NO_ROWS_OF_FUNCTION = Rule(40, "fde-without-rows", "a function without rows that is not a signal trampoline", _W)
 LARGE_FUNCTION = Rule(41, "fde-behind-text", "a function that ends behind its section of code", _W)
 SIGNAL_WITHOUT_ROWS = Rule(42, "signal-without-rows", "a signal trampoline without rows", None)
 INIT_CODE = Rule(43, "fde-of-init-code", "a function of a module's initialisation", None)

@@ -39,7 +39,7 @@ class Described(NamedTuple):
     size: int
     """In bytes."""
     repetition: int
-    """Size of the repeated block in bytes; 0: the FDE is no mask FDE."""
+    """Size of the repeated block in bytes; 0: the FDE is not a mask FDE."""
     rows: int
     """The number of rows that the FDE claims."""
     broken: tuple[tuple[Rule, Finding], ...]

@@ -114,7 +114,7 @@ def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
             return found, None
         offset = next_header(data, end)
         if offset is None and (rest := data[end:]).strip(b"\0"):
-            return found, Rest(end, f"{len(rest)} bytes that are no header", False)
+            return found, Rest(end, f"{len(rest)} bytes that are not a header", False)
     return found, None
 
 

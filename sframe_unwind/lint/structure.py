@@ -43,7 +43,7 @@ def container_findings(subject: Subject) -> Iterator[Finding]:
 
 
 def rest_findings(subject: Subject, tables: Sequence[TableReading], rest: Rest | None) -> Iterator[Finding]:
-    """Yield what is wrong with what is no table, and with there being several."""
+    """Yield the faults of bytes that are not a table, and of a section with several tables."""
     if len(tables) > 1:
         number = sum(table.header.num_fdes for table in tables[1:])
         message = f"{len(tables)} headers; consumers read the first: {number} of the functions are under the others"

@@ -159,7 +159,7 @@ def _place(meanings: _Bases, base: int, offset: int, data: bytes) -> tuple[Regis
     if base == meanings.bp_indirect:
         return RegisterRule(_BP, offset, True), 0
     if base not in meanings.registers:
-        raise FormatError(f"ORC entry {data.hex()}: {base} is no register that SP is computed from")
+        raise FormatError(f"ORC entry {data.hex()}: {base} is not a register that SP is computed from")
     return RegisterRule(meanings.registers[base], offset, False), 0
 
 
@@ -170,4 +170,4 @@ def _bp(meanings: _Bases, base: int, offset: int, data: bytes) -> RegisterRule |
         return RegisterRule(CFA, offset, True)
     if meanings.registers.get(base) == _BP:
         return RegisterRule(_BP, offset, True)
-    raise FormatError(f"ORC entry {data.hex()}: {base} is no register that BP is saved relative to")
+    raise FormatError(f"ORC entry {data.hex()}: {base} is not a register that BP is saved relative to")

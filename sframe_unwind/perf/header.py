@@ -41,7 +41,7 @@ class Header(NamedTuple):
 def read_header(source: Source) -> Header:
     """Read the header.
 
-    :raises FormatError: the file is no recording, or the header is malformed.
+    :raises FormatError: the file is not a recording, or the header is malformed.
     """
     head = source.read(0, _PIPE_SIZE, "the header") if source.size >= _PIPE_SIZE else b""
     byteorder = _MAGICS.get(head[:8])

@@ -33,7 +33,7 @@ class Recording:
     """A recording of ``perf record``: a file, or the folder that ``--threads`` writes.
 
     :raises FileError: the file cannot be read.
-    :raises FormatError: it is no recording, or it is malformed.
+    :raises FormatError: it is not a recording, or it is malformed.
     :raises MissingExtraError: records are compressed, and nothing here decompresses them.
     """
 

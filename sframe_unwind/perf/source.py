@@ -65,7 +65,7 @@ def open_sources(path: PathLike) -> tuple[Source, list[Source]]:
 
     ``perf record --threads`` writes a folder: ``data`` has the header, and each thread of perf writes a ``data.N``.
 
-    :raises FileError: a file cannot be opened, or is no regular file.
+    :raises FileError: a file cannot be opened, or is not a regular file.
     """
     folder = Path(os.fsdecode(path))
     if not folder.is_dir():

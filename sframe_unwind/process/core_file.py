@@ -62,7 +62,7 @@ def open_core(path: PathLike) -> Core:
     _check_end(path)
     with opened(path) as binary:
         if binary.type_name != "ET_CORE":
-            raise FileError(f"no core file, but one of type {binary.type_name}")
+            raise FileError(f"not a core file: its type is {binary.type_name}")
         arch = of_elf(binary.machine, binary.byteorder)
         if arch is None:
             raise FileError(f"a core file of {binary.machine}, for which SFrame has no ABI")

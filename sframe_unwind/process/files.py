@@ -22,7 +22,7 @@ Download = Callable[[str, str], Optional[str]]
 """``(build ID, kind)``: returns the path of the file, or ``None``."""
 
 _ITSELF = ("", "/elf", "/vdso")
-"""What follows the build ID in the name of a file that is no debug file: in the folders of distributions, and in those
+"""What follows the build ID in the name of a file that has no debug data: in the folders of distributions, and in those
 of ``perf record`` (``tools/perf/util/build-id.c`` of Linux)."""
 
 

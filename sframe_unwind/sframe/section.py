@@ -44,7 +44,7 @@ class Section:
                 if not self.tables:
                     raise
                 if size_known:
-                    what = f"{len(data) - offset} bytes behind the last table: {error.what}"
+                    what = f"{len(data) - offset} bytes after the last table: {error.what}"
                     self.rest = FormatError(what, error.offset)
                 break
             self.tables.append(table)
@@ -53,7 +53,7 @@ class Section:
         if not size_known:
             self.size = end
         elif self.rest is None and (rest := data[end:]).strip(b"\0"):
-            self.rest = FormatError(f"{len(rest)} bytes behind the last table are no SFrame header", end)
+            self.rest = FormatError(f"{len(rest)} bytes after the last table are not an SFrame header", end)
         self._index: tuple[list[int], list[Table]] | None = None
 
     @property

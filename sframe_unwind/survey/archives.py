@@ -77,7 +77,7 @@ def is_archive(start: bytes) -> bool:
 def members(stream: BinaryIO, budget: Budget) -> Iterator[Member]:
     """Yield the members of an archive, without its folders.
 
-    A compressed file that is no archive is its only member.
+    A compressed file that is not an archive is its only member.
 
     :param stream: at its start.
     :raises FileError: the archive is damaged.

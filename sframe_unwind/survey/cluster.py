@@ -49,7 +49,7 @@ class _Given(NamedTuple):
     future: Any
 
 
-class _Away(Exception):  # noqa: N818  # it is no error: there is another attempt
+class _Away(Exception):  # noqa: N818  # it is not an error: there is another attempt
     """The scheduler does not answer."""
 
 

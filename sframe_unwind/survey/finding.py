@@ -188,7 +188,7 @@ class Finder:
             if package and not member.name.startswith(_DATA):
                 continue
             part = part_of(partial(_read_at, stream), member.offset, member.size or 0)
-            # The archive within a Debian package is no level that its user knows.
+            # Users do not know the archive within a Debian package, so it is not part of the name.
             inner = path if package else f"{path}({member.name})"
             yield from self._guarded(part, inner, depth)
 
@@ -204,7 +204,11 @@ class Finder:
                 yield Skipped(inner, member.why)
             elif member.kind is Kind.LINK:
                 digest, size = digests.get(member.target.lstrip("/").removeprefix("./"), ("", 0))
-                yield Same(inner, digest, size) if digest else Skipped(inner, "a link to what is no ELF file here")
+                yield (
+                    Same(inner, digest, size)
+                    if digest
+                    else Skipped(inner, "a link to something that is not an ELF file here")
+                )
             else:
                 for item in self._member(member, inner, depth):
                     if isinstance(item, FoundFile) and item.path == inner:

@@ -251,7 +251,8 @@ class _Judge:
             except FormatError:
                 break  # verify and lint tell
         code = merged(self._binary.layout.code)
-        # Linkers describe the PLT by one FDE of CFI and two of SFrame: what begins in a function is no other function.
+        # Linkers describe the PLT by one FDE of CFI and two of SFrame: an FDE that begins inside a function is not
+        # another function.
         known = RangeMap((start, end, None) for start, end in cfi)
         alone = {(start, end) for start, end in sframe if known.find(start) is None}
         self._row = self._row._replace(

@@ -201,5 +201,5 @@ def _value(value: object) -> object:
 
 
 def _text(text: str) -> str:
-    """Return a text that can be encoded: names of files and symbols may have bytes that are no UTF-8."""
+    """Return a text that can be encoded: names of files and symbols may have bytes that are not UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -42,7 +42,7 @@ class WrongRow(NamedTuple):
 def proven_rule(match: Match, pc: int, arch: Arch, read: ReadMemory) -> UnwindRule | None:
     """Return the rule that the code of a PLT stub proves for an address.
 
-    ``None``: the function is no PLT, the form of the stub is not known, or its code cannot be read.  Memory is read
+    ``None``: the function is not a PLT, the form of the stub is not known, or its code cannot be read.  Memory is read
     only for functions that have the rows of a PLT.
 
     :param match: the row for the address.
@@ -109,7 +109,7 @@ def _stubs(section: Section, arch: Arch) -> Iterator[tuple[Function, int, int]]:
 
 
 def _stub_size(function: Function, arch: Arch) -> int:
-    """Return the size of each stub that a function consists of, in bytes; 0: it is no PLT.
+    """Return the size of each stub that a function consists of, in bytes; 0: it is not a PLT.
 
     The stubs of a PLT are the blocks of a mask FDE.  Its header has an FDE of its own, which GNU ld 2.40 also writes
     for the first stub of ``.plt.sec``.

@@ -140,7 +140,7 @@ def _directory(folder: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
 
 
 def _archive(path: Path, is_wanted: IsWanted) -> Iterator[Input | Failure]:
-    """Yield the members with SFrame; others (no ELF file, assembled without) are not asked for."""
+    """Yield the members with SFrame; others (not ELF files, or assembled without SFrame) are left out."""
     for member in archive.members(path):
         name = f"{path}({member.name})"
         try:

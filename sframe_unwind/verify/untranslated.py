@@ -113,7 +113,7 @@ def _val_offset(state: _State, operation: Operation) -> str:
 
 def _register(state: _State, operation: Operation) -> str:
     register = _number(operation.operands[0])
-    # SP is no concern where leaf functions keep it in a floating-point register: it follows from the CFA.
+    # Leaf functions may keep SP in a floating-point register: SP follows from the CFA.
     if register == state.arch.sp and not state.arch.float_registers:
         return f"{state.name(register)} by .cfi_register"
     return ""

@@ -52,7 +52,7 @@ def why_not(sample: str, abi: str, variant: str) -> str:
     if variant not in SAMPLES[sample].variants_for(abi):
         return {
             "tail_inline": "without optimisation there are no tail calls",
-            "free_leaf": "it is about functions that the optimiser gives no frame, and whose frame pointer is no such",
+            "free_leaf": "it is about functions without a frame, whose frame pointer the optimiser uses otherwise",
         }[sample]
     return ""
 

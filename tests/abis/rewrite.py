@@ -38,7 +38,7 @@ def _table(table: Table, version: int) -> TableSpec:
 
 
 def overwrite(file: Path, content: bytes) -> None:
-    """Put the bytes where the section was; what is left over becomes zeros, which are no table."""
+    """Put the bytes where the section was; what is left over becomes zeros, which are not a table."""
     with file.open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(".sframe")
         offset, size = section["sh_offset"], section["sh_size"]

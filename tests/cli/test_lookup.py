@@ -173,7 +173,7 @@ def test_rows_of_readelf(capsys: pytest.CaptureFixture[str], abi: str, version: 
 
 def test_number_of_thousands_of_digits(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lookup", str(small), "9" * 5000, f"first+{'9' * 5000}"]) == 2
-    said = f"sframe-unwind: {small}: {'9' * 24}...: a number of 5000 digits is no address\n"
+    said = f"sframe-unwind: {small}: {'9' * 24}...: a number of 5000 digits is not an address\n"
     assert capsys.readouterr().err == said * 2
 
 
@@ -259,7 +259,7 @@ def test_standard_input_that_is_no_text(small: Path) -> None:
     assert done.stdout == b"0x1014: first+0x4: CFA sp+16, FP c-16, RA f\n"
     first, second = done.stderr.decode().splitlines()
     assert first == f"sframe-unwind: {small}: \\xff: neither an address nor a symbol of the file"
-    assert second.endswith("...: a number of 2097152 digits is no address")
+    assert second.endswith("...: a number of 2097152 digits is not an address")
     assert done.returncode == 2
 
 

@@ -38,7 +38,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 def test_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text, output = tmp_path / "text", tmp_path / "out"
-    text.write_text("no ELF file")
+    text.write_text("not an ELF file")
     assert "not a readable ELF file" in refused(capsys, text, "-o", output)
     assert "No such file" in refused(capsys, tmp_path / "missing", "-o", output)
     program = build("leaf", "amd64", 3)

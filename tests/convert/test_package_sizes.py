@@ -26,7 +26,7 @@ def test_sizes_are_measured_once_and_kept(
     folder.mkdir()
     shutil.copy(library, folder)
     shutil.copy(library, folder / "same")
-    (folder / "text").write_text("no ELF file")
+    (folder / "text").write_text("not an ELF file")
     monkeypatch.setattr(sys, "argv", ["package_sizes", "--kept", str(kept), str(folder)])
     assert main() == 0
     sizes = measure(library, MAX_ROWS, ()).sizes

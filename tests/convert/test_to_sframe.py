@@ -1,4 +1,4 @@
-"""SFrame made from DWARF CFI and from other versions: held against readelf, `verify`, and the program that runs."""
+"""SFrame made from DWARF CFI and from other versions, compared with readelf and `verify`; the results are also run."""
 
 from __future__ import annotations
 
@@ -146,6 +146,8 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", str(program), "-o", str(output)]) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith(f"{output}: SFrame version 3 from version 3: ")
+    made, source = (readelf.read_sections(toolchain("amd64", 3), file)[".sframe"] for file in (output, program))
+    assert first.endswith(f"; a section of {made.size} bytes at {made.address:#x}, from {source.size} bytes")
     assert second.startswith("  proved: the same CFA, return address and frame pointer at each of ")
     assert main(["convert", "--version", "2", str(program), "-o", str(output)]) == 1
     lines = capsys.readouterr().out.splitlines()

@@ -157,7 +157,7 @@ def test_what_is_damaged_is_made_anew(folder: Path, calls: list[int], damage: Ca
 
 
 def test_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[int]) -> None:
-    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     make = generator(BY_NAME["amd64"])
     assert make(module(build("callback", "amd64", 3))) is not None

@@ -128,7 +128,7 @@ class Channel:
     def processes(self) -> list[int]:
         """Return all processes of the session, the innermost first.
 
-        Those that outlive the debugger, such as a gdbserver behind a pipe, are no descendants any more, but have the
+        Those that outlive the debugger, such as a gdbserver behind a pipe, are not descendants any more, but have the
         session's environment.
         """
         tops = (*_with_variable(f"{_VARIABLE}={self._states}"), self._process.pid)

@@ -1,4 +1,4 @@
-"""How the debuggers are spoken to by what is no terminal: scripts, GDB/MI, and the Debug Adapter Protocol."""
+"""Clients of the debuggers other than a terminal: scripts, GDB/MI, and the Debug Adapter Protocol."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ must refuse.
 
     python -m tests.fuzz.against_readelf --count 20000
 
-readelf itself dies of many of them; then it is no witness.
+readelf itself crashes on many of them; these are not compared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REASONS = re.compile(
     r"beyond the section's end|outside the FRE sub-section|beyond the FRE sub-section's end|before its predecessor"
     r"|data words|word size 3|repetition size 0|no SFrame header|unknown (SFrame version|flag bits|ABI|F[RD]E type)"
     r"|in (little|big)-endian data|without a fixed return address offset|more than functions"
-    r"|flexible row|control word|based on the CFA|truncated|bytes behind the last table|needs \d+ bytes"
+    r"|flexible row|control word|based on the CFA|truncated|bytes after the last table|needs \d+ bytes"
     r"|file for EM_|padding|register"
 )
 """All reasons for which a function or a section may be refused that readelf accepts."""

@@ -2,7 +2,7 @@
 
     python -m tests.fuzz.guided [-max_total_time=600] [libFuzzer's other options]
 
-The corpus lies in `.cache/fuzz/corpus` and begins with the seeds.  atheris is no dependency of the tests: install it
+The corpus lies in `.cache/fuzz/corpus` and begins with the seeds.  atheris is not a dependency of the tests: install it
 into the environment first (`pip install atheris`).
 """
 

@@ -146,7 +146,7 @@ def test_undamaged_file_is_answered(seed: Seed) -> None:
         # One object file has nothing but .debug_frame.
         assert not seen[command] or "compressed" in seed.name or "without" in seed.name
     assert seen["convert: 0"] == 1 or "without" not in seed.name
-    # For a core file, no program of another build is used.
+    # A program of another build is not used for a core file.
     abi = seed.name.split()[-1]
     own = "core" in seed.name or seed.data == file_seeds.program(abi).read_bytes()
     assert not seen["backtrace: 2"] or not own

@@ -13,7 +13,7 @@ from tests.gdb.driver import Debugger, batch
 MODES = ("set sframe mode off", "set sframe mode always", "set sframe strict on")
 OUTWARD = ["leaf", "work", "call_on", "main"]
 INWARD = OUTWARD[:3]
-"""What GDB shows: a frame at a lower address is no caller."""
+"""GDB's message: a frame at a lower address is not a caller."""
 STOPPED = "Backtrace stopped: previous frame inner to this frame (corrupt stack?)"
 
 

@@ -114,7 +114,7 @@ def test_only_files_of_loaded_modules_are_opened(monkeypatch: pytest.MonkeyPatch
 
 def test_what_is_no_dump_of_a_kernel(tmp_path: Path) -> None:
     text = tmp_path / "text"
-    text.write_text("no dump", encoding="ascii")
+    text.write_text("not a dump", encoding="ascii")
     with pytest.raises(FileError, match=r"text: not a"):
         open_dump(str(text), str(build("leaf", "aarch64", 3)), ())
     with pytest.raises(FileError, match=r"text: not a"):

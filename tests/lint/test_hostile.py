@@ -49,7 +49,7 @@ def _by_lint(seed: Seed) -> list[int] | None:
     """The offsets of the FDEs that are lost, under the first header; ``None``: the section is refused."""
     whole = Section(next(one.data for one in seeds() if one.name == seed.name), seed.address)
     assert whole.arch is not None
-    # Nothing is outside the text, which is no concern of the decoder.
+    # The decoder does not check whether code is outside the text.
     around = subject(data=seed.data, arch=whole.arch, text=(0, 1 << 64))._replace(address=seed.address)
     (judgement,) = lint_section(around, [SPEC]).judgements
     if judgement.outcome is Outcome.REFUSED:

@@ -36,8 +36,8 @@ WRONG = {
     "sframe compare 3 3": "Usage: sframe compare [N] [-all] [--json]",
     "sframe strict maybe": "'maybe' is neither on nor off; Usage: sframe strict [on | off]",
     "sframe explain --json": "Usage: sframe explain [ADDRESS]",
-    "sframe explain no_such_thing": "'no_such_thing' is no address",
-    "sframe explain *": "'*' is no address",
+    "sframe explain no_such_thing": "'no_such_thing' is not an address",
+    "sframe explain *": "'*' is not an address",
 }
 
 
@@ -100,7 +100,7 @@ def test_wrong_arguments(lldb: str, stop: Stop | None) -> None:
     for command, (succeeded, output, error) in paired(WRONG, run(lldb, stop, *WRONG)):
         assert not succeeded, command
         assert not output.strip(), command
-        if stop or "is no address" not in WRONG[command]:
+        if stop or "is not an address" not in WRONG[command]:
             assert WRONG[command] in error, (command, error)
         assert len(error.strip().splitlines()) == 1, (command, error)
 
@@ -155,7 +155,7 @@ def test_explain_needs_no_process(lldb: str) -> None:
     assert isinstance(match, Match)
     assert f"FDE:   {match.function.start:#x} to {match.function.end:#x}" in once[1]
     assert f"row:   from +{match.row_start:#x}\n" in once[1]
-    assert "'nosuch' is no address" in nosuch[2]
+    assert "'nosuch' is not an address" in nosuch[2]
     assert nothing == (False, "", "error: sframe: no stopped process\n")
 
 

@@ -35,7 +35,7 @@ def test_without_root_it_says_what_an_administrator_installs(
 
 
 def test_checkout_that_cannot_be_written_is_one_line(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (checkout / ".cache").touch()  # for root, too, no folder can be made there
+    (checkout / ".cache").touch()  # so that not even root can make a folder there
     assert setup.main() == 1
     (line,) = capsys.readouterr().out.splitlines()
     assert line == f"set-up: {checkout / '.cache'}: File exists; does it belong to another user?"

@@ -1,4 +1,4 @@
-/* Frames that are unwound in the ways that hardly any are: a CFA in a register that is no frame pointer, as in the
+/* Frames that are unwound in the ways that hardly any are: a CFA in a register that is not a frame pointer, as in the
  * dynamic linker, and functions without any unwind data, which this file is compiled without. */
 #define KEEP __attribute__((noipa))
 

@@ -203,7 +203,7 @@ def test_any_damage_is_a_line_and_no_traceback(original: Crash, tmp_path: Path) 
         (".", "Is a directory"),
         ("text", "not a readable ELF file"),
         ("empty", "not a readable ELF file"),
-        ("program", "no core file, but one of type ET_DYN"),
+        ("program", "not a core file: its type is ET_DYN"),
     ],
 )
 def test_no_core_file(name: str, what: str, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_damaged_data_leaves_the_dynamic_symbols(damage: str, program: Path, tmp
     content = {
         "cut": lzma.compress(program.read_bytes())[:-40],
         "no xz": b"no xz at all",
-        "another file": lzma.compress(b"no ELF file"),
+        "another file": lzma.compress(b"not an ELF file"),
     }[damage]
     bare = tmp_path / "bare"
     run("strip", program, "-o", bare)

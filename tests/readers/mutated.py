@@ -46,7 +46,7 @@ _MAX_ADDRESSES = 60
 _MAX_DISTANCE = 1 << 30
 """Of the addresses that are looked up from the section: some readers have 32 bits for the difference."""
 _MAX_ADDRESS = 1 << 46
-"""Where processes have code.  What readers do at the ends of the address space is no concern of theirs."""
+"""Where processes have code.  What readers do at the ends of the address space does not matter."""
 _AT_CFA = "[cfa+0]"
 
 

@@ -59,7 +59,7 @@ def _answered(read: Callable[[Request], list[Any]], request: Request) -> dict[st
     child = os.fork()
     if not child:
         os.close(receiving)
-        # What the reader itself prints is no answer.
+        # What the reader itself prints is not an answer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
         signal.alarm(request.seconds)

@@ -1,5 +1,5 @@
 /* Signals: the frame that one interrupts is looked up with its exact pc, and the kernel's frame between it and the
- * handler is no function's. The first argument chooses how it comes: `raise` (the default) and `kill` from within
+ * handler is not in a function. The first argument chooses how it comes: `raise` (the default) and `kill` from within
  * the C library, `fault` at an instruction of the program, `altstack` and `above` the same with the handler on another
  * stack, which with `above` is higher up than the interrupted frame, so that the CFA jumps back there, and `entry` at
  * a function's first instruction, where a lookup of pc - 1 finds another function. */

@@ -126,7 +126,7 @@ def test_tables_are_aligned_unless_told_otherwise() -> None:
 
 def test_describe_refuses_what_it_cannot_give_back() -> None:
     content = encode(SectionSpec(ADDRESS, (table(FUNCTION),)))
-    with pytest.raises(FormatError, match="are no SFrame header"):
+    with pytest.raises(FormatError, match="are not an SFrame header"):
         describe(Section(content + b"more", ADDRESS))
 
 

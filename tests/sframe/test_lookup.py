@@ -105,7 +105,7 @@ def test_item_10_nothing_but_functions_of_no_size() -> None:
 
 @pytest.mark.parametrize(("version", "repetition"), [(1, 16), (2, 16), (2, 24), (2, 1), (2, 255), (3, 16), (3, 5)])
 def test_item_11_mask_rows_count_from_the_block(version: int, repetition: int) -> None:
-    """The function's start is no multiple of the block's length, and the pc's low bits mean nothing."""
+    """The function's start is not a multiple of the block's length, and the pc's low bits mean nothing."""
     start, middle = 0x1003, repetition // 2
     rows = (cfa(8), cfa(16, middle)) if middle else (cfa(8),)
     section = opened(FunctionSpec(start, 3 * repetition, rows, None, PcType.MASK, repetition), version=version)

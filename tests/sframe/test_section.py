@@ -114,7 +114,7 @@ def test_zeros_behind_the_last_table_are_padding(zeros: int) -> None:
 def test_item_03_other_bytes_behind_the_last_table_are_reported() -> None:
     content = one(0x1000)
     section = Section(content + b"\0\0what is this", ADDRESS)
-    expected = f"14 bytes behind the last table are no SFrame header (.sframe offset {len(content):#x})"
+    expected = f"14 bytes after the last table are not an SFrame header (.sframe offset {len(content):#x})"
     assert str(section.rest) == expected
     assert starts(section) == [0x1000]
 
@@ -123,7 +123,7 @@ def test_item_03_a_malformed_second_header_is_reported_and_the_first_read() -> N
     content = several(0x1000, 0x2000)
     second = content.index(b"\xe2\xde", 1)
     section = Section(content[: second + 2] + b"\x09" + content[second + 3 :], ADDRESS)
-    message = f"{len(content) - second} bytes behind the last table: unknown SFrame version 9, expected 1, 2 or 3"
+    message = f"{len(content) - second} bytes after the last table: unknown SFrame version 9, expected 1, 2 or 3"
     assert str(section.rest) == f"{message} (.sframe offset {second + 2:#x})"
     assert starts(section) == [0x1000]
     assert isinstance(section.lookup(0x1000), Match)

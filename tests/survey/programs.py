@@ -55,7 +55,7 @@ def tar(members: Mapping[str, bytes], *others: tarfile.TarInfo, mode: str = "w")
 
 
 def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
-    """A member that is no file."""
+    """A member that is not a file."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname = kind, target
     return info

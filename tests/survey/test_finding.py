@@ -132,7 +132,7 @@ def test_other_archives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
 def test_compressed_file(tmp_path: Path, compress: object) -> None:
-    """As kernel modules are; a text that is compressed is no ELF file either."""
+    """Kernel modules are compressed files; a compressed text is not an ELF file either."""
     path = write(tmp_path, "module.ko.x", compress(program()))  # type: ignore[operator]
     assert found(path) == {"": digest()}
     assert found(write(tmp_path, "text.x", compress(b"text\n"))) == {"": NOT_ELF}  # type: ignore[operator]
@@ -177,7 +177,7 @@ def test_what_is_no_file_is_told(tmp_path: Path) -> None:
         "../../up": "a name that leads out of the archive",
         "a/../../b": "a name that leads out of the archive",
         "link": "a symbolic link",
-        "out": "a link to what is no ELF file here",
+        "out": "a link to something that is not an ELF file here",
         "fifo": "a FIFO",
         "null": "a device",
         "disk": "a device",
@@ -322,7 +322,7 @@ def test_file_that_becomes_shorter(tmp_path: Path) -> None:
 
 
 def test_libarchive_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are found without it; an archive is no file that has nothing in it."""
+    """Files are found without it; an archive that cannot be read is not taken for an empty one."""
     tree = tmp_path / "tree"
     tree.mkdir()
     write(tree, "one", program())

@@ -145,7 +145,7 @@ def test_errors(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("text").write_text("some text that is long enough to be no database\n" * 20, encoding="ascii")
+    Path("text").write_text("some text that is too long for an empty database\n" * 20, encoding="ascii")
     Path("some").write_bytes(plain_program())
     assert main(["survey", *arguments]) == 2
     told = capsys.readouterr().err

@@ -45,7 +45,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("abi", WITH_LIBC)
 def test_instructions_that_are_calls(abi: str, tmp_path: Path) -> None:
-    """One by one, as the assembler encodes them, behind bytes that are no part of a call."""
+    """Each kind of call, as the assembler encodes it, after bytes that are not part of a call."""
     arch = BY_NAME[abi]
     for expected, text in ((True, CALLS[abi]), (False, OTHERS[abi])):
         for instruction in text.replace("\n", ";").split(";"):

@@ -235,7 +235,7 @@ PLT = 0x10000
     ("what", "code", "at", "sp"),
     [
         ("entry of a lazy PLT", HEADER + LAZY, 16 + 9, 16),
-        ("jump to code that is no header", LAZY + LAZY, 16 + 9, None),
+        ("jump to code that is not a header", LAZY + LAZY, 16 + 9, None),
         ("header whose slots are not neighbours", HEADER.replace(b"\xe4", b"\xe5") + LAZY, 16 + 9, None),
         ("jump to what cannot be read", HEADER + LAZY.replace(b"\xe2\xff", b"\xe2\x7f"), 16 + 9, None),
         ("other code", b"\x90" * 32, 16, None),

@@ -155,7 +155,7 @@ def _sizes(_code: bytes, _at: int) -> Sequence[int]:
 
 
 def _special(raw: bytes) -> Instruction | None:
-    # VEX ignores what the hints do to the return address, and does not know those that are no hints.
+    # VEX ignores what the hints do to the return address, and does not know those that are not hints.
     word = int.from_bytes(raw[:4], "little")
     if word in _SIGNING:
         return Instruction(4, Kind.NEXT, ((aarch64.LR, (SIGN, _LR)),), (), (), None)

@@ -9,7 +9,7 @@ in a line              is
 ``{r}``                a register of any kind
 ``{d}``                a register that is rarely the stack or frame pointer
 ``{s}``                the stack or frame pointer, mostly
-``{e}``                ``{d}``, but for s390x's ``%r0``, which is no base of an address
+``{e}``                ``{d}``, but for s390x's ``%r0``, which cannot be the base of an address
 ``{k}``, ``{u}``       multiples of eight: from -64, and those from 0 that every store can have
 ``{a}``, ``{n}``       what is allocated, and added before or behind a store
 ``{i}``                a small number

@@ -50,7 +50,7 @@ def _root() -> Path:
 
 
 def exercise(seed: Seed, seen: Counter[str]) -> str:
-    """Ask for names in the functions and around them; some inputs are no regular files."""
+    """Ask for names in the functions and around them; some inputs are not regular files."""
     path = _root() / "tmp" / f"perf-{os.getpid()}.map"
     kind = seed.address // 5 % 50
     if kind == 0:
