@@ -1,4 +1,4 @@
-"""What GDB is told of a frame that is claimed: its identity and the registers of its caller."""
+"""The unwinder's answer for a frame that it claims: the frame's identity and the registers of its caller."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.step import Caller
 
 TELLS_PC = hasattr(gdb.PendingFrame, "pc")
-"""GDB 14 and later: an unwinder can ask for the pc.  To read a register takes longer the more frames there are."""
+"""GDB 14 and later: an unwinder can ask for the pc.  Reading a register takes longer the more frames there are."""
 
 
 class FrameId:
-    """What GDB identifies a frame by: its CFA and its function's entry."""
+    """The identity of a frame in GDB: its CFA and the entry of its function."""
 
     __slots__ = ("pc", "sp")
 
@@ -27,7 +27,7 @@ class FrameId:
 
 
 def caller_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, entry: int) -> gdb.UnwindInfo:
-    """Return the answer for a frame with a caller, with pc, SP, FP and the thread's registers of the caller.
+    """Return the answer for a frame with a caller: the caller's pc, SP and FP, and the registers of the thread.
 
     :param entry: address of the frame's function.
     """
@@ -40,7 +40,7 @@ def caller_info(frame: gdb.PendingFrame, registers: Registers, caller: Caller, e
     save(registers.sp, cfa if caller.sp == caller.cfa else gdb.Value(caller.sp))
     save(registers.fp, gdb.Value(caller.fp))
     if registers.ra is not None:
-        # After the return the register still holds the address; DWARF's CFI says the same.
+        # After the return the register still holds the address, as in DWARF CFI.
         save(registers.ra, pc)
     for register in registers.of_thread:
         with suppress(gdb.error, ValueError):  # not known in this frame
@@ -57,10 +57,10 @@ def save_others(
     arch: Arch,
     values: Mapping[int, int | None],
 ) -> list[int]:
-    """Add the caller's callee-saved registers: those with a value, and the unchanged ones as they are in the frame.
+    """Add the caller's callee-saved registers: those with a known value, and those that the frame did not change.
 
-    :param values: DWARF number and value of each register that is not unchanged; ``None``: it is not known.
-    :return: the DWARF numbers of those that are not known.
+    :param values: DWARF number and value of each changed register; ``None``: the value is unknown.
+    :return: the DWARF numbers of the registers whose value is unknown.
     """
     unknown = []
     for number in dict.fromkeys((*arch.preserved, *values)):
@@ -77,15 +77,15 @@ def save_others(
                 value = gdb.Value(known.to_bytes(WORD_SIZE, arch.byteorder), value.type)
             elif value.is_optimized_out:
                 unknown.append(number)
-                continue  # a frame further in does not tell
+                continue  # frames further in do not have the value
             info.add_saved_register(register, value)
         except (gdb.error, ValueError):
-            unknown.append(number)  # not known in this frame, or of another size
+            unknown.append(number)  # unknown in this frame, or of another size
     return unknown
 
 
 def save_all(info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers) -> None:
-    """Add all registers as they are in the frame: at a function's first instruction they are the caller's."""
+    """Add all registers with their values in the frame: at a function's first instruction, they are the caller's."""
     for register in registers.kept:
         with suppress(gdb.error, ValueError):  # not known in this frame
             value = frame.read_register(register)
@@ -94,11 +94,11 @@ def save_all(info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers
 
 
 def outermost_info(frame: gdb.PendingFrame, registers: Registers, sp: int, entry: int) -> gdb.UnwindInfo:
-    """Return the answer for a frame without a caller, for which an unwinder in Python has no words.
+    """Return the answer for a frame without a caller, which an unwinder in Python cannot express.
 
-    GDB's DWARF unwinder has, so the frame is better left to it where there is CFI.  Else no caller's pc is given, and
-    GDB 18 says "frame did not save the PC"; GDB 13 would end the command with an error, so it is given a pc of 0 and
-    shows one frame for that.
+    GDB's DWARF unwinder can, so the frame is better left to it if there is CFI.  Otherwise the answer has no pc of a
+    caller, and GDB 18 prints "frame did not save the PC".  GDB 13 would end the command with an error: there, the
+    answer has a pc of 0, and GDB shows one frame for it.
     """
     info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(entry)))
     if not TELLS_PC:

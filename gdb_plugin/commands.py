@@ -39,7 +39,7 @@ def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bo
             raise
         except UsageError as error:
             raise gdb.GdbError(str(error)) from error
-        except gdb.error as error:  # GDB would add that it came from Python
+        except gdb.error as error:  # otherwise GDB adds that the error came from Python
             raise gdb.GdbError(f"sframe: {error}") from error
         except SFrameError as error:
             raise gdb.GdbError(f"sframe: {error}") from error
@@ -64,7 +64,7 @@ class _Command(gdb.Command):
         """Offer the options that are not in the line yet; after an option that names a context, symbols."""
         if self.command.takes_context and any(f"{option} " in text for option in commands.CONTEXTS):
             return int(gdb.COMPLETE_SYMBOL)
-        if word is None:  # GDB first asks for the characters at which words end
+        if word is None:  # GDB first asks for the characters that end words
             return int(gdb.COMPLETE_NONE)
         *before, typed = text.split(" ")
         # For GDB, a hyphen ends a word, and only the text after it is completed.
@@ -87,7 +87,7 @@ def _show(lines: Sequence[str]) -> None:
 
 
 def _threads(every: bool) -> Iterator[gdb.InferiorThread | None]:
-    """Select each thread of all inferiors in turn, and at the end the thread that was selected before."""
+    """Select each thread of all inferiors in turn; at the end, select the thread that was selected before."""
     selected = gdb.selected_thread()
     if not every or selected is None:
         yield selected
@@ -242,7 +242,7 @@ class Mode(gdb.Parameter):
         self.value = ALWAYS
 
     def get_set_string(self) -> str:
-        """Take effect at once, on frames that are already unwound too."""
+        """Apply the new value, also to frames that are already unwound."""
         self._unwinder.choose(self._unwinder.settings._replace(mode=self.value))
         return ""
 
@@ -255,7 +255,7 @@ class _Switch(gdb.Parameter):
     """A setting that is on or off."""
 
     field = ""
-    """Its name, in :class:`Settings` too."""
+    """Its name, also in :class:`Settings`."""
     shown = ""
     """The text before its value in the output of ``show``."""
 
@@ -265,7 +265,7 @@ class _Switch(gdb.Parameter):
         self.value = False
 
     def get_set_string(self) -> str:
-        """Take effect at once, on frames that are already unwound too."""
+        """Apply the new value, also to frames that are already unwound."""
         settings = self._unwinder.settings._asdict()
         self._unwinder.choose(Settings(**{**settings, self.field: bool(self.value)}))
         return ""
@@ -316,7 +316,7 @@ class _Prefix(gdb.Command):
 
 
 def register(unwinder: SFrameUnwinder, session: Session) -> None:
-    """Make all commands and the parameters."""
+    """Create all commands and parameters."""
 
     @functools.cache
     def stacks() -> Stacks:

@@ -23,11 +23,11 @@ _AT_RANDOM = 25
 """The entry of the auxiliary vector."""
 _CALLS = "may-call-functions"
 _OBJECTS = (gdb.TYPE_CODE_STRUCT, gdb.TYPE_CODE_UNION, gdb.TYPE_CODE_ARRAY, gdb.TYPE_CODE_FUNC)
-"""Types of expressions that stand for the address of what they denote."""
+"""Types of expressions that denote the address of their object."""
 
 
 def debugger(process: Process) -> Debugger:
-    """Return what commands about contexts need of GDB."""
+    """Return the functions by which commands about contexts use GDB."""
     return Debugger(
         address_in,
         _register,

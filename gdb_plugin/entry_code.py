@@ -1,4 +1,4 @@
-"""GDB's answer for entry code of a kernel, where CFI does not say all."""
+"""GDB's answer for entry code of a kernel, where CFI is incomplete."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def entry_code_info(
     """Return the caller's registers; ``None``: GDB's own unwinder has them.
 
     :param registers_here: pc, SP and frame pointer of the frame.
-    :param interrupted: pc is the next instruction, and no return address.
+    :param interrupted: pc is the next instruction, not a return address.
     :raises SFrameError: the stack cannot be read, or contradicts ORC.
     """
     kernel = process.kernel
@@ -42,8 +42,8 @@ def entry_code_info(
     registers = process.registers(frame)
     entry = entry_of(lookup_address(pc, interrupted)) or place.start
     if found.caller is None:
-        # GDB alone goes on in user space, and guesses there.  GDB 13 makes another frame behind an outermost one, and
-        # fails in that.
+        # GDB alone would continue in user space with guesses.  GDB 13 makes another frame after an outermost one, and
+        # fails in it.
         return outermost_info(frame, registers, sp, entry) if TELLS_PC else None
     if place.kind is PlaceKind.EXCEPTION:
         return None

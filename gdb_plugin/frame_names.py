@@ -1,6 +1,6 @@
 """Names in ``bt`` for code that the process registered with libunwind, and for the entry code of a Linux kernel.
 
-GDB takes names of frames from a frame filter.  Filters make it slower, so there is one only while there is such code.
+GDB takes names of frames from a frame filter.  Filters make it slower, so one exists only while there is such code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _NamedFrame(FrameDecorator):
 class FrameNames:
     """The frame filter.
 
-    :param filters: where GDB looks for filters.
+    :param filters: the dictionary in which GDB looks for filters.
     """
 
     def __init__(self, filters: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ class FrameNames:
         self._process: Process | None = None
 
     def follow(self, process: Process | None) -> None:
-        """Name the frames of a process from now on; ``None``: of none."""
+        """Name the frames of a process from now on; ``None``: name no frames."""
         run_time = process.run_time if process is not None else None
         has_names = run_time is not None and run_time.has_registered()
         self._process = process if has_names or (process is not None and process.kernel is not None) else None
@@ -52,7 +52,7 @@ class FrameNames:
             self._filters[self.name] = self
 
     def filter(self, frames: Iterator[Any]) -> Iterator[Any]:
-        """Return the frames, those of registered code with their names."""
+        """Return the frames; those of registered code have their names."""
         return map(self._named, frames)
 
     def _named(self, decorated: Any) -> Any:
@@ -62,8 +62,8 @@ class FrameNames:
             return decorated if place is None else _NamedFrame(decorated, shown_name(place, text(frame.name)))
         if self._process is None or frame.type() != gdb.NORMAL_FRAME or text(frame.name):
             return decorated
-        # A return address can lie behind the last byte of a procedure.
+        # A return address can be after the last byte of a procedure.
         pc = frame.pc()
         name = self._process.run_time_name(pc) or self._process.run_time_name(pc - 1)
-        # Where a filter leaves it to GDB, GDB has three question marks in place of two.
+        # If a filter has no name, GDB prints three question marks in place of two.
         return _NamedFrame(decorated, name or "??")

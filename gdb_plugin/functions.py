@@ -1,4 +1,4 @@
-"""Where functions begin, as GDB sees it, and what they are called."""
+"""The start addresses and the names of functions in GDB."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _INFO_SYMBOL = re.compile(r"(?!.* \+ \d+ in section )(.+?) in section ")
 
 
 def entry_of(address: int) -> int | None:
-    """Return the entry of the function around an address, ``None`` where no debug information tells.
+    """Return the entry of the function around an address; ``None``: there is no debug information for it.
 
-    A function can have its parts in several places (``.cold``), each with unwind data of its own; it is one function
-    all the same, and so are GDB's frames of it.  GDB looks the address up itself before it asks an unwinder, so this
-    costs it nothing and can be done in the middle of unwinding.
+    A function can have parts in several places (``.cold``), each with its own unwind data; for GDB it is one function,
+    and so it is in GDB's frames.  GDB itself looks the address up before it asks an unwinder, so this is fast and can
+    be done during unwinding.
     """
     try:
         block = gdb.block_for_pc(address)
@@ -44,7 +44,7 @@ def name_of(address: int) -> str:
 
 
 def name_around(address: int) -> str:
-    """Return the name of the function around an address, inlined functions left out; empty: no symbol covers it."""
+    """Return the name of the function around an address, ignoring inlined functions; empty: no symbol covers it."""
     block = gdb.block_for_pc(address)
     while block is not None and (block.function is None or _is_inlined(block)):
         block = block.superblock
@@ -59,18 +59,18 @@ def name_around(address: int) -> str:
 
 
 def symbol_at(address: int) -> str:
-    """Return the name of the symbol that begins at an address; empty: none does, or GDB must not be asked now.
+    """Return the name of the symbol that begins at an address; empty: none does, or GDB cannot be asked now.
 
-    This can be called in the middle of unwinding.  Before GDB 14 only a command tells the name, and GDB 13 crashes when
+    This can be called during unwinding.  Before GDB 14, only a command has the name, and GDB 13 crashes when
     symbols are looked up during unwinding with two inferiors.
     """
     return name_of(address) if hasattr(gdb, "format_address") else ""
 
 
 def is_entry(address: int) -> bool:
-    """Return whether a function is entered at an address, as debug information or a symbol show it.
+    """Return whether a function is entered at an address, according to debug information or a symbol.
 
-    What compilers put elsewhere (``.cold``) is a part of a function.
+    Code that compilers put elsewhere (``.cold``) is a part of a function.
     """
     entry = entry_of(address)
     if entry is not None:

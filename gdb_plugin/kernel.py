@@ -1,4 +1,4 @@
-"""The Linux kernel that GDB is attached to, and what GDB has to be told to unwind its entry code."""
+"""The Linux kernel that GDB is attached to, and the CFI that GDB needs to unwind its entry code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TRUST = "trust-readonly-sections"
 _MACHINE_AT = 18
 """Offset of ``e_machine`` in an ELF header, in bytes."""
 _made: dict[str, bytes] = {}
-"""The symbol files that were made, by path."""
+"""The created symbol files, by path."""
 
 
 def kernel_of(arch: Arch, modules: Modules) -> Kernel:
@@ -39,8 +39,8 @@ def kernel_of(arch: Arch, modules: Modules) -> Kernel:
 
     GDB commands and symbol lookups must be possible: not in the middle of unwinding.
 
-    :param modules: of the inferior; the CFI of the kernel among them says which functions are in assembly.
-    :raises KernelError: there is none, or none of a known architecture.
+    :param modules: modules of the inferior; the kernel's CFI tells which functions are in assembly.
+    :raises KernelError: the target is not a kernel, or its architecture is not supported.
     :raises SFrameError: its code or its CFI cannot be read.
     """
     if not address_of(_PROBE):
@@ -73,10 +73,10 @@ def _code_of_file() -> Iterator[None]:
 def tell_gdb(kernel: Kernel) -> None:
     """Load CFI for the entry code of a kernel into GDB, as a symbol file.
 
-    An unwinder in Python cannot make signal frames.  Of other frames GDB takes the pc for a return address, and ends a
-    stack where it goes on at lower addresses.
+    An unwinder in Python cannot make signal frames.  In other frames, GDB takes the pc for a return address, and ends a
+    stack that continues at lower addresses.
 
-    :raises SFrameError: the kernel's debug information lacks something.
+    :raises SFrameError: the kernel's debug information is incomplete.
     """
     places = [place for _, _, place in kernel.places]
     if not places:

@@ -7,10 +7,10 @@ import gdb
 from sframe_unwind.errors import MemoryReadError
 
 _BY_VALUE = 16 << 10 if hasattr(gdb.Value, "bytes") else 0
-"""What is no longer than this is read as a value from a remote target (since GDB 15), the rest by ``read_memory``.
+"""Reads up to this size from a remote target are made as a value (since GDB 15), longer ones by ``read_memory``.
 
-Where the connection breaks meanwhile, the latter leaves GDB 18 in the belief that the thread were still selected, and
-the next command ends it with an assertion.
+If the connection breaks during a read by ``read_memory``, GDB 18 still takes the thread for selected, and the next
+command ends GDB with an assertion.
 """
 _LOCAL = ("native", "core")
 """Targets whose connection cannot break."""
@@ -28,15 +28,15 @@ def read(address: int, size: int) -> bytes:
     except (gdb.error, OverflowError) as error:
         if inferior.pid != pid:
             raise process_gone() from error
-        # OverflowError: the address comes from a damaged stack and is none.
+        # OverflowError: the address comes from a damaged stack.
         raise MemoryReadError(address, size) from error
 
 
 def process_gone() -> BaseException:
-    """Tell the user that the connection to the process broke; return what to raise then, in an unwinder as well.
+    """Tell the user that the connection to the process broke; return the exception to raise, also in an unwinder.
 
-    GDB has dropped its frames, and fails where one of them is used once more, as it does when an unwinder returns.
-    There is one way out that does not: that of Ctrl-C.
+    GDB has dropped its frames, and fails if one of them is used again, which it does when an unwinder returns.  The
+    exception of Ctrl-C is the only way out.
     """
     gdb.write("sframe: the process is gone, and with it its stack\n", gdb.STDERR)
     return KeyboardInterrupt()
@@ -56,4 +56,4 @@ def _read(inferior: gdb.Inferior, address: int, size: int) -> bytes:
 
 
 _pointers: dict[int, gdb.Type] = {}
-"""Types of pointers to arrays of so many bytes; making one takes GDB longer than reading through it."""
+"""Types of pointers to arrays, by number of bytes; making one takes GDB longer than reading through it."""

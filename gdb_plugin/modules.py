@@ -1,7 +1,7 @@
 """The modules of the current program space, from ``info files``, or from the memory of the process.
 
-GDB's Python interface has no load addresses.  ``info files`` has: it lists the sections of the executable, the shared
-libraries and the vDSO where they are in memory, for a process, a core file and a remote target alike.
+GDB's Python interface has no load addresses.  ``info files`` lists the sections of the executable, the shared
+libraries and the vDSO at their addresses in memory, for a process, a core file and a remote target alike.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _EXECUTABLE = re.compile(r"^\t`(.*)', file type", re.MULTILINE)
 _OF_CORE = re.compile(r"load\d+[a-z]?$")
 """Names of the pieces of memory in a core file that do not belong to a module."""
 _CODE = re.compile(r"(\.\w+)?\.text|\.plt|\.iplt|\.init$|\.fini$")
-"""Names of sections with code.  A Linux kernel has it in ``.head.text``, ``.init.text`` and others, too."""
+"""Names of sections with code.  Linux kernels also have code in ``.head.text``, ``.init.text`` and others."""
 _REMOTE = "target:"
-"""Before the path of a file that GDB reads through a remote target's server."""
+"""Prefix of the path of a file that GDB reads through the server of a remote target."""
 _AUXV = re.compile(r"^(\d+)\s.*\s(0x[0-9a-f]+|\d+)$", re.MULTILINE)
 
 
 def list_modules(arch: Arch, may_execute: bool, places: ModulePlaces | None = None) -> list[Module]:
     """Return the modules of the current program space.
 
-    :param places: of the Linux kernel that the inferior is.
-    :param may_execute: whether a GDB command can be run; else the memory of the process tells, if it can.
+    :param places: finds the modules of the Linux kernel, if the inferior is one.
+    :param may_execute: whether a GDB command can be run; otherwise the list comes from the memory of the process.
     """
     if not may_execute:
         return discover_modules(arch, may_execute)
@@ -121,7 +121,7 @@ def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:
 
 
 def _local_paths(name: str, build_id: str) -> list[str]:
-    """Return the paths at which this machine may have a file that GDB has read.
+    """Return the paths where this machine may have a file that GDB has read.
 
     GDB reads files of a remote target through its server, which Python cannot do.  With a build ID, a copy on this
     machine is recognised as the same file.
@@ -136,7 +136,7 @@ def _local_paths(name: str, build_id: str) -> list[str]:
 
 
 def auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:
-    """Return the auxiliary vector of the current inferior, empty where it cannot be had."""
+    """Return the auxiliary vector of the current inferior; empty: it is not available."""
     inferior = gdb.selected_inferior()
     if inferior.connection is not None and inferior.connection.type == "native":
         try:
@@ -155,11 +155,11 @@ def auxiliary_vector(arch: Arch, may_execute: bool) -> dict[int, int]:
 def _module(name: str, sections: dict[str, SectionRange], arch: Arch, places: ModulePlaces | None) -> Module:
     placed: dict[str, SectionRange] = {}
     if places is not None:
-        # GDB lays the sections whose addresses it was not told behind each other, from 0 on.
+        # GDB places sections with unknown addresses one after the other, from 0 on.
         sizes = {section: end - start for section, (start, end) in sections.items()}
         placed = places.sections(name, sizes, sections[TEXT].start if TEXT in sections else None)
         sections = placed or sections
-    elif module_name(name) is not None:  # the kernel has not been looked for yet
+    elif module_name(name) is not None:  # GDB has not looked for the kernel yet
         sections = {key: place for key, place in sections.items() if arch.may_be_kernel(place.start)} or sections
     start, end = min(place.start for place in sections.values()), max(place.end for place in sections.values())
     code = [place for section, place in sections.items() if _CODE.match(section)]

@@ -1,4 +1,4 @@
-"""What to do with a frame, decided once for each pc: leave it to GDB, or claim it with SFrame's rule."""
+"""Decides what to do with the frames of a pc: leave them to GDB, or claim them with SFrame's rule."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 
 class Claim(NamedTuple):
-    """A frame is claimed: what SFrame says of it."""
+    """A claimed frame, with SFrame's data for it."""
 
     found: Found
     entry: int
-    """Where the function begins.  GDB knows frames by it."""
+    """Start of the function.  GDB identifies frames by it."""
     others: tuple[tuple[int, RegisterRule], ...] | None
-    """Where the caller's other registers are; see :attr:`sframe_unwind.unwind_rule.UnwindRule.others`."""
+    """Places of the caller's other registers; see :attr:`sframe_unwind.unwind_rule.UnwindRule.others`."""
     has_cfi: bool
-    """GDB's own unwinder can unwind the frame too."""
+    """GDB's own unwinder can also unwind the frame."""
     spares_innermost: bool = False
-    """GDB's own unwinder does the same, and fails in outer frames alone: it is left the innermost frame."""
+    """GDB's own unwinder gives the same, and fails only in outer frames: the innermost frame is left to it."""
     at_entry: bool = False
     """Nothing of the function has run if pc is the next instruction: all registers are the caller's."""
 
 
 class Plan(NamedTuple):
-    """What to do with the frames of one pc."""
+    """The treatment of the frames of one pc."""
 
     interrupted: Claim | None
-    """Where pc is the next instruction; ``None``: leave the frame to GDB."""
+    """If pc is the next instruction; ``None``: leave the frame to GDB."""
     calling: Claim | None
-    """Where pc is a return address, likewise."""
+    """If pc is a return address; ``None``: leave the frame to GDB."""
     asks: bool
-    """Which of both it is matters."""
+    """Whether pc is the next instruction or a return address makes a difference."""
     leaf: UnwindRule | None
-    """The rule of a frame that is left to GDB, where the return address is still in its register."""
+    """The rule of a frame that is left to GDB, if the return address is still in its register."""
     outermost: int | None = None
-    """Where the function begins whose frame is the outermost one, which GDB's own unwinder does not see."""
+    """Start of the function of an outermost frame that GDB's own unwinder does not recognise as one."""
     place: EntryPlace | None = None
-    """Where pc is a return address: an exception of a kernel, or a switch of stacks.  Only memory tells where the stack
-    goes on."""
+    """If pc is a return address: an exception of a kernel, or a switch of stacks.  Only memory tells where the stack
+    continues."""
     entered: EntryPlace | None = None
-    """Where pc is the next instruction: an exception, likewise."""
+    """If pc is the next instruction: an exception of a kernel."""
 
 
 LEFT = Plan(None, None, False, None)
@@ -56,7 +56,7 @@ LEFT = Plan(None, None, False, None)
 
 
 FindRegisters = Callable[[Found, int], "tuple[tuple[int, RegisterRule], ...] | None"]
-"""``(row, lookup address)``: returns where the caller's other registers are; ``None``: that is not known."""
+"""``(row, lookup address)``: returns the places of the caller's other registers; ``None``: they are unknown."""
 
 
 def make_plan(
@@ -68,10 +68,10 @@ def make_plan(
     able: bool,
     strips: bool,
 ) -> Plan:
-    """Return what to do with the frames of a pc.
+    """Return the treatment of the frames of a pc.
 
-    :param gdb_has: whether GDB has a module's file, and with it the CFI.
-    :param find_registers: is asked where there is no CFI.
+    :param gdb_has: whether GDB has a module's file, and therefore its CFI.
+    :param find_registers: called if there is no CFI.
     :param able: GDB's own unwinder can read a return address or frame pointer that was moved to another register, and
         the return address in its register where a signal interrupted the function.
     :param strips: GDB can strip signed return addresses.

@@ -1,4 +1,4 @@
-"""The plugin as one thing: its unwinder, parameter and commands, made once per GDB."""
+"""Starts the plugin: creates its unwinder, parameters and commands, once in a GDB process."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _started = False
 
 
 def report(line: str) -> None:
-    """Show one line to the user, between whatever GDB prints."""
+    """Show one line to the user, between the lines that GDB prints."""
     gdb.write(f"sframe: {printable(line)}\n", gdb.STDERR)
 
 
 def start() -> None:
-    """Plug in; a second time changes nothing."""
+    """Start the plugin; a second call changes nothing."""
     global _started
     if _started:
         return

@@ -1,8 +1,8 @@
-"""Noticing that GDB popped a frame whose caller's registers are not all known.
+"""Notices that GDB popped a frame whose caller has unknown registers.
 
 GDB/MI's ``-exec-return`` pops frames as ``return`` does, but runs no hook, calls no Python before it writes registers,
 and cannot be replaced: ``gdb.MICommand`` refuses the names of GDB's own commands.  So it cannot be refused.  But GDB
-then asks for the new innermost frame, and that was the caller of another frame before, though the program has not run.
+then asks for the new innermost frame, which was the caller of another frame before, although the program has not run.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from collections.abc import Iterable
 import gdb
 
 _LEVELS = 256
-"""Of frames further out nothing is kept: a recursion of 100,000 frames must not fill the memory."""
+"""Frames further out are not kept: a recursion of 100,000 frames must not fill the memory."""
 
 
 class Popping:
-    """The frames of the present chain whose registers are not all known."""
+    """The frames of the present chain that have unknown registers."""
 
     def __init__(self) -> None:
         self.unknown: dict[int, tuple[int, Iterable[int]]] = {}
-        """By SP of the frame, its pc and the DWARF numbers of the registers.  Empty where SFrame is nowhere alone."""
+        """For the SP of each frame, its pc and the DWARF numbers of the unknown registers; empty: all are known."""
 
     def note(self, level: int, pc: int, sp: int, numbers: Iterable[int]) -> None:
         """Remember the caller of a frame.
 
-        :param level: of the frame, not of its caller.
-        :param pc: of the caller.
-        :param sp: of the caller.
-        :param numbers: of the caller's registers that are not known.
+        :param level: level of the frame, not of its caller.
+        :param pc: pc of the caller.
+        :param sp: SP of the caller.
+        :param numbers: DWARF numbers of the caller's registers that are unknown.
         """
         if level < _LEVELS:
             self.unknown[sp] = pc, numbers
 
     def begin(self, pc: int, sp: int) -> Iterable[int]:
-        """Begin a new chain; return the registers of the innermost frame that were not known before.
+        """Begin a new chain; return the registers of the innermost frame that were unknown before.
 
-        A function can have the SP of its caller: one that was just entered, where calls leave the return address in a
-        register.  So SP alone does not tell that a frame was a caller.
+        A function can have the SP of its caller: one that was just entered, on machines whose calls leave the return
+        address in a register.  So SP alone does not show that a frame was a caller.
 
-        :param pc: of the innermost frame.
-        :param sp: of the innermost frame.
+        :param pc: pc of the innermost frame.
+        :param sp: SP of the innermost frame.
         """
         was_at, numbers = self.unknown.get(sp, (None, ()))
         numbers = numbers if was_at == pc else ()

@@ -35,27 +35,28 @@ if TYPE_CHECKING:
     from sframe_unwind.runtime_code.source import RunTimeCode
 
 _NATIVE_FAILS = () if TELLS_PC else ("s390x",)
-"""Where GDB's own unwinder fails although there is CFI.  GDB 13 says of a return address in a floating-point register
-that it cannot be converted to an integer, and of one in r14 behind a signal frame that it has been optimized out."""
+"""Architectures whose return address GDB's own unwinder cannot find although there is CFI.  GDB 13 reports that one in
+a floating-point register cannot be converted to an integer, and that one in r14 of a signal frame's caller has been
+optimized out."""
 _BY_MEMORY = (PlaceKind.EXCEPTION, PlaceKind.STACK_SWITCH)
-"""Entry code of which CFI does not say all: whether an exception interrupted user space, and where a stack goes on that
-a function in C has switched to."""
+"""Entry code whose CFI is incomplete: it does not tell whether an exception interrupted user space, and where a stack
+continues to which a function in C has switched."""
 _LIMIT = 200_000
-"""Plans to keep; stepping through a program for hours must not fill the memory."""
+"""Maximum number of plans to keep; stepping through a program for hours must not fill the memory."""
 _NO_PLACES: RangeMap[EntryPlace] = RangeMap(())
 
 
 class Process:
-    """What unwinding needs of one inferior.
+    """The data that unwinding needs of one inferior.
 
-    Listing all modules takes GDB long where there are hundreds, so the list is only made again when an address lies in
-    none that is known.
+    Listing all modules takes GDB long if there are hundreds, so the list is only made anew for an address that belongs
+    to no known module.
 
-    :param symbols: finds what the process has registered at run time.
+    :param symbols: finds the code that the process has registered at run time.
     :param report: shows one line to the user.
     :param may_execute: whether a GDB command can be run now.
-    :param run_time_changed: is told when other code is registered than before.
-    :param generate: makes the SFrame of modules that have none.
+    :param run_time_changed: called when the registered code has changed.
+    :param generate: makes SFrame for modules that have none.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Process:
     ) -> None:
         self.arch = arch
         self.read_word = WordReader(read, arch.byteorder)
-        """For one frame: whoever reads another one drops what it has kept."""
+        """Reads for one frame: before another frame is read, the kept chunks are dropped."""
         self.run_time: RunTimeCode | None = None
         self.modules = Modules(arch, ())
         self.history = FrameHistory(self._is_signal_frame, self._returns_to)
@@ -87,27 +88,27 @@ class Process:
         first = Registers(architecture, arch)
         self._registers = {architecture: first}
         self.pc_register = first.pc
-        """Of the first frame that was seen; it has the same number in all frames of a process."""
+        """The pc register of the first frame; it has the same number in all frames of a process."""
         self._settings = Settings()
         self._forget_plans()
         self.is_kernel_wanted = False
         """A frame is in the kernel's half of the address space, and its kernel has not been looked for."""
         self.kernel: Kernel | None = None
         self.no_kernel = ""
-        """Why there is none."""
+        """Why the inferior is not a kernel."""
         self._places: ModulePlaces | None = None
         self._prover: RegisterProver | None = None
         self._run_time_changed = run_time_changed
         self._look_for_run_time()
 
     def files_added(self, objfiles: Sequence[gdb.Objfile]) -> None:
-        """Notice that there are more modules than before."""
+        """Take account of added files."""
         self._all_listed = False
         if any("unwind" in Path(path_of(objfile)).name for objfile in objfiles):
             self._look_for_run_time()
         completed = {path_of(objfile.owner) for objfile in objfiles if objfile.owner is not None}
         if any(module.name in completed for module in self._listed.values()):
-            # A separate debug file that came after its module can have CFI for it.
+            # A separate debug file that was added after its module can have CFI for it.
             self._listed = {key: module for key, module in self._listed.items() if module.name not in completed}
             self._renew()
         for plans in self._plans_by_settings.values():
@@ -115,7 +116,7 @@ class Process:
                 del plans[pc]
 
     def complete(self) -> None:
-        """List all modules and find all run-time code, if that is not done."""
+        """List all modules and find all run-time code, unless that has been done."""
         if not self._all_listed:
             self._list()
         if not self._run_time_looked_for:
@@ -128,11 +129,11 @@ class Process:
             (module.name, module.ranges): module for module in list_modules(self.arch, may_execute, self._places)
         }
         for key in self._listed.keys() & known.keys():
-            self._listed[key] = known[key]  # with what it has read
+            self._listed[key] = known[key]  # keeps the data that it has read
         self._renew()
 
     def _find(self, pc: int) -> bool:
-        """Add the one module at a pc to a list that has become too short; return whether there is one."""
+        """Add the one module at a pc to a list that lacks it; return whether there is one."""
         module = find_module(self.arch, self._may_execute(), pc) if self._listed else None
         if module is None:
             return False
@@ -161,7 +162,7 @@ class Process:
     def _forget_plans(self) -> None:
         """Make all plans anew: they depend on the modules."""
         self._plans: dict[int, Plan] = {}
-        """Of the current settings, by pc."""
+        """The plans of the current settings, by pc."""
         self._plans_by_settings: dict[Settings, dict[int, Plan]] = {self._settings: self._plans}
 
     def _discover(self) -> list[Module]:
@@ -173,7 +174,7 @@ class Process:
             self._report(line)
 
     def _cover(self, pc: int) -> None:
-        """List what is not listed yet, if it can be there that a pc belongs to."""
+        """Update the list of modules if a pc may belong to a module that is not listed yet."""
         if not self._all_listed and self._spans.get(pc) is None and not self._find(pc):
             self._list()
         if not self._run_time_looked_for and not any(
@@ -201,7 +202,7 @@ class Process:
     def known_kernel(self) -> Kernel:
         """Return the Linux kernel that the inferior is; GDB commands can be run.
 
-        :raises KernelError: it is none.
+        :raises KernelError: it is not one.
         """
         from sframe_unwind.kernel.types import KernelError
 
@@ -213,14 +214,14 @@ class Process:
 
     @property
     def entry_places(self) -> RangeMap[EntryPlace]:
-        """The places of the kernel's entry code, none where the inferior is not a kernel."""
+        """The places of the kernel's entry code; none: the inferior is not a kernel."""
         return _NO_PLACES if self.kernel is None else self.kernel.places
 
     def registers(self, frame: Any) -> Registers:
         """Return the registers of a (pending) frame.
 
-        Frames of one process can differ in their architecture: AArch64 with SVE, where the signal handler's frame
-        says that the vectors were of another length.
+        Frames of one process can differ in their architecture: with SVE on AArch64, the frame of a signal handler can
+        show that the vectors had another length.
         """
         architecture = frame.architecture()
         known = self._registers.get(architecture)
@@ -229,9 +230,9 @@ class Process:
         return known
 
     def plan(self, frame: gdb.PendingFrame, pc: int, settings: Settings) -> Plan:
-        """Return what to do with a pending frame."""
+        """Return the treatment of a pending frame."""
         if settings is not self._settings:
-            # `sframe compare` takes both stacks with settings of its own, and the user's hold again after it.
+            # `sframe compare` reads both stacks with its own settings; the user's settings apply again after it.
             self._settings = settings
             self._plans = self._plans_by_settings.setdefault(settings, {})
         plan = self._plans.get(pc)
@@ -244,7 +245,7 @@ class Process:
             able = self.arch.name not in _NATIVE_FAILS
             strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
             if self.kernel is not None and not settings.strict and not _is_readable(pc):
-                # On AArch64, GDB's own unwinder does without CFI then.  A kernel frees its initial code.
+                # On AArch64, GDB's own unwinder then unwinds without CFI.  A kernel frees its initial code.
                 settings = settings._replace(strict=True)
             plan = make_plan(self.modules, self._gdb_has, self._find_registers, settings, pc, able, strips)
             place = self.entry_places.get(pc)
@@ -260,22 +261,22 @@ class Process:
         return plan
 
     def _is_by_memory(self, place: EntryPlace) -> bool:
-        """Return whether CFI does not say all of a place, or the wrong thing: code in C has its own."""
+        """Return whether the CFI of a place is incomplete or wrong; code in C has its own CFI."""
         if self.kernel is None or self.kernel.facts.user_mode is None:
             return False
         return place.kind in _BY_MEMORY or place.is_in_c
 
     def _gdb_has(self, module: Module, settings: Settings) -> bool:
-        """Return whether GDB has the CFI of a module: not where only the memory of the process tells of it.
+        """Return whether GDB has the CFI of a module: it has none if the module is only known from memory.
 
-        A JIT compiler's image GDB mostly has too, but not for certain.
+        Mostly, but not always, GDB also has the CFI of a JIT compiler's image.
         """
         if settings.mode == FALLBACK:
             return module in self._gdb_modules or module not in self.modules.modules
         return module in self._gdb_modules
 
     def _find_registers(self, found: Found, address: int) -> tuple[tuple[int, RegisterRule], ...] | None:
-        # Loaded for the first frame without CFI, not at each start of GDB.
+        # Imported for the first frame without CFI, not at each start of GDB.
         from sframe_unwind.debugger.code_judge import ProcessCode
         from sframe_unwind.debugger.code_registers import RegisterProver
 
@@ -284,7 +285,7 @@ class Process:
         return self._prover.others(ProcessCode(self.modules, read, symbol_at), found, address)
 
     def look_again(self) -> None:
-        """Look once more for code that came or went: the process has run."""
+        """Look for code that was added or removed: the process has run."""
         if self._prover is not None:
             self._prover.renew()
         self.modules.look_again()
@@ -293,7 +294,7 @@ class Process:
             self._run_time_changed(self)
 
     def run_time_name(self, pc: int) -> str:
-        """Return what the code at an address was registered as at run time; empty for any other code."""
+        """Return the name with which the code at an address was registered at run time; empty: it was not."""
         return self.run_time.name(pc) if self.run_time is not None else ""
 
     def _is_signal_frame(self, pc: int) -> bool:
@@ -310,7 +311,7 @@ class Process:
             return False
 
     def _returns_to(self, inner_pc: int, pc: int, sp: int) -> bool:
-        """Return whether a frame that was left to GDB has a return address where it returns to another frame."""
+        """Return whether memory shows that a frame that was left to GDB returns to another frame."""
         cfa = sp - self.arch.sp_from_cfa & ADDRESS_MASK
         self.read_word.forget()
         offsets = {self._ra_offset(address) for address in (inner_pc, inner_pc - 1)} - {None}
@@ -321,10 +322,10 @@ class Process:
                 continue
             if pc in (word, self.arch.strip(word, self.arch.pac_mask)):
                 return True
-        return not offsets  # nobody knows; most frames are called
+        return not offsets  # not known; most frames are called
 
     def _ra_offset(self, address: int) -> int | None:
-        """Return where the return address is from the CFA on, ``None`` where it is elsewhere or not known."""
+        """Return the offset of the return address from the CFA; ``None``: it is elsewhere, or unknown."""
         found = self.modules.results[address]
         rule = found.rule if isinstance(found, Found) else self.modules.cfi_rule(address)
         if rule is None:

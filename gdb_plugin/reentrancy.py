@@ -1,4 +1,4 @@
-"""Running GDB's own commands where the plugin has no other way to what they tell."""
+"""Runs GDB's own commands for data that GDB provides in no other way."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _CONTROL = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"f": b"\f", b"b": b"\b", b"a
 def may_execute() -> bool:
     """Return whether a GDB command can be run from within the unwinder.
 
-    After a command that Python executes, GDB runs the commands of the breakpoint that it stopped at, if they are
-    still to be run.  Between the stop and those commands, then, no command must be executed: theirs would run in
-    the middle of the backtrace.
+    After a command that Python executes, GDB runs the commands of the breakpoint at which it stopped, if these have
+    not been run yet.  So no command must be executed between the stop and those commands: they would run in the middle
+    of the backtrace.
     """
     thread = gdb.selected_thread()
     return thread is None or thread.is_running() or not any(point.commands for point in gdb.breakpoints())
 
 
 def output_of(command: str) -> str:
-    """Return what a GDB command prints.
+    """Return the output of a GDB command.
 
     :raises gdb.error: it fails.
     """

@@ -1,4 +1,4 @@
-"""Registers in the words of one of GDB's architectures, and which of SFrame's that is."""
+"""The registers of one of GDB's architectures, and the corresponding architecture of SFrame."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNLIKE = ("ilp32", "x64-32")
 
 
 def arch_of(architecture: gdb.Architecture) -> Arch | None:
-    """Return the SFrame architecture of one of GDB's, ``None`` where SFrame has none for it."""
+    """Return the SFrame architecture for one of GDB's; ``None``: SFrame has none for it."""
     name = architecture.name()
     if any(mark in name for mark in _UNLIKE):
         return None
@@ -35,17 +35,17 @@ def _big_endian(architecture: gdb.Architecture) -> bool:
 class Registers:
     """The registers that unwinding needs.
 
-    :param architecture: of a frame.
+    :param architecture: GDB's architecture of a frame.
     :param arch: that architecture in the core's terms.
     """
 
     def __init__(self, architecture: gdb.Architecture, arch: Arch) -> None:
-        # Asking by descriptor spares GDB the search for the name at every read.
+        # Reading by descriptor saves GDB the search for the name at every read.
         registers = architecture.registers()
         self.by_number = {number: registers.find(name) for number, name in arch.register_names.items()}
         self.pc, self.sp, self.fp = (self.by_number[number] for number in (arch.pc, arch.sp, arch.fp))
-        # s390x: GDB asks for the caller's pc by the name of a pseudo register over the program status word.  Where
-        # there is none, `find` gives an alias of self.pc, and saving that would cost more than all the others.
+        # s390x: GDB asks for the caller's pc by the name of a pseudo register of the program status word.  On other
+        # machines, `find` returns an alias of self.pc, and saving that would cost more than all other registers.
         pseudo = next((register for register in architecture.registers() if register.name == "pc"), self.pc)
         self.caller_pc = (self.pc,) if pseudo == self.pc else (pseudo, self.pc)
         self.ra = self.by_number[arch.ra] if arch.ra is not None else None
@@ -53,10 +53,10 @@ class Registers:
         preserved = (register for number, register in self.by_number.items() if number in arch.preserved)
         wanted = (*architecture.registers("general"), *(register for register in preserved if register is not None))
         self.kept = list({one.name: one for one in wanted if one.name not in computed}.values())
-        """Those that a call does not change and somebody may ask for: all but what a step computes, and but vector
-        registers, each of which costs a packet to a remote target."""
+        """The registers that a call preserves: all except those that a step computes, and except vector registers,
+        each of which costs a packet to a remote target."""
         self.of_thread = [register for name in _OF_THREAD if (register := registers.find(name)) is not None]
-        """Those that belong to the thread: no function changes them."""
+        """The registers of the thread: no function changes them."""
         self._arch = arch
         self._pac_mask = registers.find("pauth_cmask") if arch.pac_mask else None
 
@@ -85,7 +85,7 @@ class Registers:
 
 
 def _to_int(value: gdb.Value) -> int:
-    """Return the bits of a register: a floating-point register can have been used to save an address (s390x)."""
+    """Return the bits of a register: on s390x, a floating-point register may hold a saved address."""
     if value.type.code == gdb.TYPE_CODE_FLT:
         return int(value.format_string(format="x"), 16)
     return int(value) & ADDRESS_MASK

@@ -1,8 +1,8 @@
-"""Keeping ``return`` from a function from destroying registers that nobody knows.
+"""Prevents ``return`` from destroying registers whose values are unknown.
 
-``return`` writes the caller's registers back.  GDB leaves out those that it does not know, so that they keep the values
-of the function that is left: fatal where the caller still needs them.  Frames of GDB's own unwinders know all that the
-psABI makes a function preserve; a frame that SFrame alone describes does not.
+``return`` writes the caller's registers back.  GDB leaves out those that it does not know, so they keep the values of
+the function that is left, which is fatal if the caller still needs them.  In frames of GDB's own unwinders, all
+registers are known that the psABI makes a function preserve; in a frame that only SFrame describes, they are not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CheckReturn(gdb.Command):
         super().__init__(_NAME, gdb.COMMAND_MAINTENANCE)
         try:
             gdb.execute("show user hook-return", to_string=True)
-        except gdb.error:  # the user has none
+        except gdb.error:  # the user has defined none
             gdb.execute(f"define hook-return\n{_NAME}\nend", to_string=True)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
@@ -52,7 +52,7 @@ class CheckReturn(gdb.Command):
             if process is None or caller is None or frame.type() == gdb.INLINE_FRAME:
                 return []
         except gdb.error:
-            return []  # which 'return' will say itself
+            return []  # 'return' itself reports this
         registers = process.registers(caller).by_number
         return [
             process.arch.register_name(number)

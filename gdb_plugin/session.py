@@ -1,4 +1,4 @@
-"""Which :class:`gdb_plugin.process.Process` is current, and when it no longer holds."""
+"""Keeps the :class:`gdb_plugin.process.Process` of each inferior, and notices when it is outdated."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from gdb_plugin.symbols import Symbols
 from sframe_unwind.address import ADDRESS_MASK
 
 _CHANGED = ("exited", "memory_changed")
-"""The inferior ended, or somebody wrote to it."""
+"""Events: the inferior ended, or its memory was written."""
 _FILES_CHANGED = ("new_objfile", "clear_objfiles", "free_objfile", "executable_changed", "corefile_changed")
-"""GDB tells these at once, within a command too; ``free_objfile`` since GDB 14."""
+"""Events that GDB sends at once, also within a command; ``free_objfile`` since GDB 14."""
 _TELLS_FREED = hasattr(gdb.events, "free_objfile")
 
 
 class _Known:
-    """A process, and what it holds for.
+    """A process, and the state of the inferior for which it is valid.
 
-    :param files: how many changes of files it takes account of.
-    :param runs: how many commands that let the inferior run, likewise.
-    :param objfiles: the objects themselves, so that none can be mistaken for a later one.
+    :param files: number of file changes that it takes into account.
+    :param runs: number of commands that let the inferior run, up to its creation.
+    :param objfiles: the objects themselves, so that no later object can be mistaken for one of them.
     :param process: ``None``: SFrame has no ABI for it.
     """
 
@@ -41,13 +41,12 @@ class _Known:
 
 
 class Session:
-    """Keeps one process per inferior for as long as its modules do not change.
+    """Keeps one process for each inferior, as long as its modules do not change.
 
-    Nothing in a process depends on where the program is: what a frame needs of registers and memory is read when GDB
-    asks for the frame.
+    Nothing in a process depends on where the program is: registers and memory are read when GDB asks for a frame.
 
     :param report: shows one line to the user.
-    :param frame_names: is told which process is current.
+    :param frame_names: is given the current process.
     """
 
     def __init__(self, report: Callable[[str], None], frame_names: FrameNames) -> None:
@@ -64,26 +63,26 @@ class Session:
         self._watching = False
         self._generates = False
         self._running: set[tuple[int, int, int] | None] = set()
-        """The threads that a command lets run, as the user sees it; ``None``: all of them."""
+        """The threads that a command lets run, from the user's view; ``None``: all of them."""
         self._calls = 0
         self.watch(True)
 
     def generate(self, wanted: bool) -> None:
-        """Generate SFrame for modules that have none, or do so no more."""
+        """Generate SFrame for modules that have none, or stop doing so."""
         if wanted != self._generates:
             self._generates = wanted
             self._known.clear()
 
     def watch(self, wanted: bool) -> None:
-        """Follow what GDB tells of the inferiors; without it, every command of ours looks at the modules again.
+        """Subscribe to GDB's events about the inferiors; without them, every command of the plugin checks the modules.
 
-        Only mode ``off`` does without: GDB makes an object for each event that somebody listens to.
+        Only mode ``off`` has no subscription: GDB makes an object for each event that has a subscriber.
         """
         if wanted == self._watching:
             return
         self._watching = wanted
         self._may_have_changed()
-        for known in self._known.values():  # while nobody watched, GDB may have popped frames, by what it knows itself
+        for known in self._known.values():  # without events, GDB may have popped frames unnoticed
             if known.process is not None:
                 known.process.popping.unknown = {}
         for names, handler in (
@@ -100,13 +99,13 @@ class Session:
                 if registry is not None:
                     (registry.connect if wanted else registry.disconnect)(handler)
         if wanted and gdb.selected_inferior().pid:
-            # In a script, no stop and no prompt come between the command and the first frame that is asked for.  Where
-            # the connection breaks in the command behind this one, GDB 13 fails at its end if symbols were looked up.
+            # In a script, no stop and no prompt come between the command and the first frame that GDB asks for.  If the
+            # connection breaks in the command after this one, GDB 13 fails at its end if symbols were looked up.
             self._symbols.want()
             self._look_up(True)
 
     def _may_have_changed(self) -> None:
-        """Look at the next use whether the modules are those that are known, and for other run-time code."""
+        """At the next use, check whether the known modules are still valid, and look for other run-time code."""
         self._files += 1
         self._runs += 1
 
@@ -114,22 +113,22 @@ class Session:
         self._files += 1
 
     def is_running(self) -> bool:
-        """Return whether the selected thread runs, as the user sees it: stops that GDB makes on the way do not count.
+        """Return whether the selected thread runs, from the user's view: internal stops of GDB do not count.
 
-        What GDB itself says is of no use here: a thread is said to have stopped before its stack is looked at.
+        GDB's own state does not help: it marks a thread as stopped before it reads the thread's stack.
         """
         thread = gdb.selected_thread()
         return bool(self._calls) or None in self._running or (thread is not None and thread.ptid in self._running)
 
     def _continued(self, event: Any) -> None:
-        """Notice that the inferior runs: once for each command, not for each stop that GDB makes within it."""
+        """Record that the inferior runs: once for each command, not for each internal stop of GDB."""
         self._running.add(_thread_of(event))
         self._changed(event)
 
     def _called(self, event: object) -> None:
-        """Notice that GDB calls a function, or has called one, of which it tells no stop.
+        """Record that GDB calls a function, or has called one; GDB announces no stop for it.
 
-        It also does so in the middle of a command that lets the inferior run, for the condition of a breakpoint.
+        GDB also does so in the middle of a command that lets the inferior run, for the condition of a breakpoint.
         """
         self._calls = max(self._calls + (1 if isinstance(event, gdb.InferiorCallPreEvent) else -1), 0)
         self._changed(event)
@@ -139,7 +138,7 @@ class Session:
         self._settled = False
 
     def _free(self, event: object) -> None:
-        """Notice that GDB is about to free a file, which is still there while it tells so."""
+        """Record that GDB is about to free a file; the file still exists at this moment."""
         self._freeing = True
 
     def _stopped(self, event: Any) -> None:
@@ -170,7 +169,7 @@ class Session:
             return
         popping, selected = known.process.popping, gdb.selected_thread()
         if selected is None or _thread_of(event) not in (None, selected.ptid):
-            popping.unknown = {}  # whose frames they are is not known
+            popping.unknown = {}  # it is unknown to which thread the frames belong
             return
         with suppress(gdb.error):  # the selected thread runs
             frame = gdb.newest_frame()
@@ -190,7 +189,7 @@ class Session:
                 self._look_for_kernel()
 
     def _look_for_kernel(self) -> None:
-        """Look for the kernel that a frame was in.  It needs GDB commands, which the unwinder must not run."""
+        """Look for the kernel to which a frame belonged.  This needs GDB commands, which the unwinder must not run."""
         known = self._known.get(gdb.selected_inferior().num)
         process = known.process if known is not None else None
         if process is not None and process.is_kernel_wanted:
@@ -200,7 +199,7 @@ class Session:
                 gdb.invalidate_cached_frames()
 
     def _look_up(self, at_stop: bool) -> bool:
-        """Begin anew where the symbols of run-time code are found only now; return whether it is so."""
+        """Begin anew if the symbols of run-time code are found only now; return whether they are."""
         found = self._symbols.look_up(at_stop)
         if found:
             self._known.pop(gdb.selected_inferior().num, None)
@@ -208,18 +207,18 @@ class Session:
         return found
 
     def _settle(self) -> None:
-        """Go on where a GDB command could not be run: there are no breakpoint commands left to be run."""
+        """Continue where a GDB command could not be run: no commands of a breakpoint are pending any more."""
         self._settled = True
         if self._behind:
             self._behind = False
             gdb.invalidate_cached_frames()
 
     def current(self, frame: Any, in_command: bool = False) -> Process | None:
-        """Return the selected inferior's process, ``None`` where SFrame has no ABI for it.
+        """Return the selected inferior's process; ``None``: SFrame has no ABI for it.
 
-        :param frame: some frame of it, pending or not.
-        :param in_command: it is for a command of ours and not for the unwinder, so that GDB commands can be run: those
-            of a breakpoint have been run before, or are being run and are not begun anew.
+        :param frame: any frame of the inferior, pending or not.
+        :param in_command: a command of the plugin calls this, not the unwinder, so GDB commands can be run: the
+            commands of a breakpoint have been run before, or are being run and are not started again.
         """
         inferior = gdb.selected_inferior()
         number, pid = self._asked = inferior.num, inferior.pid
@@ -245,7 +244,7 @@ class Session:
         return process
 
     def _renew(self, frame: Any, known: _Known | None) -> _Known:
-        """Take account of another process, or of other files; a process stays while none of its files is freed."""
+        """Take account of another process or of other files; a process stays valid while none of its files is freed."""
         number, pid = self._asked or (0, 0)
         objfiles = gdb.objfiles()
         if known is not None and known.pid == pid and known.process is not None:
@@ -276,7 +275,7 @@ class Session:
         return Process(architecture, arch, self._symbols, self._report, self._may_execute, follow, generate)
 
     def _may_execute(self) -> bool:
-        """Return whether a GDB command can be run; where not, frames are asked for again as soon as it can."""
+        """Return whether a GDB command can be run; if not, GDB will ask for the frames again as soon as it can."""
         may = self._settled or may_execute()
         self._behind |= not may
         return may

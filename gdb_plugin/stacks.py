@@ -42,32 +42,32 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 NATIVE = "gdb"
 _BEYOND = 100
-"""So many frames more than SFrame's are worth showing of GDB's own."""
+"""Number of GDB's own frames to show beyond the number of SFrame's frames."""
 _SHARED = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
-"""Frames that GDB makes up from debug information; nobody unwinds them."""
+"""Frames that GDB derives from debug information, without unwinding."""
 _NAMES = {gdb.DUMMY_FRAME: "<function called from gdb>", gdb.SIGTRAMP_FRAME: "<signal handler called>"}
 """GDB's names of frames that belong to no function."""
 
 
 class Stacks:
-    """Takes the selected thread's stack as one unwinder or the other gives it."""
+    """Reads the selected thread's stack, by SFrame or by GDB's own unwinder."""
 
     def __init__(self, unwinder: SFrameUnwinder, session: Session) -> None:
         self._unwinder = unwinder
         self._session = session
 
     def by_sframe(self, limit: int | None = None) -> Stack:
-        """Return the stack that SFrame gives, and GDB where SFrame has no data.
+        """Return the stack by SFrame; frames without SFrame data are GDB's.
 
-        :param limit: how many frames at the most.
+        :param limit: maximum number of frames.
         :raises gdb.error: there is no stack.
         """
         return self._stack(Settings(ALWAYS, strict=True), limit)
 
     def comparison(self, limit: int | None = None) -> Comparison:
-        """Return that and the stack that GDB's own unwinders give, compared; see :meth:`by_sframe`."""
+        """Compare the stack by SFrame with the stack by GDB's own unwinders; see :meth:`by_sframe`."""
         sframe = self.by_sframe(limit)
-        # Without unwind data GDB's own unwinder can guess on for ever.
+        # Without unwind data, GDB's own unwinder can guess endlessly.
         return compare(self._stack(Settings(OFF), limit or len(sframe.frames) + _BEYOND), sframe)
 
     def process(self) -> Process:
@@ -92,7 +92,7 @@ class Stacks:
     def of_context(self, argument: ContextArgument, limit: int | None) -> Stack:
         """Return the stack of a context that does not run, by the core alone: GDB unwinds threads.
 
-        :param limit: how many frames at the most.
+        :param limit: maximum number of frames.
         """
         return self._of_saved(self.process(), self.context(argument), limit)
 
@@ -109,9 +109,9 @@ class Stacks:
         )
 
     def _beyond(self, process: Process, frame: gdb.Frame, limit: int | None) -> Stack | None:
-        """Return the stack behind a frame by the core alone, where the kernel came from a stack at lower addresses.
+        """Return the rest of a stack from a frame on, if the kernel came there from a stack at lower addresses.
 
-        GDB takes that for a corrupt stack.  ``None``: the stack ends for another reason.
+        Only the core unwinds it: GDB takes it for corrupt.  ``None``: the stack ends for another reason.
         """
         place = process.entry_places.get(frame.pc() - 1)
         is_left = place is not None and place.kind is PlaceKind.STACK_SWITCH
@@ -129,7 +129,7 @@ class Stacks:
         return contexts.stack(steps, process.modules, partial(name_of_code, process), limit)
 
     def explained(self, argument: ContextArgument) -> tuple[int, FrameContext]:
-        """Return the lookup address of a context's innermost frame, and what explains it."""
+        """Return the lookup address of a context's innermost frame, and the explanation of its row."""
         return contexts.explained(self.context(argument), read, self._pac_mask(self.process()))
 
     def _pac_mask(self, process: Process) -> int | None:
@@ -137,7 +137,7 @@ class Stacks:
         return process.registers(frame).pac_mask(frame)
 
     def code(self) -> ProcessCode:
-        """Return the code of the current process, or of the program's files where there is none.
+        """Return the code of the current process, or of the program's files if there is no process.
 
         :raises gdb.error: there is neither, or SFrame has no ABI for it.
         """
@@ -146,7 +146,7 @@ class Stacks:
         return ProcessCode(self.process().modules, read, name_of)
 
     def selected(self) -> tuple[int, FrameContext]:
-        """Return the selected frame's lookup address and what explains it.
+        """Return the selected frame's lookup address, and the explanation of its row.
 
         :raises gdb.error: there is no stack.
         """
@@ -168,7 +168,7 @@ class Stacks:
 
     @contextmanager
     def _unwound(self, settings: Settings, recorder: Recorder) -> Iterator[None]:
-        """Unwind with other settings for a while; the selected frame stays selected."""
+        """Unwind with other settings inside the block; the selected frame stays selected."""
         unwinder = self._unwinder
         level = gdb.selected_frame().level()
         before, enabled = unwinder.settings, unwinder.enabled
@@ -179,7 +179,7 @@ class Stacks:
         finally:
             unwinder.enabled = enabled
             unwinder.set(before)
-            with suppress(gdb.error):  # GDB's own unwinder may not even get to the innermost frame
+            with suppress(gdb.error):  # GDB's own unwinder may not even reach the innermost frame
                 frame = next(islice(_chain(gdb.newest_frame()), level, None), None)
                 if frame is not None:
                     frame.select()
@@ -220,22 +220,22 @@ def _modules_of_files() -> Modules:
 
 
 class _Walked(NamedTuple):
-    """A frame with registers of its own."""
+    """A frame that has registers."""
 
     frame: gdb.Frame
     fp: int | None
     claimed: bool
-    """It was unwound by SFrame."""
+    """SFrame unwound it."""
     interrupted: bool
     cfa: int | None
     has_caller: bool
-    """It has one, whether or not the user's settings let GDB show it."""
+    """It has a caller, whether or not the user's settings let GDB show it."""
 
 
 def _walk(process: Process, recorder: Recorder) -> Iterator[_Walked]:
     """Yield the physical frames of the selected thread.
 
-    :raises gdb.error: GDB cannot go on; the frames so far have been yielded.
+    :raises gdb.error: GDB cannot continue; the frames up to there have been yielded.
     """
     frame = _physical(gdb.newest_frame())
     interrupted, fp = True, None
@@ -264,7 +264,7 @@ def _walk(process: Process, recorder: Recorder) -> Iterator[_Walked]:
         if error is not None:
             raise error
         interrupted = _has_interrupted_caller(process, frame)
-        # A register that is saved far in takes GDB long to find, once for each frame.
+        # If a register is saved in a frame far inside, GDB needs long to find it, for each frame.
         unchanged = not (claimed or interrupted) and rule is not None and rule.cfa is not None and rule.fp is None
         if outer is not None and not unchanged:
             fp = _register(outer, process.registers(outer).fp)
@@ -272,12 +272,12 @@ def _walk(process: Process, recorder: Recorder) -> Iterator[_Walked]:
 
 
 def _is_user_space(process: Process, frame: gdb.Frame) -> bool:
-    """Return whether a frame is one of the program that entered the kernel.  GDB 13 goes on there, and guesses."""
+    """Return whether a frame belongs to the program that entered the kernel.  GDB 13 continues there with guesses."""
     return process.kernel is not None and not process.arch.may_be_kernel(frame.pc())
 
 
 def _rule(process: Process, address: int, claimed: bool) -> UnwindRule | None:
-    """Return the rule by which a frame was unwound, as far as it can be told."""
+    """Return the rule by which a frame was unwound, as far as it is known."""
     if not claimed:
         return process.modules.cfi_rule(address)
     found = process.modules.results[address]
@@ -317,7 +317,7 @@ def _shown(process: Process, walked: _Walked, level: int) -> ShownFrame:
 
 
 def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> str:
-    """Return why GDB shows nothing beyond a frame."""
+    """Return why GDB shows no frame beyond a frame."""
     place = process.entry_places.get(lookup_address(frame.pc(), _is_interrupted(process, frame)))
     if place is not None and place.is_outermost:
         return place.kind.value
@@ -337,7 +337,7 @@ def _end(process: Process, recorder: Recorder, frame: gdb.Frame, mode: str) -> s
 
 
 def _by_sframe(process: Process, recorder: Recorder, frame: gdb.Frame) -> str:
-    """Return what SFrame has to say about a frame's having no caller."""
+    """Return why a frame has no caller according to SFrame."""
     pc = frame.pc()
     refused = recorder.refused.get((pc, _register(frame, process.registers(frame).sp) or 0))
     if refused is not None:
@@ -351,7 +351,7 @@ def _by_sframe(process: Process, recorder: Recorder, frame: gdb.Frame) -> str:
 
 
 def _is_interrupted(process: Process, frame: gdb.Frame) -> bool:
-    """Return whether pc is the next instruction of a frame, and no return address."""
+    """Return whether the pc of a frame is the next instruction, not a return address."""
     inner = frame.newer()
     while inner is not None and inner.type() in _SHARED:
         inner = inner.newer()
@@ -362,7 +362,7 @@ def _has_interrupted_caller(process: Process, frame: gdb.Frame) -> bool:
     """Return whether the caller of a frame was interrupted."""
     if frame.type() not in _NAMES:
         return False
-    # To GDB a switch of the kernel's stacks is a signal frame as well, because it is told so.
+    # For GDB, a switch of the kernel's stacks is also a signal frame, because the plugin's CFI marks it as one.
     place = process.entry_places.get(frame.pc() - 1)
     return place is None or place.kind is PlaceKind.EXCEPTION
 
@@ -382,7 +382,7 @@ def _chain(frame: gdb.Frame | None) -> Iterator[gdb.Frame]:
 
 
 def _physical(frame: gdb.Frame | None) -> gdb.Frame | None:
-    """Return the first frame from here outward that has registers of its own."""
+    """Return the first frame that has registers, from a frame outward."""
     return next((frame for frame in _chain(frame) if frame.type() not in _SHARED), None)
 
 
@@ -402,5 +402,5 @@ def _place(frame: gdb.Frame, module: str) -> str:
 
 @lru_cache(maxsize=1000)
 def _file_name(path: str) -> str:
-    """Return a path's last part, found out once: a stack has the same files at each stop."""
+    """Return the last part of a path; it is cached, because a stack has the same files at each stop."""
     return Path(path).name

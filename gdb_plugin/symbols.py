@@ -1,8 +1,8 @@
 """Addresses of symbols, with or without debug information.
 
-An expression is evaluated in the selected frame, which cannot be asked for in the middle of unwinding.  Since GDB 14
-that can be helped; before, symbols are looked up at the next stop or prompt.  GDB searches all files for a symbol that
-there is not, so nothing is looked up before somebody wants to know.
+GDB evaluates an expression in the selected frame, which it must not access during unwinding.  Since GDB 14, this can be
+avoided; with older versions, symbols are looked up at the next stop or prompt.  GDB searches all files for a symbol
+that does not exist, so nothing is looked up before it is needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Symbols:
         self._wanted: set[int] = set()
 
     def addresses(self, name: str) -> list[int]:
-        """Return the addresses of a function or variable, mostly none."""
+        """Return the addresses of a function or variable; usually there are none."""
         if _AT_ANY_TIME:
             return address_of(name, global_context=True)
         inferior = gdb.selected_inferior()
@@ -34,14 +34,14 @@ class Symbols:
         return found.get(name, [])
 
     def want(self) -> None:
-        """Have the next :meth:`look_up` look, although no frame has asked yet."""
+        """Make the next :meth:`look_up` search, although no frame has asked yet."""
         self._wanted.add(gdb.selected_inferior().num)
 
     def look_up(self, at_stop: bool) -> bool:
-        """Look up what was wanted and not known, if there are other files than before.
+        """Look up the requested symbols that are unknown, if there are other files than before.
 
-        :param at_stop: GDB is about to show where the process has stopped.
-        :return: whether that gave other addresses.
+        :param at_stop: GDB is about to show the place where the process has stopped.
+        :return: whether the addresses have changed.
         """
         if not self._wanted:
             return False
@@ -59,7 +59,7 @@ class Symbols:
 
 
 def _may_break(inferior: gdb.Inferior) -> bool:
-    """Return whether the connection to a process can break: a stop that finds it broken while we look ends GDB 13."""
+    """Return whether the connection to a process can break: GDB 13 ends if a lookup at a stop finds it broken."""
     connection = inferior.connection
     return connection is None or connection.type not in ("native", "core")
 

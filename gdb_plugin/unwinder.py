@@ -1,4 +1,4 @@
-"""The unwinder that GDB asks for every frame."""
+"""The unwinder that GDB calls for every frame."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 
 class Recorder:
-    """What became of the frames that GDB asked for, by pc and SP, for who shows SFrame's stack."""
+    """Records the results for the frames that GDB asked for, by pc and SP; used to show the stack by SFrame."""
 
     def __init__(self) -> None:
         self.claimed: set[tuple[int, int]] = set()
@@ -35,7 +35,7 @@ class Recorder:
 
 
 class _Asked(NamedTuple):
-    """A pending frame whose rule is carried out."""
+    """A pending frame whose rule is applied."""
 
     frame: gdb.PendingFrame
     process: Process
@@ -51,9 +51,9 @@ class _Asked(NamedTuple):
 
 
 class SFrameUnwinder(Unwinder):
-    """Claims the frames that SFrame covers, as the settings say.
+    """Claims the frames that SFrame covers, according to the settings.
 
-    :param names: shows its names in all modes but ``off``.
+    :param names: shows names of frames in all modes except ``off``.
     :param report: shows one line to the user.
     """
 
@@ -68,9 +68,10 @@ class SFrameUnwinder(Unwinder):
         self._rests = False
 
     def __call__(self, frame: gdb.PendingFrame) -> gdb.UnwindInfo | None:
-        """Return the caller's registers, or ``None`` for GDB's own unwinders to go on.
+        """Return the caller's registers; ``None``: GDB's own unwinders shall unwind the frame.
 
-        Nothing may be raised here: GDB would end the whole backtrace with it.  Ctrl-C is not an Exception and passes.
+        No exception may leave this method: GDB would end the whole backtrace.  Ctrl-C is not an Exception, and leaves
+        it.
         """
         if self.settings.mode == OFF or self._rests:
             return None
@@ -78,9 +79,9 @@ class SFrameUnwinder(Unwinder):
             process = self._session.current(frame)
             return None if process is None else self._unwind(frame, process)
         except (SFrameError, gdb.error):
-            pass  # no registers, no memory: no frame of ours
+            pass  # without registers or memory, the frame is left to GDB
         except KeyboardInterrupt:
-            # GDB has noted by now that the frame has no caller, and would show the stack cut off from here on.
+            # GDB has already recorded that the frame has no caller, and would show the stack cut off here.
             gdb.post_event(gdb.invalidate_cached_frames)
             raise
         except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user a backtrace
@@ -92,7 +93,7 @@ class SFrameUnwinder(Unwinder):
         return None
 
     def rest(self) -> bool:
-        """Leave all frames to GDB until the process runs; return whether that is new."""
+        """Leave all frames to GDB until the process runs; return whether it was not so before."""
         if self.settings.mode == OFF or self._rests:
             return False
         self._rests = True
@@ -104,15 +105,15 @@ class SFrameUnwinder(Unwinder):
         gdb.events.cont.disconnect(self._resume)
 
     def choose(self, settings: Settings) -> None:
-        """Take the settings that the user wants from now on."""
+        """Apply the user's settings from now on."""
         self._session.watch(settings.mode != OFF)
         self._session.generate(settings.generate)
         self.set(settings)
 
     def set(self, settings: Settings, recorder: Recorder | None = None) -> None:
-        """Change the settings, for frames that are already unwound too.
+        """Change the settings, also for frames that are already unwound.
 
-        :param recorder: is told of all frames from now on.
+        :param recorder: records all frames from now on.
         """
         self.settings = settings
         self._recorder = recorder
@@ -128,11 +129,11 @@ class SFrameUnwinder(Unwinder):
         if process.run_time is not None and self._begins(frame, process, last, level, pc):
             process.look_again()
         plan = process.plan(frame, pc, self.settings)
-        if plan is LEFT:  # so it is of most frames: these lines are what a backtrace costs
+        if plan is LEFT:  # as for most frames: these lines determine the cost of a backtrace
             return None
         registers = process.registers(frame)
         sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
-        # GDB 13 makes another frame behind an outermost one, and fails in that.
+        # GDB 13 makes another frame after an outermost one, and fails in it.
         if plan.outermost is not None and TELLS_PC:
             return outermost_info(frame, registers, sp, plan.outermost)
         place = plan.place if level else plan.entered
@@ -144,8 +145,8 @@ class SFrameUnwinder(Unwinder):
         if claim is not None:
             info = self._claim(asked, claim, interrupted)
             return None if claim.spares_innermost and not level else info
-        # Where a leaf function returns to is in no memory to be found later.  A return address can lie behind the last
-        # instruction of a function, at the leaf function that follows.
+        # The return address of a leaf function is not in memory.  A return address can be after the last instruction
+        # of a function, where the next function, a leaf, starts.
         if plan.leaf is not None and asked.is_interrupted():
             with suppress(SFrameError, gdb.error):
                 caller = _step(asked, plan.leaf, True)
@@ -159,7 +160,7 @@ class SFrameUnwinder(Unwinder):
         return process.history.is_interrupted(last, level, pc, sp)
 
     def _claim(self, asked: _Asked, claim: Claim, interrupted: bool | None) -> gdb.UnwindInfo | None:
-        """Return GDB's answer for a frame that is to be claimed; ``None`` where its rule cannot be carried out."""
+        """Return GDB's answer for a frame to claim; ``None``: its rule cannot be applied."""
         frame, process, registers, recorder = asked.frame, asked.process, asked.registers, self._recorder
         rule, signal = claim.found.rule, claim.found.signal
         if rule.cfa is None:
@@ -188,7 +189,7 @@ class SFrameUnwinder(Unwinder):
         return info
 
     def _begin_chain(self, frame: gdb.PendingFrame, process: Process, pc: int) -> None:
-        """Warn if GDB has popped to the innermost frame, of which not all registers are known."""
+        """Warn if GDB has popped to the innermost frame, some of whose registers are unknown."""
         unknown = process.popping.begin(pc, int(frame.read_register(process.registers(frame).sp)) & ADDRESS_MASK)
         if unknown and not self._session.is_running():
             names = ", ".join(process.arch.register_name(number) for number in unknown)
@@ -204,17 +205,17 @@ class SFrameUnwinder(Unwinder):
 
 
 def _step(asked: _Asked, rule: UnwindRule, interrupted: bool | None) -> Caller:
-    """Carry out a rule on the registers and the memory of this moment."""
+    """Apply a rule to the present registers and memory."""
     process, frame, registers = asked.process, asked.frame, asked.registers
     process.read_word.forget()
-    # GDB may still know the callee-saved registers of other frames than the innermost one.
+    # In frames other than the innermost one, GDB may still know the callee-saved registers.
     reader = registers.reader(frame) if interrupted or rule.others is not None else None
     mask = registers.pac_mask(frame) if rule.ra_signed else None
     return step(rule, process.arch, asked.sp, asked.fp, process.read_word, reader, mask)
 
 
 def _other_values(asked: _Asked, claim: Claim, caller: Caller) -> dict[int, int | None]:
-    """Return the caller's registers that the unwind data locates; ``None`` for what cannot be read."""
+    """Return the caller's registers whose places the unwind data has; ``None``: a value cannot be read."""
     values: dict[int, int | None] = {}
     process, reader = asked.process, asked.registers.reader(asked.frame)
     for number, place in claim.others or ():

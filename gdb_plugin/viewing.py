@@ -1,9 +1,9 @@
-"""Keeping ``frame view`` from ending GDB 13.
+"""Prevents ``frame view`` from ending GDB 13.
 
-The command makes a frame at an address that the user gives.  In GDB 13 the frame cannot be found by its identity, and
-GDB fails an assertion as soon as an unwinder in Python reads a register of it, or of a frame further out
-(``value_fetch_lazy_register: Assertion `next_frame != NULL'``).  An unwinder cannot tell such a frame from another one,
-and GDB makes it anew whenever it forgets its frames, until another frame is selected.
+The command makes a frame at an address that the user gives.  GDB 13 cannot find this frame by its identity, and fails
+an assertion as soon as an unwinder in Python reads a register of it, or of a frame further out
+(``value_fetch_lazy_register: Assertion `next_frame != NULL'``).  An unwinder cannot distinguish such a frame from
+others, and GDB makes it anew whenever it forgets its frames, until another frame is selected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Rest(gdb.Command):
         for prefix in _PREFIXES:
             try:
                 gdb.execute(f"show user {prefix} hook-view", to_string=True)
-            except gdb.error:  # the user has none
+            except gdb.error:  # the user has defined none
                 gdb.execute(f"define {prefix} hook-view\n{_NAME}\nend", to_string=True)
 
     def invoke(self, argument: str, from_tty: bool) -> None:

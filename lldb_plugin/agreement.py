@@ -1,8 +1,8 @@
-"""Decides by the rules whether LLDB's own unwinder gives the stack that SFrame gives, without LLDB's frames.
+"""Decides from the rules alone whether LLDB's own unwinder gives the same stack as SFrame.
 
-LLDB unwinds by a module's CFI.  Where SFrame's row and the CFI say the same at an address, both unwinders give the
-same caller; that is found out once for each address.  Then a stack costs one step for each of its frames, and LLDB is
-asked for the innermost one alone.
+LLDB unwinds by a module's CFI.  If SFrame's row and the CFI give the same rule at an address, both unwinders give
+the same caller; this is found out once for each address.  A stack then costs one step for each of its frames, and
+LLDB is asked only for the innermost one.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from sframe_unwind.unwind.walk import MAX_FRAMES, Registers
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 
 _CACHE_LIMIT = 200_000
-"""Addresses to remember; single-stepping for hours must not fill the memory."""
+"""Maximum number of addresses to remember; single-stepping for hours must not fill the memory."""
 
 
 class SharedRule(NamedTuple):
-    """The rule by which both unwinders go on from an address."""
+    """The rule by which both unwinders unwind from an address."""
 
     rule: UnwindRule
     signal: bool
     """The frame is a signal frame: its caller was interrupted."""
     is_sframe: bool
-    """SFrame has the rule, too, and is to be used."""
+    """SFrame also has the rule, and is to be used."""
 
 
 class SharedRules(dict[int, "SharedRule | None"]):
-    """Lookup address to the rule that both unwinders follow; ``None`` where that is not certain.
+    """Maps a lookup address to the rule that both unwinders follow; ``None``: it is not certain that there is one.
 
-    It is certain where SFrame's rule and the CFI's are equal, and where CFI alone covers the address.  It is not where
-    a rule needs other registers than SP and FP: LLDB does not follow each of those.
+    It is certain if SFrame's rule and the CFI's are equal, and if only CFI covers the address.  It is not certain if a
+    rule needs registers other than SP and FP: LLDB does not follow each of those.
 
-    :param modules: what the process has loaded; these rules are to be dropped with what it has looked up.
+    :param modules: the loaded modules of the process; these rules must be dropped together with the modules' lookups.
     :param prefers_cfi: SFrame is used only where there is no CFI (mode ``fallback``).
     """
 
@@ -86,7 +86,7 @@ def lldb_agrees(
 ) -> bool:
     """Return whether both unwinders follow the same rules from the innermost frame to the end of the stack.
 
-    :param registers: of the innermost frame.
+    :param registers: registers of the innermost frame.
     :param read_register: reads the innermost frame's return address register.
     :param pac_mask: the authentication bits of signed return addresses; ``None``: LLDB does not know them, and takes
         a signed address for the address.
@@ -104,8 +104,9 @@ def lldb_agrees(
             rule, signal, is_sframe = common
             if rule.cfa is None:
                 return True
-            # On AMD64 LLDB unwinds each frame but the innermost by FP where the function begins with `push %rbp; mov
-            # %rsp,%rbp` (UnwindAssembly_x86::GetFastUnwindPlan): wrongly, if a signal came before these or after `pop`.
+            # On AMD64, LLDB unwinds each frame but the innermost by FP if the function begins with `push %rbp; mov
+            # %rsp,%rbp` (UnwindAssembly_x86::GetFastUnwindPlan): wrongly, if a signal came before these instructions
+            # or after `pop`.
             if level and interrupted and is_sframe and arch.ra is None and rule.cfa.base != arch.fp:
                 return False
             caller = step(rule, arch, sp, fp, read_word, live, pac_mask)

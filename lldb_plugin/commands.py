@@ -63,7 +63,7 @@ class _Command:
         raise NotImplementedError
 
     def switch(self, word: str) -> bool:
-        """Return what ``on`` and ``off`` stand for.
+        """Return the value of ``on`` or ``off``.
 
         :raises UsageError: it is neither.
         """
@@ -116,7 +116,7 @@ class Strict(_Command):
     shared = commands.STRICT
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Show or set whether SFrame's frames are shown also where LLDB's own are the same."""
+        """Show or set whether SFrame's frames are also shown where LLDB's own are the same."""
         for word in arguments.rest:
             plugin.change(SESSION.settings._replace(strict=self.switch(word)))
         return [f"strict {'on' if SESSION.settings.strict else 'off'}"]
@@ -128,7 +128,7 @@ class Generate(_Command):
     shared = commands.GENERATE
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Show or set whether modules without SFrame get what can be made of their CFI."""
+        """Show or set whether SFrame is generated from CFI for modules that have none."""
         for word in arguments.rest:
             plugin.change(SESSION.settings._replace(generate=self.switch(word)))
         return [f"generate {'on' if SESSION.settings.generate else 'off'}"]
@@ -140,7 +140,7 @@ class Status(_Command):
     shared = commands.STATUS
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Return the table."""
+        """Return the lines of the table."""
         debugger = f"{lldb.SBDebugger.GetVersionString().splitlines()[0]}; {plugin.lacks()}"
         try:
             process = SESSION.process(_stopped(context))
@@ -230,5 +230,5 @@ class Convert(_Command):
     shared = commands.CONVERT
 
     def run(self, context: lldb.SBExecutionContext, arguments: Arguments) -> Sequence[str]:
-        """Return what was done for each module."""
+        """Return the result for each module."""
         return conversion.convert(context.GetTarget(), "".join(arguments.rest))

@@ -1,4 +1,4 @@
-"""Contexts that do not run in LLDB's terms, and their stacks."""
+"""Contexts that do not run, for LLDB: expressions, registers and symbols, and the stacks of these contexts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sframe_unwind.unwind.saved_context import SavedContext
 class Contexts:
     """The contexts in one process.
 
-    :param context: where expressions are evaluated.
+    :param context: the context in which expressions are evaluated.
     :param snapshot: the selected thread.
     """
 
@@ -34,7 +34,7 @@ class Contexts:
     def stack(self, argument: ContextArgument, limit: int | None) -> Stack:
         """Return the stack of a context.
 
-        :param limit: how many frames at the most.
+        :param limit: maximum number of frames.
         :raises SFrameError: there is no such context.
         """
         return self._of_saved(self._saved(argument), limit)
@@ -49,12 +49,13 @@ class Contexts:
         return list(tasks.grouped_lines(wanted, lambda task: self._of_saved(tasks.context_of(kernel, task), None)))
 
     def explained(self, argument: ContextArgument) -> tuple[int, FrameContext]:
-        """Return the lookup address of a context's innermost frame, and what explains it; see :meth:`stack`."""
+        """Return the lookup address of a context's innermost frame, and the explanation of its row; see
+        :meth:`stack`."""
         return contexts.explained(self._saved(argument), self._process.read, self._process.pac_mask)
 
     def _of_saved(self, context: SavedContext, limit: int | None) -> Stack:
         process = self._process
-        # Only of a task: the stack of a fiber does not reach the kernel, if there is one.
+        # Only for a task: the stack of a fiber does not reach the kernel, if there is one.
         kernel = process.kernel_at(context.innermost.pc)
         steps = contexts.walk(context, process.modules, process.read, process.pac_mask, kernel)
         return contexts.stack(steps, process.modules, partial(stacks.name_of, self._snapshot), limit)

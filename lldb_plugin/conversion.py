@@ -1,7 +1,7 @@
-"""CFI that is made of SFrame and given to LLDB: its own unwinder then knows what SFrame alone describes.
+"""Makes CFI from SFrame and gives it to LLDB, whose own unwinder can then unwind what only SFrame describes.
 
-LLDB takes it from a symbol file, of which a module has one.  So only a module without debug information gets CFI: LLDB
-23.1 no longer knows the members of types that it had read before from another symbol file.
+LLDB reads this CFI from a symbol file, and a module has only one.  So only modules without debug information get CFI:
+LLDB 23.1 loses the members of types that it had read before from another symbol file.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from sframe_unwind.errors import EncodeError, SFrameError
 _SFRAME = ".sframe"
 _DEBUG_INFORMATION = (".debug_info", ".debug_frame")
 _made: set[str] = set()
-"""The symbol files that were made."""
+"""Paths of the symbol files that were created."""
 
 
 def convert(target: lldb.SBTarget, name: str) -> list[str]:
-    """Give LLDB CFI for the modules of a target, and return what was done: mostly a line for each that lacked some.
+    """Give LLDB CFI for the modules of a target; return the results, mostly one line for each module that lacked CFI.
 
-    :param name: of one module's file, with or without its folder; ``""``: all.
+    :param name: name of one module's file, with or without its folder; ``""``: all modules.
     :raises SFrameError: the target has no modules.
     """
     if not target.GetNumModules():
@@ -47,7 +47,7 @@ def convert(target: lldb.SBTarget, name: str) -> list[str]:
 
 
 def status_lines(target: lldb.SBTarget) -> list[str]:
-    """Return the line of ``sframe status`` about the modules of a target that were given CFI, if there are any."""
+    """Return the line of ``sframe status`` about the modules of a target that were given CFI; none: there are none."""
     names = [module.GetFileSpec().basename for module in target.module_iter() if _is_converted(module)]
     said = f"with CFI made of SFrame, so that 'sframe compare' has nothing else to compare with: {', '.join(names)}"
     return [said] if names else []
@@ -58,9 +58,9 @@ def _is_converted(module: lldb.SBModule) -> bool:
 
 
 def _convert(target: lldb.SBTarget, module: lldb.SBModule, path: str) -> str:
-    """Give LLDB CFI for one module, and return what was done.
+    """Give LLDB CFI for one module; return the result in words.
 
-    :raises SFrameError: the module has debug information, LLDB does not take the file, or see
+    :raises SFrameError: the module has debug information, or LLDB does not accept the file; see also
         :func:`sframe_unwind.convert.to_debug_frame.convert_to_debug_frame`.
     """
     try:

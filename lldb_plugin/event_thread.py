@@ -1,8 +1,8 @@
 """LLDB's event thread, which shows a stopped thread again when a frame provider is registered.
 
-What it does then must not meet a command: LLDB 22.1.0 fetches frames without a lock, so that two threads at it get them
-in disorder, and in every version a command that waits for the process can wait for the event thread, which waits for
-the command.
+This must not coincide with a command: LLDB 22.1.0 fetches frames without a lock, so two threads get them in disorder.
+In every version, a command that waits for the process can wait for the event thread while that thread waits for the
+command.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import lldb
 from lldb_plugin.session import SESSION
 
 _EVENT_THREAD = "dbg.evt-handler"
-"""What LLDB calls the thread."""
+"""LLDB's name of the thread."""
 _PATIENCE = 2.0
-"""Seconds to wait for the event thread.  Another debugger of this LLDB can be the one that it belongs to."""
+"""Seconds to wait for the event thread, which may belong to another debugger of this LLDB."""
 _NAP = 0.001
 
 
 def settle(debugger: lldb.SBDebugger) -> None:
-    """Return when the event thread has nothing left to do of what it has been told until now."""
+    """Return when the event thread has handled everything that it has been told so far."""
     threads = _event_threads()
     if threading.get_native_id() in threads:
         _drop_stack_changes(debugger.GetListener())
@@ -48,9 +48,9 @@ def _event_threads() -> set[int]:
 
 
 def _await(listener: lldb.SBListener) -> None:
-    """Wait for the event thread from another one.
+    """Wait for the event thread, from another thread.
 
-    Events are taken one after the other: when it has taken a mark of ours, it is done with all before.
+    Events are handled in order: when the plugin's marker event has been handled, so have all events before it.
     """
     broadcaster, event = lldb.SBBroadcaster("sframe-unwind"), lldb.SBEvent()
     listener.StartListeningForEvents(broadcaster, 1)
@@ -67,7 +67,7 @@ def _await(listener: lldb.SBListener) -> None:
 
 
 def _drop_stack_changes(listener: lldb.SBListener) -> None:
-    """On the event thread itself: take back what a registration just told it."""
+    """Remove the events that a registration has just sent, from the event thread itself."""
     event = lldb.SBEvent()
     while listener.PeekAtNextEvent(event) and _is_stack_change(event) and listener.GetNextEvent(event):
         pass

@@ -10,7 +10,7 @@ from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.errors import SFrameError
 
 _SUM = re.compile(r"(.*\S)\s*([-+])\s*(0[xX][0-9a-fA-F]+|[1-9][0-9]{0,18}|0)", re.DOTALL)
-"""An address and a number of bytes: C++ knows no sum of a function and a number, and GDB does."""
+"""An address and a number of bytes: C++ cannot add a number to a function, but GDB can."""
 
 
 def address_of(context: lldb.SBExecutionContext, text: str) -> int:
@@ -30,13 +30,13 @@ def address_of(context: lldb.SBExecutionContext, text: str) -> int:
             if sum_of is None:
                 raise SFrameError(f"{text!r} is not an address: {complaint}")
             return address_of(context, sum_of[1]) + int(sum_of[2] + sum_of[3], 0) & ADDRESS_MASK
-    # LLDB before 15 cannot take signatures off.
+    # LLDB before 15 cannot remove signatures.
     address = value.GetValueAsAddress() if hasattr(value, "GetValueAsAddress") else value.GetValueAsUnsigned()
     return int(address) & ADDRESS_MASK
 
 
 def _evaluate(context: lldb.SBExecutionContext, text: str) -> tuple[lldb.SBValue, str]:
-    """Return the value of an expression, and LLDB's complaint; empty: there is a value."""
+    """Return the value of an expression, and LLDB's error message; empty: there is a value."""
     options = lldb.SBExpressionOptions()
     options.SetAllowJIT(False)  # LLDB then interprets the expression, or fails
     options.SetSuppressPersistentResult(True)
@@ -48,6 +48,6 @@ def _evaluate(context: lldb.SBExecutionContext, text: str) -> tuple[lldb.SBValue
 
 
 def _reason(complaint: str) -> str:
-    """Return the one line of the compiler's complaint that says what is wrong."""
+    """Return the line of the compiler's message that has the reason."""
     found = re.search(r"error: (?:<.*?>(?::\d+)*: )?(?!.*error: )(.*)", complaint)
     return found[1] if found else " ".join(complaint.split())

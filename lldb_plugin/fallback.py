@@ -1,9 +1,9 @@
-"""Frames that neither SFrame nor LLDB has: by the registers that the kernel saved, or by DWARF CFI.
+"""Unwinds frames that neither SFrame nor LLDB unwinds: by the registers that the kernel saved, or by DWARF CFI.
 
 LLDB's own stack can end before SFrame's: at the first frame of run-time code, at a signed return address, at a signal
-trampoline without CFI.  Where SFrame has then led to code without SFrame, LLDB has no frame to go on with.  The last of
-LLDB's frames is asked about too: that LLDB has no caller for it does not mean that there is none.  In the entry code of
-a Linux kernel, LLDB guesses, so it is not asked there.
+trampoline without CFI.  If SFrame then reaches code without SFrame, LLDB has no frame there.  The last of LLDB's frames
+is also tried: LLDB may have missed its caller.  In the entry code of a Linux kernel, LLDB guesses, so it is not asked
+there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sframe_unwind.unwind.walk import FallbackUnwinder, Registers, UnwindResult
 
 
 def fallback(process: Process, native: NativeStack, read_word: ReadWord) -> FallbackUnwinder:
-    """Return LLDB's unwinder, and behind it what can be had for the frames that LLDB has no caller for."""
+    """Return LLDB's unwinder, followed by others for the frames for which LLDB has no caller."""
     other = native.other()
     cfi = CfiFallback(process.arch, process.modules.cfi_match, read_word, process.pac_mask)
 

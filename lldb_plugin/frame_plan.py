@@ -14,30 +14,30 @@ from sframe_unwind.unwind.walk import SFRAME, End, Frame, Walk
 
 
 class Own(NamedTuple):
-    """A frame that LLDB does not have: one of the walk, shown as one of the functions that it is in."""
+    """A frame that LLDB does not have: a frame of the walk, shown as one of the functions at its pc."""
 
     frame: Frame
     scope: Scope
 
 
 Shown = Union[int, Own]
-"""LLDB's own frame, by its index; or another."""
+"""The index of LLDB's own frame; or another frame."""
 
 
 class FramePlan(NamedTuple):
-    """The frames that LLDB is to show, by index."""
+    """The frames for LLDB to show, by index."""
 
     shown: tuple[Shown, ...]
     walked: tuple[Frame | None, ...]
-    """For each index the frame of the walk behind it; ``None`` where only LLDB has one."""
+    """For each index, the corresponding frame of the walk; ``None``: only LLDB has one."""
 
     def is_native(self, count: int) -> bool:
-        """Return whether these are just the frames that LLDB has, which are so many."""
+        """Return whether these are exactly LLDB's own frames, given their number."""
         return self.shown == tuple(range(count))
 
 
 def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
-    """Return the walk over a thread's stack, LLDB's frames where SFrame has none or is not to be used."""
+    """Return the walk over a thread's stack, with LLDB's frames where SFrame has none or is not to be used."""
     read_word = WordReader(process.read, process.arch.byteorder)
     kernel = process.kernel_at(native.innermost.pc)
     left = process.modules.has_cfi if settings.mode == FALLBACK else None
@@ -55,13 +55,13 @@ def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
 
 
 def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scopes) -> FramePlan:
-    """Return LLDB's own frame wherever SFrame agrees with it on pc and SP, or has nothing to say.
+    """Choose LLDB's own frame wherever SFrame agrees with it on pc and SP, or has no frame.
 
-    With ``settings.strict``: SFrame's frame wherever SFrame covers the pc, even where LLDB's is the same.
+    With ``settings.strict``: choose SFrame's frame wherever SFrame covers the pc, even if LLDB's is the same.
 
-    The outermost frame is LLDB's own only if its number is.  At a later stop LLDB compares its frames with those that
-    it had, from the outermost one inward until two differ, and keeps the old ones with their old numbers: behind frames
-    that only SFrame has, these would be wrong.
+    The outermost frame is LLDB's own only if it has the same number.  At a later stop, LLDB compares its frames with
+    those of the previous stop, from the outermost one inward until two differ, and keeps the old ones with their old
+    numbers: after frames that only SFrame has, these numbers would be wrong.
     """
     shown: list[Shown] = []
     walked: list[Frame | None] = []
@@ -70,11 +70,11 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
     for frame in steps:
         same = _same(native, frame)
         if same is None and not process.is_executable(frame.pc):
-            break  # what was taken for a return address is none: LLDB ends its stack there, too
+            break  # this is not a return address: LLDB also ends its stack there
         last = same
         if last is None or (settings.strict and frame.level and frame.unwinder == SFRAME):
             own: list[Shown] = [Own(frame, scope) for scope in scopes.of(frame)]
-            if last is not None:  # what LLDB knows of tail calls, it knows from the debug information
+            if last is not None:  # LLDB knows tail calls from the debug information
                 replaced = native.frames[last]
                 own[:0] = replaced.indexes[: replaced.tail_calls]
             shown += own
@@ -83,7 +83,7 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
             shown += native.frames[last].indexes
             walked += [frame] * len(native.frames[last].indexes)
     if last is not None and steps.end not in (End.OUTERMOST, End.PC_ZERO):
-        for behind in native.frames[last + 1 :]:  # the walk ended where LLDB goes on
+        for behind in native.frames[last + 1 :]:  # the walk ended where LLDB continues
             shown += behind.indexes
             walked += [None] * len(behind.indexes)
     outermost = walked[-1] if walked else None
@@ -93,14 +93,14 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
 
 
 def _same(native: NativeStack, frame: Frame) -> int | None:
-    """Return the number of the frame among LLDB's, ``None`` where LLDB has no such frame.
+    """Return the number of the same frame of LLDB; ``None``: LLDB has no such frame.
 
-    The innermost frame is LLDB's own always: its registers are the thread's, whoever unwinds it.  LLDB tells by it
-    where a step has to end, and a frame of a plugin is never the one that LLDB waits for.
+    The innermost frame is always LLDB's own: its registers are the thread's, whichever unwinder is used.  LLDB
+    determines the end of a step by it, and never waits for a frame of a plugin.
 
-    So is a frame with the pc and SP that SFrame gives, even where LLDB computes another CFA for it: LLDB has the right
-    frame, and the wrong caller for it.  ``finish`` and ``next`` wait for that frame by the CFA that LLDB computes, and
-    a frame of a plugin has none before LLDB 24: LLDB would stop at the first return to its pc, at any depth.
+    A frame with the pc and SP that SFrame gives is also LLDB's own, even if LLDB computes another CFA for it: LLDB has
+    the right frame, and the wrong caller.  ``finish`` and ``next`` wait for that frame by the CFA that LLDB computes,
+    and a frame of a plugin has none before LLDB 24: LLDB would stop at the first return to its pc, at any depth.
     """
     if frame.level == 0:
         return 0

@@ -1,4 +1,4 @@
-"""The functions that code is of: those that were inlined at an address, and the one they were inlined in."""
+"""Finds the functions at an address: those that were inlined there, and the function that contains them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Scope(NamedTuple):
     """One function at the address of a frame."""
 
     context: lldb.SBSymbolContext
-    """The function, and the line of the call that it waits for."""
+    """The function, and the line of the call in which it waits."""
     pc: int
-    """Where the frame goes on; of a function that another was inlined in, where the inlined code begins."""
+    """The address at which the frame continues; for a function with inlined code, the start of that code."""
     is_innermost: bool
     is_inlined: bool
 
@@ -30,14 +30,14 @@ class Scopes:
         self._known: dict[tuple[int, int], tuple[Scope, ...]] = {}
 
     def of(self, frame: Frame) -> tuple[Scope, ...]:
-        """Return the functions, from the innermost out; there is one at least."""
+        """Return the functions, from the innermost outward; there is at least one."""
         key = frame.pc, lookup_address(frame.pc, frame.interrupted)
         if key not in self._known:
             self._known[key] = self._found(*key)
         return self._known[key]
 
     def _found(self, pc: int, lookup: int) -> tuple[Scope, ...]:
-        # LLDB would look the function up at the pc, which is behind the call and can be another line's or function's.
+        # LLDB would look the function up at the pc, which is after the call and can belong to another line or function.
         found = list(functions(lldb.SBAddress(lookup, self._target)))
         scopes = []
         for number, (context, address) in enumerate(found):
@@ -47,7 +47,7 @@ class Scopes:
 
 
 def functions(address: lldb.SBAddress) -> Iterator[tuple[lldb.SBSymbolContext, lldb.SBAddress]]:
-    """Yield each function that an address is in, from the innermost out, and the address where it goes on.
+    """Yield each function at an address, from the innermost outward, and the address where it continues.
 
     The contexts have the line at the address, and the lines of the calls that were inlined.
     """

@@ -1,4 +1,4 @@
-"""Commands of LLDB's that the plugin runs for itself."""
+"""Runs commands of LLDB for the plugin itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lldb_plugin.session import SESSION
 
 
 def run(debugger: lldb.SBDebugger, command: str, target: lldb.SBTarget | None = None) -> str:
-    """Run a command without showing what it prints, and return that; a failure is reported."""
+    """Run a command without showing its output; return the output.  A failure is reported."""
     result = lldb.SBCommandReturnObject()
     interpreter = debugger.GetCommandInterpreter()
     if target is None:

@@ -1,8 +1,8 @@
-"""Making LLDB forget the frames that it knows, which its interface has no call for.
+"""Makes LLDB forget its frames; its interface has no function for this.
 
-It forgets them when a section's address changes.  So there is a section that nobody needs, of a file that is nobody's
-module, and it moves to and fro where no program is.  Registering the frame provider anew would do too, but makes LLDB
-show every thread.
+LLDB forgets them when a section's address changes.  So there is a file with one section that belongs to no module, and
+the section moves to and fro at addresses without a program.  Registering the frame provider anew would also help, but
+makes LLDB show every thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _image() -> bytes:
 
 
 def forget_frames(target: lldb.SBTarget) -> bool:
-    """Make LLDB ask for all frames of a target anew; return whether that worked."""
+    """Make LLDB ask again for all frames of a target; return whether that worked."""
     section = _section()
     if section is None:
         return False
@@ -39,7 +39,7 @@ def forget_frames(target: lldb.SBTarget) -> bool:
 
 @functools.cache
 def _module() -> lldb.SBModule:
-    import tempfile  # only now: loading the plugin is to be quick
+    import tempfile  # not earlier: the plugin must load fast
 
     with tempfile.NamedTemporaryFile(prefix="sframe-unwind-", suffix=".so") as file:
         file.write(_image())

@@ -20,9 +20,9 @@ _COMPOUND = lldb.eTypeClassStruct | lldb.eTypeClassUnion | lldb.eTypeClassClass
 
 
 def kernel_of(target: lldb.SBTarget, arch: Arch, read: ReadMemory) -> Kernel:
-    """Return the kernel that a target is.
+    """Return the kernel that runs in a target.
 
-    :raises KernelError: it is none, or none of a known architecture.
+    :raises KernelError: the target is not a kernel, or its architecture is not supported.
     :raises MemoryReadError: its code cannot be read.
     """
 

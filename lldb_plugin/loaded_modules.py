@@ -1,10 +1,10 @@
-"""The modules of one process, followed while they come and go, and whether SFrame can change any stack.
+"""Follows the modules of one process, and decides whether SFrame can change any stack.
 
 LLDB broadcasts an event for each set of modules that is loaded or unloaded, before it asks for frames again.  Modules
-that have stayed where they were keep all that is known of them.
+that have not moved keep all data about them.
 
-Nothing here waits for LLDB's lock on the target, but for reading memory: :meth:`LoadedModules.judge`, and the sections
-of modules when their addresses are looked up.
+Nothing here waits for LLDB's lock on the target, except when memory is read: in :meth:`LoadedModules.judge`, and for
+the sections of modules when their addresses are looked up.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from sframe_unwind.kernel.linux import Kernel
 
 _SECONDS = 0.02
-"""How long modules are compared for one question."""
+"""Time limit for comparing modules when LLDB asks for frames."""
 
 _PAGE_BITS = 12
 
 _EVENTS = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
 
 _TOLERATED = {ALWAYS: Difference.NONE, FALLBACK: Difference.RULES}
-"""By mode: the largest difference with which SFrame's stack is LLDB's in any case."""
+"""By mode, the largest difference with which SFrame's stack always equals LLDB's."""
 
 
 class _Loaded(NamedTuple):
-    """A module of LLDB's, and the same in the core's terms."""
+    """A module of LLDB, and the corresponding module of the core."""
 
     module: lldb.SBModule
     address: int
@@ -55,7 +55,7 @@ class LoadedModules:
     """The modules of a process.
 
     :param report: called with one line for the user about unusable data.
-    :param generates: modules without SFrame get what can be made of their CFI.
+    :param generates: SFrame is generated from CFI for modules without SFrame.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class LoadedModules:
         self._unplaced: list[lldb.SBModule] = []
         self._pending: list[ModuleAgreement] = []
         self._largest = Difference.NONE
-        """Of all modules but those that are pending."""
+        """The largest difference of the modules that are not pending."""
         self._kernel: Kernel | None = None
         self.no_kernel = ""
-        """Why the process is not a Linux kernel that can be unwound; empty: it is one, or has not been looked at."""
+        """Why the process is not a Linux kernel that can be unwound; empty: it is one, or has not been examined."""
         self._list_anew()
 
     def kernel(self) -> Kernel | None:
-        """Return the Linux kernel that the process is, ``None`` where it is none; see :attr:`no_kernel`."""
+        """Return the Linux kernel that runs in the process; ``None``: there is none, see :attr:`no_kernel`."""
         if self._kernel is None and not self.no_kernel:
             from lldb_plugin.kernel import kernel_of
 
@@ -101,7 +101,7 @@ class LoadedModules:
             except KernelError as error:
                 self.no_kernel = str(error)
             except MemoryReadError:
-                pass  # paging is not on yet: asked again
+                pass  # paging is not enabled yet: this is tried again
         return self._kernel
 
     def _places(self) -> ModulePlaces | None:
@@ -113,7 +113,7 @@ class LoadedModules:
     def refresh(self, fully: bool = False) -> None:
         """Bring :attr:`modules` up to date.
 
-        :param fully: look at all modules even if no event tells of a change.
+        :param fully: check all modules even if no event announces a change.
         """
         event = lldb.SBEvent()
         told, others = False, fully or self._some_came_to_a_place()
@@ -132,15 +132,15 @@ class LoadedModules:
         return not self._listener.PeekAtNextEvent(self._event)
 
     def _some_came_to_a_place(self) -> bool:
-        """Return whether a module that LLDB has from an earlier run is loaded now; LLDB broadcasts no event of it."""
+        """Return whether a module that LLDB has from an earlier run is loaded now; LLDB sends no event for it."""
         return any(_address(module, self._target) != lldb.LLDB_INVALID_ADDRESS for module in self._unplaced)
 
     def can_change_stacks(self, settings: Settings) -> bool:
         """Return whether SFrame can give other frames than LLDB for any stack; this waits for no lock.
 
-        ``False`` is certain.  It needs CFI in all modules, which have the same rules wherever they have SFrame.  Where
-        return addresses are in registers, they can be signed and signal trampolines are often in no module; such
-        stacks are followed one by one.
+        ``False`` is certain.  It requires that all modules have CFI, with the same rules as their SFrame.  On machines
+        with return addresses in registers, these can be signed, and signal trampolines often belong to no module; such
+        stacks are compared one by one.
         """
         return (
             settings.strict
@@ -152,7 +152,7 @@ class LoadedModules:
         )
 
     def judge(self, seconds: float = _SECONDS) -> None:
-        """Compare SFrame and CFI of the modules for which that has not been done, for a limited time."""
+        """Compare SFrame and CFI of modules that have not been compared yet, for a limited time."""
         until = time.perf_counter() + seconds
         self._compares = True
         try:
@@ -167,7 +167,7 @@ class LoadedModules:
         return self._pages.read(address, size) if self._compares else self._read(address, size)
 
     def _list_anew(self) -> None:
-        """Make the list of all modules; those that are where they were are kept."""
+        """List all modules anew; modules that have not moved are kept."""
         before = {loaded.address: loaded for loaded in self._loaded}
         listed = []
         for module in self._target.module_iter():
@@ -194,9 +194,9 @@ class LoadedModules:
         self._largest = max(known, default=Difference.NONE)
 
     def _append(self, count: int) -> bool:
-        """Add the modules at the end of LLDB's list, which is where LLDB adds them; return whether that is all.
+        """Add the modules at the end of LLDB's list, where LLDB adds new ones; return whether these are all.
 
-        :param count: how many modules there are more than before.
+        :param count: number of additional modules.
         """
         known = len(self._loaded)
         if not known or count <= 0:
@@ -232,11 +232,12 @@ class LoadedModules:
 
 
 def _address(module: lldb.SBModule, target: lldb.SBTarget) -> int:
-    """Return where the first section of a module is loaded; if it is not, a number that tells where the others are.
+    """Return the address of a module's first section; if that is not loaded, a number that depends on the others.
 
     The sections of an unlinked file, such as a module of the kernel, are loaded one by one, and not all are.
 
-    The :class:`lldb.SBAddress` of a module's header would do, but asking it waits for LLDB's lock on the target.
+    The :class:`lldb.SBAddress` of a module's header would suffice, but asking for it waits for LLDB's lock on the
+    target.
     """
     count = module.GetNumSections()
     section = module.GetSectionAtIndex(0) if count else header_section_of(module)

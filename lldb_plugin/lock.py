@@ -1,4 +1,4 @@
-"""LLDB's lock on a target, taken without waiting inside LLDB: who holds it may be waiting for who wants it here."""
+"""Acquires LLDB's lock on a target with a time limit, because the holder may be waiting for this thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NAP = 0.0002
 
 
 def acquire(mutex: lldb.SBMutex, seconds: float) -> bool:
-    """Take the lock if it can be had within some seconds; return whether it was."""
+    """Acquire the lock within some seconds; return whether that succeeded."""
     until = time.monotonic() + seconds
     while not mutex.try_lock():
         if time.monotonic() > until:

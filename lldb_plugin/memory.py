@@ -1,7 +1,7 @@
 """The memory of a process in the core's terms.
 
-Core files often lack what can be read in the files of the process: the kernel leaves out pages that were never written
-(``coredump_filter``, see core(5)), and so do ``process save-core`` and minidumps.
+Core files often lack memory that is equal to the files of the process: the kernel leaves out pages that were never
+written (``coredump_filter``, see core(5)), and so do ``process save-core`` and minidumps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MAGIC = b"\x7fELF"
 
 
 def reader(process: lldb.SBProcess) -> ReadMemory:
-    """Return the function that reads bytes of a process, or of the files that it has mapped to be read only."""
+    """Return a function that reads bytes of a process, or of the files that it has mapped without write access."""
     files = _Files(process)
 
     def read(address: int, size: int) -> bytes:
@@ -36,7 +36,7 @@ def _read_process(process: lldb.SBProcess, address: int, size: int) -> bytes | N
 
 
 class _Files:
-    """The contents of a process's modules as their files have them, where the process cannot have changed them.
+    """The contents of a process's modules according to their files, where the process cannot have changed them.
 
     :param process: a stopped process.
     """
@@ -65,10 +65,10 @@ class _Files:
         return bytes(contents) if contents is not None and error.Success() else None
 
     def _is_right(self, module: lldb.SBModule) -> bool:
-        """Return whether the file is the one that was loaded, by the ELF header and the build ID in memory.
+        """Return whether the file is the loaded one, by the ELF header and the build ID in memory.
 
-        LLDB 22 uses a file with another build ID, and places it by its entry point.  Where memory lacks the header or
-        the build ID, the file is taken for the right one, as LLDB takes it.
+        LLDB 22 uses a file with another build ID, and places it by its entry point.  If memory lacks the header or the
+        build ID, the file is taken for the right one, as in LLDB.
         """
         header = module.GetObjectFileHeaderAddress().GetLoadAddress(self._target)
         if header not in self._fits:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from sframe_unwind.debugger.kernel_modules import ModulePlaces
 
 _STAND_IN = ".module_image"
-"""The one section of what LLDB takes for a module whose file it does not find."""
+"""The only section of LLDB's placeholder for a module whose file it does not find."""
 
 AddressOf = Callable[[lldb.SBSection], int]
 """Returns the address of a section; :data:`lldb.LLDB_INVALID_ADDRESS`: it has none.  It waits for no lock of LLDB's."""
 
 
 FindPlaces = Callable[[], "ModulePlaces | None"]
-"""Finds where the kernel that the target is has its modules; ``None``: it is none."""
+"""Finds where the kernel in the target has its modules; ``None``: there is no kernel."""
 
 
 def describe(
@@ -36,7 +36,7 @@ def describe(
 
     This waits for none of LLDB's locks on the target.
 
-    :param places: is asked for sections whose addresses LLDB does not know, when unwind data is first wanted.
+    :param places: called for sections whose addresses LLDB does not know, when unwind data is first needed.
     """
     ranges = []
     code_size = 0
@@ -52,7 +52,7 @@ def describe(
     if not ranges:
         return None
 
-    # Asked for now: later questions come where LLDB's locks may be held.
+    # Read now: later, LLDB's locks may be held.
     sections: dict[str, SectionRange] = {}
     sizes: dict[str, int] = {}
     for name in (SFRAME, EH_FRAME, EH_FRAME_HDR, TEXT):
@@ -81,7 +81,7 @@ def describe(
 
 
 def without_file(target: lldb.SBTarget) -> list[str]:
-    """Return the names of the modules of which LLDB has a place in memory and no file, as in a core file alone."""
+    """Return the names of modules for which LLDB has an address and no file, as with only a core file."""
     names = [
         module.GetFileSpec().basename for module in target.module_iter() if module.FindSection(_STAND_IN).IsValid()
     ]
@@ -91,7 +91,7 @@ def without_file(target: lldb.SBTarget) -> list[str]:
 def header_section_of(module: lldb.SBModule) -> lldb.SBSection:
     """Return the section, or the segment, that includes the ELF header.
 
-    Of a file without section headers, LLDB lists no section, and gives access to this one segment alone.
+    If a file has no section headers, LLDB lists no section, and gives access to this segment alone.
     """
     return module.GetObjectFileHeaderAddress().GetSection()
 
@@ -99,7 +99,7 @@ def header_section_of(module: lldb.SBModule) -> lldb.SBSection:
 def _code_ranges(address_of: AddressOf, segment: lldb.SBSection) -> list[tuple[int, int]]:
     """Return start and end address (exclusive) of the code of a file without section headers.
 
-    The program headers are read where LLDB has the file's contents, as reading memory waits for LLDB's lock.
+    LLDB's copy of the file has the program headers; reading memory would wait for LLDB's lock.
 
     :param segment: the segment with the ELF header and the program headers.
     """

@@ -1,6 +1,6 @@
 """LLDB's own frames of one thread, read once into plain values.
 
-They are read where LLDB allows it: in ``applies_to_thread``, or in a command.  Access to an SBFrame while LLDB asks a
+They are read when LLDB permits it: in ``applies_to_thread``, or in a command.  Access to an SBFrame while LLDB asks a
 provider for its frames deadlocks LLDB 23.1.0, so no object of LLDB is kept.
 """
 
@@ -22,7 +22,7 @@ NAME = "lldb"
 
 
 class NoFramesError(SFrameError):
-    """The thread has no frames, as while its process runs."""
+    """The thread has no frames, for example because its process runs."""
 
 
 class NativeFrame(NamedTuple):
@@ -34,7 +34,7 @@ class NativeFrame(NamedTuple):
     sp: int | None
     fp: int | None
     cfa: int | None
-    """``None`` where LLDB does not know it."""
+    """``None``: LLDB does not know it."""
     tail_calls: int
     """The number of frames of tail-called functions among them; these are the innermost."""
 

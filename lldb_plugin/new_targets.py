@@ -1,4 +1,4 @@
-"""Targets that come to be after the plugin was loaded: LLDB tells nobody of them but who listens to its events."""
+"""Registers the provider with targets that are created later; LLDB announces new targets only as events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FOREVER = (1 << 32) - 1
 _PATIENCE = 5.0
 """Seconds to wait for LLDB's lock on a target; whoever holds it may be starting a process."""
 _BEFORE_THREADS = (lldb.eStateInvalid, lldb.eStateUnloaded, lldb.eStateLaunching)
-"""States without a process, and of one that is being started."""
+"""States in which there is no process, or it is being started."""
 _EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded)
 
 
@@ -63,9 +63,9 @@ def _handle_stop(exe_ctx: lldb.SBExecutionContext) -> bool:
 
 
 def watch(debugger: lldb.SBDebugger) -> None:
-    """Plug the provider into each target as soon as it has a program, before it has a process.
+    """Register the provider with each target as soon as it has a program, before it has a process.
 
-    Then nothing is shown twice; see :mod:`lldb_plugin.event_thread`.
+    So nothing is shown twice; see :mod:`lldb_plugin.event_thread`.
     """
     stop_hooks.add(debugger)
     _listener().StartListeningForEventClass(debugger, *_EVENTS)
@@ -89,7 +89,7 @@ def watch_again() -> None:
 
 @functools.cache
 def _listener() -> lldb.SBListener:
-    """Return the one listener for all debuggers, which a thread waits for."""
+    """Return the listener for all debuggers; a thread waits for its events."""
     listener = lldb.SBListener("sframe-unwind")
     threading.Thread(target=_listen, args=(listener,), name="sframe-unwind", daemon=True).start()
     return listener
@@ -100,8 +100,8 @@ def _listen(listener: lldb.SBListener) -> None:
     while True:
         if listener.WaitForEvent(_FOREVER, event):
             _plug_in_early(lldb.SBTarget.GetTargetFromEvent(event))
-            event.Clear()  # it would keep the target
-            if SESSION.settings.mode == OFF:  # a command has set it meanwhile, and found no provider to take back yet
+            event.Clear()  # it would keep the target alive
+            if SESSION.settings.mode == OFF:  # a command has set it meanwhile, and there was no provider to remove yet
                 unplug_all()
                 rest()
 
@@ -109,7 +109,7 @@ def _listen(listener: lldb.SBListener) -> None:
 def _plug_in_early(target: lldb.SBTarget) -> None:
     """Plug in while there is no process, or one that has no threads yet; later, that is for a stop-hook to do.
 
-    A program that is started at once, as by ``lldb -o run``, has a process before this thread gets its turn.
+    A program that is started at once, as by ``lldb -o run``, has a process before this thread runs.
     """
     process = target.GetProcess()
     if is_plugged(target):

@@ -1,8 +1,8 @@
-"""Whether LLDB can run a command just now.
+"""Tells whether LLDB can run a command at this moment.
 
 LLDB parses the options of one command at a time, under a lock.  An option's value can be an expression, as in
 ``image lookup --address $pc``; LLDB evaluates it under that lock, in the selected frame, and asks that frame for its
-variables.  A command that takes options, run to answer the question, would wait for the lock for ever.
+variables.  To answer, the plugin must not run a command that has options: it would wait for the lock for ever.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import threading
 import lldb
 
 _PATIENCE = 0.3
-"""Seconds to wait for the lock.  Another thread has it for microseconds; this thread until it has its answer."""
+"""Seconds to wait for the lock.  Another thread holds it for microseconds; this thread holds it until it has
+answered."""
 _COMMAND = "session history --count 1"
 """A command that takes options and needs neither a target nor a lock on one."""
 
 _waiting: dict[int, threading.Thread] = {}
-"""By debugger: the thread that tried last, which may still wait for the lock."""
+"""By debugger, the thread that tried last; it may still wait for the lock."""
 
 
 def is_free(debugger: lldb.SBDebugger) -> bool:
-    """Return whether a command with options would run, rather than wait for its own caller."""
+    """Return whether a command with options would run, and not wait for its own caller."""
     waiting = _waiting.get(debugger.GetID())
     if waiting is None or not waiting.is_alive():
         interpreter = debugger.GetCommandInterpreter()

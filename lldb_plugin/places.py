@@ -1,4 +1,4 @@
-"""Where code is: in a process, or in a program's file, at the addresses that the file has."""
+"""Addresses of code in a process, or in a program's file, whose own addresses are then used."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Places(NamedTuple):
     """The addresses of one target."""
 
     resolve: Callable[[int], lldb.SBAddress]
-    """Returns what is at an address."""
+    """Returns LLDB's object for an address."""
     address_of: Callable[[lldb.SBSection | lldb.SBAddress], int]
-    """Returns an address; :data:`lldb.LLDB_INVALID_ADDRESS` where there is none."""
+    """Returns the address of an object of LLDB; :data:`lldb.LLDB_INVALID_ADDRESS`: it has none."""
 
 
 def in_process(target: lldb.SBTarget) -> Places:
@@ -58,7 +58,7 @@ def code(places: Places, modules: Modules, read: ReadMemory) -> ProcessCode:
 
     def name_of(address: int) -> str:
         symbol = places.resolve(address).GetSymbol()
-        # LLDB makes up symbols for functions that only unwind data tells of.
+        # LLDB invents symbols for functions that only unwind data describes.
         if not symbol.IsValid() or symbol.IsSynthetic() or places.address_of(symbol.GetStartAddress()) != address:
             return ""
         return symbol.GetMangledName() or symbol.GetName() or ""

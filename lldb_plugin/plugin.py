@@ -1,4 +1,4 @@
-"""The plugin as one thing: its commands, and its provider in every target."""
+"""Starts the plugin: creates its commands, and registers its provider with every target."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from sframe_unwind.debugger.commands import PREFIX_HELP
 from sframe_unwind.debugger.settings import OFF, Settings
 
 _TAKES_FRAMES = importlib.util.find_spec("lldb.plugins.scripted_frame_provider") is not None
-"""Whether this LLDB takes frames from a plugin; LLDB 22 is the first that does."""
+"""Whether this LLDB takes frames from a plugin; LLDB 22 is the first version that does."""
 
 _FOR_PROGRAMS = re.compile(rb"-b|--batch")
 """Arguments of an LLDB whose output a program reads."""
 
 _MODULE = "sframe_lldb"
-"""Where LLDB looks for the classes."""
+"""The module in which LLDB looks for the classes."""
 
 _COMMANDS = (
     ("mode", "Mode"),
@@ -40,14 +40,14 @@ _debuggers: set[int] = set()
 
 
 def lacks() -> str:
-    """Return what the running LLDB lacks, in words."""
+    """Return the features that the running LLDB lacks, in words."""
     if not _TAKES_FRAMES:
         return "this LLDB has no scripted frame provider (LLDB 22 has): bt is its own, the sframe commands work"
     return "this LLDB has all that this needs"
 
 
 def start(debugger: lldb.SBDebugger) -> None:
-    """Make the commands and plug in; a second time changes nothing."""
+    """Create the commands and register the provider; a second call changes nothing."""
     if debugger.GetID() in _debuggers:
         return
     _debuggers.add(debugger.GetID())
@@ -65,7 +65,7 @@ def start(debugger: lldb.SBDebugger) -> None:
 
 
 def change(settings: Settings) -> None:
-    """Change the settings, for frames that are already shown too."""
+    """Change the settings, also for frames that are already shown."""
     if settings.generate != SESSION.settings.generate:
         SESSION.forget_modules()
     was_off, SESSION.settings = SESSION.settings.mode == OFF, settings
@@ -83,7 +83,7 @@ def change(settings: Settings) -> None:
 
 
 def _plug_in_targets(debugger: lldb.SBDebugger) -> None:
-    """Plug in to the targets that a debugger has; one that was destroyed has none."""
+    """Register the provider with the targets of a debugger; a destroyed debugger has none."""
     for index in range(debugger.GetNumTargets()):
         target = debugger.GetTargetAtIndex(index)
         targets.plug_in(target, has_frames=target.GetProcess().IsValid())

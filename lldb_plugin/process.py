@@ -30,19 +30,19 @@ _ARCHITECTURES = {
 _NO_MASK = (1 << 64) - 1
 """``LLDB_INVALID_ADDRESS_MASK``"""
 _TOP_BYTE = 0xFF << 56
-"""All that LLDB ignores where the target does not tell the bits of signatures."""
+"""The bits that LLDB ignores if the target does not tell the bits of signatures."""
 
 
 def arch_of(target: lldb.SBTarget) -> Arch:
     """Return the SFrame ABI of a target.
 
-    :raises SFrameError: SFrame has none for it, or LLDB itself is wrong about its registers.
+    :raises SFrameError: SFrame has no ABI for it, or LLDB's own list of its registers is wrong.
     """
     triple = target.GetTriple() or "this target"
     name = _ARCHITECTURES.get(triple.partition("-")[0])
     if name is None:
         raise SFrameError(f"SFrame has no ABI for {triple}")
-    # A debug stub may call the target plain AArch64, and LLDB takes its word even for the program's file.
+    # A debug stub may call the target plain AArch64, and LLDB believes it even for the program's file.
     if name == "aarch64" and (
         target.GetByteOrder() == lldb.eByteOrderBig or _is_big_endian(target.GetExecutable().fullpath)
     ):
@@ -60,7 +60,7 @@ def _is_big_endian(file: str | None) -> bool:
 
 
 class Process:
-    """What unwinding needs of one process while it stands still."""
+    """The data that unwinding needs of one process while it is stopped."""
 
     def __init__(
         self,
@@ -72,26 +72,27 @@ class Process:
     ) -> None:
         self.arch = arch
         self.kernel = kernel
-        """Returns the Linux kernel that the process is, ``None`` where it is none."""
+        """Returns the Linux kernel that runs in the process; ``None``: there is none."""
         self.modules = modules
         self.shared = shared
-        """By mode: the rules by which SFrame and LLDB go on alike."""
+        """By mode, the rules that SFrame and LLDB share."""
         self.read = reader(process)
         self._process = process
         mask = process.GetAddressMask(lldb.eAddressMaskTypeCode) if arch.pac_mask else 0
         self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask
 
     def kernel_at(self, pc: int) -> Kernel | None:
-        """Return the Linux kernel that the process is; ``None``: it is none, or an address cannot be the kernel's code.
+        """Return the Linux kernel that runs in the process; ``None``: there is none, or an address cannot be in its
+        code.
 
-        Looking for the kernel takes time, which stacks of programs need not spend.
+        Looking for the kernel takes time, which the stacks of programs need not spend.
         """
         return self.kernel() if self.arch.may_be_kernel(pc) else None
 
     def known_kernel(self) -> Kernel:
-        """Return the Linux kernel that the process is.
+        """Return the Linux kernel that runs in the process.
 
-        :raises KernelError: it is none.
+        :raises KernelError: there is none.
         """
         kernel = self.kernel()
         if kernel is None:
@@ -99,7 +100,7 @@ class Process:
         return kernel
 
     def is_executable(self, pc: int) -> bool:
-        """Return whether an address is in memory that can be executed; ``True`` where the target does not tell."""
+        """Return whether an address is in executable memory; ``True`` if the target does not tell."""
         if self.modules.find(pc) is not None:
             return True
         region = lldb.SBMemoryRegionInfo()

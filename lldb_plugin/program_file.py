@@ -1,4 +1,4 @@
-"""The program's file of a target without a process, as ``sframe explain ADDRESS`` shows it."""
+"""The program file of a target without a process, for ``sframe explain ADDRESS``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def code(target: lldb.SBTarget) -> ProcessCode:
 
 
 def description(target: lldb.SBTarget, modules: Modules, address: int) -> str:
-    """Return function and line at an address of the file, as far as known."""
+    """Return the function and the line at an address of the file, as far as known."""
     return places.description(places.name_at(places.in_file(target), modules, address))
 
 

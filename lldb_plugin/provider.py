@@ -1,12 +1,12 @@
-"""The scripted frame provider: LLDB asks whether it applies whenever it makes its list of a thread's frames.
+"""The scripted frame provider: LLDB asks whether it applies whenever it lists a thread's frames.
 
-All work is done in answering that question.  Where LLDB's own unwinder gives the stack that SFrame gives, the provider
-does not apply: LLDB's frames are then LLDB's own in every respect, and unwound when somebody looks at them.  Once the
-provider applies, LLDB unwinds its own whole stack for each list, so that nothing can be lazy any more.
+All work is done before this question is answered.  If LLDB's own unwinder gives the same stack as SFrame, the provider
+does not apply: the frames are then LLDB's own in every respect, and LLDB unwinds them only when they are needed.  If
+the provider applies, LLDB unwinds its own whole stack for each list, so nothing can be lazy any more.
 
-The same goes for where the work is done.  While frames are asked for, LLDB holds locks that its own interface wants:
-touching a frame in ``get_frame_at_index`` deadlocks LLDB 23.1.0 always, reading memory or resolving an address 23.1.4
-at times.  There is no such lock yet when LLDB asks whether the provider applies.
+The locks also require this.  While LLDB asks for frames, it holds locks that its own interface needs: access to a frame
+in ``get_frame_at_index`` always deadlocks LLDB 23.1.0, and reading memory or resolving an address sometimes deadlocks
+23.1.4.  LLDB holds no such lock yet when it asks whether the provider applies.
 """
 
 from __future__ import annotations
@@ -32,47 +32,47 @@ from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.walk import Registers
 
 _PATIENCE = 0.001
-"""Seconds to wait for LLDB's lock on the target: for a call of another thread that does not wait for these frames."""
+"""Seconds to wait for LLDB's lock on the target: for a call in another thread that does not wait for these frames."""
 
 
 _CAN_RENEW = MAJOR >= 23
-"""LLDB 22 crashes where its frames are forgotten while its event thread prints one of them."""
+"""LLDB 22 crashes if its frames are forgotten while its event thread prints one of them."""
 
 Answer = Union[int, SFrameFrame]
-"""What LLDB takes for a frame: its own, by its index, or one of a script."""
+"""LLDB's representation of a frame: the index of its own frame, or a frame of a script."""
 
 _decided: dict[int, tuple[Answer, ...]] = {}
-"""By thread of LLDB's: the frames for the provider that this thread is about to make.
+"""By thread of LLDB, the frames for the provider that this thread is about to create.
 
-Not :class:`threading.local`: what that holds for a thread which Python did not make is gone when its call returns.
+Not :class:`threading.local`: its contents for a thread that Python did not create are lost when a call returns.
 """
 
 
 class SFrameFrameProvider(ScriptedFrameProvider):
-    """Frames by SFrame; LLDB's own, complete, where they are the same or SFrame has none.
+    """Provides SFrame's frames, and all of LLDB's own where these are the same or SFrame has none.
 
-    There is a class of its own for each target (:func:`for_target`): what LLDB gives with its question is a thread,
-    and asking that for its target waits for the target's lock.
+    There is a separate class for each target (:func:`for_target`): LLDB passes a thread with its question, and asking
+    the thread for its target waits for the target's lock.
     """
 
     target: ClassVar[lldb.SBTarget]
 
     def __init__(self, input_frames: lldb.SBFrameList, args: lldb.SBStructuredData) -> None:
-        # Not the base class's constructor: it waits for locks.
+        # The base class's constructor is not called: it waits for locks.
         self._answers = _decided.pop(threading.get_ident(), None)
 
     @classmethod
     def applies_to_thread(cls, thread: lldb.SBThread) -> bool:
-        """Return whether some frame of the thread is SFrame's and not LLDB's own; what they are, is then known."""
+        """Return whether some frame of the thread is SFrame's and not LLDB's own; the frames are then known."""
         asker = threading.get_ident()
         _decided.pop(asker, None)
-        # To look at the innermost frame makes LLDB 22 ask again, which then makes the list of LLDB's own frames.
+        # Access to the innermost frame makes LLDB 22 ask again, and that call lists LLDB's own frames.
         if SESSION.settings.mode == OFF or asker in SESSION.deciding:
             return False
         if SESSION.leaves_frames_alone(cls.target.GetProcess()):
             return False
         mutex = cls.target.GetAPIMutex()
-        # Whoever holds the lock may be waiting for these frames.
+        # The thread that holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
             renewal.later(cls.target, thread, cls._renew, waits=_CAN_RENEW)
             stop_hooks.need(cls.target, lldb.SBExecutionContext(thread))
@@ -91,7 +91,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
     def _renew(cls, threads: list[lldb.SBThread]) -> None:
         """Make LLDB ask again for the frames of the target if those of some threads are SFrame's.
 
-        LLDB 22 keeps its own; one line says so at each stop where that happens.
+        LLDB 22 keeps its own frames; one line reports it at each stop where that happens.
         """
         if all(_answers(thread) is None for thread in threads):
             return
@@ -106,7 +106,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         return "Stack frames from SFrame; see 'help sframe'"
 
     def get_frame_at_index(self, index: int) -> Answer | None:
-        """Return the frame at an index, ``None`` behind the last."""
+        """Return the frame at an index; ``None``: the index is after the last frame."""
         if self._answers is None:
             return index
         return self._answers[index] if index < len(self._answers) else None
@@ -114,19 +114,19 @@ class SFrameFrameProvider(ScriptedFrameProvider):
 
 def for_target(target: lldb.SBTarget, number: int) -> type[SFrameFrameProvider]:
     """Return the provider's class for one target."""
-    # LLDB refuses a class that inherits the methods which the base class declares abstract.
+    # LLDB refuses a class that inherits the methods that the base class declares abstract.
     own = {name: vars(SFrameFrameProvider)[name] for name in ("__init__", "get_description", "get_frame_at_index")}
     return type(f"{SFrameFrameProvider.__name__}{number}", (SFrameFrameProvider,), {"target": target, **own})
 
 
 def _answers(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
-    """Return the frames of a thread, ``None`` where they are LLDB's own or none can be had; the lock is held."""
+    """Return the frames of a thread; ``None``: they are LLDB's own, or there are none.  The lock is held."""
     asker = threading.get_ident()
     SESSION.deciding.add(asker)
     try:
         return _decide(thread)
     except NoFramesError:
-        pass  # the process has gone on meanwhile
+        pass  # the process runs again
     except SFrameError as error:
         SESSION.report(str(error))
     except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user the backtrace
@@ -137,7 +137,7 @@ def _answers(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
 
 
 def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
-    """Return the frames of a thread, ``None`` where they are just LLDB's own.
+    """Return the frames of a thread; ``None``: they are exactly LLDB's own.
 
     :raises SFrameError: SFrame has no architecture for the process.
     """

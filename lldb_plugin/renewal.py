@@ -1,8 +1,8 @@
-"""Frames that LLDB was left to show because its lock on the target was not free, replaced as soon as it is.
+"""Replaces frames that were left to LLDB because its lock on the target was not free, as soon as it is.
 
-A thread that has the lock may be waiting for LLDB's list of frames, which the asking thread is making.  So the asking
-thread does not wait for the lock: the list has LLDB's own frames.  They are replaced by the stop-hook, or by a thread
-that waits for the lock and holds nothing else.
+A thread that holds the lock may be waiting for LLDB's list of frames, which the asking thread is making.  So the asking
+thread does not wait for the lock: the list has LLDB's own frames.  The stop-hook replaces them, or a thread that waits
+for the lock and holds no other.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import lldb
 from lldb_plugin.lock import acquire
 
 _SECONDS = 1.0
-"""After this time the user is told that the frames are still LLDB's."""
+"""After this time, the user is told that the frames are still LLDB's."""
 
 Renew = Callable[[list[lldb.SBThread]], None]
 
 
 class _Left(NamedTuple):
-    """The threads of a process whose frames were left to LLDB, and what replaces their frames."""
+    """The threads of a process whose frames were left to LLDB, and the function that replaces their frames."""
 
     renew: Renew
     threads: list[lldb.SBThread]
@@ -30,14 +30,14 @@ class _Left(NamedTuple):
 
 _lock = threading.Lock()
 _left: dict[int, _Left] = {}
-"""By the process's number."""
+"""By the number of the process."""
 
 
 def later(target: lldb.SBTarget, thread: lldb.SBThread, renew: Renew, waits: bool) -> None:
-    """Have the frames of a thread replaced where needed; this waits for none of LLDB's locks.
+    """Arrange that the frames of a thread are replaced if necessary; this waits for none of LLDB's locks.
 
-    :param renew: called with all threads that were left, by a thread that has the lock on the target.
-    :param waits: a thread waits for the lock; else only the stop-hook calls ``renew``.
+    :param renew: called with all threads whose frames were left to LLDB, by a thread that holds the lock on the target.
+    :param waits: a thread waits for the lock; otherwise, only the stop-hook calls ``renew``.
     """
     number = target.GetProcess().GetUniqueID()
     with _lock:
@@ -50,7 +50,7 @@ def later(target: lldb.SBTarget, thread: lldb.SBThread, renew: Renew, waits: boo
 
 
 def done(target: lldb.SBTarget, thread: lldb.SBThread) -> None:
-    """Note that LLDB asked for the frames of a thread again, and this time gets them; this waits for no lock."""
+    """Record that LLDB asked again for the frames of a thread, and gets them this time; this waits for no lock."""
     number = target.GetProcess().GetUniqueID()
     with _lock:
         left = _left.get(number)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def run_time_code(
     target: lldb.SBTarget, read: ReadMemory, arch: Arch, report: Callable[[str], None]
 ) -> RunTimeCode | None:
-    """Return the run-time code of a target's process, ``None`` where it can have none."""
+    """Return the run-time code of a target's process; ``None``: it can have none."""
 
     def find(name: str) -> list[int]:
         found = target.FindSymbols(name)

@@ -1,10 +1,10 @@
-"""Frames of SFrame's own, for where LLDB's are others: what LLDB asks of them is computed before it asks.
+"""SFrame's own frames, where they differ from LLDB's.  Their contents are computed before LLDB asks for them.
 
-What such a frame may have depends on LLDB's version.  LLDB 24 takes registers from a script and finds variables with
-them as in its own frames.  LLDB 22 and 23 crash over registers from a script: they keep a reference to a description of
-the registers that they have freed.  There a frame has no registers; its variables are values made here
-(:mod:`lldb_plugin.variables`).  Such values are given in every version: LLDB ends with a failure where a frame of a
-script has no list of variables.
+The possible contents depend on LLDB's version.  LLDB 24 takes registers from a script, and finds variables with them as
+in its own frames.  LLDB 22 and 23 crash on registers from a script: they keep a reference to a description of the
+registers after they have freed it.  There, a frame has no registers; the plugin makes values of its variables
+(:mod:`lldb_plugin.variables`).  Every version gets such values: LLDB ends with a failure if a frame of a script has no
+list of variables.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.walk import Frame
 
 TAKES_REGISTERS = hasattr(ScriptedFrame, "get_cfa")
-"""Whether this LLDB takes registers from a script; the version that does is the first to ask for the CFA."""
+"""Whether this LLDB takes registers from a script; that version is also the first to ask for the CFA."""
 
 _NO_REGISTERS: dict[str, Any] = {"sets": [], "registers": []}
-"""One for all frames: LLDB frees no frame of a script."""
+"""One object for all frames: LLDB frees no frame of a script."""
 
 _PATIENCE = 1.0
 """Seconds to wait for LLDB's lock on the target."""
 
 
 class SFrameFrame(ScriptedFrame):
-    """A frame by SFrame, shown as one of the functions at its pc: pc, SP and FP, and what LLDB derives from them."""
+    """A frame by SFrame, shown as one of the functions at its pc: pc, SP and FP, and the values that LLDB derives from
+    them."""
 
     def __init__(self, maker: FrameMaker, index: int, frame: Frame, scope: Scope) -> None:
-        # Not the base class's constructor: it waits for locks.
+        # The base class's constructor is not called: it waits for locks.
         self.id = index
         self.name = None
         self.register_info = maker.layout.info if maker.layout else _NO_REGISTERS
@@ -52,23 +53,23 @@ class SFrameFrame(ScriptedFrame):
         return self.id
 
     def get_pc(self) -> int:
-        """Return the address at which the frame goes on, as LLDB gives it: see :attr:`Scope.pc`."""
+        """Return the address at which the frame continues, in LLDB's sense: see :attr:`Scope.pc`."""
         return self._scope.pc
 
     def get_cfa(self) -> int:
-        """Return the canonical frame address, by which LLDB 24 tells frames apart."""
+        """Return the canonical frame address, by which LLDB 24 distinguishes frames."""
         return self._frame.cfa if self._frame.cfa is not None else self._frame.sp
 
     def get_symbol_context(self) -> lldb.SBSymbolContext:
-        """Return function and line of the call that the frame waits for."""
+        """Return function and line of the call in which the frame waits."""
         return self._scope.context
 
     def is_inlined(self) -> bool:
-        """Return whether the function was inlined in the next frame's."""
+        """Return whether the function was inlined in the function of the next frame."""
         return self._scope.is_inlined
 
     def is_artificial(self) -> bool:
-        """Return whether the frame stands for nothing on the stack."""
+        """Return whether the frame has no counterpart on the stack."""
         return False
 
     def get_register_context(self) -> bytes | None:
@@ -80,7 +81,7 @@ class SFrameFrame(ScriptedFrame):
         return self._known_variables().as_list()
 
     def get_value_for_variable_expression(self, expression: str, options: int, error: lldb.SBError) -> Any:
-        """Return the value of a variable, or of a part of one as in ``a.b[2]``; ``None`` where there is none."""
+        """Return the value of a variable, or of a part of one as in ``a.b[2]``; ``None``: there is none."""
         name = re.match(r"[*&]*(\w+)", expression)
         values = self._known_variables().values
         value = next((value for value in values if name and value.GetName() == name[1]), None)
@@ -92,7 +93,7 @@ class SFrameFrame(ScriptedFrame):
         return value.GetValueForExpressionPath(rest) if rest else value
 
     def _known_variables(self) -> Variables:
-        """Return the variables; they are asked for by commands, when LLDB holds none of the locks on its frames."""
+        """Return the variables; commands ask for them, when LLDB holds none of the locks on its frames."""
         if self._variables is not None:
             return self._variables
         mutex = self._maker.target.GetAPIMutex()
@@ -117,12 +118,12 @@ class FrameMaker:
         self.unknown_object = unknown_object(target)
 
     def make(self, index: int, frame: Frame, scope: Scope) -> SFrameFrame:
-        """Return what LLDB is to show at an index."""
+        """Return the frame for LLDB to show at an index."""
         return SFrameFrame(self, index, frame, scope)
 
 
 class RegisterLayout:
-    """Which registers a frame has, and how LLDB gets them: pc, SP and FP, which SFrame gives."""
+    """The registers of a frame, and the form in which LLDB gets them: pc, SP and FP, which SFrame gives."""
 
     def __init__(self, arch: Arch) -> None:
         self._pack = struct.Struct("<3Q" if arch.byteorder == "little" else ">3Q").pack
@@ -134,7 +135,7 @@ class RegisterLayout:
         self.info: dict[str, Any] = {"sets": ["General Purpose Registers"], "registers": registers}
 
     def pack(self, frame: Frame) -> bytes:
-        """Return a frame's registers."""
+        """Return the bytes of a frame's registers."""
         return self._pack(frame.pc, frame.sp, frame.fp & ADDRESS_MASK)
 
 

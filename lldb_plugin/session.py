@@ -1,4 +1,4 @@
-"""What the plugin knows in one LLDB: the mode, the modules of each process, and whose frames LLDB shows."""
+"""The state of the plugin in one LLDB: the mode, the modules of each process, and the shown frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.report.terminal import printable
 
 _PROCESSES = 8
-"""So many processes' modules are kept; with more at once the first backtrace of each takes a little longer."""
+"""Number of processes whose modules are kept; with more, the first backtrace of each takes a little longer."""
 
 
 class Session:
@@ -22,7 +22,7 @@ class Session:
     def __init__(self) -> None:
         self.settings = Settings()
         self.deciding: set[int] = set()
-        """Threads of LLDB's that ask at this moment whose frames to show."""
+        """Threads of LLDB that are asking for frames at this moment."""
         self._known: dict[int, LoadedModules] = {}
         self._native: dict[int, dict[int, NativeStack]] = {}
         self._reported: set[str] = set()
@@ -58,7 +58,7 @@ class Session:
         return process.GetUniqueID() in self._known
 
     def leaves_frames_alone(self, process: lldb.SBProcess) -> bool:
-        """Return whether it is known that SFrame changes no stack of a process; this waits for no lock."""
+        """Return whether it is certain that SFrame changes no stack of a process; this waits for no lock."""
         number = process.GetUniqueID()
         known = self._known.get(number)
         if known is None or not known.is_up_to_date() or known.can_change_stacks(self.settings):
@@ -67,14 +67,14 @@ class Session:
         return True
 
     def forget_modules(self) -> None:
-        """Open the modules of all processes anew at the next use."""
+        """Drop the modules of all processes; they are opened again at the next use."""
         self._known.clear()
 
     def set_native(self, thread: lldb.SBThread, native: NativeStack | None) -> None:
-        """Note what LLDB's own frames of a thread are, as long as LLDB shows others.
+        """Record LLDB's own frames of a thread, while LLDB shows other frames.
 
-        With a provider in force there is no other way to them.  This is called whenever LLDB makes its list of the
-        thread's frames, so that the note is as old as the list.
+        While the provider is in use, there is no other access to them.  This is called whenever LLDB lists the
+        thread's frames, so the record is as old as the list.
 
         :param native: ``None``: LLDB shows its own frames.
         """
@@ -85,8 +85,8 @@ class Session:
             self._native[number].pop(thread.GetThreadID(), None)
 
     def replaced(self, thread: lldb.SBThread) -> NativeStack | None:
-        """Return LLDB's own frames of a stopped thread where LLDB shows others, else ``None``."""
-        thread.GetFrameAtIndex(0)  # makes LLDB's list of frames where there is none
+        """Return LLDB's own frames of a stopped thread if LLDB shows others; otherwise ``None``."""
+        thread.GetFrameAtIndex(0)  # makes LLDB list the frames if it has not
         if self.settings.mode == OFF:
             return None
         return self._native.get(thread.GetProcess().GetUniqueID(), {}).get(thread.GetThreadID())
@@ -94,7 +94,7 @@ class Session:
     def native(self, thread: lldb.SBThread, limit: int | None = None) -> NativeStack:
         """Return LLDB's own frames of a stopped thread.
 
-        :param limit: how many are wanted at the most, those that share their registers counted once.
+        :param limit: maximum number of frames; those that share their registers count once.
         :raises SFrameError: the thread has no frames, or see :meth:`process`.
         """
         return self.replaced(thread) or NativeStack(self.process(thread.GetProcess()), thread, limit)

@@ -1,4 +1,4 @@
-"""The stack of a thread as the core shows and compares it, by LLDB and by SFrame."""
+"""The stack of a thread by LLDB and by SFrame, in the core's terms for display and comparison."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Snapshot(NamedTuple):
     process: Process
     native: NativeStack
     names: dict[int, Name]
-    """By lookup address, filled as names are wanted."""
+    """By lookup address, filled as names are needed."""
 
 
 def take(thread: lldb.SBThread, limit: int | None = None) -> Snapshot:
     """Return a stopped thread's frames.
 
-    :param limit: how many frames are wanted at the most; ``None``: all.
+    :param limit: maximum number of frames; ``None``: all.
     :raises SFrameError: there are none, or SFrame has no architecture for the process.
     """
     process = SESSION.process(thread.GetProcess())
-    # One more than wanted: LLDB's next frame is what it says of its last one's caller.
+    # One more than wanted: the next frame of LLDB is the caller of the last one.
     return Snapshot(thread, process, SESSION.native(thread, None if limit is None else limit + 1), {})
 
 
@@ -52,18 +52,18 @@ def code(snapshot: Snapshot) -> ProcessCode:
 
 
 def by_sframe(snapshot: Snapshot, limit: int | None = None) -> Stack:
-    """Return the stack that SFrame gives, LLDB's frames where it has no data.
+    """Return the stack by SFrame; frames without SFrame data are LLDB's.
 
-    :param limit: how many frames at the most.
+    :param limit: maximum number of frames.
     """
     steps = walk(snapshot.process, snapshot.native, Settings(ALWAYS, strict=True))
     return _titled(snapshot, *frames_of(steps, snapshot.process.modules, partial(name_of, snapshot), limit))
 
 
 def native(snapshot: Snapshot, limit: int | None = None) -> Stack:
-    """Return the stack that LLDB's own unwinder gives.
+    """Return the stack by LLDB's own unwinder.
 
-    :param limit: how many frames at the most.
+    :param limit: maximum number of frames.
     """
     known = snapshot.native.frames
     frames = tuple(_shown(snapshot, level, frame) for level, frame in enumerate(known[:limit]))
@@ -72,12 +72,12 @@ def native(snapshot: Snapshot, limit: int | None = None) -> Stack:
 
 
 def comparison(snapshot: Snapshot, limit: int | None = None) -> Comparison:
-    """Return both, compared."""
+    """Return the comparison of both stacks."""
     return compare(native(snapshot, limit), by_sframe(snapshot, limit))
 
 
 def selected(snapshot: Snapshot) -> tuple[int, FrameContext]:
-    """Return the selected frame's lookup address and what explains it.
+    """Return the selected frame's lookup address, and the explanation of its row.
 
     :raises SFrameError: SFrame's walk does not reach the frame.
     """
@@ -95,7 +95,7 @@ def selected(snapshot: Snapshot) -> tuple[int, FrameContext]:
 
 
 def describe(snapshot: Snapshot, address: int) -> str:
-    """Return what an address is called: function and line, as far as known."""
+    """Return the name of an address: function and line, as far as known."""
     return places.description(name_of(snapshot, address))
 
 

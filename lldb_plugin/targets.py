@@ -16,7 +16,7 @@ from sframe_unwind.debugger.settings import OFF
 from sframe_unwind.errors import SFrameError
 
 _MODULE = "sframe_lldb"
-"""Where LLDB looks for the provider's classes: it knows the modules that its user imported."""
+"""The module in which LLDB looks for the provider's classes: it finds only modules that its user imported."""
 
 _PATIENCE = 0.1
 """Seconds to wait for LLDB's lock on the target."""
@@ -44,7 +44,7 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
     LLDB shows the stopped threads of a process again when it gets the provider.  So a process gets none while its
     modules are known to give LLDB's own frames; the stop-hook asks again at each stop.
 
-    :param has_frames: the target has a process; else LLDB's event thread has nothing to show, and is not waited for.
+    :param has_frames: the target has a process; otherwise, LLDB's event thread shows nothing, and is not waited for.
     """
     if not target.IsValid() or SESSION.settings.mode == OFF:
         return
@@ -58,10 +58,10 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
             return
         number = next(_numbers)
         _plugged[number] = _Plugged(target, "", None)
-    # Without the lock: LLDB may wait here for a lock of its own.
+    # Without the lock: LLDB may wait here for one of its own locks.
     if has_frames:
         event_thread.settle(target.GetDebugger())
-    from lldb_plugin.provider import for_target  # what it is made of exists from LLDB 22 on
+    from lldb_plugin.provider import for_target  # its base classes exist since LLDB 22
 
     provider = for_target(target, number)
     setattr(sys.modules[_MODULE], provider.__name__, provider)
@@ -108,9 +108,9 @@ def plugged() -> list[lldb.SBTarget]:
 
 
 def unplug_all() -> None:
-    """Take the provider back from each target without a process.
+    """Remove the provider from each target without a process.
 
-    LLDB's event thread would show the threads of a process again, even of one that has exited.
+    For a target with a process, even one that has exited, LLDB's event thread would show the threads again.
     """
     for known in list(_plugged.values()):
         if not known.target.GetProcess().IsValid():
@@ -118,7 +118,7 @@ def unplug_all() -> None:
 
 
 def unplug_at_stop(target: lldb.SBTarget) -> None:
-    """Take the provider back from a stopped target, on LLDB's event thread: it then shows nothing again."""
+    """Remove the provider from a stopped target, on LLDB's event thread: it then shows nothing again."""
     for known in list(_plugged.values()):
         if known.target == target and event_thread.is_current():
             event_thread.settle(target.GetDebugger())
@@ -139,17 +139,17 @@ def _unplug(known: _Plugged) -> None:
 def fetch(thread: lldb.SBThread) -> None:
     """Make LLDB take all of SFrame's frames at once.
 
-    Asked by `bt` for one after the other, LLDB 23.1.0 counts those that it has each time.
+    If `bt` asks for one after the other, LLDB 23.1.0 counts its frames each time.
     """
     if thread.IsValid() and SESSION.replaced(thread):
         thread.GetNumFrames()
 
 
 def forget_frames() -> None:
-    """Make LLDB ask for all frames of all targets anew; the selected frame stays selected."""
+    """Make LLDB ask again for all frames of all targets; the selected frame stays selected."""
     for target in [known.target for known in _plugged.values()]:
         if target.GetProcess().GetState() != lldb.eStateStopped:
-            continue  # at the next stop it does
+            continue  # LLDB does so at the next stop
         thread = target.GetProcess().GetSelectedThread()
         index = thread.GetSelectedFrame().GetFrameID() if thread.IsValid() else 0
         if not invalidate.forget_frames(target):

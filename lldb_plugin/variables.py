@@ -1,7 +1,8 @@
-"""The variables of a frame that LLDB has no registers for: values at the addresses that SFrame's registers give.
+"""The variables of a frame for which LLDB has no registers: values at the addresses that SFrame's registers give.
 
-A variable's place is known where the debug information locates it by the frame base, SP or FP; one in another register
-is not shown.  LLDB's interface has a variable's name and type without a frame, but its location only as text.
+A variable's place is known if the debug information locates it by the frame base, SP or FP; variables in other
+registers are not shown.  LLDB's interface has a variable's name and type without a frame, but its location only as
+text.
 """
 
 from __future__ import annotations
@@ -25,28 +26,29 @@ _VARIABLE = re.compile(
 _BY_FRAME_BASE = re.compile(r"DW_OP_fbreg ([-+]?\d+)$")
 _BY_REGISTER = re.compile(r"DW_OP_breg(\d+) \w+([-+]\d+)$")
 _WANTS_DECLARED = MAJOR < 23
-"""LLDB 22 shows a value only where it finds the variable of the same name among the values too."""
+"""LLDB 22 shows a value only if the values also include the variable of the same name."""
 
 _OBJECT = "this"
-"""The object of a C++ method.  LLDB 22 and 23 take a value for it for granted in an expression, and crash without."""
+"""The object of a C++ method.  In an expression, LLDB 22 and 23 assume that it has a value, and crash if it has
+none."""
 _NOWHERE = 1 << 63
-"""An address that no process has mapped, on any of the machines: what is there cannot be read."""
+"""An address that no process has mapped, on any of the machines: reading there fails."""
 
 
 class Variables(NamedTuple):
-    """The arguments and locals of a frame, as far as their places are known, from the innermost block out."""
+    """The arguments and locals of a frame, as far as their places are known, from the innermost block outward."""
 
     values: tuple[lldb.SBValue, ...]
     declared: tuple[lldb.SBValue, ...] = ()
-    """The same variables as their declarations have them, without values."""
+    """The same variables according to their declarations, without values."""
     is_complete: bool = False
     """Whether LLDB could be asked for the places."""
 
     def as_list(self) -> lldb.SBValueList:
         """Return the variables in the form in which LLDB asks for them.
 
-        The object of a method is the first: LLDB 23 searches the list for its name, and crashes when it compares that
-        with the name of another variable that a script gave.
+        The object of a method comes first: LLDB 23 searches the list for its name, and crashes when it compares that
+        name with the name of another variable of a script.
         """
         found = lldb.SBValueList()
         values = sorted(self.values, key=lambda value: bool(value.GetName() != _OBJECT))
@@ -65,7 +67,7 @@ def variables(target: lldb.SBTarget, arch: Arch, frame: Frame, scope: Scope) -> 
     for declared in _declared(target, scope.context.GetBlock()):
         name = declared.GetName()
         places = locations.get((name, declared.GetDeclaration().GetLine()), [])
-        # A function that was inlined into itself has its variables once more.
+        # A function that was inlined into itself has its variables again.
         location = places[0] if places and (scope.is_innermost or len(set(places)) == 1) else None
         place = _place(location, arch, frame, target, address) if location is not None else None
         if place is None and name == _OBJECT:
@@ -77,7 +79,7 @@ def variables(target: lldb.SBTarget, arch: Arch, frame: Frame, scope: Scope) -> 
 
 
 def unknown_object(target: lldb.SBTarget) -> Variables:
-    """Return the one variable that a frame must have: the object of a method, which cannot be read."""
+    """Return the variable that a frame must have: the object of a method, which cannot be read."""
     pointer = target.GetBasicType(lldb.eBasicTypeVoid).GetPointerType()
     return Variables((target.CreateValueFromAddress(_OBJECT, lldb.SBAddress(_NOWHERE, target), pointer),))
 
@@ -85,7 +87,7 @@ def unknown_object(target: lldb.SBTarget) -> Variables:
 def _declared(target: lldb.SBTarget, block: lldb.SBBlock) -> list[lldb.SBValue]:
     """Return the variables of a block and of those around it in the same function, without values.
 
-    Of those of one name, only the innermost is returned.
+    Of several variables with one name, only the innermost is returned.
     """
     found: dict[str, lldb.SBValue] = {}
     while block.IsValid():
@@ -98,9 +100,9 @@ def _declared(target: lldb.SBTarget, block: lldb.SBBlock) -> list[lldb.SBValue]:
 
 
 def _locations(target: lldb.SBTarget, address: int) -> dict[tuple[str, int], list[str]]:
-    """Return the locations of the variables at an address as LLDB writes them, the innermost first.
+    """Return the locations of the variables at an address in LLDB's text, the innermost first.
 
-    They are found by name and line of the declaration; 0: LLDB knows no line.
+    They are found by name and line of the declaration; 0: LLDB has no line.
     """
     result = lldb.SBCommandReturnObject()
     interpreter = target.GetDebugger().GetCommandInterpreter()
@@ -122,9 +124,9 @@ def _place(location: str, arch: Arch, frame: Frame, target: lldb.SBTarget, addre
 
 
 def _frame_base_is_cfa(target: lldb.SBTarget, address: int) -> bool:
-    """Return whether the frame base of a function is its CFA, which LLDB's interface does not tell.
+    """Return whether the frame base of a function is its CFA; LLDB's interface does not tell this.
 
-    It is in what GCC compiles.  LLVM's compilers take FP or SP for it.
+    It is in code that GCC compiles.  LLVM's compilers use FP or SP.
     """
     section = target.ResolveLoadAddress(address).GetModule().FindSection(".comment")
     return _is_by_gcc(bytes(section.GetSectionData().uint8s)) if section.IsValid() else False

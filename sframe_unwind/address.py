@@ -49,7 +49,7 @@ Range = tuple[int, int]
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
-    """Return what ranges cover, in order and without overlaps."""
+    """Return the union of ranges, in order and without overlaps."""
     result: list[Range] = []
     for start, end in sorted(ranges):
         if result and start <= result[-1][1]:

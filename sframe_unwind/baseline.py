@@ -17,7 +17,7 @@ _VERSION = 1
 
 
 class Key(NamedTuple):
-    """What a finding is recognised by."""
+    """The parts by which a finding is recognised."""
 
     file: str
     """As it was named, or found in a named directory or archive."""

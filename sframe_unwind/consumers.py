@@ -18,12 +18,12 @@ class Consumer(NamedTuple):
     """The name that ``--for`` takes."""
     title: str
     revision: str
-    """The version of it that its rules are those of: later ones can differ."""
+    """The version of the reader that these rules describe; later ones can differ."""
     source: str
-    """What its rules were read from."""
+    """The source of its rules."""
     versions: tuple[int, ...]
     abis: tuple[AbiNumber, ...] = ()
-    """For which it exists; empty: it does not look at the number."""
+    """The ABIs that it supports; empty: it does not check the ABI."""
     pcrel_flag: bool = True
     """It takes a section with the flag FDE_FUNC_START_PCREL."""
     flexible: bool = True

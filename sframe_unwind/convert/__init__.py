@@ -1,3 +1,3 @@
-"""Files with unwind data of one kind made from files with another."""
+"""Converts files: makes unwind data of one kind from the unwind data of another kind."""
 
 from __future__ import annotations

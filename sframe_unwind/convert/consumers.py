@@ -9,15 +9,15 @@ from sframe_unwind.errors import EncodeError
 from sframe_unwind.translation.to_sframe import WRITTEN, Target
 
 READERS: Mapping[str, Consumer] = {name: one for name, one in CONSUMERS.items() if one.pcrel_flag}
-"""The readers that tables can be made for, by name: all tables have the flag FDE_FUNC_START_PCREL."""
+"""By name, the readers for which tables can be made.  All tables have the flag FDE_FUNC_START_PCREL."""
 
 
 def target_for(names: Iterable[str], version: int | None) -> Target:
     """Return the version and the kinds of rows that all of some readers accept.
 
-    :param names: of :data:`READERS`; none: ``spec``.
+    :param names: names in :data:`READERS`; none: ``spec``.
     :param version: ``None``: the newest that all of them read.
-    :raises EncodeError: one does not read the version, or there is none that all read.
+    :raises EncodeError: a reader does not read the version, or no version is read by all of them.
     """
     readers = [READERS[name] for name in names] or [SPEC]
     if version is None:

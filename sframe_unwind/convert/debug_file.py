@@ -1,7 +1,7 @@
 """A separate debug file: the sections of a program without their contents, call frame information, and symbols.
 
-It is what ``objcopy --only-keep-debug`` makes: a debugger takes the load addresses of its sections from those of the
-program, which have the same names and addresses.
+``objcopy --only-keep-debug`` makes such files.  A debugger takes the load addresses of the sections from the program,
+whose sections have the same names and addresses.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class _Part(NamedTuple):
 
 
 def debug_file(program: bytes, name: str, data: bytes, symbols: Sequence[DebugSymbol], byteorder: ByteOrder) -> bytes:
-    """Return the debug file of a program with one section that is not loaded.
+    """Return the debug file of a program, with one section that is not loaded.
 
     :param program: the bytes of the linked file.
-    :param symbols: none: the file gets no symbol table.
+    :param symbols: the symbols; none: the file gets no symbol table.
     :param byteorder: ``"little"`` or ``"big"``.
     :raises FileError: the file is truncated, or has no section headers.
     """
@@ -67,7 +67,7 @@ def _plain(section_type: int, data: bytes) -> SectionHeader:
 
 
 def _kept(program: bytes, names: bytes, section: SectionHeader) -> _Part:
-    """Return a loaded section, with its contents if they are notes, one of which is the build ID."""
+    """Return a loaded section.  It keeps its contents only if they are notes, because one of them is the build ID."""
     name = names[section.name :].partition(b"\0")[0]
     is_note = section.type == SHT_NOTE
     data = program[section.offset : section.offset + section.size] if is_note else b""
@@ -92,7 +92,7 @@ def _symbol_table(symbols: Sequence[DebugSymbol], parts: Sequence[_Part], byteor
 
 
 def _assembled(model: FileHeader, parts: Sequence[_Part], byteorder: ByteOrder) -> bytes:
-    """Return a file of sections, and one more with their names."""
+    """Return a file of the given sections, and of one more with their names."""
     own = b".shstrtab"
     names = b"".join(part.name + b"\0" for part in parts) + own + b"\0"
     body = bytearray(layout(FileHeader, byteorder).size)

@@ -1,7 +1,7 @@
 """A copy of a linked ELF file with one more section, loaded or not, at its end.
 
-No address of code or data changes, so symbols, relocations and separate debug files stay right.  LIEF 1.0 would move
-the code of a position-independent file by a page, which they would not, and writes neither the section type
+No address of code or data changes, so symbols, relocations and separate debug files stay valid.  LIEF 1.0 would move
+the code of a position-independent file by a page, which makes them invalid, and writes neither the section type
 SHT_GNU_SFRAME nor the segment type PT_GNU_SFRAME.
 """
 
@@ -19,17 +19,17 @@ from sframe_unwind.elf.constants import SHF_ALLOC, SHT_STRTAB
 from sframe_unwind.errors import FileError
 
 _HEADERS = ".elf_headers"
-"""Name of the section that covers a file header which stays in memory."""
+"""Name of the section that covers a file header that stays in memory."""
 
 
 class NewSection(NamedTuple):
-    """A section to add, or to put in the place of one with the same name."""
+    """A section to add, or to replace one with the same name."""
 
     name: str
     type: int
     data: bytes
     segment: int | None
-    """Type of the segment that it gets; ``None``: it is not loaded."""
+    """Type of its segment; ``None``: it is not loaded."""
 
 
 class ElfCopy:
@@ -37,8 +37,8 @@ class ElfCopy:
 
     :param data: the file.
     :param byteorder: ``"little"`` or ``"big"``.
-    :param name: of the section.
-    :param segment: type of the segment of the section that will be loaded; ``None``: it will not be.
+    :param name: name of the section.
+    :param segment: type of the segment of the section; ``None``: the section will not be loaded.
     :raises FileError: the file is truncated, its sections have no names, or it has no room for another one.
     """
 
@@ -70,20 +70,20 @@ class ElfCopy:
 
     @property
     def survives_strip(self) -> bool:
-        """Whether tools that rewrite the copy, as strip and objcopy do, keep it loadable."""
+        """Whether the copy stays loadable when tools such as strip and objcopy rewrite it."""
         return self._room is None or self._room.survives_strip
 
     def write(self, path: Path, section: NewSection) -> None:
         """Write the copy with the section.
 
-        :param section: with the name and the type of segment that this object was made for.
+        :param section: the section, with the name and the type of segment that were given to the constructor.
         """
         data, room = self._records.data, self._room
         path.write_bytes(data if room is None else bytes(room.shift) + data[: room.kept])
         write_chunks(path, self._chunks(section))
 
     def _chunks(self, section: NewSection) -> list[Chunk]:
-        """Return what to write over the kept part of the file and behind it; program headers over what moved away."""
+        """Return what is written over and after the kept part of the file: program headers replace moved sections."""
         records, room = self._records, self._room
         header, added = records.header, []
         offset = len(records.data) + -len(records.data) % ALIGNMENT
@@ -101,7 +101,7 @@ class ElfCopy:
         return [Chunk(0, write_records([header], records.byteorder)), *added]
 
     def _section_headers(self, before: list[SectionHeader], section: NewSection, offset: int, end: int) -> list[Chunk]:
-        """Return the names and the headers of all sections, to be written from an offset on; headers last."""
+        """Return the names and the headers of all sections, to be written at an offset; the headers come last."""
         sections, index = list(before), self._records.header.shstrndx
         number, names = self._number, self._names
         if number is None:
@@ -111,7 +111,7 @@ class ElfCopy:
         if self._room is not None and self._room.headers_section is not None:
             sections.append(self._room.headers_section._replace(name=len(names)))
             names += _HEADERS.encode() + b"\0"
-        # Written anew in any case: the old ones may be behind the kept part of the file.
+        # Written anew in any case: the old ones may be after the kept part of the file.
         sections[index] = sections[index]._replace(type=SHT_STRTAB, offset=end, size=len(names))
         flags = 0 if self._room is None else SHF_ALLOC
         place = self.address, offset, len(section.data)

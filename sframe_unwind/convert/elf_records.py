@@ -93,9 +93,9 @@ def layout(kind: type[Any], byteorder: ByteOrder) -> struct.Struct:
 
 
 def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteorder: ByteOrder) -> list[Record]:
-    """Return records that stand one after the other.
+    """Return consecutive records.
 
-    :raises FileError: the data ends before.
+    :raises FileError: the data ends before the last record does.
     """
     record = layout(kind, byteorder)
     if offset + count * record.size > len(data):

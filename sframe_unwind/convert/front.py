@@ -1,12 +1,12 @@
-"""Makes room for more program headers where they are, behind the file header.
+"""Makes room for more program headers directly after the file header.
 
-Tools that rewrite a file (GNU strip and objcopy, eu-strip, llvm-strip) put the program headers behind the file header,
-or keep only bytes that belong to a section.  A file whose program headers lie elsewhere does not survive them: the
-result cannot be loaded, and the exit status is 0.
+Tools that rewrite a file (GNU strip and objcopy, eu-strip, llvm-strip) put the program headers after the file header,
+or keep only bytes that belong to a section.  If the program headers of a file are elsewhere, these tools break it: the
+result cannot be loaded, and their exit status is 0.
 
-The sections that follow the program headers are small ones which nothing refers to but a program header or an entry of
-the dynamic section: the interpreter's name, notes, hash tables.  As many of them as necessary move to the new segment.
-Their order and their distances stay.
+The sections that follow the program headers are small: the interpreter's name, notes, hash tables.  Only program
+headers and entries of the dynamic section refer to them.  As many of them as necessary move to the new segment.
+Their order and their distances stay the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from sframe_unwind.elf.constants import (
 from sframe_unwind.image.build_id import find_build_id
 
 _TAGS = {SHT_GNU_HASH: DT_GNU_HASH, SHT_HASH: DT_HASH, SHT_DYNSYM: DT_SYMTAB}
-"""Sections that the dynamic section refers to, by one entry each."""
+"""Sections to which one entry of the dynamic section refers."""
 MOVED_ALIGNMENT = 64
 """Sections move by a multiple of this, so that they stay aligned."""
 
@@ -64,7 +64,7 @@ class Records(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Sections, by their numbers, and by how many bytes they move, in memory and in the file."""
+    """The numbers of sections, and the distance in bytes by which they move, in memory and in the file."""
 
     numbers: frozenset[int]
     delta: int
@@ -74,19 +74,19 @@ class Move(NamedTuple):
 class Front:
     """The sections at the front of a file that make room for program headers.
 
-    :ivar start: offset of the first one.
-    :ivar data: the bytes of those that move to the new segment.
+    :ivar start: offset of the first section.
+    :ivar data: the bytes of the sections that move to the new segment.
     """
 
     def __init__(
         self, records: Records, numbers: list[int], staying: list[int], limit: int, dropped: int | None
     ) -> None:
-        """Take a choice that :func:`choose` made.
+        """Apply a choice of :func:`choose`.
 
         :param numbers: the sections that move, in the order of their addresses.
-        :param staying: those of them that move behind the program headers, and not to the new segment.
+        :param staying: those of them that only move to after the program headers, not to the new segment.
         :param limit: offset where the program headers will end.
-        :param dropped: number of a program header that says nothing new.
+        :param dropped: number of a redundant program header, which is removed.
         """
         self._records = records
         self._staying = staying
@@ -101,7 +101,7 @@ class Front:
             self.data = records.data[first.offset : last.offset + last.size] if self._leaving else b""
 
     def moves(self, address: int, offset: int) -> list[Move]:
-        """Return what moves if the sections of :attr:`data` begin at an address and an offset."""
+        """Return the moves if the sections of :attr:`data` begin at an address and an offset."""
         moves = [Move(frozenset(self._leaving), address - self.address, offset - self.start)]
         if self._staying:
             first = self._records.sections[self._staying[0]]
@@ -139,7 +139,7 @@ class Front:
         return moved
 
     def chunks(self, moves: list[Move]) -> list[Chunk]:
-        """Return what changes in the file besides headers: the sections that stay in front, addresses of sections."""
+        """Return the changes in the file besides headers: sections that stay in front, and addresses of sections."""
         data, order = self._records.data, self._records.byteorder
         before = self._records.sections
         changed = []
@@ -163,14 +163,14 @@ class Front:
 
     @property
     def freed(self) -> int:
-        """How many program headers fewer there are."""
+        """Number of program headers that are removed."""
         return int(self._dropped is not None)
 
 
 def choose(records: Records, added: int) -> Front | None:
-    """Choose the sections that make room, ``None``: those at the front may be referred to by something unknown.
+    """Choose the sections that make room; ``None``: something unknown may refer to those at the front.
 
-    :param added: how many program headers there will be more.
+    :param added: number of additional program headers.
     """
     header, program = records.header, records.program
     size = layout(ProgramHeader, records.byteorder).size
@@ -196,7 +196,7 @@ def choose(records: Records, added: int) -> Front | None:
 
 
 def leading(records: Records) -> Front | None:
-    """Return the sections behind the program headers that may move, ``None``: the first one may not."""
+    """Return the sections after the program headers that may move; ``None``: the first one may not."""
     size = layout(ProgramHeader, records.byteorder).size
     numbers = _prefix(records, records.header.phoff + len(records.program) * size, len(records.data))
     count = next((at for at, number in enumerate(numbers) if not _may_move(records, number)), len(numbers))
@@ -215,7 +215,7 @@ def _prefix(records: Records, end: int, limit: int) -> list[int]:
 
 
 def _may_move(records: Records, number: int) -> bool:
-    """Return whether a section is referred to by headers and dynamic entries alone."""
+    """Return whether only headers and dynamic entries refer to a section."""
     section = records.sections[number]
     if section.addralign > MOVED_ALIGNMENT or section.offset + section.size > len(records.data):
         return False
@@ -232,9 +232,9 @@ def _may_move(records: Records, number: int) -> bool:
 
 
 def _with_build_id(records: Records, numbers: list[int], room: int) -> list[int]:
-    """Return the notes with the build ID, if there is room for them behind the program headers.
+    """Return the notes with the build ID, if there is room for them after the program headers.
 
-    Kernels put the first page of a loaded file into core files, because of the build ID.
+    Kernels write the first page of a loaded file to core files, so that they have the build ID.
     """
     for header in records.program:
         if header.type != PT_NOTE or not find_build_id(_bytes(records, header), records.byteorder):
@@ -247,7 +247,7 @@ def _with_build_id(records: Records, numbers: list[int], room: int) -> list[int]
 
 
 def _duplicate_note(program: list[ProgramHeader]) -> int | None:
-    """Return the number of the note segment that has just what PT_GNU_PROPERTY has, which is read instead."""
+    """Return the number of the note segment that repeats PT_GNU_PROPERTY, which is read instead."""
     places = {(one.vaddr, one.filesz) for one in program if one.type == PT_GNU_PROPERTY}
     found = (number for number, one in enumerate(program) if one.type == PT_NOTE and (one.vaddr, one.filesz) in places)
     return next(found, None)
@@ -272,8 +272,8 @@ def _symbols(records: Records, kind: int) -> list[tuple[int, Symbol]]:
 def _entries(records: Records, offset: int, size: int, kind: type[Record]) -> list[tuple[int, Record]]:
     """Return offset and contents of the records in a range of the file.
 
-    :param size: of the range, in bytes.
-    :raises FileError: the file ends before.
+    :param size: size of the range, in bytes.
+    :raises FileError: the file ends before the range does.
     """
     each = layout(kind, records.byteorder).size
     entries = read_records(records.data, offset, size // each, kind, records.byteorder)

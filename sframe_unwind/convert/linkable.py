@@ -1,4 +1,4 @@
-"""SFrame with relocations in a copy of an object file, which a linker merges with that of other objects.
+"""Adds SFrame with relocations to a copy of an object file; a linker merges it with the SFrame of other objects.
 
 The start field of each function gets a relocation of 64 bits relative to the field, as GNU as writes it for version 3
 (SFrame 3, "SFrame FDE", ``sfdi_func_start_offset``; flag ``SFRAME_F_FDE_FUNC_START_PCREL``).
@@ -33,7 +33,7 @@ from sframe_unwind.sframe.section import Section
 
 _ALIGNMENT = 8
 _FIELD_SIZE = 8
-"""Bytes of a start field of version 3."""
+"""Size of a start field of version 3, in bytes."""
 _LOCAL = 0
 """``STB_LOCAL``: the binding of section symbols and of others that no other object file can replace."""
 
@@ -42,14 +42,14 @@ def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
     """Return a copy of an object file to which SFrame and its relocations are added, and the bytes of the section.
 
     :param binary: an object file without SFrame.
-    :param table: of version 3; its addresses are those of the file's layout.
+    :param table: a table of version 3; its addresses are those of the file's layout.
     :raises FileError: the file has no symbol that a relocation can refer to, or too many sections.
     """
-    # The linker sorts.
+    # The linker sorts the functions.
     table = table._replace(flags=table.flags & ~Flag.FDE_SORTED)
     content = bytearray(encode.encode(encode.SectionSpec(0, (table,))))
     fields = Section(bytes(content), 0).tables[0].start_fields
-    for field in fields:  # the relocations give their values
+    for field in fields:  # relocations write them
         content[field : field + _FIELD_SIZE] = bytes(_FIELD_SIZE)
     symbols = _symbol_table(binary)
     anchors, kind = _anchors(binary, symbols), _relative_relocation(binary)
@@ -66,9 +66,9 @@ def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
 
 
 def _copy(binary: ElfBinary, section: bytes, relocations: bytes, symbols: int) -> bytes:
-    """Return the file with both sections, the names and the headers of all sections behind it.
+    """Return the file with both sections.  Names and headers of all sections are at its end.
 
-    :param symbols: number of the symbol table's section.
+    :param symbols: number of the section with the symbol table.
     """
     data, order = binary.whole(), binary.byteorder
     (header,) = read_records(data, 0, 1, FileHeader, order)
@@ -100,7 +100,7 @@ def _copy(binary: ElfBinary, section: bytes, relocations: bytes, symbols: int) -
 
 
 def _anchors(binary: ElfBinary, symbols: ElfSection) -> RangeMap[tuple[int, int]]:
-    """Map code to the number and the address of a symbol in its section that no other object can replace."""
+    """Map code to the number and the address of a symbol in its section; no other object can replace the symbol."""
     addresses, ends = binary.layout.addresses, binary.layout.ends
     entries = binary.records(SYMBOL, binary.contents(symbols))
     found: dict[int, tuple[int, int]] = {}

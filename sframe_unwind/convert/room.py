@@ -1,11 +1,11 @@
-"""Where a loaded section goes in a copy of a linked file, and the program headers that load it.
+"""Chooses where a loaded section goes in a copy of a linked file, with the program headers that load it.
 
 There are four places, in the order of preference:
 
 - the segment that an earlier conversion made;
-- a new segment at the end, its program headers behind the file header (:mod:`sframe_unwind.convert.front`);
-- the same, with the file header and the program headers in a page of their own before the first segment, where an
-  executable with fixed addresses has no room in the first one;
+- a new segment at the end, its program headers after the file header (:mod:`sframe_unwind.convert.front`);
+- the same, but file header and program headers get a page of their own before the first segment: for executables with
+  fixed addresses that have no room in the first segment;
 - a new segment at the end with all program headers in it.
 """
 
@@ -21,9 +21,9 @@ from sframe_unwind.elf.constants import ET_EXEC, PF_R, PN_XNUM, PT_LOAD, PT_PHDR
 from sframe_unwind.errors import FileError
 
 ALIGNMENT = 8
-"""Of sections, in bytes."""
+"""Alignment of sections, in bytes."""
 _MAX_HOLE = 1 << 32
-"""Bytes that the copy may be longer than the file, for variables that are in memory only; they take no disk space."""
+"""Maximum size of the hole in the copy, in bytes, for variables that exist only in memory; it takes no disk space."""
 _MAX_ALIGNMENT = 1 << 24
 _LOWEST = 1 << 16
 """The lowest address that Linux lets programs map, by default (vm.mmap_min_addr)."""
@@ -33,27 +33,27 @@ class Room(NamedTuple):
     """A place for a loaded section."""
 
     shift: int
-    """The file begins that many bytes further back, behind a new page."""
+    """Number of bytes by which the contents of the file move back, after a new page."""
     kept: int
-    """So many bytes of the file stay, apart from what :attr:`chunks` change."""
+    """Number of bytes of the file that stay, apart from the changes in :attr:`chunks`."""
     offset: int
-    """Of the segment, in the file."""
+    """Offset of the segment in the file."""
     address: int
-    """Of the segment."""
+    """Address of the segment."""
     section_offset: int
     section_address: int
     alignment: int
-    """Of the segment."""
+    """Alignment of the segment."""
     phoff: int
     """Offset of the program headers."""
     program: list[ProgramHeader]
-    """The other program headers: without those of the segment and of the section."""
+    """The other program headers: all but those of the new segment and of the section."""
     sections: list[SectionHeader]
     """All section headers of the file, with their new places."""
     headers_section: SectionHeader | None
-    """Covers the old file header and program headers that stay in memory; its name is to be set."""
+    """Covers the old file header and program headers that stay in memory; its name is set later."""
     chunks: list[Chunk]
-    """What changes besides headers and the section."""
+    """The changes in the file besides headers and the new section."""
     survives_strip: bool
     """Tools that rewrite the file keep it loadable."""
 
@@ -61,7 +61,7 @@ class Room(NamedTuple):
         """Return all program headers.
 
         :param segment: type of the segment for the section.
-        :param size: of the section in bytes.
+        :param size: size of the section in bytes.
         """
         length = self.section_offset + size - self.offset
         load = ProgramHeader(PT_LOAD, PF_R, self.offset, self.address, self.address, length, length, self.alignment)
@@ -77,7 +77,7 @@ class Room(NamedTuple):
 
 
 def _placed(header: ProgramHeader, offset: int, address: int | None, size: int) -> ProgramHeader:
-    """Return PT_PHDR for a table; ``None``: its address stays."""
+    """Return PT_PHDR for the new table; ``None``: the table stays where it is."""
     address = header.vaddr if address is None else address
     return header._replace(offset=offset, vaddr=address, paddr=address, filesz=size, memsz=size)
 
@@ -86,7 +86,7 @@ def room_for(records: Records, segment: int, name: int | None) -> Room:
     """Return the place for a loaded section.
 
     :param segment: type of the segment for the section.
-    :param name: number of the section of the same name, which it replaces; ``None``: there is none.
+    :param name: number of the section with the same name, which is replaced; ``None``: there is none.
     :raises FileError: there is no place.
     """
     loads = [header for header in records.program if header.type == PT_LOAD]
@@ -107,7 +107,7 @@ def room_for(records: Records, segment: int, name: int | None) -> Room:
 
 
 def _again(records: Records, others: list[ProgramHeader], number: int | None, alignment: int) -> Room | None:
-    """Return the place of the section in a segment that an earlier conversion added; ``None``: there is none."""
+    """Return the section's place in a segment that an earlier conversion added; ``None``: there is none."""
     if number is None:
         return None
     section = records.sections[number]
@@ -159,13 +159,13 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
 
 
 def _behind_the_header(records: Records, alignment: int) -> Room | None:
-    """Return a place in a new segment at the end of the file; ``None``: its program headers have no room."""
+    """Return a place in a new segment at the end of the file; ``None``: there is no room for its program headers."""
     front = choose(records, 2)
     if front is None:
         return None
     offset, address = _end(records, 0, alignment)
-    # llvm-objcopy lays a segment out with the alignment of the first one that begins at the same offset, which would be
-    # that of the interpreter's name or of a note: the moved sections do not begin where the segment does.
+    # llvm-objcopy lays a segment out with the alignment of the first section at the same offset.  That would be the
+    # interpreter's name or a note, so the moved sections do not begin where the segment does.
     block = (front.address - address - 1) % MOVED_ALIGNMENT + 1 if front.data else 0
     moves = front.moves(address + block, offset + block)
     start = block + len(front.data)
@@ -178,9 +178,9 @@ def _behind_the_header(records: Records, alignment: int) -> Room | None:
 
 
 def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
-    """Return a place in a new segment at the end of a file that gets a new first page; ``None``: it cannot have one.
+    """Return a place in a new segment at the end of a file that gets a new first page; ``None``: that is not possible.
 
-    Sections move there, too: GNU strip makes a segment without a section unusable.
+    Sections also move to the new page: GNU strip makes a segment without a section unusable.
     """
     first = next(header for header in records.program if header.type == PT_LOAD)
     front, address = leading(records), first.vaddr - alignment
@@ -206,7 +206,7 @@ def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
     ]
     chunks = [Chunk(chunk.offset + alignment, chunk.data) for chunk in front.chunks(moves)]
     offset, place = _end(records, alignment, alignment)
-    # Static programs of glibc read the file header in memory (__ehdr_start): no tool may drop these bytes.
+    # Static programs of glibc read the file header in memory (__ehdr_start), so no tool may drop these bytes.
     old = SectionHeader(0, SHT_PROGBITS, SHF_ALLOC, first.vaddr, alignment, front.start, 0, 0, ALIGNMENT, 0)
     return Room(
         *(alignment, len(records.data), offset, place, offset, place, alignment),
@@ -215,7 +215,7 @@ def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
 
 
 def _end(records: Records, shift: int, alignment: int) -> tuple[int, int]:
-    """Return offset and address of a segment behind all others."""
+    """Return offset and address of a segment after all others."""
     offset = shift + len(records.data)
     offset += -offset % ALIGNMENT
     end = max(header.vaddr + header.memsz for header in records.program if header.type == PT_LOAD)
@@ -223,12 +223,12 @@ def _end(records: Records, shift: int, alignment: int) -> tuple[int, int]:
 
 
 def _at_the_end(records: Records, alignment: int) -> Room:
-    """Return a place in a new segment at the end of the file, which the program headers are in, too.
+    """Return a place in a new segment at the end of the file that also has the program headers.
 
-    :raises FileError: there is none.
+    :raises FileError: there is no place.
     """
-    # Kernels before 5.18 take the address of the program headers to be that of the first segment plus their offset in
-    # the file, so the new segment lies as far from the first in memory as in the file.
+    # Kernels before 5.18 take the address of the program headers to be the address of the first segment plus their
+    # offset in the file, so the new segment has the same distance from the first one in memory as in the file.
     loads = [header for header in records.program if header.type == PT_LOAD]
     kept = len(records.data)
     bias = loads[0].vaddr - loads[0].offset

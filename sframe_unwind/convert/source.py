@@ -1,4 +1,4 @@
-"""The unwind data of a linked file, as far as it can be converted."""
+"""Reads the unwind data of a linked file, as far as it can be converted."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Source(NamedTuple):
     descriptions: list[Description]
     """No two have the same extent."""
     losses: list[Loss]
-    """What cannot be decoded."""
+    """Functions that cannot be decoded."""
     problems: list[str]
-    """What is wrong with records of which not even the function can be told."""
+    """Errors in records whose function is not known."""
 
 
 def read_source(binary: ElfBinary, kind: str | None) -> Source:
     """Return the unwind data of a file.
 
-    :param kind: which of its unwind data; ``None``: SFrame where it has any, else DWARF CFI.
+    :param kind: the kind of unwind data to read; ``None``: SFrame if the file has any, else DWARF CFI.
     :raises FileError: the file has no such data.
     :raises FormatError: the data is malformed as a whole.
     """
@@ -102,5 +102,5 @@ def _sframe(binary: ElfBinary) -> Source:
 
 
 def named_losses(binary: ElfBinary, losses: list[Loss]) -> tuple[Named, ...]:
-    """Return the functions that were left out, in the order of their addresses, with their names."""
+    """Return the functions that were left out, with their names, in the order of their addresses."""
     return tuple(Named(loss, binary.function_name(loss.start)) for loss in sorted(losses))

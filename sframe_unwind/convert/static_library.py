@@ -1,4 +1,4 @@
-"""Static libraries (``ar`` archives) whose object files get SFrame."""
+"""Adds SFrame to the object files of static libraries (``ar`` archives)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def is_archive(path: PathLike) -> bool:
 
 
 def convert_archive(path: PathLike, output: PathLike, wanted: Wanted) -> list[Report]:
-    """Write a copy of an archive in which each object file with DWARF CFI and without SFrame has SFrame.
+    """Write a copy of an archive in which SFrame is added to each object file that has DWARF CFI and no SFrame.
 
-    Other members stay as they are.  The table of symbols gets the new places of the members.
+    Other members stay unchanged.  The symbol table gets the new offsets of the members.
 
     :raises FileError: the archive cannot be read or written, is thin, or has no member to convert.
-    :raises EncodeError: as for :func:`sframe_unwind.convert.to_sframe.convert_object`; likewise the other errors.
+    :raises EncodeError: see :func:`sframe_unwind.convert.to_sframe.convert_object`, which also raises other errors.
     """
     with open_file(path) as stream:
         data = stream.read()
@@ -67,11 +67,11 @@ def convert_archive(path: PathLike, output: PathLike, wanted: Wanted) -> list[Re
 
 
 def _move(content: bytearray, start: int, width: int, places: Mapping[int, int]) -> None:
-    """Replace the old places of members in a table of symbols by the new ones.
+    """Replace the old offsets of members in a symbol table by the new ones.
 
     :param start: offset of the table: a count, then the offset of a member for each symbol, all big-endian.
-    :param width: of a number, in bytes.
-    :raises FileError: the table refers to something else than a member.
+    :param width: size of a number, in bytes.
+    :raises FileError: an entry of the table does not refer to a member.
     """
 
     def numbers() -> Iterator[int]:

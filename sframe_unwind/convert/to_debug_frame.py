@@ -1,4 +1,4 @@
-"""Files with DWARF CFI made from the SFrame of a linked file, for debuggers and profilers that know no SFrame."""
+"""Makes DWARF CFI from the SFrame of a linked file, for debuggers and profilers that do not read SFrame."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ from sframe_unwind.translation.to_debug_frame import Made, make_debug_frame, wit
 
 DEBUG_FILE, COPY = "debug-file", "copy"
 FORMS = (DEBUG_FILE, COPY)
-"""A separate debug file; a copy of the program with the section."""
+"""A separate debug file, or a copy of the program with the section."""
 
 
 class Wanted(NamedTuple):
-    """What to make."""
+    """The wanted result."""
 
     form: str = DEBUG_FILE
     all_functions: bool = False
-    """Also those that DWARF CFI of the file describes, which tells more registers."""
+    """Include functions that the file's DWARF CFI describes, which has the rules of more registers."""
 
 
 class _Written(NamedTuple):
     """The section that was written."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
     compared: int
-    """At how many addresses it was compared with its source."""
+    """Number of addresses at which it was compared with its source."""
 
 
 def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wanted()) -> Report:  # noqa: B008  # it cannot change
-    """Write DWARF CFI made from the SFrame of a linked file, if it says the same.
+    """Write DWARF CFI made from the SFrame of a linked file, after a proof that both have the same rules.
 
     :raises FileError: a file cannot be read or written.
     :raises NoSFrameError: there is nothing to convert.
     :raises FormatError: SFrame is malformed as a whole.
     :raises EncodeError: no function is left to describe.
-    :raises TranslationError: the result does not say the same; nothing is written.
+    :raises TranslationError: the result has other rules than its source; nothing is written.
     """
     with elf.opened(path) as binary:
         check_linked(binary)
@@ -86,7 +86,7 @@ def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wa
 
 
 def _not_in(descriptions: Iterable[Description], ranges: list[tuple[int, int]]) -> Iterable[Description]:
-    """Return the descriptions of functions of which no byte is in a range."""
+    """Return the descriptions of functions that do not overlap any range."""
     known = RangeMap((start, end, None) for start, end in ranges)
     return (one for one in descriptions if not known.overlapping(one.start, one.end))
 
@@ -94,8 +94,8 @@ def _not_in(descriptions: Iterable[Description], ranges: list[tuple[int, int]]) 
 def _symbols(binary: ElfBinary, descriptions: Iterable[Description]) -> list[DebugSymbol]:
     """Return the symbols of the debug file of a stripped program: the dynamic ones, and one for each other function.
 
-    LLDB looks for CFI other than ``.eh_frame`` only where it knows a symbol, and knows no dynamic one where the debug
-    file has a symbol table.  For that reason, a program with a symbol table keeps that.
+    LLDB looks for CFI outside ``.eh_frame`` only for addresses with a symbol, and ignores dynamic symbols if the debug
+    file has a symbol table.  For the same reason, a program with a symbol table keeps it.
     """
     dynamic = binary.named(".dynsym")
     if binary.named(".symtab") is not None:
@@ -117,7 +117,7 @@ def _existing(binary: ElfBinary) -> bytes:
 
 
 def _prove(descriptions: list[Description], made: Made, written: Path, start: int) -> int:
-    """Compare what was written, from a section offset on, with what it was made from."""
+    """Compare the written data, from a section offset on, with its source."""
     with elf.opened(written) as binary:
         section = binary.named(DEBUG_FRAME)
         if section is None:
@@ -150,7 +150,7 @@ def _report(
 
 
 def _hint(binary: ElfBinary) -> str:
-    """Return where debuggers look for the separate debug file of a program."""
+    """Return the places where debuggers look for the separate debug file of a program."""
     found = binary.build_id
     if found:
         return f"debuggers look for it in their folder of debug files, as .build-id/{found[:2]}/{found[2:]}.debug"

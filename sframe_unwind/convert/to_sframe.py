@@ -1,4 +1,4 @@
-"""Files with SFrame made from the unwind data of a linked file."""
+"""Makes files with SFrame from the unwind data of a file."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ SECTION, OBJECT, COPY = "section", "object", "copy"
 _LINKABLE = " or ".join(str(version) for version, has in FEATURES.items() if has.linkable)
 """The versions of SFrame that an object file can get."""
 FORMS = (COPY, SECTION, OBJECT)
-"""A copy of the file with the section; the bytes of the section; an object file with it."""
+"""A copy of the file with the section, the bytes of the section, or an object file with the section."""
 
 
 USUAL_ROWS = MAX_ROWS
-"""The most rows that ``convert --compact`` gives an entry if the user names no number."""
+"""Default of ``convert --compact``: the most rows of an entry."""
 
 
 class Wanted(NamedTuple):
-    """What to make."""
+    """The wanted result."""
 
     version: int | None = None
-    """2 or 3; ``None``: the newest that the readers take."""
+    """2 or 3; ``None``: the newest version that the readers accept."""
     consumers: tuple[str, ...] = ()
-    """Readers that must take it; see :data:`sframe_unwind.convert.consumers.READERS`."""
+    """Readers that must accept the result; see :data:`sframe_unwind.convert.consumers.READERS`."""
     form: str = COPY
     source: str | None = None
-    """``dwarf`` or ``sframe``; ``None``: SFrame where the file has any, else DWARF CFI."""
+    """``dwarf`` or ``sframe``; ``None``: SFrame if the file has any, else DWARF CFI."""
     address: int | None = None
-    """Where the section will be loaded, except in a copy; ``None``: where it is in a copy."""
+    """Address of the section, except in a copy; ``None``: the address that it would have in a copy."""
     max_rows: int | None = None
-    """Make the section smaller: functions next to each other get an entry of at most so many rows; ``None``: do not."""
+    """Make the section smaller: an entry for neighbouring functions has at most so many rows; ``None``: do not."""
 
 
 def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted()) -> Report:  # noqa: B008  # it cannot change
-    """Write SFrame made from the unwind data of a file, linked or not, if it says the same.
+    """Write SFrame made from the unwind data of a file, linked or not, after a proof that both have the same rules.
 
     :raises FileError: a file cannot be read or written, or there is nothing to convert.
     :raises FormatError: the unwind data is malformed as a whole.
-    :raises EncodeError: a reader does not take the version, or no function can be expressed.
-    :raises TranslationError: the result does not say the same; nothing is written.
+    :raises EncodeError: a reader does not accept the version, or no function can be expressed.
+    :raises TranslationError: the result has other rules than its source; nothing is written.
     """
     with elf.opened(path) as binary:
         if binary.is_object:
@@ -88,18 +88,18 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
             else:
                 temporary.write_bytes(made.section)
             compared = made.proved(_written(temporary, wanted.form, made.address))
-            # Before the file gets its name: reading symbols can fail, too.
+            # Before the file gets its name: reading symbols can also fail.
             return _report(output, binary, made, compared, wanted)
 
 
 def convert_object(binary: ElfBinary, output: PathLike, wanted: Wanted) -> tuple[bytes, Report]:
     """Return a copy of an object file with SFrame and the relocations of its start fields.
 
-    :param output: what the copy is called.
+    :param output: name of the copy.
     :raises FileError: there is nothing to convert, or the file has SFrame already.
     :raises FormatError: the unwind data is malformed as a whole.
-    :raises EncodeError: a reader does not take the version, or no function can be expressed.
-    :raises TranslationError: the result does not say the same.
+    :raises EncodeError: a reader does not accept the version, or no function can be expressed.
+    :raises TranslationError: the result has other rules than its source.
     """
     if wanted.form != COPY or wanted.max_rows is not None:
         raise FileError("an object file: only a copy can be made of it, and not with --compact")
@@ -120,7 +120,7 @@ def convert_object(binary: ElfBinary, output: PathLike, wanted: Wanted) -> tuple
 
 
 class Conversion(NamedTuple):
-    """What converting an open file gives, before it is written and proved."""
+    """The result of converting an open file, before it is written and proved."""
 
     source: Source
     made: Made
@@ -128,15 +128,15 @@ class Conversion(NamedTuple):
     """Writes the section into a copy of a linked file."""
     section: bytes
     address: int
-    """Of the section."""
+    """Address of the section."""
     compact: Compact | None
-    """How the section was made smaller, if it was."""
+    """How the section was made smaller; ``None``: it was not."""
 
     def proved(self, result: list[Section]) -> int:
-        """Compare what was written with the source, and return at how many addresses.
+        """Compare the written data with the source; return the number of addresses that were compared.
 
-        :param result: decoded from what was written.
-        :raises TranslationError: it does not say the same.
+        :param result: decoded from the written data.
+        :raises TranslationError: the rules differ.
         """
         results = map(of_sframe, listed_functions(result))
         padding = () if self.compact is None else self.compact.padding
@@ -149,11 +149,11 @@ class Conversion(NamedTuple):
 
 
 def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # noqa: B008  # it cannot change
-    """Return what converting an open file gives.
+    """Return the result of converting an open file.
 
     :raises FileError: there is nothing to convert, or no room for the section, or the file is not linked.
     :raises FormatError: the unwind data is malformed as a whole.
-    :raises EncodeError: a reader does not take the version, or no function can be expressed.
+    :raises EncodeError: a reader does not accept the version, or no function can be expressed.
     """
     check_linked(binary)
     target = target_for(wanted.consumers, wanted.version)
@@ -165,7 +165,7 @@ def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # n
     address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
     compact = None
     if wanted.max_rows is not None:
-        # GNU libsframe swaps the bytes of another machine's section in place, those of shared rows more than once.
+        # GNU libsframe swaps the bytes of a section of the other byte order in place, and shared rows more than once.
         share = source.arch.byteorder == "little" or bool(wanted.consumers)
         compact = compacted(made.table, binary.padding.fills, wanted.max_rows, share)
         made = made._replace(table=compact.table)
@@ -174,7 +174,7 @@ def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # n
 
 
 def _written(path: Path, form: str, address: int) -> list[Section]:
-    """Return the sections of what was written, decoded from the file."""
+    """Return the sections of the written file, decoded."""
     return [Section(path.read_bytes(), address)] if form == SECTION else elf.load(path)
 
 

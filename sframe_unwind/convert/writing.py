@@ -1,4 +1,4 @@
-"""The pieces that a converted file is written from, and its permissions."""
+"""Writes a converted file piece by piece, and chooses its permissions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Chunk(NamedTuple):
 
 
 def mode_of_copy(path: PathLike, output: PathLike) -> int | None:
-    """Return the permissions of a copy; ``None``: it replaces the file itself, and keeps all that the file has.
+    """Return the permissions of a copy; ``None``: the copy replaces the file itself, and keeps its attributes.
 
     Another file gets no setuid or setgid bit, like a copy that ``cp`` makes.
 
-    :raises FileError: the copy would replace the file under one of its names only.
+    :raises FileError: the file has several names, and the copy would replace only one of them.
     """
     source, target = Path(path), Path(output)
     status = source.stat()
@@ -40,7 +40,7 @@ def mode_of_copy(path: PathLike, output: PathLike) -> int | None:
 
 
 def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:
-    """Write pieces into a file; what none of them covers stays, or is a hole."""
+    """Write pieces into a file.  Bytes that no piece covers stay, or become a hole."""
     with path.open("r+b") as stream:
         for offset, data in chunks:
             stream.seek(offset)

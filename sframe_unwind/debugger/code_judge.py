@@ -1,6 +1,6 @@
 """Checks the rows in use against the machine code, where the extra ``code`` is installed in the debugger's Python.
 
-The extra is imported when the first row is judged: nothing of it makes a debugger start more slowly.
+The extra is imported when the first row is judged, so that the debugger does not start more slowly.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 _MAX_SIZE = 1 << 16
-"""Bytes of a function that is interpreted while a user waits; that takes about a second."""
+"""Maximum size in bytes of a function that is interpreted while a user waits; this size takes about a second."""
 _SECONDS = 3.0
-"""For all frames of one command; those that are left then are not judged."""
+"""Time limit for all frames of one command; the remaining frames are not judged."""
 _MAX_FUNCTIONS = 256
-"""So many are kept from one command to the next: a user steps through few functions."""
+"""Maximum number of functions that are kept between commands: a user steps through few functions."""
 
 
 class ProcessCode(NamedTuple):
@@ -35,7 +35,7 @@ class ProcessCode(NamedTuple):
     modules: Modules
     read: ReadMemory
     name_of: Callable[[int], str]
-    """Returns the name of the symbol that begins at an address, as the linker knows it; empty: none does."""
+    """Returns the name of the symbol that begins at an address, in the linker's spelling; empty: none does."""
 
 
 class _Range(NamedTuple):
@@ -44,20 +44,20 @@ class _Range(NamedTuple):
     start: int
     size: int
     stub_size: int
-    """Of each stub in a procedure linkage table; 0: it is a function."""
+    """Size of each stub in a procedure linkage table; 0: the range is a function."""
 
 
 class CodeJudge:
     """Judges rows for one command.
 
-    :param seconds: how long that may take; no row is begun afterwards.
+    :param seconds: time limit; after it, no further row is judged.
     """
 
     def __init__(self, seconds: float = _SECONDS) -> None:
         self._until = time.monotonic() + seconds
 
     def rows_of(self, process: ProcessCode) -> JudgeRow:
-        """Return what judges the rows of a process, for ``sframe compare``."""
+        """Return the function that judges the rows of a process, for ``sframe compare``."""
 
         def judge(pc: int) -> ByCode | None:
             if time.monotonic() > self._until:
@@ -90,8 +90,8 @@ def code_lines(process: ProcessCode, pc: int) -> Sequence[str]:
 def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
     """Return the verdict of the code on the rule for an address; ``None``: there is no rule.
 
-    :param of_row: judge the rule of the row even where it is not used because a PLT stub refutes it.
-    :raises MissingExtraError: what decodes the code is not installed.
+    :param of_row: judge the rule of the row even if it is not used because a PLT stub refutes it.
+    :raises MissingExtraError: the package that decodes the code is not installed.
     """
     found = process.modules.results[pc]
     if not isinstance(found, Found):
@@ -109,12 +109,12 @@ def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
 def function_at(
     process: ProcessCode, found: Found, pc: int, tracked: tuple[int, ...] = (), max_size: int = _MAX_SIZE
 ) -> FunctionCode | str:
-    """Return the function that a row belongs to, interpreted; a text: why it is not.
+    """Return the interpreted function of a row; a text: why it is not interpreted.
 
     :param found: the row for the address ``pc``.
-    :param tracked: the callee-saved registers to follow too.
-    :param max_size: of the function, in bytes.
-    :raises MissingExtraError: what decodes the code is not installed.
+    :param tracked: the callee-saved registers to follow as well.
+    :param max_size: maximum size of the function, in bytes.
+    :raises MissingExtraError: the package that decodes the code is not installed.
     """
     from sframe_unwind.code.lifting import check_installed
 
@@ -150,8 +150,8 @@ def _range(match: Match | RunTimeMatch, pc: int) -> _Range:
 def _is_entered(process: ProcessCode, function: FunctionCode, start: int) -> bool:
     """Return whether code without a name is entered as functions are.
 
-    Parts of functions, which compilers put elsewhere, and the header of a procedure linkage table are not, and have a
-    row of their own for where they begin.
+    Parts of functions that compilers put elsewhere, and the header of a procedure linkage table, are not entered that
+    way, although a row begins where they do.
     """
     found = process.modules.results[start]
     return isinstance(found, Found) and function.is_entered_with(found.rule)
@@ -168,14 +168,14 @@ def _interpreted(process: ProcessCode, place: _Range, code: bytes, name: str, tr
     found = _known.pop(key, None)
     if found is None:
         found = FunctionCode(arch, place.start, code, name, process.read, process.name_of, place.stub_size, tracked)
-    _known[key] = found  # last, so that the one that was not wanted for the longest time is first
+    _known[key] = found  # last, so that the least recently used one is first
     if len(_known) > _MAX_FUNCTIONS:
         del _known[next(iter(_known))]
     return found
 
 
 def _sentence(process: ProcessCode, function: FunctionCode, pc: int, verdict: AddressVerdict, is_sframe: bool) -> str:
-    """Return in words what is wrong, as ``sframe-unwind verify --against code`` does."""
+    """Return the error in words, like ``sframe-unwind verify --against code``."""
     rule: UnwindRule | None = process.modules.cfi_rule(pc)
     others: tuple[WrongValue, ...] = () if rule is None else function.verdict(pc, rule).wrong
     parts = []

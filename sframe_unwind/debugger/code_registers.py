@@ -1,8 +1,8 @@
-"""The caller's registers in frames that SFrame alone describes, as the machine code proves them.
+"""Finds the caller's registers in frames that only SFrame describes, by proofs from the machine code.
 
-SFrame has CFA, return address and frame pointer.  Where the extra ``code`` is in the debugger's Python, the other
-callee-saved registers come from the code: those that it saves in a slot, and those that it does not change.  What it
-does not prove stays unknown.
+SFrame has CFA, return address and frame pointer.  If the extra ``code`` is in the debugger's Python, the other
+callee-saved registers come from the code: those that it saves in a slot, and those that it does not change.  Registers
+for which it proves nothing stay unknown.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sframe_unwind.unwind.modules import Found
 from sframe_unwind.unwind_rule import UNDEFINED, RegisterRule
 
 Others = Optional[tuple[tuple[int, RegisterRule], ...]]
-"""As :attr:`sframe_unwind.unwind_rule.UnwindRule.others`: registers that are not listed are unchanged, and of those
-that are :data:`UNDEFINED` nothing is known.  ``None``: nothing is known of any."""
+"""Like :attr:`sframe_unwind.unwind_rule.UnwindRule.others`: registers that are not listed are unchanged, and those that
+are :data:`UNDEFINED` are unknown.  ``None``: all are unknown."""
 
 _MAX_SIZE = 1 << 14
-"""Bytes of a function; 99 of 100 are smaller.  A function of this size takes about 0.1 s."""
+"""Maximum size of a function in bytes; 99 of 100 are smaller.  A function of this size takes about 0.1 s."""
 _SECONDS = 1.0
-"""Processor time that the functions of one stop may take, so that a busy machine does not decide what is known."""
+"""Processor time for the functions of one stop; the load of the machine must not decide which registers are known."""
 
 
 class RegisterProver:
-    """Finds the registers, in bounded time."""
+    """Finds the registers within a time limit."""
 
     def __init__(self) -> None:
         self._left = _SECONDS
@@ -36,7 +36,7 @@ class RegisterProver:
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether the time of this stop is used up: what is not known now may be known at the next."""
+        """Whether the time of this stop is used up: unknown registers may be known at the next stop."""
         return self._left <= 0
 
     def renew(self) -> None:
@@ -44,7 +44,7 @@ class RegisterProver:
         self._left = _SECONDS
 
     def others(self, process: ProcessCode, found: Found, pc: int) -> Others:
-        """Return where the caller's callee-saved registers are.
+        """Return the places of the caller's callee-saved registers.
 
         :param found: the row for the lookup address ``pc``.
         """
@@ -53,7 +53,7 @@ class RegisterProver:
         if self._is_missing or self.is_exhausted:
             return None
         try:
-            check_installed()  # loads it the first time, which would use up half of the time
+            check_installed()  # imports it the first time, which would use up half of the time
         except MissingExtraError:
             self._is_missing = True
             return None
@@ -65,11 +65,11 @@ class RegisterProver:
 
 
 def proved_registers(process: ProcessCode, found: Found, pc: int) -> Others:
-    """Return where the caller's callee-saved registers are, as the code proves it.
+    """Return the places of the caller's callee-saved registers that the code proves.
 
-    The function has to have a name: of a part of a function, the code does not show what was done before.
+    The function must have a name: for a part of a function, the code does not show what happened before.
 
-    :raises MissingExtraError: what decodes the code is not installed.
+    :raises MissingExtraError: the package that decodes the code is not installed.
     """
     arch = process.modules.arch
     function = function_at(process, found, pc, arch.preserved, _MAX_SIZE)

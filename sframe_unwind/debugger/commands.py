@@ -23,7 +23,7 @@ _CONTEXT_HELP = (
 )
 
 _MOST = 10**9
-"""More frames than any stack has; Python's functions fail with numbers of 20 digits."""
+"""A larger limit than any stack has frames; Python's functions fail with numbers of 20 digits."""
 
 PREFIX_HELP = "Unwind stack frames from SFrame data, and show the data."
 
@@ -89,7 +89,7 @@ class Command(NamedTuple):
 
     @property
     def all_options(self) -> tuple[str, ...]:
-        """The options, with those that name a context."""
+        """The options, including those that name a context."""
         return self.options + (CONTEXTS if self.takes_context else ())
 
     def parse_line(self, line: str, split: Callable[[str], Sequence[str]]) -> Arguments:
@@ -114,7 +114,7 @@ class Command(NamedTuple):
     def parse(self, words: Sequence[str]) -> Arguments:
         """Return the arguments.
 
-        :param words: as the debugger splits them.
+        :param words: the words of the line, in the debugger's way of splitting it.
         :raises UsageError: an unknown option, too many words, or an invalid number of frames.
         """
         options = frozenset(word for word in words if word in self.options)

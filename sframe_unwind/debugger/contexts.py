@@ -1,4 +1,4 @@
-"""Contexts that do not run, as the options of commands name them: their registers, and their stacks."""
+"""Reads contexts that do not run, named by the options of commands: their registers and their stacks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sframe_unwind.unwind.walk import SFRAME, End, FallbackUnwinder, Frame, Regi
 
 
 class Debugger(NamedTuple):
-    """What a plugin does for a context that a command names.  An expression must not run code of the process."""
+    """The functions of a plugin for a context that a command names.  An expression must not run code of the process."""
 
     address: Callable[[str], int]
     """Returns the value of an expression, or the address of the object that it denotes; raises an exception with one
@@ -41,14 +41,14 @@ class Debugger(NamedTuple):
     at_random: Callable[[], int | None]
     """Returns ``AT_RANDOM`` of the auxiliary vector; ``None``: it is not known."""
     kernel: Callable[[], Kernel]
-    """Returns the Linux kernel that the target is; raises :class:`KernelError` if it is none."""
+    """Returns the Linux kernel in the target; raises :class:`KernelError` if there is none."""
 
 
 class Name(NamedTuple):
     """The name of the code at an address."""
 
     function: str
-    """Empty where no symbol covers the address."""
+    """Empty: no symbol covers the address."""
     place: str
     """Source line or module."""
     module: str
@@ -113,7 +113,7 @@ def stack(steps: Walk, modules: Modules, name: Callable[[int], Name], limit: int
     """Return the stack of a context for display.
 
     :param name: returns the name of the code at an address.
-    :param limit: how many frames at the most.
+    :param limit: maximum number of frames.
     """
     frames, end = frames_of(steps, modules, name, limit)
     return Stack("", "", frames, end)
@@ -122,7 +122,7 @@ def stack(steps: Walk, modules: Modules, name: Callable[[int], Name], limit: int
 def frames_of(
     steps: Walk, modules: Modules, name: Callable[[int], Name], limit: int | None
 ) -> tuple[tuple[ShownFrame, ...], str]:
-    """Return the frames of a walk for display, and why they end; see :func:`stack`."""
+    """Return the frames of a walk for display, and the reason why they end; see :func:`stack`."""
     frames: list[ShownFrame] = []
     for frame in steps:
         if len(frames) == limit:
@@ -135,12 +135,12 @@ def frames_of(
 
 
 def only(limit: int) -> str:
-    """Return why a stack ends for which the user gave a limit."""
+    """Return the reason why a stack with a limit of the user ends."""
     return f"only the innermost {limit} frame{' was' if limit == 1 else 's were'} asked for"
 
 
 def explained(context: SavedContext, read: ReadMemory, pac_mask: int | None) -> tuple[int, FrameContext]:
-    """Return the lookup address of a context's innermost frame, and what explains it."""
+    """Return the lookup address of a context's innermost frame, and the explanation of its row."""
     pc, sp, fp = context.innermost
     read_word = WordReader(read, context.arch.byteorder)
     return lookup_address(pc, context.interrupted), FrameContext(sp, fp, read_word, context.read_register, pac_mask)

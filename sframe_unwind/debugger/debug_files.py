@@ -15,4 +15,5 @@ class DebugFile(NamedTuple):
 
 
 FindDebugFiles = Callable[[Callable[[], str]], Sequence[DebugFile]]
-"""``(function that reads the module's build ID)``: returns the files, in the order in which their CFI counts."""
+"""``(function that reads the module's build ID)``: returns the files, in the order in which their CFI takes
+precedence."""

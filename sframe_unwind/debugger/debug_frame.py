@@ -1,7 +1,7 @@
 """The ``.debug_frame`` sections of the files that a debugger has read for a module.
 
-This CFI is not part of the image in memory.  Kernels, Go programs and what is compiled without asynchronous unwind
-tables have no other; a debugger takes it from the file on disk.
+This CFI is not part of the image in memory.  Kernels, Go programs and code compiled without asynchronous unwind tables
+have no other CFI; a debugger reads it from the file on disk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TEXT = ".text"
 def placed_by_sections(files: Iterable[DebugFile], arch: Arch, sections: Sections) -> Sequence[PlacedCfi]:
     """Return the ``.debug_frame`` sections of files that fit a module; files that cannot be used are left out.
 
-    :param files: in the order in which their CFI counts.
+    :param files: the files, in the order in which their CFI takes precedence.
     """
     return tuple(_placed(files, arch, sections, lambda found: _bias(found, sections)))
 
@@ -46,7 +46,7 @@ def _placed(
         try:
             found = _opened(file, arch, sections, bias_of)
             if found is not None:
-                found.section.extents()  # records that cannot be told apart are found out now, and once
+                found.section.extents()  # malformed records are detected here, once
                 yield found
         except (SFrameError, OSError):
             continue  # the file is missing, or not the one that the debugger has read: its CFI is not known
@@ -74,7 +74,7 @@ def _opened(
 
 
 def _bias(found: Sequence[FileSection], sections: Sections) -> int:
-    """Return the address in memory of what has the address 0 in the file, by ``.text`` as GDB does.
+    """Return the address in memory that corresponds to the address 0 of the file, computed by ``.text`` as in GDB.
 
     :raises FormatError: the file has other sections than the module.
     """

@@ -1,6 +1,6 @@
-"""The user's folder of generated sections: files that are read as data, and only if they are whole.
+"""The user's folder of generated sections: files that are read as data, and only if they are complete.
 
-A file begins with the digest of all that follows: what the section was made for, and the section.
+A file begins with the digest of the rest: the key of the section, and the section.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from sframe_unwind.errors import FileError
 from sframe_unwind.replacing import replacing
 
 _FORMAT = "1"
-"""Changes whenever other sections would be made of the same CFI."""
+"""Changes whenever the same CFI would give another section."""
 _DIGEST = hashlib.sha256().digest_size
 _MAX_SIZE = 1 << 28
-"""Bytes; the largest section that was made has some millions."""
+"""Maximum size in bytes; the largest generated section has some millions."""
 
 
 def folder() -> Path:
     """Return the folder: ``$XDG_CACHE_HOME/sframe-unwind``, by default ``~/.cache/sframe-unwind``."""
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # XDG Base Directory Specification 0.8: a relative path is to be ignored.
+    # XDG Base Directory Specification 0.8: a relative path must be ignored.
     return (base if base.is_absolute() else Path.home() / ".cache") / "sframe-unwind"
 
 
 def load(build_id: str, made_for: str) -> bytes | None:
-    """Return the section of a module; ``None``: there is none, or not a whole one.
+    """Return the section of a module; ``None``: there is none, or it is incomplete.
 
-    :param made_for: on what the section depends besides the build ID.
+    :param made_for: the input of the section besides the build ID.
     """
     try:
         descriptor = os.open(_path(build_id), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -50,7 +50,7 @@ def load(build_id: str, made_for: str) -> bytes | None:
 
 
 def save(build_id: str, made_for: str, section: bytes) -> None:
-    """Keep the section of a module, if the folder can be written to."""
+    """Keep the section of a module, if the folder is writable."""
     rest = _head(made_for) + section
     with suppress(OSError, RuntimeError, FileError):
         path = _path(build_id)

@@ -1,4 +1,4 @@
-"""SFrame for modules that have none: what an SFrame unwinder would see if they had been built with it."""
+"""Generates SFrame for modules that have none: an SFrame unwinder would see it if they had been built with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sframe_unwind.unwind.modules import Generate, Module
 
 
 def generator(arch: Arch) -> Generate:
-    """Return what makes the section of a module from its ``.eh_frame``."""
+    """Return a function that makes the section of a module from its ``.eh_frame``."""
     return partial(_generated, arch)
 
 
@@ -22,12 +22,12 @@ def _generated(arch: Arch, module: Module) -> Section | None:
         return None
     build_id = _build_id(module)
     made_for = f"{arch.name} {build_id}"
-    # The section has the distances of the code from the CFI, which are the same wherever a module is loaded.
+    # The section has distances from the CFI to the code, which are the same wherever a module is loaded.
     data = generated_cache.load(build_id, made_for) if build_id else None
     known = None if data is None else _checked(data, cfi.address, module)
     if known is not None:
         return known
-    # The encoder is loaded for the first module that wants it, not at each start of a debugger.
+    # The encoder is imported for the first module that needs it, not at each start of a debugger.
     from sframe_unwind.translation.generate import generate
 
     data = generate(cfi, module.ranges, arch)
@@ -44,7 +44,7 @@ def _build_id(module: Module) -> str:
 
 
 def _checked(data: bytes, address: int, module: Module) -> Section | None:
-    """Return a section from the cache if it describes code of the module and nothing else."""
+    """Return a section from the cache if it describes code of the module and no other code."""
     try:
         section = Section(data, address)
         for table in section.tables:

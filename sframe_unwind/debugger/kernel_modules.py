@@ -1,4 +1,4 @@
-"""The files of a kernel's modules in a debugger, which seldom knows where all of their sections are."""
+"""Places the files of a kernel's modules for a debugger, which seldom knows the addresses of all their sections."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ModulePlaces:
     def sections(self, path: str, sizes: Mapping[str, int], text: int | None) -> dict[str, SectionRange]:
         """Return the sections of a file where the kernel has loaded them; empty: it has not loaded this file.
 
-        :param sizes: those of the file's sections in bytes, by name.
-        :param text: where the debugger has the section ``.text``, whose functions it shows; ``None``: nowhere.
+        :param sizes: sizes of the file's sections in bytes, by name.
+        :param text: the debugger's address of the section ``.text``, whose functions it shows; ``None``: it has none.
         """
         name = module_name(path)
         if name is None or self._modules is None:

@@ -1,7 +1,7 @@
-"""Whether the SFrame data and the CFI of a module give the same caller at every address of the module.
+"""Compares the SFrame data of a module with its CFI: do both give the same caller at every address of the module?
 
-A debugger that unwinds by CFI then has the frames that SFrame gives, whatever the stack is.  The answer depends on the
-file alone, so it is found once for each module; it takes some 25 microseconds for each function.
+If so, a debugger that unwinds by CFI has the frames that SFrame gives, for any stack.  The answer depends only on the
+file, so it is found once for each module; this takes some 25 microseconds for each function.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sframe_unwind.unwind.stub_rows import is_plt, rules_of_plt
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 
 _BATCH = 8
-"""Functions between two looks at the clock."""
+"""Number of functions between two checks of the time."""
 
 
 class Difference(IntEnum):
@@ -40,8 +40,8 @@ class Difference(IntEnum):
 class ModuleAgreement:
     """The comparison of all SFrame rows of a module with its CFI, done in parts.
 
-    A rule that is based on registers other than CFA, SP and FP counts as a difference, as does unreadable CFI: it is
-    not certain that the debugger follows it.
+    A rule that is based on registers other than CFA, SP and FP counts as a difference, and so does unreadable CFI: it
+    is not certain that the debugger follows such a rule.
 
     :param arch: architecture of the process.
     :param read: reads the memory of the process.
@@ -53,7 +53,7 @@ class ModuleAgreement:
         self._module = module
         self._arch = arch
         self._memory = ChunkCache(read)
-        """Of the stubs of a PLT, which lie side by side and do not change."""
+        """Memory of the stubs of a PLT, which are adjacent and do not change."""
         self._rules = CfiRules(arch)
         self._plain = {CFA, arch.sp, arch.fp}
         self._known: dict[tuple[int, int], Difference] = {}
@@ -86,7 +86,7 @@ class ModuleAgreement:
                 return
             section = self._module.section
             if section is None or section.arch not in (None, self._arch):
-                return  # SFrame that is not used gives no frames
+                return  # unused SFrame gives no frames
             for table in section.tables:
                 interpreters: dict[int, RuleTable] = {}
                 for function in table.functions():
@@ -101,7 +101,7 @@ class ModuleAgreement:
                     pieces = zip(starts, [*starts[1:], function.end], rules)
                     yield max((self._compare(*piece) for piece in pieces), default=Difference.NONE)
         except SFrameError:
-            yield Difference.NO_CFI  # each stack decides about it
+            yield Difference.NO_CFI  # decided for each stack
 
     def _in_plt(self, function: Function) -> Iterator[Difference]:
         """Yield the difference at each address of a PLT, whose CFI is computed from the pc."""
@@ -137,7 +137,7 @@ class ModuleAgreement:
         known = self._known.get(key)
         if known is None:
             known = self._known[key] = Difference.NONE if self._is_same(rule, said) else Difference.RULES
-            self._kept.append((rule, said))  # an id is one object's for as long as the object exists
+            self._kept.append((rule, said))  # an id stays unique while its object exists
         return known
 
     def _is_same(self, rule: UnwindRule, said: Said) -> bool:

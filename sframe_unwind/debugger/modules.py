@@ -1,4 +1,4 @@
-"""A module that a debugger lists: its unwind data, opened when it is first asked for."""
+"""A module in a debugger's list: its unwind data is opened when it is first needed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from sframe_unwind.cfi.section import CfiSection, PlacedCfi
 
 SFRAME, EH_FRAME, EH_FRAME_HDR, TEXT = ".sframe", ".eh_frame", ".eh_frame_hdr", ".text"
-"""The sections that are asked for."""
+"""The names of the sections that are used."""
 
 
 class SectionRange(NamedTuple):
-    """Where a section is in memory."""
+    """The place of a section in memory."""
 
     start: int
     """Address of its first byte."""
@@ -40,15 +40,15 @@ def loaded_module(
     debug_files: FindDebugFiles | None = None,
     find_sframe: Callable[[], SectionRange | None] | None = None,
 ) -> Module:
-    """Return a module, none of whose data is read yet.
+    """Return a module; none of its data has been read yet.
 
     :param name: its path.
     :param ranges: start and end addresses of its code, which may include other sections between.
-    :param sections: those that the debugger knows, by their names.
+    :param sections: the sections that the debugger knows, by their names.
     :param header: address of its ELF header.
     :param read: reads the memory of the process.
-    :param code_size: size of its code in bytes, where that is not the size of the ranges.
-    :param find_sframe: finds the section ``.sframe`` where the debugger does not know its address.
+    :param code_size: size of its code in bytes, if it differs from the size of the ranges.
+    :param find_sframe: finds the section ``.sframe`` if the debugger does not know its address.
     :param debug_files: returns the files whose ``.debug_frame`` the debugger uses for the module.
     """
 
@@ -61,7 +61,7 @@ def loaded_module(
         if place is not None:
             address, contents = data(place)
             return Section(contents, address) if len(contents) else None
-        # The section headers may have been stripped; the program headers are in memory then.
+        # The section headers may have been stripped; memory then has the program headers.
         try:
             image = read_image(read, header)
         except (FormatError, MemoryReadError):
@@ -69,7 +69,7 @@ def loaded_module(
         return image.sframe_section(read)
 
     def load_cfi() -> CfiSection | None:
-        # The decoder is loaded for the first CFI that is wanted, not at each start of a debugger.
+        # The decoder is imported for the first CFI that is needed, not at each start of a debugger.
         from sframe_unwind.cfi.section import CfiSection, SectionData
 
         if EH_FRAME not in sections:

@@ -1,6 +1,6 @@
 """Prints the output of the commands of both plugins.
 
-It is apart from the commands because a plugin is loaded at every start of a debugger, and mostly prints nothing.
+This is a separate module because a plugin is loaded at every start of a debugger, and mostly prints nothing.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from sframe_unwind.unwind.modules import Modules
 def status_lines(modules: Modules, settings: Settings, debugger: str) -> list[str]:
     """Return the lines of ``sframe status``.
 
-    :param debugger: its version, and what it lacks.
+    :param debugger: the debugger's version, and the features that it lacks.
     """
     lines = status.to_text(modules, str(settings), [about(debugger)])
     return lines if modules.run_time is None else [*lines, *modules.run_time.describe()]
 
 
 def status_without_process(settings: Settings, debugger: str, reason: str, program: str) -> list[str]:
-    """Return the lines of ``sframe status`` where there is no stack to unwind.
+    """Return the lines of ``sframe status`` if there is no stack to unwind.
 
     :param program: path of the program's file; empty: there is none.
     """
-    # Not every debugger's Python has pyelftools, which reads files; the command's has.
+    # Not every debugger's Python has pyelftools, which reads files; the command line has it.
     hint = [f"sframe-unwind dump {shlex.quote(program)}  # shows the SFrame of the program's file"] if program else []
     return [about(debugger), f"mode {settings}", reason, *hint]
 
@@ -45,7 +45,7 @@ def about(debugger: str) -> str:
 def backtrace_lines(stacks: Iterable[Stack], titled: bool) -> list[str]:
     """Return the lines of ``sframe backtrace``.
 
-    :param titled: a line for each thread goes before its frames.
+    :param titled: print a line for each thread before its frames.
     """
     return [line for shown in stacks for line in ([shown.title] if titled else []) + stack.to_text(shown)]
 

@@ -9,16 +9,16 @@ MODES = (ALWAYS, FALLBACK, OFF)
 
 
 class Settings(NamedTuple):
-    """What the user has set."""
+    """The user's settings."""
 
     mode: str = ALWAYS
-    """Which frames are SFrame's.  ``always``: all that it covers; ``fallback``: those where the module has no DWARF
+    """The frames that SFrame unwinds.  ``always``: all that it covers; ``fallback``: those in modules without DWARF
     CFI; ``off``: none."""
     strict: bool = False
-    """In mode ``always``: also show SFrame's own frame where the debugger's unwinder gives the same caller."""
+    """In mode ``always``: also show SFrame's own frame if the debugger's unwinder gives the same caller."""
 
     generate: bool = False
-    """A module without SFrame gets what can be made of its DWARF CFI."""
+    """Generate SFrame from DWARF CFI for modules without SFrame."""
 
     def __str__(self) -> str:
         return f"{self.mode}{', strict' if self.strict else ''}{', generate' if self.generate else ''}"

@@ -1,4 +1,4 @@
-"""The tasks of a Linux kernel as commands name and show them."""
+"""Selects and shows the tasks of a Linux kernel for commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def context_of(kernel: Kernel, task: Task) -> SavedContext:
 
 
 def chosen(tasks: Iterable[Task], pattern: str, state: str) -> list[Task]:
-    """Return the tasks that a command asks for.
+    """Return the tasks that a command requests.
 
     :param pattern: a pid, or a pattern for the command; empty: all.
     :param state: a letter; empty: any.
@@ -55,7 +55,7 @@ def chosen(tasks: Iterable[Task], pattern: str, state: str) -> list[Task]:
 
 
 def grouped_lines(tasks: Iterable[Task], stack_of: Callable[[Task], Stack]) -> Iterator[str]:
-    """Yield the lines of ``sframe tasks``: each stack once, after the tasks that have it.
+    """Yield the lines of ``sframe tasks``: each stack once, after its tasks.
 
     :param stack_of: returns the stack of a task that does not run.
     """

@@ -1,7 +1,7 @@
-"""Would a consumer load the SFrame of a file, and what would it lose?  And what is odd about it anyway?
+"""Tells whether a consumer would load the SFrame of a file, which functions it would lose, and what else is odd.
 
-A section is read once, without judging it (:mod:`reading`), and held against the rules (:mod:`catalogue`); each profile
-(:mod:`profiles`) then says what the broken rules do to one consumer (:mod:`judging`).
+A section is read once, without judging it (:mod:`reading`), and checked against the rules (:mod:`catalogue`).  Each
+profile (:mod:`profiles`) then has the effects of the broken rules on one consumer (:mod:`judging`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def lint(path: PathLike, profiles: Sequence[Profile] = (SPEC,)) -> FileReport:
 
     :raises FileError: the file cannot be read, or SFrame has no ABI for its machine.
     :raises NoSFrameError: the file has no SFrame section.
-    :raises FormatError: its functions claim the same rows over and over.
+    :raises FormatError: too many of its functions claim the same rows.
     """
     with elf.opened(path) as binary:
         return lint_elf(binary, profiles)
@@ -52,7 +52,7 @@ def lint_elf(binary: ElfBinary, profiles: Sequence[Profile] = (SPEC,)) -> FileRe
 def lint_section(subject: Subject, profiles: Sequence[Profile] = (SPEC,)) -> SectionReport:
     """Lint one section.
 
-    :raises FormatError: its functions claim the same rows over and over.
+    :raises FormatError: too many of its functions claim the same rows.
     """
     facts = gather(subject)
     judged = [judge(facts, profile) for profile in profiles]
@@ -67,9 +67,9 @@ def lint_section(subject: Subject, profiles: Sequence[Profile] = (SPEC,)) -> Sec
 
 
 def gather(subject: Subject) -> Facts:
-    """Return what there is to find in a section, whoever reads it.
+    """Return the findings in a section, independent of any consumer.
 
-    :raises FormatError: its functions claim the same rows over and over.
+    :raises FormatError: too many of its functions claim the same rows.
     """
     found, rest = tables(subject.data)
     read = Pass(subject, found)

@@ -1,4 +1,4 @@
-"""What the findings of ``lint`` are recognised by in a baseline."""
+"""Recognises the findings of ``lint`` in a baseline."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from sframe_unwind.lint.verdict import FileReport
 
 
 def key(file: str, finding: Finding) -> Key:
-    """Return what a finding is recognised by."""
+    """Return the key of a finding."""
     address, _, name = finding.where.partition(" ")
-    has_name = name and not name.startswith("(")  # else it is the section's
+    has_name = name and not name.startswith("(")  # otherwise it names the section
     return Key(file, finding.rule.id, name if has_name else address)
 
 
 def keys(reports: Iterable[FileReport]) -> frozenset[Key]:
-    """Return what the findings of some reports are recognised by."""
+    """Return the keys of the findings in some reports."""
     return frozenset(key(report.file, shown.finding) for report in reports for shown in report.findings)

@@ -10,11 +10,11 @@ class Level(str, Enum):
     """How much a finding matters.  The names are those of SARIF."""
 
     ERROR = "error"
-    """A consumer that was asked for refuses the section."""
+    """A requested consumer refuses the section."""
     WARNING = "warning"
-    """A consumer that was asked for loses functions, or the section is not as it should be."""
+    """A requested consumer loses functions, or the section violates the specification."""
     NOTE = "note"
-    """Worth knowing; no consumer is known to mind."""
+    """Worth knowing; no known consumer minds it."""
 
 
 class Rule(NamedTuple):
@@ -23,9 +23,10 @@ class Rule(NamedTuple):
     number: int
     name: str
     title: str
-    """What a section that breaks it is like."""
+    """Describes a section that breaks the rule."""
     level: Level | None
-    """Of a finding that changes no verdict; ``None``: it is not shown then, as only some consumers mind it."""
+    """Level of a finding that changes no verdict; ``None``: it is not shown then, because only some consumers mind
+    it."""
 
     @property
     def id(self) -> str:

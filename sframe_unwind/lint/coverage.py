@@ -11,11 +11,11 @@ from sframe_unwind.lint.subject import Subject
 from sframe_unwind.lint.undescribed import undescribed
 
 _NAMED = 3
-"""How many of the functions in one section of code are named."""
+"""Maximum number of functions that are named for one section of code."""
 
 
 def coverage_findings(subject: Subject, functions: Sequence[Described]) -> Iterator[Finding]:
-    """Yield for each section of code what no FDE describes, but for what lies between functions to align them."""
+    """Yield for each section of code the parts that no FDE describes, except padding between functions."""
     for start, end in subject.code:
         found = list(undescribed(subject, functions, (start, end)))
         size, names = sum(one.end - one.start for one in found), [subject.name_of(one.start) for one in found]

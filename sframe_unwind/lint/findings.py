@@ -1,4 +1,4 @@
-"""What is found in a section, before any consumer has judged it."""
+"""The findings in a section, before they are judged for a consumer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class Finding(NamedTuple):
 
     rule: Rule
     message: str
-    """What is there, with numbers."""
+    """The problem, with numbers."""
     offset: int | None = None
-    """Where, in bytes from the start of the section; ``None``: it is not within the section."""
+    """Its place, in bytes from the start of the section; ``None``: it is not within the section."""
     function: int | None = None
     """Address of the function that it concerns."""
     where: str = ""
-    """The same for people: address and name."""
+    """The function in words: address and name."""

@@ -21,29 +21,29 @@ class Piece(NamedTuple):
     """A part of a function that a rule concerns."""
 
     low: int
-    """In bytes from the start of the function; in a mask FDE, from the start of the block."""
+    """Start, in bytes from the start of the function; in a mask FDE, from the start of the block."""
     high: int
-    """Exclusive."""
+    """End (exclusive)."""
     rule: Rule
 
 
 class Described(NamedTuple):
-    """A function of the section, and which rules its FDE and rows break."""
+    """A function of the section, and the rules that its FDE and rows break."""
 
     table: int
     """Number of its header, from 0."""
     offset: int
     """Section offset of its FDE, in bytes."""
     start: int
-    """Address."""
+    """Start address."""
     size: int
-    """In bytes."""
+    """Size in bytes."""
     repetition: int
     """Size of the repeated block in bytes; 0: the FDE is not a mask FDE."""
     rows: int
     """The number of rows that the FDE claims."""
     broken: tuple[tuple[Rule, Finding], ...]
-    """The rules that the FDE or any of its rows breaks, each with the first place."""
+    """The rules that the FDE or any of its rows breaks, each with the first place where it is broken."""
     pieces: tuple[Piece, ...]
     """Parts without a row, or with a row that not every consumer can use."""
 
@@ -64,7 +64,7 @@ def by_table(functions: Iterable[Described], tables: Sequence[TableReading]) -> 
 class Pass:
     """Reads the functions of a section.
 
-    :raises FormatError: the functions claim the same rows over and over.
+    :raises FormatError: too many functions claim the same rows.
     """
 
     def __init__(self, subject: Subject, tables: Iterable[TableReading]) -> None:
@@ -94,7 +94,7 @@ class _Function:
     def described(self, number: int, reader: RowReader) -> Described:
         """Judge the function.
 
-        :param number: of its header, from 0.
+        :param number: number of its header, from 0.
         """
         entry, fields = self._entry, self._entry.fields
         self._extent()
@@ -149,7 +149,7 @@ class _Function:
         if not fields.num_rows:
             kind = "signal trampoline" if entry.is_signal else "function"
             self._break(self._rowless(), entry.offset, f"a {kind} without rows")
-        # Before version 3 there is no attribute record to hold the rows to the sub-section.
+        # Before version 3, there is no attribute record that confines the rows to the sub-section.
         elif fields.rows_offset >= self._table.header.fre_size:
             self._break(c.ROW_OUTSIDE, entry.offset, f"first row at {fields.rows_offset:#x} of the FRE sub-section")
 
@@ -160,8 +160,8 @@ class _Function:
     def _rows(self, fields: RawFde, rows: list[RawRow], outside: RawRow | None, behind_section: RawRow | None) -> None:
         """Judge the rows.
 
-        :param outside: the first that is not within the FRE sub-section.
-        :param behind_section: the first that is not within the section.
+        :param outside: the first row that is not within the FRE sub-section.
+        :param behind_section: the first row that is not within the section.
         """
         length = fields.repetition_size if self._entry.is_mask else self._entry.size
         if not fields.num_rows:
@@ -189,7 +189,7 @@ class _Function:
     def _row(self, row: RawRow, end: int) -> None:
         """Judge a row.
 
-        :param end: where the next one starts, or the function or block ends.
+        :param end: start of the next row, or end of the function or block.
         """
         entry = self._entry
         for rule, message in self._row_rules.broken(entry.fde_type, row.row):
@@ -205,4 +205,4 @@ class _Function:
 
 
 _OF_ONE_ROW = (c.CFA_NOT_REGISTER, c.OUTERMOST)
-"""Rules that concern the addresses of the row alone."""
+"""Rules that concern only the addresses of the row."""

@@ -19,19 +19,19 @@ from sframe_unwind.sframe.constants import ARCH_BY_ABI
 _VERSION, _ABI, _ROWS_OFFSET = 2, 4, 24
 """Offsets of the fields of a header, in bytes."""
 _UNREADABLE = (c.FDE_OUTSIDE_TEXT, c.FDE_ATTRIBUTES)
-"""Where Linux stops before it looks at the rest of an FDE."""
+"""Rules after whose violation Linux does not read the rest of an FDE."""
 
 
 class Facts(NamedTuple):
-    """What was found in a section."""
+    """The findings in a section."""
 
     subject: Subject
     tables: Sequence[TableReading]
     functions: Sequence[Described]
     section: Sequence[Finding]
-    """About the section and its headers."""
+    """Findings about the section and its headers."""
     order: Sequence[Finding]
-    """About the order and the extents of functions; their offsets are those of the FDEs."""
+    """Findings about the order and the extents of functions; their offsets are those of the FDEs."""
 
 
 def judge(facts: Facts, profile: Profile) -> tuple[Judgement, list[Finding]]:
@@ -51,7 +51,7 @@ def judge(facts: Facts, profile: Profile) -> tuple[Judgement, list[Finding]]:
 
 
 def _unread(facts: Facts, profile: Profile) -> Iterator[Finding]:
-    """Yield a finding where the consumer does not read the section's version, or does not exist for its machine."""
+    """Yield a finding if the consumer does not read the section's version, or does not exist for its machine."""
     for table in facts.tables[:1]:
         version, abi = table.header.version, table.header.abi
         if version not in profile.consumer.versions:
@@ -63,7 +63,7 @@ def _unread(facts: Facts, profile: Profile) -> Iterator[Finding]:
 
 
 def _met(facts: Facts, profile: Profile) -> Iterator[Finding]:
-    """Yield the findings that a consumer comes across, which reads the first table only."""
+    """Yield the findings that a consumer encounters if it reads only the first table."""
     end = facts.tables[1].offset if len(facts.tables) > 1 else len(facts.subject.data)
     for finding in (*facts.section, *facts.order):
         if not profile.reads_rows_size and finding.rule is c.AREA_OUTSIDE and finding.offset == _ROWS_OFFSET:
@@ -80,12 +80,12 @@ def _met(facts: Facts, profile: Profile) -> Iterator[Finding]:
 
 
 def _looked_at(rule: Rule, function: Described, profile: Profile) -> bool:
-    """Return whether a lookup gets as far as what breaks a rule."""
+    """Return whether a lookup reads the part that breaks a rule."""
     if rule in (c.FRE_TYPE, c.FDE_TYPE):
         return function.rows > 0
     if rule is not c.REPETITION_0:
         return True
-    # Linux divides before it reads a row, the others where they have read one.
+    # Linux divides before it reads a row; the others divide after they have read one.
     has_row = function.rows > 0 and all(rule is not c.FRE_TYPE for rule, _ in function.broken)
     return function.size > 0 and (profile.is_linux or has_row)
 

@@ -1,4 +1,4 @@
-"""How many bytes of a function's code a consumer has no row for."""
+"""Computes for how many bytes of a function's code a consumer has no row."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sframe_unwind.lint.functions import Described
 from sframe_unwind.lint.profiles import Kind, Profile
 
 _IN_PART = (c.FIRST_ROW_LATE, c.NO_ROWS_OF_FUNCTION, c.SIGNAL_WITHOUT_ROWS, c.CFA_NOT_REGISTER, c.OUTERMOST)
-"""Rules that concern a part of a function, which :attr:`Described.pieces` has."""
+"""Rules that concern a part of a function; :attr:`Described.pieces` has these parts."""
 
 Lost = tuple[Described, int, tuple[Rule, ...]]
-"""A function, how many bytes of it are lost, and by which rules."""
+"""A function, the number of its bytes that are lost, and the rules that cause this."""
 
 
 def own_losses(
     functions: Iterable[Described], profile: Profile, elsewhere: Mapping[int, Sequence[Rule]]
 ) -> Iterator[Lost]:
-    """Yield the functions of which something is lost, where a search finds each by its own extent.
+    """Yield the functions that are lost, at least in part, if a search finds each by its own extent.
 
-    :param elsewhere: the rules about the order of functions that each breaks, by the section offset of its FDE.
+    :param elsewhere: by the section offset of an FDE, the rules about the order of functions that it breaks.
     """
     for function in functions:
         one = _Function(function, profile, elsewhere.get(function.offset, ()))
@@ -35,16 +35,17 @@ def own_losses(
 def nearest_losses(
     functions: Iterable[Described], profile: Profile, elsewhere: Mapping[int, Sequence[Rule]]
 ) -> Iterator[Lost]:
-    """Yield the functions of which something is lost, where a search takes the last that begins before an address.
+    """Yield the functions that are lost, at least in part, if a search takes the last one that begins before an
+    address.
 
-    What a function has behind the start of the next one is then found only as far as the next one reaches.
+    The part of a function after the start of the next one is then found only as far as the next one reaches.
 
     :param functions: no two begin at one address.
     """
     ordered = sorted(functions, key=lambda function: function.start)
     known = [_Function(function, profile, elsewhere.get(function.offset, ())) for function in ordered]
     starts = [function.start for function in ordered]
-    # Up to each start, how many bytes since the first one are not found.
+    # For each start, the number of bytes since the first one that are not found.
     missing = list(accumulate((one.missing(end) for one, end in zip(known, starts[1:])), initial=0))
     for number, (function, one) in enumerate(zip(ordered, known)):
         last = bisect_left(starts, function.end, lo=number) - 1
@@ -76,7 +77,7 @@ class _Function:
     def lost(self, size: int) -> int:
         """Return how many of the function's first bytes are lost.
 
-        :param size: at most that of the function.
+        :param size: at most the size of the function.
         """
         if self._whole:
             return size
@@ -89,7 +90,7 @@ class _Function:
         return blocks * self._within(repetition) + self._within(rest)
 
     def missing(self, end: int) -> int:
-        """Return how many bytes from the function's start up to an address are not found under its FDE."""
+        """Return how many bytes from the function's start to an address are not found by its FDE."""
         size = end - self._function.start
         own = min(size, self._function.size)
         return self.lost(own) + size - own

@@ -17,7 +17,7 @@ _NAMED = 3
 def relocation_findings(
     subject: Subject, tables: Sequence[TableReading], functions: Sequence[Described]
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the relocations of start fields; a linked file has none."""
+    """Yield the errors in the relocations of start fields; a linked file has none."""
     if not subject.is_object:
         return
     start_fields = {function.offset: function for function in functions}

@@ -1,6 +1,6 @@
-"""The consumers of SFrame, and what each does with a section that breaks a rule.
+"""The consumers of SFrame, and the reaction of each to a section that breaks a rule.
 
-:mod:`sframe_unwind.consumers` names what each was read from.  What a consumer does not look at has no effect on it.
+:mod:`sframe_unwind.consumers` has the sources.  Data that a consumer does not read has no effect on it.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ class Kind(Enum):
     LOSES = "loses"
     """The function, or a part of it, cannot be unwound."""
     MINDS = "minds"
-    """The consumer reads the section, but its authors do not expect it to be so."""
+    """The consumer reads the section, but its authors do not expect this."""
 
 
 class Effect(NamedTuple):
-    """What a broken rule does to a consumer."""
+    """The effect of a broken rule on a consumer."""
 
     kind: Kind
     then: str
-    """What happens then, for people."""
+    """The effect in words."""
 
 
 class Objects(Enum):
-    """What a consumer does with a file that is not linked."""
+    """The treatment of files that are not linked."""
 
     READ = "read"
-    """It reads it as any other."""
+    """It reads them like any other file."""
     MODULE = "module"
-    """It loads it, if it is a kernel module: relocates it, and sorts the FDEs."""
+    """It loads a kernel module: relocates it, and sorts the FDEs."""
     NOT_LOADED = "not loaded"
-    """It never sees one; a linker does."""
+    """It never reads one: a linker does."""
 
 
 class Profile(NamedTuple):
-    """What one consumer does."""
+    """The behaviour of one consumer."""
 
     consumer: Consumer
     objects: Objects
     effects: Mapping[Rule, Effect]
     unread: str
-    """What happens with a section of another version, or for another machine."""
+    """The effect of a section of another version, or for another machine."""
     reads_rows_size: bool = True
-    """It looks at the size of the FRE sub-section that the header gives."""
+    """It checks the size of the FRE sub-section in the header."""
     is_lazy: bool = False
-    """It reads a function only when an address of it is looked up, up to the row for that address."""
+    """It reads a function only when one of its addresses is looked up, and only up to the row for that address."""
     finds_nearest: bool = False
-    """A search takes the last function that begins at or before an address, and looks no further."""
+    """A search takes the last function that begins at or before an address, and considers no other."""
     is_linux: bool = False
-    """It reads as Linux does: what is wrong with a function is met where its FDE can be read."""
+    """It reads as Linux does: errors in a function have an effect only if its FDE can be read."""
     needs_all_functions: bool = False
-    """It gives up stacks with a function that has no rows, unless that is a leaf function."""
+    """It gives up a stack at a function that has no rows, unless that is a leaf function."""
 
     @property
     def name(self) -> str:
@@ -257,4 +257,4 @@ PROFILES: Mapping[str, Profile] = {
     profile.name: profile
     for profile in (SPEC, LINUX_USER, LINUX_KERNEL, GLIBC, LIBSFRAME_2_40, LIBSFRAME_2_44, LIBSFRAME_2_47)
 }
-"""By the name that ``--for`` takes."""
+"""The profiles by the name that ``--for`` takes."""

@@ -1,6 +1,6 @@
 """Reads a section as it is, without judging it: headers, FDEs and rows with any values.
 
-The decoders of :mod:`sframe_unwind.sframe` stop at the first error.  Rules of ``lint`` need the rest, too.
+The decoders of :mod:`sframe_unwind.sframe` stop at the first error, but rules of ``lint`` also need the rest.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from sframe_unwind.sframe.raw import ADDRESS_SIZES, VERBATIM, RawFde, RawFdes, S
 from sframe_unwind.sframe.section import next_header
 
 _MAX_ROWS = 1 << 18
-"""Rows that are read of one section, besides those it has room for: FDEs can claim the same rows over and over."""
+"""Maximum number of rows that are read of one section, besides those that fit into it: FDEs can share rows."""
 _LOAD_ADDRESS = 0x7F00_0000_0000
-"""Of a file that can be loaded anywhere.  Addresses wrap at both ends of the address space, as in a process."""
+"""Load address of a file that can be loaded anywhere.  Addresses wrap at both ends of the address space, as usual."""
 
 
 class TableReading(NamedTuple):
-    """One header, and where it stands."""
+    """One header, and its place."""
 
     offset: int
     """Section offset, in bytes."""
@@ -42,7 +42,7 @@ class RawRow(NamedTuple):
     offset: int
     """Section offset, in bytes."""
     start: int
-    """In bytes from the start of the function, or of the block."""
+    """Start, in bytes from the start of the function, or of the block."""
     row: bytes
     """Info byte and data words."""
 
@@ -51,13 +51,13 @@ class Entry(NamedTuple):
     """One FDE."""
 
     number: int
-    """From 0, under its header."""
+    """Its number under its header, from 0."""
     offset: int
     """Section offset, in bytes."""
     start: int
-    """Address."""
+    """Start address."""
     size: int
-    """In bytes."""
+    """Size in bytes."""
     fields: RawFde | None
     """``None``: its attribute record is outside the FRE sub-section."""
 
@@ -83,17 +83,17 @@ class Entry(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What stops the search for a further table."""
+    """The bytes at which the search for a further table ends."""
 
     offset: int
     """Section offset, in bytes."""
     why: str
     is_first: bool
-    """There is no table at all."""
+    """The section has no table."""
 
 
 def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
-    """Return the tables of a section, and what else is in it."""
+    """Return the tables of a section, and the rest of it."""
     found: list[TableReading] = []
     offset: int | None = 0 if data else None
     while offset is not None:
@@ -105,7 +105,7 @@ def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
         if version not in VERSIONS:
             if found:
                 return found, Rest(offset, f"a header of version {version}", False)
-            return found, None  # nothing more is known of it; the rule about versions tells
+            return found, None  # nothing more is known of it; the rule about versions reports it
         number = AbiNumber(abi) if abi in set(AbiNumber) else cast(AbiNumber, abi)
         table = TableReading(offset, Header(byteorder, version, Flag(flags), number, *fields[3:]))
         found.append(table)
@@ -125,7 +125,7 @@ def entries(
 
     :param address: address of the section.
     :param relocated: see :class:`sframe_unwind.sframe.table.Table`.
-    :param is_movable: the file is loaded far above 0: a start below 0 is an address before the file.
+    :param is_movable: the file can be loaded anywhere, far above 0: a start below 0 is an address before the file.
     """
     head = table.header
     fdes = RawFdes(data, table.offset, head)
@@ -144,7 +144,7 @@ def entries(
 
 
 class RowReader:
-    """Reads the rows of a section's functions, as many as it has room for and some more.
+    """Reads the rows of a section's functions, but not many more than fit into the section.
 
     :param data: the section.
     """
@@ -154,13 +154,15 @@ class RowReader:
         self._left = _MAX_ROWS + len(data) // fre.MIN_ROW_SIZE
 
     def rows(self, table: TableReading, entry: Entry) -> tuple[list[RawRow], RawRow | None, RawRow | None]:
-        """Return the rows of a function, the first that is not within the FRE sub-section, and that of the section.
+        """Return the rows of a function, the first row outside the FRE sub-section, and the first one outside the
+        section.
 
-        The latter two are rows without bytes.  A row whose words have the invalid size is the last: where the next one
-        begins cannot be known; outside the FRE sub-section, the next one counts as one that is not in the section.
+        The latter two are rows without bytes.  A row whose words have the invalid size is the last one, because the
+        start of the next one is unknown; outside the FRE sub-section, the next one counts as one that is outside the
+        section.
 
         :param entry: an FDE with attributes and a known FRE type.
-        :raises FormatError: the functions of the section claim the same rows over and over.
+        :raises FormatError: too many functions of the section claim the same rows.
         """
         fields, data = entry.fields, self._data
         if fields is None or not fields.num_rows:

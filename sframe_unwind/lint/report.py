@@ -15,20 +15,20 @@ from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.verdict import FileReport, Judgement, Outcome, SectionReport, Shown
 
 _MOST = 5
-"""How many findings of one rule, and how many lost functions, the text has.  It has all functions without rows."""
+"""Maximum number of findings of one rule, and of lost functions, in the text.  It has all functions without rows."""
 
 
 def counts(report: FileReport, known: Collection[Key]) -> bool:
-    """Return whether a report has a finding that matters and is not known."""
+    """Return whether a report has a finding that matters and is not in the baseline."""
     return any(
         shown.level is not Level.NOTE and key(report.file, shown.finding) not in known for shown in report.findings
     )
 
 
 def to_text(report: FileReport, known: Collection[Key] = frozenset()) -> Iterator[str]:
-    """Yield the lines about a file.
+    """Yield the lines for a file.
 
-    :param known: findings that are left out but for their number.
+    :param known: findings that are left out; only their number is shown.
     """
     for section in report.sections:
         title = report.file if len(report.sections) == 1 else f"{report.file}: {section.section}"
@@ -42,7 +42,7 @@ def to_text(report: FileReport, known: Collection[Key] = frozenset()) -> Iterato
 
 
 def named(profile: str) -> str:
-    """Return the name of a profile with the revision of the consumer that it is of."""
+    """Return the name of a profile with the revision of the consumer that it describes."""
     return f"{profile} ({CONSUMERS[profile].revision})"
 
 
@@ -72,7 +72,7 @@ def _findings(findings: list[Shown]) -> Iterator[str]:
     for shown in findings:
         by_rule.setdefault(shown.finding.rule, []).append(shown)
     for group in by_rule.values():
-        # Consumers can expect different things: each is told below what it expects.
+        # Consumers can expect different things: the expectation of each is shown below.
         most = len(group) if group[0].finding.rule is FUNCTION_WITHOUT_ROWS else _MOST
         for effects, alike in groupby(group[:most], attrgetter("effects")):
             yield from (f"  {shown.level.value}: {_place(shown.finding)}" for shown in alike)
@@ -103,7 +103,7 @@ def _number(number: int, what: str) -> str:
 
 
 def to_json(report: FileReport, known: Collection[Key] = frozenset()) -> dict[str, Any]:
-    """Return a file as ``lint --json`` has it."""
+    """Return the object of ``lint --json`` for a file."""
     return {"file": report.file, "sections": [_section(report.file, section, known) for section in report.sections]}
 
 

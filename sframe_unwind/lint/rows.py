@@ -13,17 +13,17 @@ from sframe_unwind.sframe.constants import ARCH_BY_ABI, FdeType
 from sframe_unwind.sframe.rules import RuleTable
 
 Facts = tuple[tuple[Rule, str], ...]
-"""The rules that a row breaks, and how."""
+"""The rules that a row breaks, and the details."""
 
 _REGISTER = 0x1
-"""The bit of a control word that says that the base is a register."""
+"""The bit of a control word that marks the base as a register."""
 
 _MOST_WORDS = {FdeType.DEFAULT: 3, FdeType.FLEX: 6}
-"""CFA, RA and FP, of two data words each in a flexible row."""
+"""Maximum numbers of data words: CFA, RA and FP, of two data words each in a flexible row."""
 
 
 class RowRules:
-    """Which rules the rows of a table break."""
+    """Finds the rules that the rows of a table break."""
 
     def __init__(self, table: TableReading) -> None:
         self._header = table.header
@@ -32,9 +32,9 @@ class RowRules:
         self._known: dict[tuple[int, bytes], Facts] = {}
 
     def broken(self, fde_type: int, row: bytes) -> Facts:
-        """Return what is wrong with a row.
+        """Return the rules that a row breaks.
 
-        :param fde_type: of its function; rows of an unknown type are not judged.
+        :param fde_type: type of its FDE; rows of an unknown type are not judged.
         :param row: info byte and data words.
         """
         key = fde_type, row
@@ -84,8 +84,8 @@ class RowRules:
 
 
 def _alignment(arch: Arch, base: int, offset: int) -> list[tuple[Rule, str]]:
-    """Return what a CFA breaks that is a register plus an offset in bytes."""
-    # Where a call pushes nothing, SP is aligned at every instruction, and CFA and frame pointer with it.
+    """Return the rules that a CFA breaks that is a register plus an offset in bytes."""
+    # If calls push nothing, SP is aligned at every instruction, and so are CFA and frame pointer.
     unit = WORD_SIZE if arch.ra is None else arch.stack_alignment
     if base not in (arch.sp, arch.fp) or not offset % unit:
         return []
@@ -94,9 +94,9 @@ def _alignment(arch: Arch, base: int, offset: int) -> list[tuple[Rule, str]]:
 
 
 def _flexible_words(words: list[int]) -> list[tuple[Rule, str]]:
-    """Return what the words of a flexible row break, as Linux reads them.
+    """Return the rules that the words of a flexible row break, as Linux reads them.
 
-    RA and FP each take a control word and an offset, or a control word 0 alone; but a single last word is left over.
+    RA and FP each take a control word and an offset, or only a control word 0; but a single last word is left over.
     """
     if len(words) < 2:
         return [(c.WORDS_MISSING, f"a flexible row with {len(words) or 'no'} data words, expected two or more")]

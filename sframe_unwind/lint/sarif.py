@@ -26,9 +26,9 @@ def to_sarif(
 ) -> dict[str, Any]:
     """Return a log with one run.
 
-    :param failures: what could not be linted, and why.
+    :param failures: the files that could not be linted, and the reasons.
     :param known: findings of the baseline, which are marked as suppressed.
-    :param version: of this program.
+    :param version: version of this program.
     """
     results = [result for report in reports for result in _results(report, known)]
     run = {
@@ -85,7 +85,7 @@ def _location(file: str, section: str, shown: Shown) -> dict[str, Any]:
     finding = shown.finding
     place: dict[str, Any] = {"artifactLocation": {"uri": _uri(file)}}
     if finding.offset is not None:
-        # 3.32: a place in a binary is named by the section and the offset in it.
+        # 3.32: a place in a binary is named by its section and the offset in it.
         place["address"] = {
             "name": section,
             "fullyQualifiedName": f"{section}+{finding.offset:#x}",

@@ -1,4 +1,4 @@
-"""Finds what is to be linted in an ELF file."""
+"""Finds the SFrame sections of an ELF file to lint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sframe_unwind.lint.subject import Field, Subject
 
 
 def subjects(binary: ElfBinary) -> Iterator[Subject]:
-    """Yield the SFrame sections of an ELF file, or the segment that has it, where there are no section headers.
+    """Yield the SFrame sections of an ELF file; if it has no section headers, the segment that has the section.
 
     :raises FileError: the file is truncated, or SFrame has no ABI for its machine.
     :raises NoSFrameError: the file has no SFrame section.
@@ -33,16 +33,16 @@ def subjects(binary: ElfBinary) -> Iterator[Subject]:
 
 
 def subject_of(binary: ElfBinary, data: bytes, address: int) -> Subject:
-    """Return a section that a linked file does not have, as if it had it in a segment of its own.
+    """Return a section that is not in a linked file as if it were in a segment of that file.
 
-    :param address: of the section.
+    :param address: address of the section.
     :raises FileError: SFrame has no ABI for the machine of the file.
     """
     return _Finder(binary).of_data(data, address)
 
 
 class _Finder:
-    """What all sections of a file have in common."""
+    """The common parts of all sections of a file."""
 
     def __init__(self, binary: ElfBinary) -> None:
         self._binary = binary
@@ -82,7 +82,7 @@ class _Finder:
         return self._common._replace(data=data, address=address, segment_size=len(data))
 
     def of_segment(self, segment: ElfSegment) -> Subject:
-        """Return the section at the start of a segment, which is as long as its tables say."""
+        """Return the section at the start of a segment; its tables determine its size."""
         data = self._binary.read(segment.offset, segment.file_size)
         found, _ = tables(data)
         if found:

@@ -1,4 +1,4 @@
-"""Which findings are shown, and as how grave."""
+"""Chooses the findings to show, and their levels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNREAD = (c.VERSION_NOT_READ, c.ABI_NOT_READ)
 
 
 def shown(findings: Iterable[Finding], judgements: Sequence[Judgement], profiles: Sequence[Profile]) -> Iterator[Shown]:
-    """Yield the findings that somebody minds, each once, in the order of their rules and places."""
+    """Yield the findings that matter, each once, in the order of their rules and places."""
     judged = [
         (profile, judgement, {refusal.finding for refusal in judgement.refusals})
         for profile, judgement in zip(profiles, judgements)
@@ -44,7 +44,7 @@ def _effect(finding: Finding, profile: Profile, refuses: bool, outcome: Outcome)
         effect = profile.effects.get(finding.rule)
         return Kind.REFUSES, effect.then if effect else profile.unread
     effect = profile.effects.get(finding.rule)
-    # Where the section is refused nobody gets as far as its functions.
+    # If the section is refused, its functions are not read.
     if effect is None or effect.kind is Kind.REFUSES or finding.rule in _UNREAD or outcome is Outcome.REFUSED:
         return None, ""
     return effect.kind, effect.then

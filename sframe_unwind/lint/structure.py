@@ -22,7 +22,7 @@ _ELD = {4: "i386", 5: "s390x", 6: "riscv64", 7: "riscv32", 8: "hexagon"}
 
 
 def container_findings(subject: Subject) -> Iterator[Finding]:
-    """Yield what is wrong with the section as a part of its file."""
+    """Yield the errors of the section as a part of its file."""
     if not subject.data:
         yield Finding(c.SECTION_EMPTY, "the section has no bytes")
         return
@@ -61,7 +61,7 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def header_findings(subject: Subject, table: TableReading, rows_claimed: int) -> Iterator[Finding]:
-    """Yield what is wrong with a header.
+    """Yield the errors of a header.
 
     :param rows_claimed: the number of rows that its FDEs claim.
     """
@@ -124,7 +124,7 @@ def _identity(subject: Subject, head: Header) -> Iterator[tuple[c.Rule, int, str
 def order_findings(
     subject: Subject, tables: Sequence[TableReading], functions: Sequence[Described]
 ) -> Iterator[Finding]:
-    """Yield what is wrong with the order and the extents of functions; each rule once for each place."""
+    """Yield the errors in the order and the extents of functions; each rule once for each place."""
     for table, own in zip(tables, by_table(functions, tables)):
         if table.header.flags & Flag.FDE_SORTED and not subject.is_object:
             for previous, function in zip(own, own[1:]):
@@ -153,16 +153,17 @@ def _of(subject: Subject, rule: c.Rule, function: Described, message: str) -> Fi
 def pcrel_findings(
     subject: Subject, tables: Sequence[TableReading], functions: Sequence[Described]
 ) -> Iterator[Finding]:
-    """Yield where the flag FDE_FUNC_START_PCREL does not say what the start fields are relative to.
+    """Yield the start fields that contradict the flag FDE_FUNC_START_PCREL.
 
-    In a linked file the code tells: all functions are outside it as the flag has them, and all inside as it has not.
+    In a linked file, the code decides: with the flag's meaning, all functions are outside it, and without it, all
+    inside.
     """
     for table, own in zip(tables, by_table(functions, tables)):
         flagged = bool(table.header.flags & Flag.FDE_FUNC_START_PCREL)
         if subject.is_object or not own:
             continue
         shifts = [function.offset - table.offset for function in own]
-        # Before errata 1 there was no flag, and unsorted tables had starts relative to the field all the same.
+        # Before errata 1 there was no flag, and unsorted tables nevertheless had starts relative to the field.
         taken = header.starts_are_pcrel(table.header.version, table.header.flags)
         relative_to_field = [function.start + (0 if taken else shift) for function, shift in zip(own, shifts)]
         relative_to_section = [start - shift for start, shift in zip(relative_to_field, shifts)]

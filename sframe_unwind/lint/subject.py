@@ -1,4 +1,4 @@
-"""What is linted: one SFrame section, and what its consumers know of the file around it."""
+"""The input of ``lint``: one SFrame section, and the properties of the file around it that consumers know."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ class Field(NamedTuple):
     """A relocation of the section."""
 
     offset: int
-    """In bytes from the start of the section."""
+    """Place in bytes from the start of the section."""
     pc_relative: bool | None
-    """``None``: its type is unknown."""
+    """``None``: the type of the relocation is unknown."""
     in_group: bool
-    """Its function is in a section group, and the section is not."""
+    """Its function is in a section group that does not contain the SFrame section."""
     target: str
     """Name of the section with the function; empty: there is none."""
 
 
 class Subject(NamedTuple):
-    """An SFrame section with what its consumers know of the file."""
+    """An SFrame section with the properties of its file that consumers know."""
 
     data: bytes
-    """In an object file, with relocations applied."""
+    """The contents; in an object file, with relocations applied."""
     address: int
     text: tuple[Range, ...]
-    """Where code can be executed: the executable segments of a linked file, sorted."""
+    """The ranges where code can be executed: the executable segments of a linked file, sorted."""
     code: tuple[Range, ...]
     """The sections with code, sorted."""
     arch: Arch
-    """Of the file."""
+    """Architecture of the file."""
     is_object: bool
     is_movable: bool = False
-    """The file is linked, and loaded at any address."""
+    """The file is linked, and can be loaded at any address."""
     binary: ElfBinary | None = None
     """The file; ``None``: the section is not in one."""
     is_loaded: bool = True
@@ -52,7 +52,7 @@ class Subject(NamedTuple):
     fields: tuple[Field, ...] = ()
     name: str = SECTION_NAME
     init_code: tuple[Range, ...] = ()
-    """The code of an object file that a kernel frees when it has initialised the module, sorted."""
+    """The code of an object file that a kernel frees after it has initialised the module, sorted."""
 
     @property
     def symbols(self) -> Iterable[Symbol]:
@@ -60,19 +60,19 @@ class Subject(NamedTuple):
         return self.binary.symbols if self.binary is not None else ()
 
     def text_end(self, address: int) -> int | None:
-        """Return the end address of the executable range with an address; ``None``: there is none."""
+        """Return the end address of the executable range that contains an address; ``None``: there is none."""
         return _end(self.text, address)
 
     def code_end(self, address: int) -> int | None:
-        """Return the end address of the section of code with an address; ``None``: there is none."""
+        """Return the end address of the section of code that contains an address; ``None``: there is none."""
         return _end(self.code, address)
 
     def is_kept(self, address: int) -> bool:
-        """Return whether code is there as long as the file is loaded."""
+        """Return whether code stays in memory as long as the file is loaded."""
         return _end(self.init_code, address) is None
 
     def name_of(self, address: int) -> str:
-        """Return an address for people: itself, in an object file section and offset, and the symbol."""
+        """Return an address in words: itself, in an object file section and offset, and the symbol."""
         if self.binary is None:
             return f"{address:#x}"
         return self.binary.layout.spot(address).with_name(self.binary.function_name(address))

@@ -1,7 +1,7 @@
-"""Functions without rows, for a consumer that must pass every function or give the stack up: what each of them is.
+"""Describes functions without rows, for consumers that must unwind every function or give up the stack.
 
-A leaf function may do without rows, where the consumer takes the return address from its register.  Whether a function
-is one is read from its code, which needs the extra ``code``.
+A leaf function needs no rows if the consumer takes the return address from its register.  The code of a function shows
+whether it is one; this needs the extra ``code``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from sframe_unwind.lint.functions import Described
 from sframe_unwind.lint.subject import Subject
 
 PADDING = 64
-"""Bytes without a symbol that can be there to align what follows: no producer aligns functions to more."""
+"""Maximum number of bytes without a symbol that are taken for padding: no producer aligns functions to more."""
 _LARGEST = 1 << 16
-"""Bytes of a function that is interpreted; that takes about a second."""
+"""Maximum size in bytes of a function that is interpreted; this size takes about a second."""
 _ENTRY_TEXT = ("__entry_text_start", "__entry_text_end")
 """The symbols around the kernel's entry code."""
 LEAF = "leaf: SP, frame pointer and return address are the caller's throughout"
@@ -46,7 +46,7 @@ class Undescribed(NamedTuple):
 
 
 def undescribed(subject: Subject, functions: Sequence[Described], code: Range) -> Iterator[Undescribed]:
-    """Yield what no FDE describes in a section of code, but for what lies between functions to align them."""
+    """Yield the parts of a section of code that no FDE describes, except padding between functions."""
     covered = merged((function.start, function.end) for function in functions if function.size)
     ends: dict[int, int] = {}
     for symbol in subject.symbols:
@@ -66,7 +66,7 @@ def undescribed(subject: Subject, functions: Sequence[Described], code: Range) -
 
 
 def undescribed_findings(subject: Subject, functions: Sequence[Described]) -> Iterator[Finding]:
-    """Yield each function without rows with what it is, and how much of the code cannot be passed."""
+    """Yield each function without rows with its description, and the share of the code that cannot be unwound."""
     if subject.binary is None:
         return
     entry = _entry_text(subject)
@@ -103,7 +103,7 @@ def _entry_text(subject: Subject) -> Range:
 
 
 def _what(subject: Subject, one: Undescribed, code: bytes) -> str:
-    """Return what a function is by its code.
+    """Return the description of a function according to its code.
 
     :param code: its bytes; fewer: the file does not have them all.
     """
@@ -126,7 +126,7 @@ def _what(subject: Subject, one: Undescribed, code: bytes) -> str:
 
 
 def _code(binary: ElfBinary, section: Range) -> bytes:
-    """Return the contents of a section of code, in an object file with relocations; empty: they are not in the file."""
+    """Return the contents of a section of code, relocated in an object file; empty: they are not in the file."""
     for found in binary.sections:
         if found.has_contents and section[0] == binary.layout.addresses[found.number] and found.size:
             contents = binary.contents(found)

@@ -16,20 +16,20 @@ class Outcome(str, Enum):
     LOSES = "accepted with losses"
     REFUSED = "refused"
     NOT_LOADED = "not loaded"
-    """It is an object file, which this consumer never sees."""
+    """It is an object file, and this consumer never reads one."""
 
 
 class Loss(NamedTuple):
     """A function that a consumer does not unwind, at least in part."""
 
     start: int
-    """Address."""
+    """Start address."""
     where: str
-    """The same for people: address and name."""
+    """The function in words: address and name."""
     size: int
     """Bytes of its code that are lost."""
     rules: tuple[Rule, ...]
-    """Why."""
+    """The broken rules that cause the loss."""
 
 
 class Refusal(NamedTuple):
@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
 
     finding: Finding
     then: str
-    """What happens then."""
+    """The effect in words."""
 
 
 class Judgement(NamedTuple):
@@ -50,21 +50,21 @@ class Judgement(NamedTuple):
 
     @property
     def lost(self) -> int:
-        """Bytes of code that are lost."""
+        """Number of bytes of code that are lost."""
         return sum(loss.size for loss in self.losses)
 
 
 class Shown(NamedTuple):
-    """A finding, with its effects on the consumers that were asked for."""
+    """A finding, with its effects on the requested consumers."""
 
     finding: Finding
     level: Level
     effects: tuple[tuple[str, str], ...]
-    """Name of a profile, and what happens there."""
+    """Name of each profile, and the effect on it."""
 
 
 class SectionReport(NamedTuple):
-    """What is said of one section."""
+    """The findings about one section."""
 
     section: str
     judgements: tuple[Judgement, ...]
@@ -72,7 +72,7 @@ class SectionReport(NamedTuple):
 
 
 class FileReport(NamedTuple):
-    """What is said of one file."""
+    """The findings about one file."""
 
     file: str
     sections: tuple[SectionReport, ...]

@@ -1,9 +1,9 @@
 """The members of archives, read one after the other from a stream.  Nothing is extracted.
 
-libarchive reads them (package libarchive-c, and the system's libarchive, which bsdtar and package managers use too): it
-reads tar, cpio, zip and RPM packages with all of their compressions, and only as far as it is asked.  Python's own
-tarfile keeps extended headers of any size in memory, and rpmfile the whole contents of a package that zstd compressed.
-``ar`` archives, which Debian packages are, are read by :mod:`sframe_unwind.elf.archive`.
+libarchive reads them (package libarchive-c, and the system's libarchive, which bsdtar and package managers use).  It
+reads tar, cpio, zip and RPM packages with all of their compressions, and no further than necessary.  Python's own
+tarfile keeps extended headers of any size in memory, and rpmfile the whole contents of a package compressed by zstd.
+:mod:`sframe_unwind.elf.archive` reads ``ar`` archives, such as Debian packages.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from sframe_unwind.errors import FileError, MissingExtraError
 from sframe_unwind.survey.bounds import Budget
 
 START = 512
-"""Bytes of a file that :func:`format_of` asks for."""
+"""Number of bytes that :func:`format_of` needs of a file."""
 _FORMATS = ("tar", "cpio", "zip", "7zip")
-"""Not all that libarchive has: mtree, for one, names files of this machine."""
+"""The formats to read.  libarchive has others; mtree, for example, refers to files of this machine."""
 _FILTERS = ("gzip", "bzip2", "xz", "lzma", "zstd", "lz4", "lzip", "compress", "rpm")
-"""Not all that libarchive has: for some it runs programs."""
+"""The compressions to read.  libarchive has others; for some it runs programs."""
 _MAGIC = (
     *(b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x5d\0\0", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18", b"LZIP", b"\x1f\x9d"),
     *(b"\xed\xab\xee\xdb", b"PK\3\4", b"7z\xbc\xaf\x27\x1c", b"070701", b"070702", b"070707"),
 )
 _TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257
 _SMALL, _LARGE = 1 << 12, 1 << 18
-"""Bytes that are read at once."""
+"""Number of bytes to read at once."""
 _RAW = b"raw"
 SPECIAL = {
     stat.S_IFLNK: "a symbolic link",
@@ -49,19 +49,19 @@ class Kind(Enum):
     FILE = "file"
     LINK = "hard link"
     OTHER = "other"
-    """No file; :attr:`Member.why` names its kind."""
+    """Not a file; :attr:`Member.why` names its kind."""
 
 
 class Member(NamedTuple):
-    """A member of an archive; its contents are there until the next one is asked for."""
+    """A member of an archive; its contents can be read until the next member is requested."""
 
     name: str
-    """Empty: the archive is one compressed file, whose name it does not have."""
+    """Empty: the archive is a single compressed file, and does not have its name."""
     kind: Kind
     size: int | None
-    """In bytes; ``None``: that is not known before it is read."""
+    """Size in bytes; ``None``: unknown until the member is read."""
     target: str
-    """Of a hard link."""
+    """Target of a hard link."""
     why: str
     contents: Iterable[bytes]
 
@@ -79,7 +79,7 @@ def members(stream: BinaryIO, budget: Budget) -> Iterator[Member]:
 
     A compressed file that is not an archive is its only member.
 
-    :param stream: at its start.
+    :param stream: the archive, at its start.
     :raises FileError: the archive is damaged.
     :raises TooMuchError: it unpacks to more than it may.
     :raises MissingExtraError: libarchive is not installed.
@@ -88,7 +88,7 @@ def members(stream: BinaryIO, budget: Budget) -> Iterator[Member]:
     try:
         with _opened(ffi, stream) as (pointer, entries):
             unpacked = 0
-            """Bytes of the archive that have been accounted for."""
+            """Number of bytes of the archive that have been accounted for."""
             for entry in entries:
                 budget.take_member()
                 now = ffi.filter_bytes(pointer, 0)
@@ -100,13 +100,13 @@ def members(stream: BinaryIO, budget: Budget) -> Iterator[Member]:
                 yield member
                 unpacked += contents.size
                 if ffi.format_name(pointer) == _RAW:
-                    return  # to look for another member would be to unpack what is not wanted
+                    return  # looking for another member would unpack data that is not wanted
     except ffi.ArchiveError as error:
         raise _damaged(error) from error
 
 
 def _damaged(error: Any) -> FileError:
-    """Return the error of this package for one of libarchive's."""
+    """Return the exception of this package for an error of libarchive."""
     return FileError(f"a damaged archive: {error.msg or 'no reason is given'}")
 
 
@@ -119,7 +119,7 @@ def library() -> Any:
         from libarchive import ffi  # it loads the system's library, which may not be there
     except (ImportError, OSError, TypeError, AttributeError) as error:
         raise MissingExtraError("libarchive-c", "survey") from error
-    logging.getLogger("libarchive").addHandler(logging.NullHandler())  # warnings of names in other encodings
+    logging.getLogger("libarchive").addHandler(logging.NullHandler())  # warnings about names in other encodings
     return ffi
 
 
@@ -129,7 +129,7 @@ def _opened(ffi: Any, stream: BinaryIO) -> Iterator[tuple[Any, Any]]:
     from libarchive.read import ArchiveRead
 
     buffer = create_string_buffer(_LARGE)
-    address = addressof(buffer)  # cast() makes a circle, which keeps the buffer until the garbage is collected
+    address = addressof(buffer)  # cast() makes a reference cycle, which keeps the buffer until the garbage is collected
 
     def read(_pointer: Any, _context: Any, result: Any) -> int:
         result[0] = address
@@ -145,7 +145,7 @@ def _opened(ffi: Any, stream: BinaryIO) -> Iterator[tuple[Any, Any]]:
     pointer = ffi.read_new()
     try:
         for name in _FILTERS:
-            with contextlib.suppress(ValueError, ffi.ArchiveError):  # this build lacks it, or has a program for it
+            with contextlib.suppress(ValueError, ffi.ArchiveError):  # this build lacks it, or runs a program for it
                 ffi.get_read_filter_function(name)(pointer)
         for name in (*_FORMATS, "raw"):
             ffi.get_read_format_function(name)(pointer)
@@ -169,7 +169,7 @@ class _Contents:
         self._length = min(max(size if size is not None else _LARGE, _SMALL), _LARGE)
         self._budget = budget
         self.size = 0
-        """Bytes that have been read."""
+        """Number of bytes that have been read."""
 
     def __iter__(self) -> Iterator[bytes]:
         buffer = create_string_buffer(self._length)

@@ -11,13 +11,13 @@ class Bounds(NamedTuple):
     """Limits for one file and the archives in it."""
 
     depth: int = 6
-    """Archives within archives; a package takes two."""
+    """Maximum nesting of archives; a package has two levels."""
     growth: int = 200
-    """Maximum ratio of unpacked to packed size; packages unpack to some 3 to 20 times theirs."""
+    """Maximum ratio of unpacked to packed size; for packages, it is about 3 to 20."""
     always: int = 1 << 30
-    """Bytes that it may unpack to in any case."""
+    """Number of bytes that may be unpacked in any case."""
     file: int = 1 << 30
-    """Bytes of an ELF file: it is read into memory."""
+    """Maximum size of an ELF file in bytes: it is read into memory."""
     members: int = 1_000_000
 
 
@@ -26,9 +26,9 @@ class TooMuchError(SFrameError):
 
 
 class Budget:
-    """The rest of the limits of one file, including the archives in it.
+    """The remaining limits of one file, including the archives in it.
 
-    :param size: of the file, in bytes.
+    :param size: size of the file, in bytes.
     """
 
     def __init__(self, bounds: Bounds, size: int) -> None:
@@ -45,7 +45,7 @@ class Budget:
         self._bytes -= size
 
     def check(self, size: int) -> None:
-        """Check that so many bytes may be unpacked.
+        """Check that a number of bytes may be unpacked.
 
         :raises TooMuchError: they may not.
         """

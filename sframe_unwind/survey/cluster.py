@@ -1,8 +1,8 @@
-"""Has files done by the workers of a Dask cluster.
+"""Examines files on the workers of a Dask cluster.
 
-Each worker gets one file at a time, and this process says which one: so it is known which file has ended a worker, and
-a worker that dies costs nothing else.  Dask would place files by itself, but when a worker dies, it blames all those
-that wait for it, too.  If the scheduler goes away, what was not done is done when there is one again.
+Each worker gets one file at a time, from this process.  So it is known which file has ended a worker, and only that
+file is lost with it.  Dask could distribute the files itself; but when a worker dies, it also blames the files that
+wait for this worker.  If the scheduler disappears, the remaining files are examined when there is one again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sframe_unwind.survey.running import TRIES, Answer, Work, Workers
 from sframe_unwind.workers import Lost
 
 _PATIENCE = 300.0
-"""Seconds that the scheduler, or all of its workers, may be away."""
+"""Seconds for which the scheduler, or all of its workers, may be missing."""
 _TIMEOUT = 10.0
 """Seconds for an attempt to reach the scheduler."""
 _PAUSE, _ROUND = 0.02, 0.5
@@ -35,17 +35,17 @@ _PAUSE, _ROUND = 0.02, 0.5
 
 
 class ClusterError(SFrameError):
-    """The cluster does not do the work."""
+    """The cluster does not examine files."""
 
 
 class _Given(NamedTuple):
-    """A file that a worker has been given."""
+    """A file that was given to a worker."""
 
     file: FoundFile
     cost: int
     """Number of workers that it has ended."""
     worker: str
-    """Its address."""
+    """Address of the worker."""
     future: Any
 
 
@@ -58,23 +58,23 @@ def cluster_workers(
 ) -> Workers:
     """Return the workers of a cluster.
 
-    :param address: of the scheduler, as ``tcp://host:8786``.
-    :param tick: is called some times in a second.
-    :param work: what a worker does with a file; it must be able to import it.
+    :param address: address of the scheduler, as ``tcp://host:8786``.
+    :param tick: called several times a second.
+    :param work: examines a file; workers must be able to import it.
     :raises MissingExtraError: Dask is not installed.
     """
     try:
         import distributed
     except ImportError as error:
         raise MissingExtraError("distributed", "cluster") from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is told by this module, once
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # this module reports each problem once
     return lambda files: _Cluster(distributed, address, partial(_done, plan, work), tick).answers(files)
 
 
 def _done(plan: SurveyPlan, work: Work, data: bytes) -> tuple[str, Surveyed]:
-    """Do one file, in a worker.
+    """Examine one file, in a worker.
 
-    :raises MissingExtraError: it lacks what decodes code.
+    :raises MissingExtraError: the worker lacks the package that decodes code.
     """
     if plan.code:
         check_installed()
@@ -94,16 +94,16 @@ class _Cluster:
         self._work = work
         self._tick = tick
         self._waiting: list[tuple[FoundFile, int]] = []
-        """Files with the number of workers that they have ended."""
+        """Files, each with the number of workers that it has ended."""
         self._given: list[_Given] = []
         self._number = 0
         self._last = time.monotonic()
-        """Time at which there was last a worker."""
+        """Time at which there last was a worker."""
 
     def answers(self, files: Iterable[FoundFile]) -> Iterator[Answer]:
-        """Yield each file with what came of it.
+        """Yield each file with its result.
 
-        :raises ClusterError: nobody does the work.
+        :raises ClusterError: there is no scheduler or no worker.
         """
         coming = iter(files)
         while True:
@@ -112,7 +112,7 @@ class _Cluster:
                 yield from self._connection(client, coming)
                 return
             except _Away:
-                # What is not done is done again: nobody is to blame.
+                # Files without a result are examined again: none of them ended a worker.
                 self._waiting += [(given.file, given.cost) for given in self._given]
                 self._given.clear()
             finally:
@@ -136,9 +136,9 @@ class _Cluster:
             self._tick()
 
     def _connection(self, client: Any, coming: Iterator[FoundFile]) -> Iterator[Answer]:
-        """Yield answers as long as the scheduler is there.
+        """Yield results as long as the scheduler answers.
 
-        :raises _Away: it is not.
+        :raises _Away: it does not.
         """
         more, looked = True, 0.0
         workers: set[str] = set()
@@ -162,7 +162,7 @@ class _Cluster:
             time.sleep(_PAUSE)
 
     def _workers(self, client: Any) -> set[str]:
-        """Return the addresses of the workers that are there.
+        """Return the addresses of the present workers.
 
         :raises _Away: the scheduler does not answer.
         """
@@ -180,21 +180,21 @@ class _Cluster:
 
     def _give(self, client: Any, worker: str, file: FoundFile, cost: int) -> _Given:
         self._number += 1
-        # The first part is what the dashboard counts by, the second what it shows.
+        # The dashboard counts by the first part, and shows the second.
         key = ("survey", PurePath(file.path).name, file.digest, self._number)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the file is large
+            warnings.simplefilter("ignore")  # about a large file
             future = client.submit(self._work, file.data, key=key, workers=[worker], pure=False)
         return _Given(file, cost, worker, future)
 
     def _without(self, workers: set[str]) -> Iterator[Answer]:
-        """Take the files of workers that are gone back; yield those that have ended too many."""
+        """Take back the files of workers that have disappeared; yield those that have ended too many workers."""
         for given in [given for given in self._given if given.worker not in workers]:
             if given.future.status != "finished":
                 yield from self._ended(given, 1)
 
     def _ended(self, given: _Given, cost: int) -> Iterator[Answer]:
-        """Note that a file has ended workers."""
+        """Record that a file has ended workers."""
         self._given.remove(given)
         with contextlib.suppress(Exception):
             given.future.cancel()

@@ -1,7 +1,7 @@
 """Compares two surveys, for example before and after an update of the toolchain.
 
-Files are matched by their names below the roots of the surveys, without the versions of packages and libraries, and
-so are findings, without addresses, which any change of the code moves.
+Files are matched by their names below the roots of the surveys, without the versions of packages and libraries.
+Findings are matched without addresses, which any change of the code moves.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _PACKAGES = (
     re.compile(r"([^/]+)-[^/-]+-[^/-]+(\.[^/.-]+\.rpm)(?=/|$)"),
     re.compile(r"([^/]+?)[-_]v?\d[^/]*?(\.(?:tar(?:\.\w+)?|tgz|txz|zip))(?=/|$)"),
 )
-"""Packages with their versions, in a path: what stands before and behind the version."""
+"""Matches a package with its version in a path; the groups are the texts before and after the version."""
 _MERGED = re.compile(r"(^|\.u?deb/|\.rpm/)(?=(?:s?bin|lib\w*)/)")
-"""Before folders that distributions have moved below ``usr``."""
+"""Matches the position before a folder that distributions have moved below ``usr``."""
 _LIBRARY = re.compile(r"\.so\.(\d+)[\d.]*$")
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 _MOST = 20
-"""Lines of each kind."""
+"""Maximum number of lines of each kind."""
 
 
 class File(NamedTuple):
@@ -45,14 +45,14 @@ class File(NamedTuple):
 
 _SUMS = ("code", "covered", "sframe", "eh_frame", "sframe_wrong", "dwarf_wrong", "disagreements")
 Problem = tuple[str, str, str, str, str, str]
-"""Path, judge, kind, table, rule of the table, and expected rule, without numbers."""
+"""Path, judge, kind, table, rule of the table, and expected rule; the last two without numbers."""
 
 
 class Survey(NamedTuple):
     """The part of a database that is compared."""
 
     files: dict[str, File]
-    """By path without versions."""
+    """The files by path, without versions."""
     problems: Counter[Problem]
 
 
@@ -69,7 +69,7 @@ def read(store: Store) -> Survey:
         f"SELECT root, path, {columns} FROM files JOIN paths USING (digest) WHERE plan = ? ORDER BY path", (plan,)
     ):
         below = path[len(root) :] if path.startswith(f"{root}/") else path.rpartition("/")[2]
-        # What was surveyed by its own name, and not as one of a directory, keeps that.
+        # A file that was surveyed by its own name, not as a part of a directory, keeps this name.
         is_package = any(pattern.search(root) for pattern in _PACKAGES)
         name = plain(f"{root.rpartition('/')[2]}/{below.lstrip('/')}" if is_package else below)
         names.setdefault(str(values[0]), set()).add(name)
@@ -88,7 +88,7 @@ def read(store: Store) -> Survey:
 
 
 def plain(path: str) -> str:
-    """Return a path without the versions of packages and libraries, and as it is where all is below ``usr``."""
+    """Return a path without the versions of packages and libraries, and with moved folders below ``usr``."""
     path = path.lstrip("/")
     for pattern in _PACKAGES:
         path = pattern.sub(r"\1\2", path)
@@ -97,7 +97,7 @@ def plain(path: str) -> str:
 
 
 class Difference:
-    """The second of two surveys, as the first one sees it.
+    """The changes in the second of two surveys, compared with the first.
 
     :raises FileError: one has no run.
     """
@@ -123,7 +123,7 @@ class Difference:
         )
 
     def lines(self) -> Iterator[str]:
-        """Yield what is different."""
+        """Yield lines that describe the changes."""
         same = len(self._new.files) - len(self.added) - len(self.changed)
         yield f"{same} files are the same, {len(self.changed)} changed, {len(self.added)} new, {len(self.gone)} gone"
         yield from self._totals()
@@ -146,7 +146,7 @@ class Difference:
         yield from (f"  {line}" for line in aligned(rows))
 
     def _change(self, name: str) -> str:
-        """Return how a file changed, if more than its contents did."""
+        """Return how a file changed; empty: at most its contents did."""
         old, new = self._old.files[name], self._new.files[name]
         parts = [f"{what} {getattr(old, what)} -> {getattr(new, what)}" for what in ("state", "origin")]
         parts += [f"{what} {getattr(old, what):,} -> {getattr(new, what):,}" for what in _SUMS]

@@ -1,4 +1,4 @@
-"""Looks for ELF files: in directories, packages and archives, and archives within them.
+"""Looks for ELF files: in directories, packages and archives, and in archives within archives.
 
 Everything else is reported with the reason why it is skipped; files of other kinds are counted.
 """
@@ -61,10 +61,10 @@ class Skipped(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """A file that is not in an archive, with all that is in it, is done."""
+    """A file on disk is done, with everything in it."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
 
 Item = Union[FoundFile, Same, Skipped, Passed]
@@ -76,21 +76,21 @@ def _read_at(stream: BinaryIO, offset: int, size: int) -> bytes:
 
 
 class Finder:
-    """Yields what there is behind names; the contents of one file at a time are in memory.
+    """Yields the ELF files that names stand for; only one file at a time is in memory.
 
-    :param bounds: what each file may cost.
+    :param bounds: limits for each file.
     """
 
     def __init__(self, bounds: Bounds = Bounds()) -> None:  # noqa: B008  # it cannot change
         self._bounds = bounds
         self._budget = Budget(bounds, 0)
         self._others = 0
-        """Files of other kinds since they were last told."""
+        """Number of files of other kinds since the last report of them."""
 
     def find(self, root: str) -> Iterator[Item]:
-        """Yield what there is behind a name, a directory in the order of its names.
+        """Yield the files that a name stands for; in a directory in the order of their names.
 
-        :raises MissingExtraError: there is an archive, and libarchive is not installed.
+        :raises MissingExtraError: an archive was found, and libarchive is not installed.
         """
         folder = False
         try:
@@ -108,9 +108,9 @@ class Finder:
             self._others = 0
 
     def _of_disk(self, path: str, follow: bool) -> Iterator[Item]:
-        """Yield what there is in a file that is not in an archive.
+        """Yield the ELF files in a file that is not in an archive.
 
-        :param follow: if it is a symbolic link, the file that it leads to is meant.
+        :param follow: examine the target of a symbolic link.
         """
         size = 0
         try:
@@ -135,10 +135,10 @@ class Finder:
         yield Passed(size)
 
     def _file(self, stream: BinaryIO, path: str, depth: int) -> Iterator[Item]:
-        """Yield what there is in a file.
+        """Yield the ELF files in a file.
 
-        :param stream: at its start; it can be sought.
-        :param depth: how many archives it is in.
+        :param stream: the file, at its start; it is seekable.
+        :param depth: number of archives that contain the file.
         """
         start = stream.read(archives.START)
         stream.seek(0)
@@ -154,10 +154,10 @@ class Finder:
             yield from self._archive(archives.members(stream, self._budget), path, depth + 1)
 
     def _elf(self, pieces: Iterable[bytes], start: bytes, path: str) -> FoundFile | Skipped:
-        """Return an ELF file.
+        """Return a file as an ELF file.
 
         :param pieces: its contents.
-        :param start: the first bytes of them.
+        :param start: the first bytes of the contents.
         """
         if len(start) < _MACHINE.stop:
             return Skipped(path, "truncated within the ELF header")
@@ -175,7 +175,7 @@ class Finder:
         return FoundFile(path, hashlib.sha256(data).hexdigest(), bytes(data))
 
     def _ar(self, stream: BinaryIO, path: str, depth: int) -> Iterator[Item]:
-        """Yield what there is in an ``ar`` archive: a static library or a Debian package."""
+        """Yield the ELF files in an ``ar`` archive: a static library or a Debian package."""
         if stream.read(len(archive.THIN_MAGIC)) == archive.THIN_MAGIC:
             yield Skipped(path, "a thin archive: its members are files by themselves")
             return
@@ -193,7 +193,7 @@ class Finder:
             yield from self._guarded(part, inner, depth)
 
     def _archive(self, members: Iterator[Member], path: str, depth: int) -> Iterator[Item]:
-        """Yield what there is in an archive that libarchive reads."""
+        """Yield the ELF files in an archive that libarchive reads."""
         digests: dict[str, tuple[str, int]] = {}
         for member in members:
             name = member.name.lstrip("/").removeprefix("./")
@@ -224,7 +224,7 @@ class Finder:
         if start.startswith(_ELF):
             yield self._elf(_chain(start, pieces), start, path)
         elif _is_archive(start):
-            with tempfile.TemporaryFile() as copy:  # it has no name, and is gone when it is closed
+            with tempfile.TemporaryFile() as copy:  # it has no name, and is deleted when it is closed
                 for piece in _chain(start, pieces):
                     copy.write(piece)
                 copy.seek(0)
@@ -233,7 +233,7 @@ class Finder:
             self._others += 1
 
     def _guarded(self, stream: BinaryIO, path: str, depth: int) -> Iterator[Item]:
-        """Yield what there is in a file within an archive; if it is damaged, the rest of the archive is looked at."""
+        """Yield the ELF files in a member of an archive; if it is damaged, the search goes on after it."""
         try:
             yield from self._file(stream, path, depth)
         except (TooMuchError, MissingExtraError):
@@ -264,7 +264,7 @@ def _below(root: str) -> Iterator[str | Skipped]:
 
 
 def total_size(roots: Iterable[str]) -> int:
-    """Return how many bytes the files behind names have, as far as that can be told without opening them."""
+    """Return the size of all files that names stand for, in bytes, as far as it is known without opening them."""
     total = 0
     for root in roots:
         for path in _below(root) if is_directory(root) else [root]:

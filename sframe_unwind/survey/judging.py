@@ -1,4 +1,4 @@
-"""One file: all that a survey wants to know of it, as the rows of the database."""
+"""Examines one file for a survey, and returns the rows of the database for it."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from sframe_unwind.verify.verdict import Outcome, Verdict
 
 _TYPES = {"ET_EXEC": "executable", "ET_DYN": "shared", "ET_REL": "object", "ET_CORE": "core"}
 _PLACE = re.compile(r"^(?:at \+0x[0-9a-f]+: )|^.*?: (?=no function)")
-"""What of a reason is about one function, or one file, and not for counting."""
+"""Matches the part of a reason that concerns one function or one file; it is removed for counting."""
 _TOO_MUCH = "more memory than a worker may have"
 _KILOBYTE = 1 if sys.platform == "darwin" else 1024
-"""What ``ru_maxrss`` counts in."""
+"""Unit of ``ru_maxrss``, in bytes."""
 
 
 def judge(data: bytes, plan: SurveyPlan) -> Surveyed:
-    """Return all that is to be known of a file.
+    """Return the results for a file.
 
-    What is wrong with the file is part of the result, and so is an error of this package.
+    Errors in the file are part of the result, and so is an error of this package.
     """
     started = time.process_time()
     try:
@@ -90,7 +90,7 @@ class _Judge:
         self._row = self._row._replace(**producers_of(self._binary)._asdict())
         try:
             self._examine()
-        # What was found until then is kept: lint reports malformed sections.
+        # Results up to here are kept: lint reports malformed sections.
         except (SFrameError, MemoryError) as error:
             self._row = self._row._replace(state=FAILED, why=_why(error))
         self._row = self._row._replace(findings=len(self._findings))
@@ -127,7 +127,7 @@ class _Judge:
         return sections
 
     def _cfi(self) -> list[tuple[int, int]]:
-        """Return the extents of the functions with DWARF CFI, and note what GNU as would leave out of them."""
+        """Return the extents of the functions with DWARF CFI; record those that GNU as would leave out."""
         arch, cfi = self._binary.arch, self._binary.cfi
         left_out: list[tuple[str, int]] = []
         for function in cfi.all_functions():
@@ -166,7 +166,7 @@ class _Judge:
         self._count("convert", "left out", ((loss.reason, loss.end - loss.start) for loss in made.losses))
 
     def _verify(self, sections: list[Section] | None) -> None:
-        """Hold the tables against each other and against the code."""
+        """Compare the tables with each other and with the code."""
         code = self._plan.code
         if code and self._plan.most_code and self._row.code > self._plan.most_code:
             code = False
@@ -188,7 +188,7 @@ class _Judge:
             return
         for outcome in Outcome:
             found = [function for function in verdict.functions if function.outcome is outcome]
-            # Where one side leaves a part out, the reason has its addresses.
+            # If one side leaves a part out, the reason has the part's addresses.
             with_reason = outcome in (Outcome.NOT_EXPRESSIBLE, Outcome.DWARF_ONLY, Outcome.NOT_COMPARED)
             told = ((one.reason if with_reason else "", one.size) for one in found)
             self._count("tables", outcome.value, told)
@@ -237,19 +237,19 @@ class _Judge:
             self._profiles.append(ProfileRow(one.profile, one.outcome.value, why, len(one.losses), one.lost))
         for shown in report.findings:
             found = shown.finding
-            if found.rule in (VERSION_NOT_READ, ABI_NOT_READ):  # the row of the consumer says so
+            if found.rule in (VERSION_NOT_READ, ABI_NOT_READ):  # the row of the consumer has this
                 continue
             kind, place = str(found.rule), (report.section, found.offset or 0, found.where)
             self._findings.append(FindingRow("lint", kind, shown.level.value, *place, SFRAME, found.message, ""))
 
     def _extents(self, sections: list[Section] | None, cfi: list[tuple[int, int]]) -> None:
-        """Count what is described, and the bytes that it takes."""
+        """Count the described functions, and the bytes of the unwind data."""
         sframe: list[tuple[int, int]] = []
         for section in sections or ():
             try:
                 sframe += [(one.start, one.end) for one in section.functions() if one.end > one.start]
             except FormatError:
-                break  # verify and lint tell
+                break  # verify and lint report it
         code = merged(self._binary.layout.code)
         # Linkers describe the PLT by one FDE of CFI and two of SFrame: an FDE that begins inside a function is not
         # another function.
@@ -265,7 +265,7 @@ class _Judge:
         )
 
     def _count(self, judge: str, kind: str, functions: Iterable[tuple[str, int]]) -> None:
-        """Add how many functions there are for each reason, given reasons and sizes."""
+        """Add the number of functions for each reason, given reasons and sizes."""
         number, size = Counter[str](), Counter[str]()
         for why, length in functions:
             why = _PLACE.sub("", why)

@@ -1,4 +1,4 @@
-"""The page of a survey: totals, plots, and every table, to be sorted and searched."""
+"""The page of a survey: totals, plots, and all tables, which can be sorted and searched."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from sframe_unwind.survey.tables import TABLES, read
 
 TEMPLATE = Path(__file__).with_name("page.html")
 _LEFT_OUT = ("kinds", "profiles", "skipped", "paths")
-"""Tables that are too long for a page, and whose sums are on it."""
+"""Tables that are too long for the page; their sums are on it."""
 _MOST = 20_000
-"""Rows of a table on the page."""
+"""Maximum number of rows of a table on the page."""
 
 
 def page(store: Store, plan: int, version: str) -> str:
-    """Return the HTML page that shows what a survey found.
+    """Return an HTML page that shows the results of a survey.
 
-    :param version: of this project.
+    :param version: version of this project.
     """
     tables = {table.name: read(store, table, plan) for table in TABLES if table.name not in _LEFT_OUT}
     (tool, text), *_ = store.rows("SELECT tool, plan FROM plans WHERE id = ?", (plan,))

@@ -1,4 +1,4 @@
-"""Distributions, as inline SVG."""
+"""Draws distributions as inline SVG."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from statistics import median
 _BARS = 40
 _WIDTH, _HEIGHT = 400, 130
 _LEFT, _TOP, _BOTTOM = 8, 24, 22
-"""Room for the texts, in pixels."""
+"""Space for the texts, in pixels."""
 
 
 def histogram(title: str, values: Sequence[float], low: float, high: float) -> str:
-    """Return how values are distributed; what is outside of the range is counted in the first or the last bar."""
+    """Return the distribution of values; values outside the range are counted in the first or the last bar."""
     counts = [0] * _BARS
     for value in values:
         counts[min(max(int((value - low) / (high - low) * _BARS), 0), _BARS - 1)] += 1

@@ -1,4 +1,4 @@
-"""The rows of the database for one file.  The fields of these are the columns of its tables, in this order."""
+"""The rows of the database for one file.  The fields of these classes are the columns of its tables, in this order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FileRow(NamedTuple):
     """One file.  Sizes are in bytes."""
 
     state: str
-    """One of the above."""
+    """One of the states above."""
     why: str = ""
     """Why it is not surveyed, or not converted."""
     machine: str = ""
@@ -26,33 +26,33 @@ class FileRow(NamedTuple):
     """``executable``, ``shared``, ``object``, ``core``."""
     bytes: int = 0
     origin: str = ""
-    """Of the SFrame: :data:`IN_FILE`, :data:`CONVERTED`, or empty: there is none."""
+    """Origin of the SFrame: :data:`IN_FILE`, :data:`CONVERTED`, or empty: there is none."""
     version: int = 0
-    """Of the SFrame."""
+    """Version of the SFrame."""
     code: int = 0
     sframe: int = 0
     sframe_plain: int = 0
-    """What ``convert`` writes without sharing rows or merging functions; 0: it was not asked, or cannot."""
+    """Size of the section that ``convert`` writes without ``--compact``; 0: not wanted, or not possible."""
     sframe_shared: int = 0
-    """With shared rows."""
+    """Its size with shared rows."""
     sframe_compact: int = 0
-    """With shared rows, and entries divided anew."""
+    """Its size with shared rows, and with entries divided anew."""
     eh_frame: int = 0
     eh_frame_hdr: int = 0
     debug_frame: int = 0
     functions: int = 0
-    """That SFrame or DWARF CFI describes."""
+    """Number of functions that SFrame or DWARF CFI describes."""
     covered: int = 0
     """Bytes of code that SFrame describes."""
     in_cfi: int = 0
     """Bytes of code that DWARF CFI describes."""
     addresses: int = 0
-    """At which SFrame and DWARF CFI were compared."""
+    """Number of addresses at which SFrame and DWARF CFI were compared."""
     disagreements: int = 0
     interpreted: int = 0
-    """Functions."""
+    """Number of functions."""
     not_interpreted: str = ""
-    """Why the code was not interpreted, where it was to be."""
+    """Why the code was not interpreted; empty: it was, or was not to be."""
     instructions: int = 0
     sframe_proved: int = 0
     sframe_wrong: int = 0
@@ -61,7 +61,7 @@ class FileRow(NamedTuple):
     dwarf_wrong: int = 0
     dwarf_unknown: int = 0
     findings: int = 0
-    """All of them; the table has so many of each kind at most as :data:`MOST_FINDINGS` says."""
+    """Number of all findings; of each kind, the table has at most :data:`MOST_FINDINGS`."""
     compiler: str = ""
     assembler: str = ""
     linker: str = ""
@@ -71,16 +71,16 @@ class KindRow(NamedTuple):
     """Number of functions of a file with one outcome."""
 
     judge: str
-    """Who says so: ``tables`` (SFrame against DWARF CFI), ``code``, ``convert``, ``GNU as``."""
+    """The source of the outcome: ``tables`` (SFrame against DWARF CFI), ``code``, ``convert``, ``GNU as``."""
     kind: str
     reason: str
     functions: int
     bytes: int
-    """Of code."""
+    """Bytes of code."""
 
 
 class FindingRow(NamedTuple):
-    """One thing that is wrong, or odd."""
+    """One finding."""
 
     judge: str
     """``tables``, ``code`` or ``lint``."""
@@ -90,10 +90,10 @@ class FindingRow(NamedTuple):
     """``error``, ``warning`` or ``note``."""
     section: str
     address: int
-    """In an object file an offset from the start of the section; of ``lint`` the offset in the SFrame section."""
+    """In an object file, an offset from the start of the section; for ``lint``, the offset in the SFrame section."""
     function: str
     table: str
-    """``sframe`` or ``dwarf``: which one is wrong, where that is known."""
+    """The table that is wrong, ``sframe`` or ``dwarf``; empty: not known."""
     says: str
     """The rule of the table."""
     expected: str
@@ -106,30 +106,30 @@ class ProfileRow(NamedTuple):
     profile: str
     outcome: str
     rules: str
-    """Why it is refused, or functions are lost."""
+    """Why the section is refused, or functions are lost."""
     functions_lost: int
     bytes_lost: int
 
 
 MOST_FINDINGS = 100
-"""Findings of one judge, kind and level that are kept of a file."""
+"""Maximum number of findings of one judge, kind and level that are kept for a file."""
 
 
 class Surveyed(NamedTuple):
-    """All that is kept of one file."""
+    """The results that are kept for one file."""
 
     file: FileRow
     kinds: tuple[KindRow, ...] = ()
     findings: tuple[FindingRow, ...] = ()
     profiles: tuple[ProfileRow, ...] = ()
     seconds: float = 0.0
-    """Processor time that it took."""
+    """Processor time that the file took."""
     peak: int = 0
-    """The most memory that the process which did it has ever had, in bytes."""
+    """The largest memory use of the process that examined the file, over its whole life, in bytes."""
 
 
 class SurveyPlan(NamedTuple):
-    """What is done with each file; results under one plan and of one version of this package are kept apart."""
+    """The examination of each file.  Results of another plan or another version of this package are kept apart."""
 
     convert: bool = False
     """For a file without SFrame, judge the section that ``convert`` would write."""

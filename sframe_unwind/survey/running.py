@@ -1,4 +1,4 @@
-"""Runs a survey: looks for files, has those done that are new, and records what is found."""
+"""Runs a survey: looks for files, has the new ones examined, and records the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Answer = tuple[FoundFile, Union[Surveyed, Lost]]
 Workers = Callable[[Iterable[FoundFile]], Iterator[Answer]]
 """Examines files, in any order; a file is taken when a worker is idle."""
 Work = Callable[[bytes, SurveyPlan], Surveyed]
-"""Does one file."""
+"""Examines one file."""
 
 
 class Done(NamedTuple):
@@ -33,7 +33,7 @@ class Done(NamedTuple):
     """Number of files that had been surveyed before, or have the contents of another file."""
     skipped: int = 0
     bytes: int = 0
-    """Of the files on disk that have been looked into."""
+    """Size of the files on disk that have been examined, in bytes."""
 
 
 def local_workers(
@@ -41,11 +41,11 @@ def local_workers(
 ) -> Workers:
     """Return workers on this machine.
 
-    Each file is done in a process other than this one, as it may end it.
+    Each file is examined in another process, because it may end that process.
 
-    :param memory: bytes of address space that each may have; 0: any.
-    :param tick: is called some times in a second.
-    :param work: what is done with each.
+    :param memory: limit of the address space of each, in bytes; 0: none.
+    :param tick: called several times a second.
+    :param work: examines a file.
     """
     if not can_fork():
         return lambda files: ((file, work(file.data, plan)) for file in files)
@@ -60,11 +60,11 @@ def local_workers(
 def _limit_memory(size: int) -> None:
     """Limit the address space of this process.
 
-    :param size: in bytes; 0: not.
+    :param size: in bytes; 0: no limit.
     """
     if size:
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        with contextlib.suppress(OSError, ValueError):  # it is limited to less
+        with contextlib.suppress(OSError, ValueError):  # the limit is lower already
             resource.setrlimit(resource.RLIMIT_AS, (size, hard))
 
 
@@ -86,11 +86,11 @@ class Survey:
         self._bounds = bounds
         self._report = report
         self._seen = store.known(run)
-        """Digests of what is done, or given to workers."""
+        """Digests of the files that are done, or were given to workers."""
         self.done = Done()
 
     def survey(self, roots: Sequence[str], workers: Workers) -> Done:
-        """Survey everything behind names; return how much that was."""
+        """Survey the files that names stand for; return the number of files."""
         for file, found in workers(self._new_files(roots)):
             if isinstance(found, Lost):
                 found = Surveyed(FileRow(LOST, f"{found.why}, {TRIES} times", bytes=len(file.data)))

@@ -1,4 +1,4 @@
-"""The database: one row for each file, by its contents, for each kind of its functions, and for each finding.
+"""The database of a survey: a row for each file by its contents, for each kind of its functions, for each finding.
 
 The rows of a file depend on its contents, on the :class:`~sframe_unwind.survey.rows.SurveyPlan` and on the version of
 this package; the three are the key.  Paths are in a table of their own: several files may have the same contents.
@@ -20,12 +20,12 @@ from sframe_unwind.survey.finding import Skipped
 from sframe_unwind.survey.rows import FileRow, FindingRow, KindRow, ProfileRow, Surveyed, SurveyPlan
 
 _VERSION = 1
-"""Of the database's form."""
+"""Version of the database's format."""
 _SQL_TYPES = {"int": "INTEGER", "str": "TEXT", "float": "REAL"}
 DETAILS: dict[str, type[tuple[Any, ...]]] = {"kinds": KindRow, "findings": FindingRow, "profiles": ProfileRow}
 """The tables with several rows for a file."""
 _MAX_INTEGER = (1 << 63) - 1
-"""SQLite has no larger numbers: the addresses of kernels become negative, 2^64 less than they are."""
+"""The largest integer of SQLite: addresses of kernels become negative, 2^64 less than they are."""
 
 
 def _columns(row: type[tuple[Any, ...]]) -> str:
@@ -60,9 +60,9 @@ class SurveyRun(NamedTuple):
 class Store:
     """A database of surveyed files.
 
-    :param path: the file; it is made if there is none.
-    :param new: whether it may be made.
-    :raises FileError: it cannot be opened, or is something else.
+    :param path: path of the file; it is created if it does not exist.
+    :param new: whether it may be created.
+    :raises FileError: it cannot be opened, or is not such a database.
     """
 
     def __init__(self, path: str, new: bool = True) -> None:
@@ -89,7 +89,7 @@ class Store:
             yield
         except sqlite3.Error as error:
             raise FileError(f"{self.path}: {error}") from error
-        except OSError as error:  # whether it is there cannot be told
+        except OSError as error:  # it is not known whether it exists
             raise FileError(f"{self.path}: {error.strerror or error}") from error
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Store:
     def begin(self, plan: SurveyPlan, roots: Sequence[str], workers: str) -> SurveyRun:
         """Record that a run begins.
 
-        :param workers: who does the work, in words.
+        :param workers: a description of the workers.
         """
         text = json.dumps(plan._asdict(), sort_keys=True)
         with self._errors():
@@ -118,7 +118,7 @@ class Store:
             return {digest for (digest,) in self._database.execute("SELECT digest FROM files WHERE plan = ?", run[1:])}
 
     def forget(self, run: SurveyRun) -> None:
-        """Forget what is known of all files under the plan of a run, so that they are done again."""
+        """Forget the results for all files under the plan of a run, so that they are examined again."""
         with self._errors(), self._transaction():
             for name in DETAILS:
                 self._database.execute(
@@ -127,19 +127,19 @@ class Store:
             self._database.execute("DELETE FROM files WHERE plan = ?", run[1:])
 
     def add_path(self, run: SurveyRun, root: str, path: str, digest: str) -> None:
-        """Record where a content was found."""
+        """Record where contents were found."""
         values = (_text(path), _text(root), digest, run.number)
         with self._errors():
             self._database.execute("INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?)", values)
 
     def add_skipped(self, run: SurveyRun, root: str, skipped: Skipped) -> None:
-        """Record what is not looked at."""
+        """Record files that were skipped."""
         values = (_text(skipped.path), skipped.reason, skipped.files, _text(root), run.number)
         with self._errors():
             self._database.execute("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?)", values)
 
     def add(self, run: SurveyRun, digest: str, found: Surveyed) -> None:
-        """Record what was found of a content: all of it, or nothing if this is interrupted."""
+        """Record the results for contents: all of them, or none if this is interrupted."""
         columns = ", ".join(f'"{name}"' for name in ("plan", "digest", *FileRow._fields, "seconds", "peak"))
         values = (run.plan, digest, *map(_value, found.file), found.seconds, found.peak)
         with self._errors(), self._transaction():
@@ -150,7 +150,7 @@ class Store:
                     self._database.executemany(f"INSERT INTO {name} VALUES ({_places(rows[0])})", rows)
 
     def end(self, run: SurveyRun, roots: Iterable[str]) -> None:
-        """Record that a run has looked at everything: what it did not find below its roots is not there any more."""
+        """Record that a run is complete: files that it did not find below its roots do not exist any more."""
         with self._errors(), self._transaction():
             for root in roots:
                 for table in ("paths", "skipped"):
@@ -170,7 +170,7 @@ class Store:
     def last_plan(self) -> int:
         """Return the number of the plan of the last run.
 
-        :raises FileError: there was none.
+        :raises FileError: there was no run.
         """
         found = next(self.rows("SELECT plan FROM runs ORDER BY id DESC LIMIT 1"), None)
         if found is None:
@@ -178,12 +178,12 @@ class Store:
         return int(found[0])
 
     def rows(self, query: str, values: Sequence[object] = ()) -> Iterator[tuple[Any, ...]]:
-        """Yield what a query gives."""
+        """Yield the rows of a query."""
         with self._errors():
             yield from self._database.execute(query, values)
 
     def names_and_rows(self, query: str, values: Sequence[object] = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Return the names of the columns that a query gives, and its rows."""
+        """Return the names of a query's columns, and its rows."""
         with self._errors():
             found = self._database.execute(query, values)
             return [column[0] for column in found.description], found.fetchall()
@@ -194,7 +194,7 @@ def _places(values: Sequence[object]) -> str:
 
 
 def _value(value: object) -> object:
-    """Return a value as SQLite takes it."""
+    """Return a value in a form that SQLite accepts."""
     if isinstance(value, int):
         return value if value <= _MAX_INTEGER else value - (1 << 64)
     return _text(value) if isinstance(value, str) else value

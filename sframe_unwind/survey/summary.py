@@ -12,13 +12,13 @@ from sframe_unwind.survey.tables import TABLES, Table, read
 
 _SHOWN = ("machines", "states", "not_interpreted", "reasons", "consumers", "skipped_reasons")
 _MOST = 8
-"""Rows of a table that are shown."""
+"""Maximum number of rows that are shown of a table."""
 _LONGEST = 60
-"""Characters of a cell."""
+"""Maximum number of characters of a cell."""
 
 
 def lines(store: Store, plan: int) -> Iterator[str]:
-    """Yield what was found under a plan."""
+    """Yield a summary of the results under a plan."""
     for table in TABLES:
         if table.name in _SHOWN:
             yield from _table(store, table, plan)
@@ -29,7 +29,7 @@ def _table(store: Store, table: Table, plan: int) -> Iterator[str]:
     if not rows:
         return
     yield f"{table.title}:"
-    if len(names) > len(rows) * 2 and len(names) > _MOST:  # a wide table stands on its side
+    if len(names) > len(rows) * 2 and len(names) > _MOST:  # a wide table is transposed
         cells = [[name, *(shown(row[column]) for row in rows)] for column, name in enumerate(names)]
     else:
         cells = [names, *(list(map(shown, row)) for row in rows[:_MOST])]
@@ -55,6 +55,6 @@ def internal_errors(store: Store, plan: int) -> list[tuple[str, str]]:
 
 
 def is_wrong(store: Store, plan: int) -> bool:
-    """Return whether the code shows a rule of a file to be wrong, or the two tables of one disagree."""
+    """Return whether the code shows a rule of a file to be wrong, or the file's two tables disagree."""
     wrong = "SELECT count(*) FROM files JOIN paths USING (digest) WHERE plan = ? AND"
     return any(count for (count,) in store.rows(f"{wrong} sframe_wrong + dwarf_wrong + disagreements > 0", (plan,)))

@@ -1,4 +1,4 @@
-"""The tables that a survey shows, as queries of its database: the page, CSV and JSON lines have the same."""
+"""The tables of a survey, as queries of its database; the page, CSV and JSON lines show the same tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HERE = """
 WITH here AS (SELECT digest, min(path) AS path, count(*) AS paths FROM paths GROUP BY digest),
      file AS (SELECT files.*, here.path, here.paths FROM files JOIN here USING (digest) WHERE plan = :plan)
 """
-"""The files that the last runs found, each once."""
+"""The files that the last runs found, each of them once."""
 _PRODUCER = """CASE WHEN compiler || assembler || linker = '' THEN '(not told)'
     ELSE trim(compiler || ', ' || assembler || ', ' || linker, ', ') END"""
 _RATIO = "round(1.0 * nullif(sframe, 0) / eh_frame, 3)"

@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional
 from sframe_unwind.cfi.rules import Said
 
 Rules = tuple[Sequence[int], Sequence[Optional[Said]]]
-"""Start of each row, in bytes from the start of its function, and its rule, if it has one."""
+"""The start of each row, in bytes from the start of its function, and its rule; ``None``: the row has no rule."""
 
 
 class Change(NamedTuple):

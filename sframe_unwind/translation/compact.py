@@ -1,4 +1,4 @@
-"""Makes SFrame tables smaller without a change of the format: entries share rows, and are not one for each function."""
+"""Makes SFrame tables smaller within the format: entries share rows, and one entry can serve several functions."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from sframe_unwind.sframe.sharing import with_shared_rows
 from sframe_unwind.translation.dividing import IsPadding, divided
 
 MAX_ROWS = 16
-"""Rows of an entry, unless the caller says otherwise."""
+"""Default of the most rows that an entry may have."""
 
 
 class Sizes(NamedTuple):
-    """Sizes of the section in bytes, after each technique."""
+    """Size of the section in bytes, after each technique."""
 
     plain: int
     """Each function has its own rows."""
     shared: int
     """Equal rows are shared, if they may be."""
     divided: int
-    """Entries begin and end where that is smallest, too."""
+    """Entries also begin and end where the section becomes smallest."""
 
 
 class Cost(NamedTuple):
-    """What a search costs."""
+    """The cost of lookups."""
 
     entries: int
-    """FDEs."""
+    """Number of FDEs."""
     rows_read: float
-    """How many rows a lookup reads from the first row of an entry on; the mean over all bytes of code."""
+    """Number of rows that a lookup reads, from the first row of an entry on: the mean over all bytes of code."""
     most_rows: int
-    """Rows of the longest entry."""
+    """Number of rows of the longest entry."""
 
 
 class Compact(NamedTuple):
@@ -46,13 +46,13 @@ class Compact(NamedTuple):
     shares_rows: bool
     """Functions may refer to the same rows."""
     padding: tuple[Range, ...]
-    """What the table describes besides functions: the bytes between those that an entry is for."""
+    """The bytes between functions that share an entry: the table describes them, too."""
 
 
 def compacted(table: TableSpec, is_padding: IsPadding, max_rows: int = MAX_ROWS, share: bool = True) -> Compact:
     """Return a table that gives the same rules and takes fewer bytes.
 
-    :param table: sorted; no two functions overlap, and no row starts behind its function's end.
+    :param table: sorted; no two functions overlap, and no row starts after its function's end.
     :param max_rows: the most rows of an entry, unless it is for one function.
     :param share: entries may refer to the same rows.
     :raises EncodeError: a function cannot be encoded.

@@ -13,7 +13,7 @@ from sframe_unwind.sframe.table import Function
 from sframe_unwind.translation.changes import Rules
 
 _MAX_UNROLLED = 1 << 20
-"""Rows that a mask FDE may amount to: a PLT of 500,000 entries."""
+"""The most rows that a mask FDE may expand to: a PLT of 500,000 entries."""
 
 
 class Description(NamedTuple):
@@ -21,15 +21,15 @@ class Description(NamedTuple):
 
     start: int
     end: int
-    """Address behind the last byte."""
+    """Address after the last byte."""
     rules: Rules
     signal: bool
     """The function is a signal trampoline."""
     pauth_key: PauthKey
     repeats: bool = False
-    """The rules may repeat from some offset on, as those of a PLT do."""
+    """The rules may repeat from some offset on, like those of a PLT."""
     repetition_size: int = 0
-    """After how many bytes the rules are known to repeat; 0: it is not known."""
+    """Number of bytes after which the rules repeat; 0: not known."""
 
 
 class Loss(NamedTuple):
@@ -37,14 +37,14 @@ class Loss(NamedTuple):
 
     start: int
     end: int
-    """Address behind the last byte."""
+    """Address after the last byte."""
     reason: str
 
 
 def of_cfi(function: CfiFunction, rules: CfiRules) -> Description:
     """Return the description of a function by DWARF CFI.
 
-    :raises FormatError: too much of it is computed from the address.
+    :raises FormatError: too many rules are computed from the address.
     """
     said = rules.rows(function, function.start, function.end)
     key = PauthKey.B if function.cie.pauth_key_b else PauthKey.A

@@ -21,10 +21,10 @@ from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, TableSpec, record
 from sframe_unwind.sframe.header import FDE_SIZES
 
 IsPadding = Callable[[int, int], bool]
-"""``(end of a function, start of the next one)``: whether both are in one section of code, and there is nothing but
-padding between them."""
+"""``(end of a function, start of the next one)``: returns whether both are in one section of code, and only padding
+is between them."""
 _ROUNDS = 3
-"""Each counts anew which rows are shared; a fourth gains a tenth of a percent."""
+"""Number of rounds.  Each counts anew which rows are shared; a fourth gains a tenth of a percent."""
 
 
 class Piece(NamedTuple):
@@ -32,30 +32,30 @@ class Piece(NamedTuple):
 
     entry: FunctionSpec
     padding: tuple[Range, ...] = ()
-    """What it describes besides functions."""
+    """The bytes that it describes besides functions."""
 
 
 class _Row(NamedTuple):
-    """A row, and the code that it is for."""
+    """A row, and the code that it applies to."""
 
     address: int
     end: int
     row: RowSpec
     size: int
-    """Of info byte and words, in bytes."""
+    """Size of info byte and words, in bytes."""
     repeats: bool
     """Whether its rule is equal to that of the previous row, so that an entry with both needs only one row."""
 
 
 class _Group(NamedTuple):
-    """Rows that one entry has: those from index ``first`` to before ``end``."""
+    """The rows of one entry: those from index ``first`` to before ``end``."""
 
     first: int
     end: int
     name: int | None
-    """The same for groups with the same rows; ``None``: no other group can have the same."""
+    """A number that is equal for groups with the same rows; ``None``: no other group can have the same."""
     size: int
-    """In bytes, without the FDE."""
+    """Size in bytes, without the FDE."""
 
 
 _NO_GROUP = _Group(0, 0, None, 0)
@@ -65,7 +65,7 @@ def divided(table: TableSpec, is_padding: IsPadding, max_rows: int, share: bool)
     """Return entries that give the same rules as the functions of a table, in the order of their addresses.
 
     :param table: sorted; no two functions overlap.
-    :param max_rows: the most rows of an entry, unless it is for one function.
+    :param max_rows: the most rows of an entry, unless it describes a single function.
     :param share: entries with the same rows refer to one copy of them.
     """
     pieces: list[Piece] = []
@@ -81,7 +81,7 @@ def divided(table: TableSpec, is_padding: IsPadding, max_rows: int, share: bool)
 
 
 def _is_divisible(function: FunctionSpec) -> bool:
-    """Return whether the rows hold from an address to the next one."""
+    """Return whether each row applies from its address to that of the next one."""
     has_rows = bool(function.rows) and not function.rows[0].start and function.size > 0
     return has_rows and function.pc_type is PcType.INC and not function.signal
 
@@ -97,9 +97,9 @@ def _end(function: FunctionSpec) -> int:
 class _Division:
     """Divides runs of functions with nothing but padding between them.
 
-    An entry costs an FDE, and its rows divided by the number of entries with the same rows.  For given numbers, dynamic
-    programming finds the division of the least cost.  The numbers of the first round are how often rows follow each
-    other so at all; those of each other round are of the division before.
+    An entry costs an FDE, and the size of its rows divided by the number of entries that share them.  These numbers
+    depend on the division, so several rounds compute it.  The first round counts how often rows follow each other; each
+    other round counts in the previous division.  For given numbers, dynamic programming finds the cheapest division.
     """
 
     def __init__(self, table: TableSpec, runs: Sequence[Sequence[FunctionSpec]], max_rows: int, share: bool) -> None:
@@ -119,9 +119,9 @@ class _Division:
                 self._function_ends[at] = len(self._rows)
             self._runs.append((first, len(self._rows), run[0]))
         self._users: Counter[int] = Counter()
-        """How many entries have the rows of a name."""
+        """Number of entries that have the rows of each name."""
         self._names: list[list[int]] = [[] for _ in self._rows]
-        """The names of the groups of one, two, ... rows from each row on, as long as others have the same."""
+        """For each row, the names of the groups of one, two, ... rows from it on, while other groups are the same."""
         if share:
             self._name_groups()
 
@@ -140,7 +140,7 @@ class _Division:
                 yield self._piece(group, function)
 
     def _name_groups(self) -> None:
-        """Name the groups of rows, and count those of a name."""
+        """Name the groups of rows, and count the groups of each name."""
         numbers: dict[object, int] = {}
         growing: list[tuple[int, int, int, int]] = []
         for first, end, function in self._runs:
@@ -167,7 +167,7 @@ class _Division:
         return max(self._max_rows, self._function_ends.get(first, first) - first)
 
     def _groups(self, first: int, end: int) -> list[_Group]:
-        """Return the division of a run that costs least."""
+        """Return the cheapest division of a run."""
         rows, users = self._rows, self._users
         costs = [0.0] + [float("inf")] * (end - first)
         chosen: list[_Group] = [_NO_GROUP] * (end - first + 1)
@@ -209,7 +209,7 @@ class _Division:
     def _piece(self, group: _Group, function: FunctionSpec) -> Piece:
         """Return an entry.
 
-        :param function: of its run, whose attributes it gets.
+        :param function: a function of its run; the entry gets its attributes.
         """
         rows = self._rows[group.first : group.end]
         start = rows[0].address
@@ -222,7 +222,7 @@ class _Division:
 
 
 def _rows_of(function: FunctionSpec, before: _Row | None) -> Iterator[_Row]:
-    """Yield the rows of a function that hold for any of its code.
+    """Yield the rows of a function that apply to any of its code.
 
     :param before: the last row of the function before it, in the same run.
     """

@@ -19,14 +19,14 @@ from sframe_unwind.translation.to_sframe import Target, make_table
 
 
 def generate(cfi: CfiSection, ranges: Sequence[tuple[int, int]], arch: Arch) -> bytes:
-    """Return a section for the address of the CFI; its functions count from there, wherever the module is loaded.
+    """Return a section at the address of the CFI.  Its functions count from there, wherever the module is loaded.
 
-    What cannot be decoded or expressed is left out.
+    Functions that cannot be decoded or expressed are left out.
 
     :param ranges: start and end address of the module's code; the linker keeps the FDEs of code that it discards.
     :raises FormatError: the CFI is malformed as a whole.
     :raises MemoryReadError: it cannot be read.
-    :raises TranslationError: a rule of the result is not that of the CFI.
+    :raises TranslationError: a rule of the result differs from the CFI.
     """
     descriptions = list(_descriptions(cfi, ranges, arch))
     made = make_table(descriptions, arch, Target(NEWEST))

@@ -27,9 +27,9 @@ def prove(
     unless it is named as padding.
 
     :param sources: decoded from the input; no two have the same extent.
-    :param results: decoded from the bytes that were made of it.
-    :param padding: what a result may describe between two sources.
-    :returns: how many addresses were compared.
+    :param results: decoded from the bytes that were made from the sources.
+    :param padding: ranges between two sources that a result may describe.
+    :returns: the number of addresses that were compared.
     :raises TranslationError: they differ.
     """
     lost = {(loss.start, loss.end) for loss in losses}
@@ -55,7 +55,7 @@ def prove(
 
 
 def _compare(source: Description, result: Description, part: Range, arch: Arch) -> int:
-    """Compare source and result in a part of the code, and return at how many addresses."""
+    """Compare source and result in a part of the code; return the number of addresses that were compared."""
     if result.signal != source.signal or result.pauth_key is not source.pauth_key:
         raise TranslationError(f"the function at {source.start:#x} has another key, or is not marked as its source is")
     compared = 0

@@ -1,4 +1,4 @@
-"""Code whose rules repeat, as those of the entries of a PLT do: it takes one mask FDE, however long it is."""
+"""Code whose rules repeat, like those of the entries of a PLT: one mask FDE describes it, however long it is."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from typing import NamedTuple
 from sframe_unwind.translation.changes import Rules
 
 MAX_PERIOD = 255
-"""Bytes: the repetition size has one byte (V2 errata 1, 2.3)."""
+"""Maximum period in bytes: the repetition size has one byte (V2 errata 1, 2.3)."""
 _MAX_HEAD = 8
-"""Rows that may stand before those that repeat: the first entry of a PLT has two or three."""
+"""Maximum number of rows before those that repeat: the first entry of a PLT has two or three."""
 _MAX_KINDS = 255
 """Maximum number of different rules; a PLT has three."""
 
 
 class Repetition(NamedTuple):
-    """From which offset on rules repeat, and after how many bytes."""
+    """The offset from which on rules repeat, and the number of bytes after which they do."""
 
     offset: int
     period: int
 
 
 def repetition(rules: Rules, size: int) -> Repetition | None:
-    """Return how the rules of a function repeat up to its end; ``None``: they do not.
+    """Return the repetition of a function's rules, up to its end; ``None``: they do not repeat.
 
-    :param size: of the function, in bytes.
+    :param size: size of the function, in bytes.
     """
     offsets, said = rules
     kinds = {rule: number for number, rule in enumerate(dict.fromkeys(said))}
@@ -37,6 +37,6 @@ def repetition(rules: Rules, size: int) -> Repetition | None:
         part = bytewise[offset:]
         for period in range(1, min(MAX_PERIOD, len(part) // 2) + 1):
             if part.startswith(part[period:]):
-                # Where one rule holds for all of the rest, there is nothing that repeats.
+                # A single rule for all of the rest does not repeat.
                 return None if period == 1 else Repetition(offset, period)
     return None

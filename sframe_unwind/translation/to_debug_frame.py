@@ -15,21 +15,21 @@ from sframe_unwind.translation.description import Description, Loss
 from sframe_unwind.unwind_rule import CFA, COMPUTED, UNDEFINED, RegisterRule, UnwindRule
 
 _MAX_ROWS = 1 << 20
-"""Rows of one function, of which those of a mask FDE are written out; the largest PLT has some thousand entries."""
+"""Maximum number of rows of a function.  Mask FDEs are written out; the largest PLT has some thousand entries."""
 
 
 class Made(NamedTuple):
-    """A section, and what it lacks."""
+    """A section, and the functions that it lacks."""
 
     data: bytes
     losses: tuple[Loss, ...]
 
 
 def make_debug_frame(descriptions: Iterable[Description], arch: Arch, offset: int = 0) -> Made:
-    """Return ``.debug_frame`` for functions, none of which has a gap (:func:`without_gaps`).
+    """Return ``.debug_frame`` for functions without gaps (:func:`without_gaps`).
 
-    Registers that a function must preserve are said to be undefined: SFrame does not tell where it saved them, and
-    what is not said at all would be taken as unchanged.
+    Registers that a function must preserve are marked as undefined.  SFrame does not tell where it saved them, and
+    debuggers take a register without a rule as unchanged.
 
     :param offset: section offset of the first byte, where other records precede it.
     """
@@ -54,7 +54,7 @@ def make_debug_frame(descriptions: Iterable[Description], arch: Arch, offset: in
 
 
 def without_gaps(descriptions: Iterable[Description]) -> Iterator[Description]:
-    """Yield descriptions, and of those that say nothing of some bytes the parts that say something."""
+    """Yield descriptions; one with gaps is split into the parts that have rules."""
     for description in descriptions:
         offsets, said = description.rules
         size = description.end - description.start
@@ -87,7 +87,7 @@ def _common(entry: UnwindRule, arch: Arch, column: int) -> bytes:
 def _instructions(description: Description, entry: UnwindRule, arch: Arch, column: int, mark: str) -> bytes:
     """Return the instructions of a function.
 
-    :raises EncodeError: it has a rule that is none, or too many rows.
+    :raises EncodeError: DWARF cannot express one of its rules, or it has too many rows.
     """
     offsets, said = description.rules
     if len(offsets) > _MAX_ROWS:

@@ -26,7 +26,7 @@ _Row = tuple[int, tuple[int, ...]]
 
 
 class Target(NamedTuple):
-    """What readers of the table can take."""
+    """The features that readers of the table accept."""
 
     version: int
     """One of :data:`WRITTEN`."""
@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A table, and what it lacks."""
+    """A table, and the functions that it lacks."""
 
     table: TableSpec
     losses: tuple[Loss, ...]
@@ -46,8 +46,8 @@ class Made(NamedTuple):
 def make_table(descriptions: Iterable[Description], arch: Arch, target: Target) -> Made:
     """Return the description of a table, sorted and with start fields relative to themselves.
 
-    A function that the table cannot express is left out: all of it, as rows that are missing would be filled in by
-    those before them.
+    A function that the table cannot express is left out as a whole: for a missing row, readers would use the row before
+    it.
     """
     writer = _Writer(arch, target)
     functions: list[FunctionSpec] = []
@@ -87,7 +87,7 @@ class _Writer:
         if not fits(size, _SIZE_BYTES, signed=False):
             raise EncodeError(f"{size:,} bytes long, more than the size field holds")
         found = repetition(description.rules, size) if description.repeats else None
-        # One rule may hold for all of a PLT: who knows that it is one, checks the rule by the code.
+        # A PLT can have a single rule.  Whether the function is a PLT is then known only from its code.
         parts = [(0, size, description.repetition_size)]
         if found is not None:
             parts = [(0, found.offset, 0)] * bool(found.offset) + [(found.offset, size, found.period)]
@@ -96,8 +96,8 @@ class _Writer:
     def _function(self, description: Description, low: int, high: int, period: int) -> FunctionSpec:
         """Return the entry for a part of a function.
 
-        :param low: first offset of the part; ``high``: the offset after it.
-        :param period: after how many bytes the rules repeat; 0: they do not.
+        :param low: first offset of the part.  ``high`` is the offset after the part.
+        :param period: number of bytes after which the rules repeat; 0: they do not.
         """
         rules = _part(description.rules, low, low + period if period else high)
         if len(rules) > MAX_ROWS:
@@ -117,7 +117,7 @@ class _Writer:
     def _encoded(self, rules: list[tuple[int, Said]], low: int) -> tuple[tuple[RowSpec, ...], FdeType]:
         """Return the rows for rules, and the type of FDE that they take.
 
-        :param low: of the part, for messages.
+        :param low: first offset of the part, for messages.
         :raises EncodeError: neither type can express all rules.
         """
         for _, rule in rules:
@@ -135,9 +135,9 @@ class _Writer:
         return self._rows_of(checked, FdeType.FLEX, low), FdeType.FLEX
 
     def _check(self, rule: Said) -> None:
-        """Check what no row of any type can express.
+        """Check for rules that rows of no type can express.
 
-        :raises EncodeError: it cannot be expressed.
+        :raises EncodeError: a rule cannot be expressed.
         """
         if isinstance(rule, NoRule):
             raise EncodeError(rule.why)
@@ -171,7 +171,7 @@ class _Writer:
 def _part(rules: Rules, low: int, high: int) -> list[tuple[int, Said]]:
     """Return the rules for ``[low, high)``, with offsets from ``low``.
 
-    :raises EncodeError: there is none for some bytes behind the first that have one.
+    :raises EncodeError: bytes after the first byte with a rule have none.
     """
     offsets, said = rules
     first, last = bisect_left(offsets, low), bisect_left(offsets, high)

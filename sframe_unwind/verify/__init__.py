@@ -16,12 +16,12 @@ __all__ = ["Plan", "verify", "verify_elf"]
 
 
 def verify(path: PathLike, plan: Plan = Plan()) -> Verdict:  # noqa: B008  # it cannot change
-    """Compare the SFrame of a file, linked or not, with its DWARF CFI, or either with the machine code.
+    """Compare the SFrame of a file, linked or not, with its DWARF CFI, or compare either with the machine code.
 
     :raises FileError: the file cannot be read, or there is nothing to compare.
     :raises NoSFrameError: it has no SFrame section.
     :raises FormatError: SFrame or CFI is malformed.
-    :raises SFrameError: the code is to be interpreted, and what decodes it is not installed.
+    :raises SFrameError: the machine code is to be interpreted, and the package that decodes it is not installed.
     """
     with elf.opened(path) as binary:
         return verify_elf(binary, plan)
@@ -34,7 +34,7 @@ def verify_elf(
 ) -> Verdict:
     """Compare as :func:`verify` does, in an ELF file that is open.
 
-    :param sections: SFrame to use instead of that of the file.
+    :param sections: SFrame to use in place of that of the file.
     """
     counted: tuple[tuple[str, int], ...] = ()
     if sections is None:

@@ -1,4 +1,4 @@
-"""What the findings of ``verify`` are recognised by in a baseline."""
+"""Recognises the findings of ``verify`` in a baseline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WRONG = (Outcome.IN_PART, Outcome.NOT_COMPARED)
 
 
 def keys(verdict: Verdict) -> frozenset[Key]:
-    """Return what the findings of a file are recognised by."""
+    """Return the keys of the findings in a file."""
     file = verdict.file
     found = {_of_disagreement(file, one) for one in verdict.disagreements}
     found |= {_of_function(file, one) for one in verdict.functions if one.outcome in _WRONG}
@@ -31,7 +31,7 @@ def keys(verdict: Verdict) -> frozenset[Key]:
 
 
 def without(verdict: Verdict, known: Collection[Key]) -> Verdict:
-    """Return a verdict without the findings of a baseline, but for their number."""
+    """Return a verdict without the findings of a baseline; it has their number."""
     file = verdict.file
     disagreements = tuple(one for one in verdict.disagreements if _of_disagreement(file, one) not in known)
     functions = tuple(

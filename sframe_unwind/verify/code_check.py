@@ -35,12 +35,12 @@ def check_elf(
     plan: Plan = Plan(),  # noqa: B008  # it cannot change
     wanted: frozenset[int] = frozenset(),
 ) -> CodeVerdict:
-    """Check the tables of an ELF file that is open against its code.
+    """Check the tables of an open ELF file against its code.
 
-    :param sections: SFrame, if it has any.
-    :param wanted: addresses whose verdicts are to be part of the result.
-    :raises FileError: it has no table.
-    :raises SFrameError: what decodes the code is not installed.
+    :param sections: its SFrame; empty: it has none.
+    :param wanted: addresses for which the result must have verdicts.
+    :raises FileError: the file has no table.
+    :raises SFrameError: the package that decodes the code is not installed.
     """
     arch, cfi = binary.arch, binary.cfi
     machine = MACHINES[arch.name]
@@ -70,7 +70,7 @@ def check_elf(
 def judged(
     binary: ElfBinary, sections: list[Section] | None, plan: Plan, verdict: Verdict, disagreeing: Sequence[int]
 ) -> Verdict:
-    """Add the verdicts of the machine code to the result of comparing the tables.
+    """Add the verdicts of the check against machine code to the result of comparing the tables.
 
     :param disagreeing: the address of each disagreement of the verdict.
     """
@@ -94,7 +94,7 @@ def judged(
 
 
 def _side(pc: int, what: str, verdicts: Mapping[str, Verdicts], tables: tuple[str, str]) -> Side:
-    """Return which of two tables the code agrees with."""
+    """Return with which of two tables the code agrees."""
     one, other = (
         getattr(verdicts[table][pc], what) if pc in verdicts.get(table, ()) else Judgement.UNKNOWN for table in tables
     )
@@ -123,7 +123,7 @@ def _functions(found: CodeVerdict, binary: ElfBinary) -> tuple[Function, ...]:
 def _with_code(
     functions: Sequence[Function], disagreements: Sequence[Disagreement], code: CodeReport
 ) -> Sequence[Function]:
-    """Return the functions with the verdict of the code on their lines, and lines for its own findings."""
+    """Return the functions with the verdicts of the code on their lines, and with lines for the code's own findings."""
     findings: dict[tuple[FileAddress, str], list[CodeFinding]] = {}
     for finding in filter(lambda finding: not finding.assumes, code.findings):
         findings.setdefault((finding.spot, finding.what), []).append(finding)

@@ -15,7 +15,7 @@ class CodeFinding(NamedTuple):
     """A rule that the code shows to be wrong."""
 
     spot: FileAddress
-    """Of the first instruction at which it is."""
+    """Address of the first instruction at which the rule is wrong."""
     function: str
     """Name of the function and offset from its start; empty: no symbol covers the address."""
     table: str
@@ -24,9 +24,9 @@ class CodeFinding(NamedTuple):
     """``cfa``, ``ra`` or ``fp``."""
     rule: str
     code: str
-    """The rule that the code proves, and the instruction from which on it holds."""
+    """The rule that the code proves, and the first instruction at which it applies."""
     assumes: tuple[str, ...]
-    """The assumptions besides the code; if there are any, the finding is a warning."""
+    """The assumptions of the proof; if there are any, the finding is a warning."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of ``verify --json``."""
@@ -43,16 +43,16 @@ class CodeFinding(NamedTuple):
 
 
 class CodeUnknown(NamedTuple):
-    """Instructions, one behind the other, for which it is unknown whether a table is right."""
+    """Consecutive instructions for which it is unknown whether a table is right."""
 
     spot: FileAddress
-    """Of the first."""
+    """Address of the first instruction."""
     function: str
     """Name of the function and offset from its start; empty: no symbol covers the address."""
     table: str
     """``sframe``, ``dwarf`` or ``orc``."""
     why: str
-    """And since which instruction, where that can be told."""
+    """The reason, and the instruction from which on it is unknown, if that is known."""
     instructions: int
 
     def to_json(self) -> dict[str, Any]:
@@ -67,20 +67,20 @@ class CodeReport(NamedTuple):
     functions: int
     instructions: int
     counts: Mapping[str, Counts]
-    """By table."""
+    """The counts of each table, by its name."""
     findings: tuple[CodeFinding, ...]
     unknown: tuple[CodeUnknown, ...] | None
-    """``None``: nobody asked why."""
+    """``None``: the reasons were not wanted."""
     judged: Mapping[FileAddress, Judgement]
-    """The worst of each function, by where it begins."""
+    """The worst judgement of each function, by the function's start."""
     given_up: int
     """Number of functions that were too large to check."""
     sframe_entries: int | None
-    """How many entries SFrame has, where these are not functions."""
+    """Number of SFrame entries, if entries are not functions."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is wrong that is not left out."""
+        """Whether all findings are warnings."""
         return all(finding.assumes for finding in self.findings)
 
     def to_json(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class CodeReport(NamedTuple):
         return {**result, **entries, **unknown}
 
     def lines(self, file: str) -> Iterator[str]:
-        """Yield it as ``verify`` prints it."""
+        """Yield the lines that ``verify`` prints."""
         sums = [f"{TITLES[table]} {_said(counts)}" for table, counts in self.counts.items()]
         yield f"{file}: code of {self.functions} functions, {self.instructions} instructions: {'; '.join(sums)}"
         if self.sframe_entries is not None:

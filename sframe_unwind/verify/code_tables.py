@@ -1,4 +1,4 @@
-"""SFrame, DWARF CFI and ORC of a file as the tables that :mod:`sframe_unwind.code` judges, and its functions."""
+"""Presents a file's SFrame, DWARF CFI, ORC and functions as the tables that :mod:`sframe_unwind.code` judges."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SFrameTable:
 
     @cached_property
     def is_divided(self) -> bool:
-        """Whether the entries need not be functions: some share their rows, which only ``convert --compact`` does."""
+        """Whether entries may differ from functions: some share their rows, which only ``convert --compact`` does."""
         seen: set[tuple[int, int]] = set()
         for _, _, (table, number) in self._functions:
             try:
@@ -61,9 +61,9 @@ class SFrameTable:
             return None
 
     def rows(self, function: CodeRange) -> Rows:
-        """Return the rules for a range of code; those of what is malformed are not known.
+        """Return the rules for a range of code; malformed rows are returned as unknown rules.
 
-        It may be described in parts, and a part may describe other functions, too.
+        Several entries may describe the range, and an entry may also describe other functions.
         """
         starts = [start for start, _, _ in self._functions.overlapping(*function)]
         if len(starts) < 2:
@@ -74,7 +74,7 @@ class SFrameTable:
         return Rows([at for part in parts for at in part.starts], [rule for part in parts for rule in part.rules])
 
     def _rows(self, part: CodeRange) -> Rows:
-        """Return the rules for a range of code in which no function of the section begins but at its start."""
+        """Return the rules for a range of code.  No function of the section begins inside the range."""
         found = self._find(part.start)
         if found is None or not found.fde.num_rows:
             return NO_ROWS
@@ -91,7 +91,7 @@ class SFrameTable:
 
 
 def _clipped(rows: Rows, part: CodeRange) -> Rows:
-    """Return the rows for a part of the code that they are for."""
+    """Return the rows that apply in a part of their code."""
     if not rows.starts or (part.start <= rows.starts[0] and rows.starts[-1] <= part.end):
         return rows
     inside = [(at, rule) for at, rule in zip(rows.starts, rows.rules) if part.start < at < part.end]
@@ -115,7 +115,7 @@ class CfiTable:
         return next((entry for entry in found if isinstance(entry, CfiFunction)), None)
 
     def rows(self, function: CodeRange) -> Rows:
-        """Return the rules for a range of code; those of what is malformed or not decoded are not known."""
+        """Return the rules for a range of code; malformed or undecoded rows are returned as unknown rules."""
         entries = self._cfi.functions(function.start, function.start + 1)
         found = next((entry for entry in entries if isinstance(entry, CfiFunction)), None)
         if found is None:
@@ -134,14 +134,14 @@ class CfiTable:
 
 
 class OrcRules:
-    """The rules of ORC, which has no functions: these are the symbols of assembly and of the compiler, with sizes."""
+    """The rules of ORC.  ORC has no functions: they are taken from the symbols that have sizes."""
 
     def __init__(self, orc: OrcTable, symbols: Symbols) -> None:
         self._orc = orc
         self._symbols = symbols
 
     def ranges(self) -> list[tuple[int, int]]:
-        """Return start and end address of each function that ORC has a rule for at its start."""
+        """Return start and end address of each function for whose start ORC has a rule."""
         extents = self._symbols.extents()
         return [one for one in extents if any(rule is not None for rule in self._orc.rows(*one)[1])]
 
@@ -151,7 +151,7 @@ class OrcRules:
         return Rows([*starts, function.end], [*map(_rule, said), None])
 
     def is_signal(self, function: CodeRange) -> bool:
-        """Return whether an interrupt frame or ``struct pt_regs`` is at the start of a function."""
+        """Return whether a function starts on an interrupt frame or ``struct pt_regs``."""
         entry = self._orc.find(function.start)
         return entry is not None and entry.kind in (OrcKind.REGISTERS, OrcKind.PARTIAL_REGISTERS)
 
@@ -173,12 +173,12 @@ def _rule(said: Said | None) -> RowRule | None:
 
 
 def function_ranges(sframe: SFrameTable | None, cfi: Sequence[Range], symbols: Iterable[Range]) -> list[Range]:
-    """Return start and end address of each function that tables describe, as far as that is known.
+    """Return start and end address of each function that tables describe, as far as these are known.
 
-    What CFI describes is a function.  So is what SFrame alone describes, unless its entries are parts
-    (:attr:`SFrameTable.is_divided`): then only symbols tell where functions begin and end.
+    Each range that CFI describes is a function.  So is each range that only SFrame describes, unless its entries are
+    parts of functions (:attr:`SFrameTable.is_divided`): then only symbols tell where functions begin and end.
 
-    :param symbols: the extents of functions by the symbols.
+    :param symbols: the extents of functions according to the symbols.
     """
     functions = list(cfi)
     if sframe is None:

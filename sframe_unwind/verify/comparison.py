@@ -1,4 +1,4 @@
-"""The functions of a file, by SFrame and by DWARF CFI: at every address where either changes."""
+"""Compares the functions of a file, as SFrame and as DWARF CFI describe them, where the rules of either change."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sframe_unwind.workers import Progress
 _SHOWN_GAPS = 8
 """Maximum number of ranges in the reason for one function; JSON has all."""
 _PROGRESS_STEP = 256
-"""Functions between two reports of the progress."""
+"""Number of functions between two reports of the progress."""
 
 
 class Compared(NamedTuple):
@@ -39,11 +39,11 @@ class Compared(NamedTuple):
 
 
 class Comparison:
-    """Compares the SFrame of a file with its DWARF CFI.  The attributes have the results.
+    """Compares the SFrame of a file with its DWARF CFI; the attributes have the results.
 
     :param sections: the SFrame.
-    :param progress: is called with how many functions have been compared, of how many.
-    :raises FormatError: the CFI is malformed as a whole, or functions claim the same rows or code over and over.
+    :param progress: called with the number of functions that have been compared, and with their total number.
+    :raises FormatError: the CFI is malformed as a whole, or too many functions claim the same rows or code.
     """
 
     def __init__(self, binary: ElfBinary, sections: list[Section], progress: Progress | None = None) -> None:
@@ -81,10 +81,10 @@ class Comparison:
         self.not_described = code - overlap(layout.code, merged([*covered, *cfi.ranges()]))
 
     def _described(self, sections: list[Section]) -> list[table.Function]:
-        """Return the functions that SFrame has rows for, by address, and note those that cannot be decoded."""
+        """Return the functions for which SFrame has rows, by address; record those that cannot be decoded."""
         listed = [one for one in listed_functions(sections, self._malformed) if one.fde.size and one.fde.num_rows]
         if self._layout.relocatable:
-            # What `ld -r` discards keeps its FDE, without the relocation that gave it an address in code.
+            # For code that `ld -r` discards, the FDE stays, without the relocation that gave it an address in code.
             listed = [one for one in listed if self._layout.code_end(one.start) is not None]
             self._malformed = [one for one in self._malformed if self._layout.code_end(one.start) is not None]
         described = []
@@ -118,7 +118,7 @@ class Comparison:
     def _differing(self, function: table.Function, described: CfiFunction, dwarf: Rules) -> list[Compared]:
         """Return both rules at each address at which either changes, if they differ at one of them.
 
-        :param dwarf: the rows of ``described``.
+        :param dwarf: the rows that ``described`` has.
         """
         low, high = max(function.start, described.start), min(function.end, described.end)
         sframe = unrolled(function, low, high)
@@ -127,7 +127,7 @@ class Comparison:
             self.addresses_compared += len(dwarf[0])
             return []
         changes = at_changes(sframe, dwarf, function.start, described.start, low, high)
-        # Where one of them says nothing, there is nothing to compare.
+        # Only addresses for which both tables have a rule are compared.
         compared = [
             Compared(pc, rule, said) for pc, rule, said in changes if isinstance(rule, UnwindRule) and said is not None
         ]
@@ -155,7 +155,7 @@ class Comparison:
         return self._function(key, Outcome.NOT_EXPRESSIBLE if why else Outcome.DWARF_ONLY, why)
 
     def _in_part(self, described: list[table.Function], covered: list[Range]) -> Iterator[tuple[int, Function]]:
-        """Yield what one side leaves out of each function of the other, with its first address.
+        """Yield the ranges that one side leaves out of each function of the other, with the function's first address.
 
         :param covered: the merged ranges of the functions that SFrame describes.
         """
@@ -165,15 +165,15 @@ class Comparison:
                 yield missing[0][0], self._left_out("SFrame", key, missing)
         by_cfi = merged(self._cfi.ranges())
         for key in sorted({(function.start, function.end) for function in described}):
-            # One entry may describe several functions, and what is between them.
+            # One entry may describe several functions and the padding between them.
             missing = [gap for gap in gaps(key, by_cfi) if not self._binary.padding.fills(*gap)]
             if overlap([key], by_cfi) and missing:
                 yield missing[0][0], self._left_out("DWARF CFI", key, missing)
 
     def _left_out(self, by: str, function: Range, missing: list[Range]) -> Function:
-        """Return the part of a function that one side leaves out.
+        """Return the parts of a function that one side leaves out.
 
-        :param by: which side does.
+        :param by: the side that leaves them out.
         """
         left_out = tuple(Gap(self._layout.spot(start), end - start) for start, end in missing)
         start, end = function

@@ -8,12 +8,12 @@ from sframe_unwind.sframe import table
 from sframe_unwind.sframe.constants import PcType
 
 _MAX_BLOCKS = 1 << 16
-"""Of one mask function whose rows begin behind the start of the block: twice as many as an AMD64 PLT has entries in
-the largest programs.  A linker writes a row at offset 0, and then blocks are not counted."""
+"""Maximum number of blocks of a mask function whose rows begin after the block's start: twice the number of entries in
+an AMD64 PLT of the largest programs.  Linkers write a row at offset 0, and then blocks are not counted."""
 
 
 def described_ranges(function: table.Function) -> list[Range]:
-    """Return the addresses for which a function has a row: all, but for what precedes its first row.
+    """Return the addresses for which a function has a row: all of them, except those before its first row.
 
     :raises FormatError: a row is malformed, or a mask function has too many blocks.
     """

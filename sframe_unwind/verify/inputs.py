@@ -31,11 +31,11 @@ class Input(NamedTuple):
     name: str
     """The name shown to the user: a path, or ``lib.a(member.o)``."""
     member: archive.Member | None
-    """``None``: the name is the path of a file by itself."""
+    """The member of an archive; ``None``: the name is the path of a file."""
 
 
 class Failure(NamedTuple):
-    """A file that cannot be examined, and why."""
+    """A file that cannot be examined, with the reason."""
 
     name: str
     error: str
@@ -51,10 +51,10 @@ class Failure(NamedTuple):
 
 
 def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) -> Iterator[Input | Failure]:
-    """Yield what names stand for: an archive for its members with SFrame, a directory for all such files below it.
+    """Yield the ELF files that names stand for: for an archive its members with SFrame, for a directory all such files.
 
-    :param with_cfi: a file that has DWARF CFI only is wanted, too.
-    :param tick: is called for each file that is looked into.
+    :param with_cfi: also yield files that have only DWARF CFI.
+    :param tick: called for each file that is opened.
     """
 
     def is_wanted(file: ElfBinary) -> bool:
@@ -80,7 +80,7 @@ def answer(item: Input | Failure, plan: Plan = Plan()) -> Verdict | Failure:  # 
 
 
 def examined(item: Input | Failure, examine: Callable[[ElfBinary], Result]) -> Result | Failure:
-    """Return the result of a function for one file, or why there is none."""
+    """Return the result of a function for one file, or the reason why there is none."""
     if isinstance(item, Failure):
         return item
     try:
@@ -171,6 +171,6 @@ def _start(path: Path) -> bytes:
 
 
 def _contents(member: archive.Member) -> BinaryIO:
-    if member.size is None:  # a thin archive can name anything
+    if member.size is None:  # a thin archive can name any file
         return open_file(member.file)
     return FileReader(member.file).part(member.offset, member.size)

@@ -1,4 +1,4 @@
-"""ORC of a kernel against the other table of the same file: at every address where either changes."""
+"""Compares a kernel's ORC with the other table of the same file, at every address where either changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sframe_unwind.verify.terms import Gap
 
 
 def compared(binary: ElfBinary, sections: list[Section] | None) -> OrcReport:
-    """Compare the ORC of a file with its SFrame; where it has none, with its DWARF CFI.
+    """Compare the ORC of a file with its SFrame, or with its DWARF CFI if it has no SFrame.
 
     :param sections: the SFrame.
     :raises FileError: there is no ORC, or nothing to compare it with.
@@ -64,7 +64,7 @@ def _named(binary: ElfBinary, function: CodeRange) -> tuple[str, Gap]:
 
 
 def _pairs(function: CodeRange, orc: RuleTable, other: RuleTable) -> Iterator[tuple[int, RowRule, RowRule]]:
-    """Yield the rules of both at each address at which either changes; where one has none, nothing is compared."""
+    """Yield both rules at each address at which either changes, where both tables have one."""
     by_orc, by_other = orc.rows(function), other.rows(function)
     for pc in sorted({*by_orc.starts, *by_other.starts}):
         if function.start <= pc < function.end:
@@ -74,7 +74,7 @@ def _pairs(function: CodeRange, orc: RuleTable, other: RuleTable) -> Iterator[tu
 
 
 def _differences(one: RowRule, two: RowRule, arch: Arch) -> Iterator[tuple[str, str, str]]:
-    """Yield in which of ``cfa``, ``ra`` and ``fp`` two rules differ, and both in words."""
+    """Yield each of ``cfa``, ``ra`` and ``fp`` in which two rules differ, with both rules in words."""
     if isinstance(one, UnwindRule) and isinstance(two, UnwindRule):
         texts = words(one, arch), words(two, arch)
         for what in agreement.differences(one, two, arch):

@@ -11,7 +11,7 @@ from sframe_unwind.verify.terms import SIDES, Gap, Side
 
 
 class OrcDisagreement(NamedTuple):
-    """One value on which the two differ at one address."""
+    """One value in which the two tables differ at one address."""
 
     pc: int
     spot: FileAddress
@@ -22,7 +22,7 @@ class OrcDisagreement(NamedTuple):
     orc: str
     other: str
     code: Side | None = None
-    """Whom the machine code agrees with; ``None``: it was not asked."""
+    """The table with which the machine code agrees; ``None``: there was no such check."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of ``verify --json``."""
@@ -32,18 +32,18 @@ class OrcDisagreement(NamedTuple):
 
 
 class OrcReport(NamedTuple):
-    """The result of comparing ORC with SFrame, or with DWARF CFI where the file has no SFrame."""
+    """The result of comparing ORC with SFrame, or with DWARF CFI if the file has no SFrame."""
 
     table: str
-    """What it was compared with: ``sframe`` or ``dwarf``."""
+    """The other table: ``sframe`` or ``dwarf``."""
     both: int
-    """Number of functions that both describe, at least in part."""
+    """Number of functions that both tables describe, at least in part."""
     addresses_compared: int
     disagreements: tuple[OrcDisagreement, ...]
     orc_only: tuple[tuple[str, Gap], ...]
     """Name and place of each function that only ORC describes: code in assembly."""
     other_only: tuple[tuple[str, Gap], ...]
-    """Likewise, those that only the other table describes."""
+    """Name and place of each function that only the other table describes."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of ``verify --json``."""
@@ -57,7 +57,7 @@ class OrcReport(NamedTuple):
         }
 
     def lines(self, file: str) -> Iterator[str]:
-        """Yield it as ``verify`` prints it."""
+        """Yield the lines that ``verify`` prints."""
         title, count = TITLES[self.table], len(self.disagreements)
         yield (
             f"{file}: {self.both} functions in ORC and {title}, {len(self.orc_only)} in ORC only,"

@@ -1,4 +1,4 @@
-"""The page for people who would rather look than read: one file, without network or anybody's library."""
+"""Writes the HTML page of ``verify``: one file that needs no network and no other library."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ OUTCOMES = [*(outcome.value for outcome in Outcome), _NOT_DESCRIBED, _WRONG, _UN
 
 
 def page(verdicts: Sequence[Verdict], failures: Sequence[Failure], version: str) -> str:
-    """Return the HTML page that shows what was found in all files, and which could not be compared.
+    """Return an HTML page that shows the findings of all files, and the files that could not be compared.
 
-    :param version: of this project, for the foot of the page.
+    :param version: version of this project, for the foot of the page.
     """
     return filled(TEMPLATE, _Data().of(verdicts, failures), version)
 
@@ -36,7 +36,7 @@ _BY_CODE = {Judgement.WRONG: _WRONG, Judgement.UNKNOWN: _UNKNOWN}
 
 
 class _Data:
-    """Makes what the page's script reads: texts stand there once, and the rest refers to them by number."""
+    """Makes the data for the page's script: each text occurs once, and is referred to by its number."""
 
     def __init__(self) -> None:
         self._texts: dict[str, int] = {}
@@ -119,13 +119,13 @@ def _spots(verdict: Verdict) -> Iterator[FileAddress]:
 
 
 def _problems(verdict: Verdict) -> Iterator[str]:
-    """Yield what is wrong with a file as a whole."""
+    """Yield the problems of a file as a whole."""
     yield from (f"{verdict.file}: CFI that cannot be read: {text}" for text in verdict.problems)
     yield from (f"{verdict.file}: cannot be loaded: {text}" for text in verdict.loading)
 
 
 def _counts(code: CodeReport) -> dict[str, Any]:
-    """Return how many findings there are, and how each table came out, in instructions."""
+    """Return the number of findings, and the number of instructions with each verdict for each table."""
     return {
         "instructions": code.instructions,
         "findings": sum(not finding.assumes for finding in code.findings),
@@ -134,7 +134,7 @@ def _counts(code: CodeReport) -> dict[str, Any]:
 
 
 def _common_folder(names: Sequence[str]) -> str:
-    """Return what all names begin with, up to a slash."""
+    """Return the common beginning of all names, up to a slash."""
     first, last = min(names, default=""), max(names, default="")
     same = next((at for at, pair in enumerate(zip(first, last)) if pair[0] != pair[1]), len(first))
     return first[: first.rfind("/", 0, same) + 1]

@@ -11,13 +11,13 @@ class Plan(NamedTuple):
     """Settings of a verification: what a file is compared with."""
 
     dwarf: bool = True
-    """SFrame against DWARF CFI."""
+    """Compare SFrame with DWARF CFI."""
     code: bool = False
-    """Either, or both, against the machine code: a file may then lack one of them."""
+    """Compare either or both with the machine code: a file may then lack one of them."""
     orc: bool = False
-    """ORC against SFrame, or against DWARF CFI where there is no SFrame."""
+    """Compare ORC with SFrame, or with DWARF CFI if there is no SFrame."""
     why_unknown: bool = False
-    """Find out since which instruction it is unknown whether a rule is right."""
+    """Find the instruction from which on it is unknown whether a rule is right."""
     jobs: int = 1
     """Number of processes that interpret the code of one file."""
     progress: Progress | None = None

@@ -1,8 +1,8 @@
 """Why SFrame does not describe a function that DWARF CFI describes.
 
-A reason is either the version's, which has no words for a rule, or GNU as's, which leaves a function out when it does
-not translate one of its CFI directives.  The latter are those of ``gas/gen-sframe.c`` of binutils 2.47; the assembler
-gives each in a warning ("no SFrame FDE emitted").
+There are two kinds of reasons: a version of SFrame cannot express a rule, or GNU as leaves a function out when it does
+not translate one of its CFI directives.  The latter are in ``gas/gen-sframe.c`` of binutils 2.47; the assembler prints
+each in a warning ("no SFrame FDE emitted").
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from sframe_unwind.verify.untranslated import untranslated, window_save
 
 
 def why_left_out(described: CfiFunction | CfiProblem, arch: Arch, version: int) -> str:
-    """Return why SFrame has nothing about a function, whether its CFI can be decoded or not; empty: not known."""
+    """Return why SFrame does not describe a function, whether or not its CFI can be decoded; empty: not known."""
     return reason_unread(described, arch) if isinstance(described, CfiProblem) else reason(described, arch, version)
 
 
 def reason(described: CfiFunction, arch: Arch, version: int) -> str:
-    """Return why SFrame has nothing about a function; empty where all of it could be said.
+    """Return why SFrame does not describe a function; empty: SFrame could express all of its rules.
 
-    :param version: of SFrame.
+    :param version: version of SFrame.
     """
     if described.cie.signal:
-        # A version that marks signal trampolines does so, if need be, without rows.
+        # A version that marks signal trampolines does so even without rows, if necessary.
         return "" if FEATURES[version].signal else f"a signal trampoline, which version {version} cannot mark"
     column, usual = described.cie.return_column, arch.return_column
     if column != usual:
@@ -36,12 +36,12 @@ def reason(described: CfiFunction, arch: Arch, version: int) -> str:
     if len(described.rows) > MAX_ROWS:
         return f"{len(described.rows):,} rows, more than the {MAX_ROWS:,} that a function may have"
     why = _of_rows(described, arch, version)
-    # CFI that is computed from the pc is a linker's, for a PLT: no assembler has seen it.
+    # CFI that is computed from the pc was written by a linker, for a PLT; no assembler has translated it.
     return why or ("" if any(row.depends_on_pc for row in described.rows) else untranslated(described, arch))
 
 
 def reason_unread(problem: CfiProblem, arch: Arch) -> str:
-    """Return why SFrame has nothing about a function whose CFI cannot be decoded; empty where that is not known."""
+    """Return why SFrame does not describe a function whose CFI cannot be decoded; empty: not known."""
     return window_save(problem.code, arch)
 
 
@@ -54,7 +54,7 @@ def _of_rows(described: CfiFunction, arch: Arch, version: int) -> str:
                 row.place(source, arch, pc)
         except UnsupportedExpressionError as error:
             return f"computed: {error}"
-        except FormatError:  # a row without a CFA, or a malformed expression: other rows can have the reason
+        except FormatError:  # a row without a CFA, or a malformed expression: the reason can be in other rows
             continue
         if rule.fp == UNDEFINED:
             return f"{arch.register_name(arch.fp)} cannot be restored"
@@ -79,7 +79,8 @@ def _not_in_version(rule: UnwindRule, arch: Arch, version: int) -> str:
 
 
 def _fp_alone(rule: UnwindRule, arch: Arch) -> str:
-    # AArch64's rows have FP behind RA, and no padding (V2 errata 1, 3.2).  s390x has; AMD64's RA has a fixed place.
+    # AArch64's rows have FP after RA, and no padding (V2 errata 1, 3.2).  Those of s390x have padding.  AMD64's RA has
+    # a fixed place.
     if not _has_flexible(arch) and rule.fp is not None and rule.ra is None:
         return f"{arch.register_name(arch.fp)} is saved, but the return address is not"
     return ""

@@ -1,4 +1,4 @@
-"""The rules of SFrame and of DWARF CFI in words."""
+"""Describes the rules of SFrame and of DWARF CFI in words."""
 
 from __future__ import annotations
 

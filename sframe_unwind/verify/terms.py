@@ -1,4 +1,4 @@
-"""What the reports of several comparisons are made of."""
+"""Terms that the reports of several comparisons share."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sframe_unwind.elf.section_addresses import FileAddress
 
 
 class Side(str, Enum):
-    """Whom the machine code agrees with."""
+    """The tables with which the machine code agrees."""
 
     SFRAME = "sframe"
     DWARF = "dwarf"
     ORC = "orc"
     BOTH = "both"
-    """They say it in different ways."""
+    """Both tables give the same value in different ways."""
     NEITHER = "neither"
     UNKNOWN = "unknown"
 
@@ -31,11 +31,11 @@ SIDES = {
 
 
 class Gap(NamedTuple):
-    """Addresses of a function that one of the two leaves out."""
+    """Addresses of a function that one of the two tables leaves out."""
 
     spot: FileAddress
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
     def __str__(self) -> str:
         return f"{self.spot}..{self.spot.address + self.size:#x}"

@@ -1,7 +1,7 @@
 """CFI instructions that GNU as does not translate to SFrame, though their rows could be expressed.
 
-The assembler translates directives, not rows: ``.cfi_escape`` hides instructions from it, of which it looks through a
-few.  The functions below are named after the instructions; the source is ``gas/gen-sframe.c`` of binutils 2.47.
+The assembler translates directives, not rows.  ``.cfi_escape`` hides instructions from it; it recognises only a few of
+them.  The functions below are named after the instructions; the source is ``gas/gen-sframe.c`` of binutils 2.47.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from sframe_unwind.cfi.records import CfiFunction
 
 _BREG0, _DEREF = 0x70, 0x06
 _EXPRESSION_SIZE = 2
-"""Bytes of ``DW_OP_bregN`` with an offset of one byte."""
+"""Size of ``DW_OP_bregN`` with an offset of one byte, in bytes."""
 
 
 def untranslated(described: CfiFunction, arch: Arch) -> str:
-    """Return which instruction of a function GNU as does not translate; empty: there is none."""
+    """Return the instruction of a function that GNU as does not translate; empty: there is none."""
     state = _State(described, arch)
     for operation in operations(described.cie.instructions, arch.byteorder):
         state.follow(operation)
@@ -31,11 +31,11 @@ def untranslated(described: CfiFunction, arch: Arch) -> str:
 
 
 def window_save(code: bytes, arch: Arch) -> str:
-    """Return that instructions have ``DW_CFA_GNU_window_save`` where it has no meaning; empty: they have not.
+    """Return that ``DW_CFA_GNU_window_save`` is used on a machine where it has no meaning; empty: it is not.
 
-    AArch64 has the number for its signed return addresses.
+    AArch64 uses the number for its signed return addresses.
     """
-    # The decoder of single instructions knows this one by its meaning for AArch64; it has no operand on either.
+    # The decoder of single instructions gives this one its meaning for AArch64; it has no operand on either machine.
     found = (operation.opcode for operation in operations(code, arch.byteorder))
     if not arch.pac_mask and c.AARCH64_NEGATE_RA_STATE in found:
         return f".cfi_window_save, which has no meaning on {arch.name}"
@@ -43,7 +43,7 @@ def window_save(code: bytes, arch: Arch) -> str:
 
 
 class _State:
-    """What GNU as knows at an instruction: the register of the CFA, if it is one."""
+    """The state of GNU as at an instruction: the register of the CFA, if the CFA is based on one."""
 
     def __init__(self, described: CfiFunction, arch: Arch) -> None:
         self.arch = arch
@@ -53,7 +53,7 @@ class _State:
         self._remembered: list[int | None] = []
 
     def judge(self, operation: Operation) -> str:
-        """Return why the next instruction is not translated; empty: it is."""
+        """Return why the next instruction is not translated; empty: it is translated."""
         if operation.opcode == c.REMEMBER_STATE and not self._begun:
             return ".cfi_remember_state before there is a state"
         check = _CHECKS.get(operation.opcode)
@@ -75,13 +75,13 @@ class _State:
         return self.arch.register_name(register)
 
     def is_tracked(self, register: int) -> bool:
-        """Whether SFrame has words for a register: FP, and RA where it is not always at one place."""
+        """Whether SFrame can express the rule of a register: FP, and RA if its place can vary."""
         return register == self.arch.fp or (self.arch.ra is not None and register == self.arch.ra)
 
 
 def _def_cfa_expression(state: _State, operation: Operation) -> str:
     (code,) = operation.operands
-    # Of AMD64 alone, where the return address has a fixed place, one form is known: that of a realigned stack.
+    # One form is recognised, and only for AMD64, where the return address has a fixed place: that of a realigned stack.
     if isinstance(code, bytes) and state.arch.ra is None and len(code) == _EXPRESSION_SIZE + 1:
         is_known = (code[0], code[-1]) == (_BREG0 + state.arch.fp, _DEREF)
     else:
@@ -126,7 +126,7 @@ def _undefined(state: _State, operation: Operation) -> str:
 
 def _args_size(state: _State, operation: Operation) -> str:
     size = _number(operation.operands[0])
-    # Where the CFA is based on FP, a size of one byte is passed over.
+    # Where the CFA is based on FP, a size of one byte is ignored.
     if not size or (state.base == state.arch.fp and size < 0x80):
         return ""
     return f"{size} bytes of arguments by .cfi_escape DW_CFA_GNU_args_size"
@@ -151,4 +151,4 @@ _CHECKS: dict[int, Callable[[_State, Operation], str]] = {
     c.GNU_ARGS_SIZE: _args_size,
     c.AARCH64_NEGATE_RA_STATE_WITH_PC: _negate_ra_state_with_pc,
 }
-"""What makes GNU as leave a function out, by opcode; other instructions it translates, or need not."""
+"""Functions that tell why GNU as leaves a function out, by opcode; all other instructions are translated or ignored."""

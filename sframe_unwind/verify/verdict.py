@@ -23,13 +23,13 @@ class Outcome(str, Enum):
     SFRAME_ONLY = "SFrame only"
     DWARF_ONLY = "DWARF only"
     NOT_EXPRESSIBLE = "not expressible"
-    """DWARF only, and its CFI says why: SFrame has no words for it."""
+    """Only DWARF CFI describes it, for a known reason: SFrame cannot express its rules."""
     NOT_COMPARED = "not compared"
     """Its SFrame or its CFI cannot be decoded."""
     DESCRIBED = "described"
-    """By one or both, which were not compared with each other."""
+    """One or both describe it, and were not compared with each other."""
     IN_PART = "covered in part"
-    """Bytes of a function that one of the two describes, which the other leaves out, though it describes the rest."""
+    """Both describe the function, but one of them leaves out a part of it."""
 
 
 class Words(NamedTuple):
@@ -47,15 +47,15 @@ class Line(NamedTuple):
     sframe: Words
     dwarf: Words
     differs: tuple[str, ...]
-    """In which of ``cfa``, ``ra``, ``fp``; none where they agree."""
+    """The values that differ, of ``cfa``, ``ra`` and ``fp``; none: the rules agree."""
     code: Words | None = None
     """The result of the check against machine code; ``None``: there was no such check."""
     orc: Words | None = None
-    """What that check found to be wrong in ORC; ``None``: it judged no ORC."""
+    """What the check against machine code found to be wrong in ORC; ``None``: ORC was not checked."""
 
 
 class Disagreement(NamedTuple):
-    """One value on which the two differ at one address."""
+    """One value in which the two tables differ at one address."""
 
     spot: FileAddress
     function: str
@@ -65,7 +65,7 @@ class Disagreement(NamedTuple):
     sframe: str
     dwarf: str
     code: Side | None = None
-    """Whom the machine code agrees with; ``None``: it was not asked."""
+    """The table with which the machine code agrees; ``None``: there was no such check."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of ``verify --json``."""
@@ -82,21 +82,21 @@ class Disagreement(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function that at least one of the two describes, or the part of one that only one of them describes."""
+    """A function that at least one of the two tables describes, or the part of one that only one of them describes."""
 
     spot: FileAddress
     size: int
-    """In bytes."""
+    """Size in bytes."""
     name: str
     """Empty: no symbol covers the address."""
     outcome: Outcome
     reason: str
-    """Why only one describes it, where that can be told."""
+    """Why only one table describes it; empty: not known."""
     lines: tuple[Line, ...]
-    """All that was compared, where they disagree."""
+    """All rules that were compared, if some disagree."""
     gaps: tuple[Gap, ...] = ()
-    """Of a function that is covered in part, what one side leaves out; :attr:`spot` is the first of these addresses,
-    and :attr:`size` their number."""
+    """If the function is covered in part, the ranges that one side leaves out; :attr:`spot` is the first of these
+    addresses, and :attr:`size` their number."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the object of ``verify --json``."""
@@ -112,16 +112,16 @@ class Function(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Lengths in bytes of a file's sections."""
+    """Sizes of a file's sections, in bytes."""
 
     sframe: int
     eh_frame: int
     eh_frame_hdr: int
     debug_frame: int
     code: int
-    """All sections with instructions."""
+    """Size of all sections with instructions."""
     not_described: int
-    """Of the code, what neither SFrame nor DWARF CFI describes; padding between functions is part of it."""
+    """Size of the code that neither SFrame nor DWARF CFI describes, including padding between functions."""
 
 
 class Verdict(NamedTuple):
@@ -133,7 +133,7 @@ class Verdict(NamedTuple):
     disagreements: tuple[Disagreement, ...]
     sizes: Sizes
     problems: tuple[str, ...] = ()
-    """What is wrong with CFI of which not even the function can be told."""
+    """Errors in CFI records whose function is not known."""
     code: CodeReport | None = None
     """The result of the check against machine code; ``None``: there was no such check."""
     compared: bool = True
@@ -145,10 +145,10 @@ class Verdict(NamedTuple):
     sframe_sections: tuple[tuple[str, int], ...] = ()
     """The SFrame sections of a linked file, each with its number of functions."""
     known: int = 0
-    """How many findings a baseline has, which are left out here."""
+    """Number of findings that are left out here, because a baseline has them."""
 
     def count(self, *outcomes: Outcome) -> int:
-        """Return how many functions came out so."""
+        """Return the number of functions with an outcome."""
         return sum(function.outcome in outcomes for function in self.functions)
 
     @property
@@ -173,12 +173,12 @@ class Verdict(NamedTuple):
 
     @property
     def in_part(self) -> int:
-        """Of how many functions one side leaves a part out."""
+        """Number of functions of which one side leaves out a part."""
         return self.count(Outcome.IN_PART)
 
     @property
     def agrees(self) -> bool:
-        """Whether all that could be compared was compared, and is the same, and the code shows nothing wrong."""
+        """Whether everything that could be compared was compared and is the same, and the code shows nothing wrong."""
         found = self.disagreements or self.in_part or self.not_compared or self.problems or self.loading
         by_orc = self.orc is not None and self.orc.disagreements
         return not found and not by_orc and (self.code is None or self.code.is_clean)
@@ -211,7 +211,7 @@ class Verdict(NamedTuple):
         return [function.to_json() for function in self.functions if function.outcome in outcomes]
 
     def lines(self) -> Iterator[str]:
-        """Yield the file as ``verify`` prints it."""
+        """Yield the lines that ``verify`` prints for the file."""
         if self.compared:
             yield from self._comparison_lines()
         for problem in self.loading:
@@ -259,7 +259,7 @@ _LISTS = (
 
 
 def _s(count: int, ending: str = "s") -> str:
-    """Return the ending of the plural, if the number needs it."""
+    """Return the ending of the plural, if a number needs it."""
     return "" if count == 1 else ending
 
 
