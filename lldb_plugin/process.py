@@ -82,8 +82,7 @@ class Process:
         self.pac_mask = None if mask == _NO_MASK or not mask & ~_TOP_BYTE else mask
 
     def kernel_at(self, pc: int) -> Kernel | None:
-        """Return the Linux kernel that runs in the process; ``None``: there is none, or an address cannot be in its
-        code.
+        """Return the Linux kernel in the process; ``None``: there is none, or an address cannot be in its code.
 
         Looking for the kernel takes time, which the stacks of programs need not spend.
         """

@@ -34,8 +34,7 @@ _PATIENCE = 1.0
 
 
 class SFrameFrame(ScriptedFrame):
-    """A frame by SFrame, shown as one of the functions at its pc: pc, SP and FP, and the values that LLDB derives from
-    them."""
+    """A frame by SFrame, shown as one of the functions at its pc: pc, SP, FP, and the values derived from them."""
 
     def __init__(self, maker: FrameMaker, index: int, frame: Frame, scope: Scope) -> None:
         # The base class's constructor is not called: it waits for locks.

@@ -1,5 +1,5 @@
-"""Machine code as the judge of unwind tables: it is interpreted abstractly, and rules are carried out in the result.
+"""Checks unwind tables against machine code: the code is interpreted abstractly, and rules are applied to the states.
 
-Nothing here imports pyvex or capstone (the extra ``code``) before :func:`sframe_unwind.code.lifting.check_installed`,
-with which making a :class:`sframe_unwind.code.lifting.Lifter` begins.
+The extra ``code`` (pyvex, capstone) is imported by :func:`sframe_unwind.code.lifting.check_installed`, which creating a
+:class:`sframe_unwind.code.lifting.Lifter` calls first, and not before.
 """

@@ -1,8 +1,8 @@
-"""Where a function has its caller's callee-saved registers, where its machine code proves that.
+"""Finds the places of the caller's callee-saved registers in a function, as far as its machine code proves them.
 
-Two things are proofs.  A stack slot holds the register's value since the entry of the function; or the register has not
-been changed since then.  Both rest on the ABI: a function that is called, or that code elsewhere belongs to (a landing
-pad, a cold part), restores what it changes, and nothing writes to a slot that a register is saved in.
+There are two kinds of proof: a stack slot holds the value that the register had at the function's entry, or the
+register has not been changed since then.  Both rely on the ABI: a function that is called, or that has parts elsewhere
+(a landing pad, a cold part), restores what it changes, and nothing writes to a slot in which a register is saved.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from sframe_unwind.code.walk import walk
 from sframe_unwind.unwind_rule import RegisterRule, saved_at_cfa
 
 _OPERANDS = re.compile(r"%([fv])(\d+)")
-"""Floating-point and vector registers, as objdump writes those of s390x."""
+"""Matches floating-point and vector registers in objdump's notation for s390x."""
 
 
 class _Ends(NamedTuple):
-    """The places at which a function is left for its caller."""
+    """The places at which a function returns to its caller."""
 
     any: bool
-    """There are any."""
+    """There is at least one."""
     restored: frozenset[int]
-    """The registers that hold their values at the entry again at all of them."""
+    """The registers that have their values of the entry again at all of these places."""
 
 
 class CallerRegisters:
-    """The caller's registers in one function that was interpreted.
+    """The caller's registers in one interpreted function.
 
-    :param numbers: DWARF numbers of the callee-saved registers; the interpreter follows the general ones of them.
+    :param numbers: DWARF numbers of the callee-saved registers; the interpreter follows the general registers of them.
     """
 
     def __init__(self, interpreter: Interpreter, run: Run, function: CodeRange, numbers: Iterable[int]) -> None:
@@ -49,10 +49,10 @@ class CallerRegisters:
         self._floating = tuple(number for number in numbers if number not in general)
 
     def at(self, state: State, is_cfa_known: bool) -> dict[int, RegisterRule | None]:
-        """Return where the proved ones of the caller's registers are before an instruction; ``None``: unchanged.
+        """Return the proved places of the caller's registers before an instruction; ``None``: unchanged.
 
         :param state: the state before the instruction.
-        :param is_cfa_known: the code proves that the CFA is the one that the rule for the instruction gives.
+        :param is_cfa_known: the code proves that the CFA is the one of the rule for the instruction.
         """
         if not self._is_understood:
             return {}
@@ -68,17 +68,17 @@ class CallerRegisters:
         return found
 
     def _keeps(self, number: int) -> bool:
-        """Return whether a register is unchanged that is so on all paths that were followed, and has no slot.
+        """Return whether a register is really unchanged that is so on all followed paths, and has no slot.
 
         A path that was not followed can lead back from a landing pad or a cold part.  If the function changes the
-        register anywhere, one of its ends has to show that it need not be restored from a slot here.
+        register anywhere, one of its ends must show that it need not be restored from a slot here.
         """
         return number not in self._written or (self._ends.any and number in self._ends.restored)
 
     def _slot(self, number: int, state: State) -> int | None:
-        """Return the offset from the CFA of the slot that a register is saved in; ``None``: there is none.
+        """Return the offset from the CFA of the slot in which a register is saved; ``None``: there is none.
 
-        What lies below the stack pointer a signal handler may overwrite.
+        Slots below the stack pointer do not count: a signal handler may overwrite them.
         """
         base, top = state.registers[self._interpreter.frame.sp]
         wanted = ENTRY + number, 0
@@ -93,7 +93,7 @@ class CallerRegisters:
 
     @cached_property
     def _is_understood(self) -> bool:
-        """Whether all jumps of the function, and all effects of its instructions, are known."""
+        """Whether all jumps of the function and all effects of its instructions are known."""
         run, sweep = self._run, self._interpreter.sweeps.sweep(self._function)
         if not run.certain or sweep.executed:
             return False
@@ -119,7 +119,7 @@ class CallerRegisters:
         return _Ends(ends > 0, frozenset(restored))
 
     def _is_tail_call(self, at: int, instruction: Instruction, state: State) -> bool:
-        """Return whether an instruction leaves the function for another one with nothing of the frame left."""
+        """Return whether an instruction leaves the function for another one after the frame has been removed."""
         if instruction.kind is not Kind.JUMP or instruction.target is None:
             return False
         base, address = self._interpreter.evaluator.value(instruction.target, state, at)
@@ -141,7 +141,7 @@ class CallerRegisters:
             named.update(_OPERANDS.findall(text))
         if any(kind == "v" for kind, _ in named):
             return ()  # vector registers contain the floating-point registers
-        # An operand of 16 bytes is in the register that is named and in the next but one.
+        # An operand of 16 bytes is in the named register and in the next but one.
         touched = {f"f{int(number) + more}" for _, number in named for more in (0, 2)}
         names = machine.arch.register_names
         return tuple(number for number in self._floating if names[number] not in touched)

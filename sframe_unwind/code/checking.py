@@ -33,17 +33,17 @@ from sframe_unwind.unwind_rule import UnwindRule
 
 _VALUES = ("cfa", "ra", "fp")
 _MAX_FINDINGS = 200
-"""Of one function: random bytes have one at each instruction."""
+"""Maximum number of findings for one function: random bytes have one at each instruction."""
 _MAX_REMEMBERED = 200_000
-"""Functions."""
+"""Maximum number of functions to remember."""
 
 
 class Checker:
-    """Checks functions.
+    """Checks the functions of one file.
 
-    :param tables: SFrame and DWARF CFI, as far as the file has them, by name.
-    :param wanted: addresses whose verdicts are to be part of the results.
-    :param origins: find out since which instruction something is unknown.
+    :param tables: the tables of the file, by name.
+    :param wanted: addresses for which the results must have verdicts.
+    :param origins: find the instruction from which on something is unknown.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Checker:
         """Numbers of rules, for the keys of functions."""
 
     def result(self, function: CodeRange) -> FunctionResult:
-        """Judge the tables at every instruction of a function.  One that was seen before is not interpreted again."""
+        """Judge the tables at every instruction of a function, unless an equal function has been judged before."""
         rows = self.rows(function)
         key = self._key(function, rows)
         known = self._remembered.get(key)
@@ -99,7 +99,7 @@ class Checker:
         return result
 
     def _moved(self, run: Run) -> int | None:
-        """Return by how much more than the ABI has it a function moves its caller's stack pointer."""
+        """Return how far a function moves its caller's stack pointer beyond what the ABI defines, in bytes."""
         usual = self.interpreter.frame.sp_at_return
         moved = {offset - usual[1] for base, offset in run.stack_pointers_at_return if base == usual[0]}
         if not moved - {0}:
@@ -107,18 +107,18 @@ class Checker:
         return moved.pop() if len(run.stack_pointers_at_return) == 1 else None
 
     def part(self, function: CodeRange) -> Part:
-        """Judge a function as :meth:`result` does; return all that was found in it."""
+        """Judge a function as :meth:`result` does; return all findings in it."""
         return _Check(self, function).parts()[function.start]
 
     def unentered(self, function: CodeRange) -> Part:
-        """Return what is found in a function that nothing enters: nothing is known of any instruction."""
+        """Return the findings in a function that nothing enters: all its instructions are unknown."""
         return _Check(self, function, {}).parts()[function.start]
 
     def looks_entered(self, function: CodeRange) -> bool:
-        """Return whether a table has the row of a function's entry where some code begins.
+        """Return whether a table has the row of a function's entry at the start of some code.
 
-        Parts of functions that lie elsewhere are not entered like that: it is of no use to interpret them by
-        themselves if another function turns out to lead to them.
+        Parts of functions that are elsewhere are not entered that way.  They need not be interpreted by themselves if
+        another function leads to them.
         """
         if self.interpreter.image.plt(function.start) is not None:
             return True
@@ -136,19 +136,20 @@ class Checker:
         return self._judge.judge_in(run, block, rule, state)
 
     def judge_alone(self, rule: RowRule, state: State) -> Judgements:
-        """Judge one rule in one state, whatever the function does."""
+        """Judge one rule in one state, independent of the function."""
         return self._judge.judge(rule, state)
 
     def proofs(self, rows: Mapping[str, Rows], bases: frozenset[int]) -> Proofs:
-        """Return what proves the rules of a function on the way."""
+        """Return the object that proves the rules of a function during its interpretation."""
         return Proofs(self._judge, rows, bases)
 
     def clobbered(self, rule: UnwindRule, state: State) -> dict[str, int]:
-        """Return the values of a rule that the ABI alone makes wrong in a state: see :meth:`Judge.clobbered`."""
+        """Return the values of a rule that are wrong in a state only because of the ABI: see
+        :meth:`Judge.clobbered`."""
         return self._judge.clobbered(rule, state)
 
     def with_origin(self, judged: Judgements, rule: RowRule, run: Run, block: int, pc: int, state: State) -> Judgements:
-        """Return a judgement that something is unknown with the instruction since which it is."""
+        """Return a judgement of something unknown, with the instruction from which on it is unknown."""
         known = plain(rule)
         if known is None or known.cfa is None:
             return judged
@@ -171,7 +172,7 @@ class Checker:
         return found is not None and found.start == address
 
     def wanted_of(self, verdicts: Mapping[str, Verdicts], function: CodeRange) -> dict[str, Verdicts]:
-        """Return the verdicts at those addresses of a function that were asked for, by table."""
+        """Return the verdicts at the wanted addresses of a function, by table."""
         if self._wanted.isdisjoint(range(*function)):
             return {}
         wanted = self._wanted.intersection(range(*function))
@@ -198,10 +199,10 @@ class Checker:
 
 
 class _Check:
-    """One function, and what is followed from it.
+    """The check of one function, and of the code that it leads to.
 
-    :param entered: the states in which it is entered, by address; ``None``: as functions are.
-    :param rows: its rows, where they are known already.
+    :param entered: the states in which it is entered, by address; ``None``: as by a call.
+    :param rows: its rows, if they are known already.
     """
 
     def __init__(
@@ -242,16 +243,16 @@ class _Check:
         self._is_disputed = is_by_abi and self.run.pushed > 0
 
     def _is_entered_by_abi(self) -> bool:
-        """Return whether the tables have the row of a function's entry by the ABI where the function begins."""
+        """Return whether the tables have the row of an entry by the ABI at the start of a function."""
         entry = self._all.frame.entry()
         rules = (rows.at(self._function.start) for rows in self._described(self._function).values())
         judged = [self._checker.judge_alone(rule, entry).worst for rule in rules if rule is not None]
         return bool(judged) and max(judged) is Judgement.PROVED
 
     def _link(self) -> int | None:
-        """Return the register that has the return address at the function's entry by its rows, if it is not the ABI's.
+        """Return the register with the return address at the entry according to the rows; ``None``: the ABI's.
 
-        ``brasl %r0,__fentry__`` enters a function so.
+        ``brasl %r0,__fentry__`` enters a function in such a way.
         """
         frame = self._all.frame
         if frame.ra is None:
@@ -266,7 +267,7 @@ class _Check:
         )
 
     def _has_other_base(self) -> bool:
-        """Return whether a rule counts on another register than the CFA, the stack pointer and the frame pointer."""
+        """Return whether a rule uses a register other than the CFA, the stack pointer and the frame pointer."""
         usual = (unwind_rule.CFA, self._all.frame.sp, self._all.frame.fp)
         for rows in self._described(self._function).values():
             for rule in (plain(row) for row in rows.rules if row is not None):
@@ -277,7 +278,7 @@ class _Check:
         return False
 
     def parts(self) -> dict[int, Part]:
-        """Return what was found, by the starts of the functions it was found in."""
+        """Return the findings, by the start of the function in which they were found."""
         run = self.run
         self._described(self._function)
         for start in sorted(run.states):
@@ -307,7 +308,7 @@ class _Check:
         self._verdicts[function.start] = {table: {} for table in rows}
 
     def _add_proved(self, start: int, end: int) -> None:
-        """Note that in a block of the function itself all rules were proved."""
+        """Record that all rules were proved in a block of the function itself."""
         sweep, pcs = self._all.sweeps.sweep(self._function), []
         while start < end:
             pcs.append(start)
@@ -343,7 +344,7 @@ class _Check:
                     proved[table] = rule
                 if judged is not PROVED:
                     if is_first and isinstance(rule, UnwindRule) and rule.ra_undefined:
-                        judged = PROVED  # nobody called it
+                        judged = PROVED  # it has no caller
                     elif not isinstance(rule, str):
                         self._note(table, rule, judged, start, pc, state)
                         if self._checker.origins and judged.worst is Judgement.UNKNOWN:
@@ -355,7 +356,7 @@ class _Check:
                 proved.clear()
 
     def _prove_apart(self) -> None:
-        """Prove what can be in loops that move the stack pointer, followed round by round."""
+        """Prove the provable rules in loops that move the stack pointer; these are followed round by round."""
         verdicts = self._verdicts[self._function.start]
         left = {table: [pc for pc, one in known.items() if _is_open(one)] for table, known in verdicts.items()}
         if not any(left.values()):
@@ -378,7 +379,7 @@ class _Check:
                 verdicts[table][pc] = PROVED
 
     def _bases_of(self, function: CodeRange) -> frozenset[int]:
-        """Return the registers that the rules of a function count on."""
+        """Return the registers that the rules of a function use."""
         frame, rows = self._all.frame, self._described(function)
         bases = {frame.sp, frame.fp, *(() if frame.ra is None else (frame.ra,))}
         for row in (row for described in rows.values() for row in described.rules if row is not None):
@@ -421,16 +422,16 @@ class _Check:
 
     @staticmethod
     def _error(what: str, rule: UnwindRule, state: State) -> object:
-        """Return what the findings of adjacent instructions have in common if they are the same error."""
+        """Return a key that is equal for the findings of adjacent instructions if they are the same error."""
         if what == "cfa":
             assert rule.cfa is not None
             value = state.registers.get(rule.cfa.base)
-            # A push that the table missed makes all offsets that follow wrong by the same.
+            # If a table misses a push, all later offsets are wrong by the same amount.
             return rule.cfa.base, None if value is None else (value[0], value[1] + rule.cfa.offset)
         return (rule.ra, rule.ra_signed) if what == "ra" else rule.fp
 
     def _add_unreached(self) -> None:
-        """Count the function's instructions; nothing is known of those that nothing reaches."""
+        """Count the function's instructions; those that nothing reaches are unknown."""
         function = self._function
         sweep, padding = self._all.sweeps.sweep(function), self._all.machine.is_padding
         rows, verdicts = self._described(function), self._verdicts[function.start]

@@ -1,4 +1,4 @@
-"""The relocations of code and constants in an object file, as far as they say where things are."""
+"""Applies the relocations of code and constants in an object file, as far as they give addresses."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sframe_unwind.elf.relocation import symbol_values
 
 _UNDEFINED = 0
 _INSTRUCTION = 4
-"""Size of an instruction whose operand is not of whole bytes."""
+"""Size of an instruction whose operand is not a whole number of bytes."""
 _CODE_ORDER: ByteOrder = "little"
 """Byte order of such instructions: that of AArch64, also in big-endian programs."""
 _FAR = 0x4000_0000
 
 
 def relocate(binary: ElfBinary, number: int, contents: bytes) -> tuple[bytes, dict[int, str]]:
-    """Return a section's contents with its relocations applied, and the names of what is in other files.
+    """Return a section's contents with its relocations applied, and the names of symbols in other files.
 
-    The names are by the address of the field.  A relocation that is not known leaves the field as it is.
+    The names are by the address of the field.  An unknown relocation leaves the field unchanged.
 
-    :param number: of the section.
+    :param number: number of the section.
     """
     result = bytearray(contents)
     external: dict[int, str] = {}
@@ -37,7 +37,7 @@ def relocate(binary: ElfBinary, number: int, contents: bytes) -> tuple[bytes, di
             defined, value, name = symbols[symbol]
             if symbol and not defined:
                 external[start + offset] = name
-                # Not to be taken for a jump to the next instruction.
+                # Must not be mistaken for a jump to the next instruction.
                 _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, start + offset - _FAR)
             else:
                 _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, value + addend)

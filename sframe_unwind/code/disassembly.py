@@ -1,4 +1,4 @@
-"""Instructions as text, in objdump's notation, and the operands of those that VEX does not know, by capstone."""
+"""Disassembles instructions by capstone: texts in objdump's notation, and operands of those that VEX does not know."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Disassembler:
             self._text_decoder.syntax = capstone.CS_OPT_SYNTAX_ATT
 
     def decode(self, raw: bytes) -> Disassembled | None:
-        """Return the instruction at the start of some bytes; ``None``: it is not known here either."""
+        """Return the instruction at the start of some bytes; ``None``: capstone does not know it either."""
         found = next(self._decoder.disasm(raw, 0, 1), None)
         if found is None:
             return None

@@ -1,4 +1,4 @@
-"""Which registers the functions of a file may change, for their callers."""
+"""Finds the registers that the functions of a file may change for their callers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Instructions = Mapping[int, Instruction]
 """By address."""
 
 _MAX_FUNCTIONS, _MAX_BYTES = 32, 65_536
-"""What is looked at for one callee; one that leads to more is taken to keep the ABI, and to change all that it may."""
+"""Limits for one callee; one that leads to more code is assumed to keep the ABI, and to change all that it permits."""
 
 
 class Effects:
-    """Finds out which registers a callee may change, by all instructions that calls and jumps from it can lead to.
+    """Finds the registers that a callee may change, from all instructions that calls and jumps from it can lead to.
 
-    Where it leaves the file, or jumps to what a register holds, the ABI counts.
+    If it leaves the file, or jumps to the value of a register, the rules of the ABI are assumed.
     """
 
     def __init__(self, image: CodeImage, machine: Machine, ranges: CodeRanges, sweeps: Sweeps) -> None:
@@ -112,7 +112,7 @@ class Effects:
 
 
 def _targets(instruction: Instruction) -> Iterator[int | None]:
-    """Yield the distances in bytes that an instruction jumps or calls; ``None``: it is not constant."""
+    """Yield the distances in bytes by which an instruction jumps or calls; ``None``: a distance is not constant."""
     expressions = [leaving.target for leaving in instruction.exits]
     if instruction.kind in (Kind.CALL, Kind.JUMP):
         expressions.append(instruction.target or ())

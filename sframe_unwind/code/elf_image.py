@@ -1,4 +1,4 @@
-"""The :class:`CodeImage` of an ELF file."""
+"""Makes the :class:`CodeImage` of an ELF file."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FUNCTIONS, _GLOBAL = (2, 10), (1, 2)
 
 
 def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
-    """Read what an ELF file has of code, constants and relocations."""
+    """Read the code, the constants and the relocations of an ELF file."""
     external: dict[int, str] = {}
     sections = []
     for section in binary.sections:
@@ -77,7 +77,7 @@ def _branch_tables(binary: ElfBinary) -> Iterator[Range]:
 
 
 def _contents(binary: ElfBinary, section: ElfSection) -> Contents:
-    """Return the contents of a section, which are read where they are asked for if that is possible."""
+    """Return the contents of a section; if possible, they are read when they are needed."""
     if binary.descriptor is None or binary.is_object or section.flags & SHF_COMPRESSED:
         return binary.contents(section)
     size = max(min(section.size, binary.size - section.offset), 0)
@@ -85,7 +85,7 @@ def _contents(binary: ElfBinary, section: ElfSection) -> Contents:
 
 
 def _read(descriptor: int, start: int, offset: int, size: int) -> bytes:
-    # The place in the file that read() goes on from is shared by all processes that work on it.
+    # All processes that work on the file share the position from which read() continues.
     found = os.pread(descriptor, size, start + offset)
     if len(found) != size:
         raise FileError("the file became shorter while it was read")
@@ -105,7 +105,7 @@ def _global_functions(binary: ElfBinary) -> Iterator[int]:
 
 
 class _Pointers(Mapping[int, int]):
-    """What the relative relocations of a linked file fill in, read when first asked for."""
+    """The values that relative relocations of a linked file write, read when they are first needed."""
 
     def __init__(self, binary: ElfBinary) -> None:
         self._offsets, self.found = array("Q"), array("Q")
@@ -158,7 +158,7 @@ def _plt_relocations(binary: ElfBinary) -> ElfSection | None:
 
 
 def _plt_names(binary: ElfBinary, plts: tuple[Plt, ...]) -> Iterator[tuple[int, str]]:
-    """Yield address and name of each entry: they are in the order of their relocations."""
+    """Yield address and name of each entry of a PLT; entries are in the order of their relocations."""
     section = _plt_relocations(binary)
     if section is None or not plts:
         return
@@ -180,7 +180,7 @@ def _plt_names(binary: ElfBinary, plts: tuple[Plt, ...]) -> Iterator[tuple[int, 
 
 
 def exception_tables(binary: ElfBinary, image: CodeImage) -> LandingPads:
-    """Return where exceptions are caught, by the address before the return address of a call."""
+    """Return the places where exceptions are caught, by the address before the return address of a call."""
     for section in binary.sections:
         if section.name == EH_FRAME and section.has_contents:
             address = binary.layout.addresses[section.number]

@@ -1,4 +1,4 @@
-"""Where functions are entered, and in which state."""
+"""Finds the places where functions are entered, and the states there."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from sframe_unwind.code.state import State
 from sframe_unwind.code.values import CFA
 
 _MOST_PUSHED = 256
-"""Bytes: the headers of PLTs push 16."""
+"""Maximum number of bytes that are pushed before an entry: the headers of PLTs push 16."""
 
 
 def entries(interpreter: Interpreter, function: CodeRange) -> dict[int, State]:
-    """Return the addresses at which a function is entered from elsewhere, and the states there.
+    """Return the addresses at which a function is entered from elsewhere, with the states there.
 
-    Each entry of a procedure linkage table is one; its header is reached from them alone.
+    Each entry of a procedure linkage table is one; the table's header is reached only from the entries.
     """
     frame = interpreter.frame
     plt = interpreter.image.plt(function.start)
@@ -32,15 +32,15 @@ def interpreted(
     is_by_abi: bool = False,
     prover: Prover | None = None,
 ) -> Run:
-    """Interpret a function, in other states if it shows that it is not entered as the ABI says.
+    """Interpret a function, in other states if it turns out that it is not entered by the ABI.
 
-    The header of a procedure linkage table pushes two words before it jumps to the dynamic linker, which takes them
-    off again at the end, and jumps to the function that was called.  No other function leaves its caller with less on
-    the stack than it was entered with, if it has no error.
+    The header of a procedure linkage table pushes two words before it jumps to the dynamic linker, which removes them
+    at the end, and jumps to the called function.  No other function leaves its caller with less on the stack than at
+    its entry, unless it has an error.
 
-    :param entered: the states in which it is entered by the ABI, by address.
+    :param entered: the states in which the ABI has it entered, by address.
     :param through_calls: see :meth:`Interpreter.run`.
-    :param is_by_abi: its rows say that it is entered by the ABI: if it has a return, that counts.
+    :param is_by_abi: its rows show that it is entered by the ABI; if it has a return, this is assumed.
     :param prover: see :meth:`Interpreter.run`.
     """
     run = interpreter.run(function, entered, through_calls, prover=prover)
@@ -53,7 +53,7 @@ def interpreted(
 
 
 def _pushed(interpreter: Interpreter, run: Run) -> int:
-    """Return how many bytes more than by the ABI are on the stack when a function is entered, as its end shows."""
+    """Return how many bytes more than by the ABI are on the stack at a function's entry, as its end shows."""
     if not run.complete or len(run.stack_pointers_at_end) != 1:
         return 0
     ((base, offset),) = run.stack_pointers_at_end

@@ -1,4 +1,4 @@
-"""Carries instructions out in abstract states."""
+"""Executes instructions in abstract states."""
 
 from __future__ import annotations
 
@@ -66,25 +66,25 @@ from sframe_unwind.code.values import (
 )
 
 ReadConstant = Callable[[int, int], Union[int, None]]
-"""``(address, size in bytes)``: the number that read-only memory holds there, without sign; ``None``: it is not."""
+"""``(address, size in bytes)``: returns the unsigned number in read-only memory; ``None``: it is not known."""
 
 BOUND = 3000
-"""A register of the interpretation's own: the greatest value of what was last compared."""
+"""A pseudo register of the interpretation: the greatest value of the operand that was last compared."""
 
 _PAGE_MASK = ~0xFFF
 _MASK = (1 << 64) - 1
 _WORD, _HALF_WORD = 8, 4
 _MIN_ADDRESS = 0x1000
-"""Smaller constants are not taken for the address of a table."""
+"""Smaller constants are never taken for the address of a table."""
 _MIN_KERNEL_ADDRESS = 1 << 30
-"""Addresses of kernels are negative as numbers with a sign; they are at least so far from 0."""
+"""The least distance of kernel addresses from 0, as numbers with a sign; they are negative."""
 _MAX_SLOTS = 256
 
 
 class Evaluator:
     """Evaluates the expressions of instructions.
 
-    :param read_constant: for literal pools.
+    :param read_constant: reads literal pools.
     """
 
     def __init__(self, machine: Machine, frame: Frame, read_constant: ReadConstant) -> None:
@@ -95,16 +95,16 @@ class Evaluator:
         self._bounds = frame.bounds
         self._leaking = frame.entry_fp[0], frame.return_address[0]
         self.rests_on_call = False
-        """Whether the stack pointer was taken from another register than the frame pointer since this was cleared."""
+        """Whether, since this was cleared, the stack pointer was taken from a register other than the frame pointer."""
         self.has_replaced = False
-        """Whether anything was stored over the return address since this was cleared."""
+        """Whether, since this was cleared, a value was stored over the return address."""
         self.has_read = False
-        """Whether a constant was looked for in memory since this was last cleared."""
+        """Whether, since this was cleared, a constant was read from memory."""
         self.compares_constants = False
-        """Whether a condition that compares two small constants is decided; else it may hold or not."""
+        """Whether conditions that compare two small constants are decided; otherwise, they may hold or not."""
 
     def value(self, expression: Expression, state: State, pc: int) -> Value:
-        """Return what an expression of the instruction at ``pc`` amounts to in a state."""
+        """Return the value in a state of an expression of the instruction at ``pc``."""
         kind = expression[0]
         if kind == REGISTER:
             value = state.registers.get(expression[1], OTHER)
@@ -165,14 +165,14 @@ class Evaluator:
         return STACK if self._is_address(value[0]) else self._opaque(value)
 
     def _altered(self, value: Value) -> Value:
-        """Return what is known of a value a part of which was overwritten."""
+        """Return the knowledge about a value of which a part was overwritten."""
         if value[0] == ALTERED_BASE:
             return UNKNOWN
-        # Numbers that nothing is known of are rounded to a multiple so, too.
+        # Unknown numbers are also rounded to a multiple in this way.
         return ALTERED if value[0] != UNKNOWN_BASE and self._frame.is_tracked(value[0]) else OTHER
 
     def _opaque(self, value: Value) -> Value:
-        """Return what is known of something computed from a value."""
+        """Return the knowledge about a result that was computed from a value."""
         return UNKNOWN if self._frame.is_tracked(value[0]) else OTHER
 
     def _load(self, address: Value, size: int, signed: bool, state: State) -> Value:
@@ -287,7 +287,7 @@ class Evaluator:
         return OTHER
 
     def apply(self, instruction: Instruction, state: State, pc: int) -> None:
-        """Carry an instruction out: change a state to what it is behind it."""
+        """Execute an instruction: change the state before it to the state after it."""
         value, sp = self.value, self._frame.sp
         if len(instruction.puts) == 1 and not instruction.stores:
             ((register, expression),) = instruction.puts
@@ -320,7 +320,7 @@ class Evaluator:
             self._put(puts, state, pc)
 
     def apply_until(self, leaving: Exit, instruction: Instruction, state: State, pc: int) -> State:
-        """Return the state in which an instruction is left by a conditional jump."""
+        """Return the state in which a conditional jump leaves an instruction."""
         state = state.copy()
         if leaving.puts < len(instruction.puts) or leaving.stores < len(instruction.stores):
             instruction = instruction._replace(
@@ -343,7 +343,7 @@ class Evaluator:
             registers[register] = value
 
     def _new_sp(self, value: Value, state: State, pc: int) -> Value:
-        """Return a name for what the stack pointer has become; what it named before is now out of reach."""
+        """Return a name for the new stack pointer; the value that the name denoted before becomes unreachable."""
         fresh = displaced(pc) if value[0] in (STACK_BASE, OTHER_BASE) else lost(pc)
         bounds = self._bounds
         top = bounds.of(value)
@@ -358,9 +358,9 @@ class Evaluator:
         return fresh
 
     def _saved_at(self, address: Expression, place: Value, size: int, state: State) -> list[Slot]:
-        """Return the slots that a store may overwrite, or does as part of something that a pointer leads to.
+        """Return the slots that a store may overwrite, or certainly overwrites as part of the object of a pointer.
 
-        Loops over an array on the stack that were unrolled go beyond its end on paths that are never taken.
+        Unrolled loops over an array on the stack go beyond its end, on paths that are never taken.
         """
         if not on_stack(place[0]) or not state.slots:
             return []
@@ -375,10 +375,10 @@ class Evaluator:
         return reached + [slot for slot in state.slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]
 
     def _fill(self, expression: Expression, address: Value, size: Value, state: State) -> None:
-        """Overwrite as many bytes as a register has it.
+        """Overwrite a number of bytes that a register has.
 
-        A number of bytes that is not known is taken to end within what begins at the address, as other stores with
-        something that is not known in their addresses are.
+        An unknown number of bytes is assumed to end within the object at the address, like other stores whose
+        addresses have an unknown part.
         """
         base, offset = address
         if expression == ANYTHING:
@@ -430,15 +430,15 @@ class Evaluator:
             state.leaked = True
 
     def system_call(self, state: State) -> None:
-        """Change a state to what it is behind a system call."""
+        """Change a state to the one after a system call."""
         for register in self._machine.system_call_results:
             state.registers[register] = UNKNOWN
 
     def call(self, state: State, changed: frozenset[int] | None) -> None:
-        """Change a state to what it is behind a call.
+        """Change a state to the one after a call.
 
-        :param changed: the registers that the callee may change; ``None``: those that it may by the ABI.  The stack
-            pointer and the caller's stack are left as they were, but for what the ABI gives to the callee.
+        :param changed: the registers that the callee may change; ``None``: those that the ABI permits.  The stack
+            pointer and the caller's stack stay unchanged, except what the ABI gives to the callee.
         """
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers
@@ -458,12 +458,12 @@ class Evaluator:
                 state.slots[slot] = UNKNOWN
 
     def move_sp(self, by: int | None, state: State, pc: int) -> None:
-        """Move the stack pointer up; ``None``: nothing is known of it then."""
+        """Move the stack pointer up; ``None``: it becomes unknown."""
         sp = self._frame.sp
         self._put([(sp, UNKNOWN if by is None else plus(state.registers[sp], by))], state, pc)
 
     def pass_on(self, instruction: Instruction, state: State, pc: int) -> bool:
-        """Carry an instruction out that goes on at the next one; return whether its condition, if any, lets it."""
+        """Execute an instruction that continues at the next one; return whether its condition, if any, permits this."""
         exits = instruction.exits
         condition = exits[0].condition if len(exits) == 1 else None
         if condition is None:
@@ -477,7 +477,7 @@ class Evaluator:
         return self.holds(Condition(INVERSE[relation], left, right, operation), before, state, pc)
 
     def holds(self, condition: Condition | None, before: State, after: State, pc: int) -> bool:
-        """Return whether a condition can hold; if so, note what follows from it in the state behind the instruction."""
+        """Return whether a condition can hold; if so, record its consequences in the state after the instruction."""
         if condition is None:
             return True
         if not self._is_possible(condition, before, after, pc):
@@ -488,7 +488,7 @@ class Evaluator:
         return True
 
     def _is_possible(self, condition: Condition, before: State, after: State, pc: int) -> bool:
-        """Return whether a condition can hold; if so, put the stack pointer in, as it follows from it."""
+        """Return whether a condition can hold; if so, replace the stack pointer by the value that follows from it."""
         if condition.relation not in ("==", "!=") or not self._compares(condition, before, pc, equality=True):
             return True
         left, right = self.value(condition.left, before, pc), self.value(condition.right, before, pc)
@@ -496,8 +496,8 @@ class Evaluator:
             _, operation = self.value(condition.operation, before, pc)
             is_equal = not (left[1] ^ right[1]) & (1 << self._machine.comparisons[operation]) - 1
             return is_equal == (condition.relation == "==")
-        # Loops that probe the stack compare the stack pointer.  What others compare may have been loaded from there,
-        # and a call may have changed it there.
+        # Loops that probe the stack compare the stack pointer.  Other comparisons may be of values that were loaded
+        # from the stack, where a call may have changed them.
         if before.registers[self._frame.sp] not in (left, right):
             return True
         if left[0] == right[0] and on_stack(left[0]):
@@ -510,7 +510,7 @@ class Evaluator:
         return True
 
     def _bound(self, condition: Condition, state: State, pc: int) -> int | None:
-        """Return the greatest value that a condition leaves to what is compared, ``None`` where it says nothing."""
+        """Return the greatest value that a condition permits for its operand; ``None``: it has no limit."""
         relation = condition.relation
         if relation not in ("<", "<=") or not self._compares(condition, state, pc, equality=False):
             return None
@@ -531,7 +531,7 @@ def _is_count(value: Value) -> bool:
 
 
 def _substitute(state: State, base: int, value: Value) -> None:
-    """Put a value, now known, in the place of a name that stood for it."""
+    """Replace a name by its value, which is now known."""
     state.tops = with_top({**state.tops, base: value}, base, None)
     for register, known in state.registers.items():
         if known[0] == base:

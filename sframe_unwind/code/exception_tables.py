@@ -1,4 +1,4 @@
-"""Where exceptions are caught: the tables of C++'s and C's clean-ups, which FDEs refer to.
+"""Finds where exceptions are caught: by the tables of C++'s and C's clean-ups, which FDEs refer to.
 
 Linux Standard Base Core 5.0, 10.6, for ``.eh_frame``; the language-specific data is GCC's, which Clang follows.
 """
@@ -18,24 +18,24 @@ from sframe_unwind.code.image import CodeImage
 from sframe_unwind.errors import FormatError
 
 _MAX_TABLE = 1 << 20
-"""Bytes."""
+"""Maximum size of a table, in bytes."""
 _ID = 4
-"""Bytes of the id or CIE pointer that the body of a record begins with."""
+"""Size of the id or CIE pointer at the start of a record's body, in bytes."""
 
 
 class LandingPad(NamedTuple):
-    """Where an exception that passes through a call may be caught."""
+    """The place where an exception that passes through a call may be caught."""
 
     address: int
     popped: int
-    """Bytes of the call's arguments, which the unwinder takes off the stack."""
+    """Number of bytes of the call's arguments, which the unwinder removes from the stack."""
 
 
 class _CallSite(NamedTuple):
     """Calls that share a landing pad."""
 
     start: int
-    """Address."""
+    """Start address."""
     end: int
     landing_pad: int
 
@@ -44,13 +44,13 @@ class _Function(NamedTuple):
     """A function with a table of call sites."""
 
     start: int
-    """Address."""
+    """Start address."""
     end: int
     table: int
     args_sizes: list[ArgsSize]
 
     def popped(self, pc: int) -> int:
-        """Return how many bytes of arguments are on the stack at an address."""
+        """Return the number of bytes of arguments that are on the stack at an address."""
         at = bisect_right(self.args_sizes, (pc - self.start, 1 << 64))
         return self.args_sizes[at - 1].size if at else 0
 
@@ -59,7 +59,7 @@ class ExceptionTables:
     """The landing pads of a file.
 
     :param eh_frame: contents of the section, relocated.
-    :param address: where it is loaded.
+    :param address: address of the section in memory.
     """
 
     def __init__(self, eh_frame: bytes, address: int, byteorder: ByteOrder, image: CodeImage) -> None:
@@ -70,9 +70,9 @@ class ExceptionTables:
         self._known: dict[int, list[_CallSite]] = {}
 
     def landing_pads(self, pc: int) -> list[LandingPad]:
-        """Return where an exception that passes through a call may be caught.
+        """Return the place where an exception that passes through a call may be caught.
 
-        :param pc: an address of the call instruction: one before the return address.
+        :param pc: an address within the call instruction, such as the return address minus 1.
         """
         at = bisect_right(self._starts, pc) - 1
         if at < 0:
@@ -94,7 +94,7 @@ class ExceptionTables:
         try:
             yield from _read_call_sites(reader, function.start)
         except (FormatError, IndexError):
-            return  # cut short: what it says up to there counts
+            return  # truncated: the part up to there is used
 
 
 def _read_call_sites(reader: _Reader, function: int) -> Iterator[_CallSite]:
@@ -112,9 +112,9 @@ def _read_call_sites(reader: _Reader, function: int) -> Iterator[_CallSite]:
 
 
 class _Reader:
-    """Reads numbers and pointers one behind the other.
+    """Reads consecutive numbers and pointers.
 
-    :param address: where the data is loaded.
+    :param address: address of the data in memory.
     """
 
     def __init__(self, data: bytes, address: int, byteorder: ByteOrder, at: int = 0) -> None:
@@ -137,7 +137,7 @@ class _Reader:
         return value
 
     def pointer(self, encoding: int) -> int | None:
-        """Return the pointer that comes next, 0 where it is null; ``None``: there is none, or memory has it."""
+        """Return the next pointer, 0 if it is null; ``None``: there is none, or it is indirect."""
         if encoding == PE_OMIT:
             return None
         check_supported(encoding & ~PE_INDIRECT, self._bases)
@@ -149,7 +149,7 @@ class _Reader:
 
 
 class _Common(NamedTuple):
-    """What a CIE says."""
+    """The contents of a CIE."""
 
     factor: int
     encoding: int
@@ -166,7 +166,7 @@ class _Records:
         self._commons: dict[int, _Common | None] = {}
 
     def functions(self) -> Iterator[_Function]:
-        """Yield the functions with a table; those whose records are not readable are left out."""
+        """Yield the functions with a table; those with unreadable records are left out."""
         data, offset = self._data, 0
         while offset + 2 * _ID <= len(data):
             size = int.from_bytes(data[offset : offset + _ID], self._order)

@@ -1,4 +1,4 @@
-"""Says in words what the code makes of a rule, and which instruction made it so."""
+"""Describes in words the code's judgement of a rule, and the instruction that caused it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from sframe_unwind.report.notation import describe_register_rule
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 Thing = Callable[[State], Value]
-"""What is looked at in a state."""
+"""Returns the value to examine in a state."""
 
 _MAX_STEPS = 5_000
-"""Instructions that are looked at for one explanation."""
+"""Maximum number of instructions to examine for one explanation."""
 
 
 class Origin(NamedTuple):
-    """The instruction that made something what it is."""
+    """The instruction that gave something its value."""
 
     address: int
     text: str
-    """In objdump's notation."""
+    """The instruction in objdump's notation."""
 
 
 class Explanation(NamedTuple):
-    """One value that a rule gets wrong."""
+    """One wrong value of a rule."""
 
     rule: str
     code: str
@@ -39,7 +39,7 @@ class Explanation(NamedTuple):
 
 
 class Explainer:
-    """Explains what was found in the functions of one file."""
+    """Explains the findings in the functions of one file."""
 
     def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
@@ -52,13 +52,13 @@ class Explainer:
         """Explain a rule that is wrong before an instruction.
 
         :param what: ``cfa``, ``ra`` or ``fp``.
-        :param block: start of the block with the instruction, by the run.
+        :param block: start of the block with the instruction, in the run.
         """
         said, code, thing = {"cfa": self._cfa, "ra": self._ra, "fp": self._fp}[what](rule, state)
         address = self._origin(run, block, pc, thing)
         return Explanation(said, code, None if address is None else Origin(address, self._text(address)))
 
-    # What both say.
+    # The rules of both sides.
 
     def _cfa(self, rule: UnwindRule, state: State) -> tuple[str, str, Thing]:
         assert rule.cfa is not None
@@ -80,7 +80,7 @@ class Explainer:
         return said, "no register at a constant distance from the CFA", _register(base)
 
     def _register_at(self, base: int, state: State) -> int | None:
-        """Return a register that counts from the same base as a slot."""
+        """Return a register with the same base as a slot."""
         for number in (self._frame.fp, self._frame.sp):
             if state.registers[number][0] == base:
                 return number
@@ -108,7 +108,7 @@ class Explainer:
         return said, f"{name} {self._where(place)}", self._thing(place, self._frame.fp)
 
     def _find(self, wanted: tuple[Value, ...], state: State, first: int | None) -> tuple[RegisterRule, Value] | None:
-        """Return where one of some values is: in its own register, on the stack, or in another register."""
+        """Return the place of one of some values: its own register, the stack, or another register."""
         if first is not None and state.registers[first] in wanted:
             return RegisterRule(first, 0, False), state.registers[first]
         for (base, offset), value in state.slots.items():
@@ -139,10 +139,10 @@ class Explainer:
             return lambda state: _held(state, place)
         return _register(-1 if number is None else number)
 
-    # Which instruction.
+    # The instruction that is the origin.
 
     def _origin(self, run: Run, block: int, pc: int, thing: Thing) -> int | None:
-        """Return the address of the instruction that last changed something before another is reached."""
+        """Return the address of the instruction that last changed something before another instruction is reached."""
         seen = {(block, pc)}
         waiting = [(block, pc)]
         found: list[int] = []
@@ -160,7 +160,7 @@ class Explainer:
                 elif source not in seen:
                     seen.add(source)
                     waiting.append(source)
-        # Of several paths the instruction that stands nearest before.
+        # Of several paths, the nearest earlier instruction.
         earlier = [address for address in found if address < pc]
         return max(earlier) if earlier else min(found, default=None)
 
@@ -176,7 +176,7 @@ class Explainer:
         return change
 
     def _state_before(self, run: Run, start: int, end: int) -> State | None:
-        """Return the state before an instruction of a block; ``None`` where the walk does not come to it."""
+        """Return the state before an instruction of a block; ``None``: the walk does not reach it."""
         return next((state for pc, state in self._walk(run, start) if pc == end), None)
 
     def _walk(self, run: Run, start: int) -> Iterator[tuple[int, State]]:

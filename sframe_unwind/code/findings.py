@@ -1,4 +1,4 @@
-"""What checking tables against the code gives."""
+"""The results of checking tables against the code."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ class Finding(NamedTuple):
     """A rule that the code shows to be wrong, from one address on."""
 
     address: int
-    """Of the first instruction."""
+    """Address of the first instruction."""
     end: int
-    """Behind the last one."""
+    """Address after the last instruction."""
     table: str
     """:data:`SFRAME`, :data:`DWARF` or :data:`ORC`."""
     what: str
     """``cfa``, ``ra`` or ``fp``."""
     rule: str
-    """What the table says."""
+    """The table's rule."""
     code: str
-    """What the code makes of it."""
+    """The rule according to the code."""
     origin: int | None
-    """Address of the instruction since which that is so, where it can be told."""
+    """Address of the instruction from which on this is so; ``None``: not known."""
     instruction: str
     """That instruction, in objdump's notation."""
     assumes: tuple[str, ...] = ()
-    """What the finding rests on and the file does not show, such as ``callee changes r11``: then it is a warning, and
-    the rule is counted as unknown."""
+    """Assumptions of the finding that the file does not prove, such as ``callee changes r11``.  With assumptions, it
+    is a warning, and the rule counts as unknown."""
 
 
 class Counts(NamedTuple):
-    """How many instructions a table was judged at; together, all that there are."""
+    """Numbers of instructions with each judgement of a table; together, all instructions."""
 
     proved: int
     wrong: int
@@ -46,7 +46,7 @@ class Counts(NamedTuple):
     """The table has no row for them."""
 
     def plus(self, other: Counts) -> Counts:
-        """Return the sum of two."""
+        """Return the sum of two counts."""
         return Counts(*(one + more for one, more in zip(self, other)))
 
 
@@ -54,19 +54,19 @@ NONE = Counts(0, 0, 0)
 
 
 class Unknown(NamedTuple):
-    """Instructions, one behind the other, for which it is unknown whether a table is right."""
+    """Consecutive instructions for which it is unknown whether a table is right."""
 
     address: int
-    """Of the first."""
+    """Address of the first instruction."""
     table: str
     """:data:`SFRAME`, :data:`DWARF` or :data:`ORC`."""
     why: str
     origin: int | None
-    """Address of the instruction since which that is so, where it was looked for and can be told."""
+    """Address of the instruction from which on this is so; ``None``: not wanted, or not known."""
     instruction: str
     """That instruction, in objdump's notation."""
     instructions: int
-    """How many."""
+    """Number of instructions."""
 
 
 Verdicts = Mapping[int, Judgements]
@@ -74,14 +74,14 @@ Verdicts = Mapping[int, Judgements]
 
 
 def counted(verdicts: Mapping[int, Judgements]) -> Counts:
-    """Count verdicts."""
+    """Count the verdicts of each kind."""
     worst = [judgements.worst for judgements in verdicts.values() if judgements is not PROVED]
     wrong, unknown = worst.count(Judgement.WRONG), worst.count(Judgement.UNKNOWN)
     return Counts(len(verdicts) - wrong - unknown, wrong, unknown)
 
 
 def unknown_in(verdicts: Mapping[str, Verdicts]) -> tuple[Unknown, ...]:
-    """Return what is unknown by the verdicts on one function."""
+    """Return the unknown instructions according to the verdicts on one function."""
     found: list[Unknown] = []
     for table, by_address in verdicts.items():
         previous = None
@@ -98,21 +98,21 @@ def unknown_in(verdicts: Mapping[str, Verdicts]) -> tuple[Unknown, ...]:
 
 
 class Part(NamedTuple):
-    """What was found in one function, entered in some way."""
+    """The findings in one function, for one way of entering it."""
 
     verdicts: Mapping[str, Verdicts]
     """By table."""
     findings: tuple[Finding, ...]
     unreached: frozenset[int] = frozenset()
-    """Addresses of instructions that nothing leads to: the verdict on them is that nothing is known."""
+    """Addresses of instructions that nothing leads to: the verdict on them is unknown."""
 
 
 class FunctionResult(NamedTuple):
-    """What was found from the entry of one function."""
+    """The findings from the entry of one function."""
 
     start: int
     instructions: int
-    """How many it has, without padding."""
+    """Number of instructions, without padding."""
     counts: Mapping[str, Counts]
     """By table."""
     findings: tuple[Finding, ...]
@@ -120,25 +120,26 @@ class FunctionResult(NamedTuple):
     wanted: Mapping[str, Verdicts]
     """By table: the verdicts at the addresses that were asked for."""
     elsewhere: Mapping[int, Part]
-    """What was found in other functions that this one jumps into with its frame, by their starts."""
+    """The findings in other functions that this one jumps into with its frame, by their starts."""
     continued: frozenset[int]
-    """Starts of functions that are entered so at their first instruction."""
+    """Starts of functions that are entered this way at their first instruction."""
     called: tuple[int, ...]
-    """Starts of functions that are called, or jumped to as a call would enter them."""
+    """Starts of functions that are called, or jumped to in the state of a call."""
     returns: bool
-    """Whether any path leaves it for its caller, or may."""
+    """Whether any path returns to the caller, or may."""
     changes_fp: bool
-    """Whether it certainly returns with another frame pointer than it was entered with."""
+    """Whether it certainly returns with another frame pointer than at its entry."""
     moves_sp: int | None
-    """How many bytes higher than by the ABI the stack pointer is where it returns; ``None``: sometimes."""
+    """Number of bytes by which the stack pointer is higher than by the ABI when it returns; ``None``: only
+    sometimes."""
     comes_back: bool
     """Whether a path certainly returns to its caller."""
     presumes: bool
-    """Whether a call was taken not to return for what else leads behind it."""
+    """Whether a call was assumed not to return because of the other code that leads to the address after it."""
     complete: bool
-    """``False``: the function was given up, being too large."""
+    """``False``: the function is too large and was given up."""
     ends_as_entered: bool
-    """Whether it is left with nothing of its frame on all paths, as the ABI has it at a function's entry."""
+    """Whether it is left without a frame on all paths, in the state that the ABI has at a function's entry."""
 
     def at(self, start: int) -> FunctionResult:
         """Return the result of the same function at another address, without what is called there."""
@@ -153,7 +154,7 @@ class FunctionResult(NamedTuple):
 
 
 class FunctionVerdict(NamedTuple):
-    """How one function came out."""
+    """The result for one function."""
 
     start: int
     end: int
@@ -162,7 +163,7 @@ class FunctionVerdict(NamedTuple):
 
 
 class CodeVerdict(NamedTuple):
-    """How one file came out."""
+    """The result for one file."""
 
     functions: Sequence[FunctionVerdict]
     instructions: int
@@ -172,8 +173,8 @@ class CodeVerdict(NamedTuple):
     unknown: tuple[Unknown, ...]
     """By function and table."""
     wanted: Mapping[str, Verdicts]
-    """By table: the verdicts at the addresses that were asked for."""
+    """By table, the verdicts at the wanted addresses."""
     given_up: int
-    """How many functions were too large."""
+    """Number of functions that are too large."""
     sframe_entries: int | None = None
-    """How many entries SFrame has, where these are not functions."""
+    """Number of SFrame entries, if entries are not functions."""

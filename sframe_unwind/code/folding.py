@@ -1,4 +1,4 @@
-"""Sums, shifts and other operations on expressions, folded where their operands are known."""
+"""Sums, shifts and other operations on expressions; known operands are folded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def extend(operand: Expression, bits: int, signed: bool) -> Expression:
 
 
 def shifted(operation: str, left: Expression, right: Expression) -> Expression:
-    """Return a shift, by the name of VEX's operation."""
+    """Return a shift, given the name of VEX's operation."""
     if right[0] != CONSTANT or not 0 <= right[1] < 64:
         return mixed(left, right)
     if not right[1]:
@@ -67,7 +67,7 @@ def shifted(operation: str, left: Expression, right: Expression) -> Expression:
 
 
 def mixed(*operands: Expression) -> Expression:
-    """Return something computed from operands in a way that is not followed."""
+    """Return a result of operands whose computation is not followed."""
     known: list[Expression] = []
     for operand in operands:
         known += operand[1] if operand[0] == MIXED else [operand]

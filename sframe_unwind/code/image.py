@@ -1,4 +1,4 @@
-"""The code and the constants of an ELF file, where its sections lie, with what the linker knows of them."""
+"""The code and the constants of an ELF file at their addresses, with the linker's knowledge about them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from sframe_unwind.address import ByteOrder
 from sframe_unwind.code.ranges import Addresses
 
 _BEYOND = 1 << 64
-"""Behind all addresses."""
+"""An address after all others."""
 
 
 class Contents(Protocol):
-    """The bytes of a section: all of them, or read where they are asked for."""
+    """The bytes of a section: all of them, or read when they are needed."""
 
     def __len__(self) -> int: ...
 
@@ -22,17 +22,17 @@ class Contents(Protocol):
 
 
 class CodeSection(NamedTuple):
-    """A section that is loaded."""
+    """A loaded section."""
 
     start: int
-    """Address."""
+    """Start address."""
     contents: Contents
     executable: bool
     writable: bool
 
     @property
     def end(self) -> int:
-        """Address behind the last byte."""
+        """Address after the last byte."""
         return self.start + len(self.contents)
 
 
@@ -40,23 +40,23 @@ class Plt(NamedTuple):
     """A procedure linkage table."""
 
     start: int
-    """Address."""
+    """Start address."""
     end: int
     first: int
-    """Address of the first entry; what lies before is its header."""
+    """Address of the first entry; the header is before it."""
     entry_size: int
-    """In bytes."""
+    """Size of an entry in bytes."""
 
 
 class CodeImage:
-    """What can be read of a program that does not run.
+    """The readable parts of a program that is not running.
 
-    :param sections: all that are loaded, with their relocations applied.
-    :param byteorder: of data.
-    :param names: of functions that calls lead to, as far as it is known that they do not return: by address.
-    :param external: addresses of instruction fields that a linker would fill in with the address of something in
-        another file, and its name.
-    :param pointers: what a dynamic linker would fill in, by address.
+    :param sections: all loaded sections, with their relocations applied.
+    :param byteorder: byte order of data.
+    :param names: names of called functions by address, to find those that do not return.
+    :param external: by the address of an instruction field, the name of the symbol in another file whose address a
+        linker would write there.
+    :param pointers: the values that a dynamic linker would write, by address.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class CodeImage:
         """Where jumps lead that a kernel replaces by nops while it runs, by the addresses of either."""
 
     def section(self, address: int) -> CodeSection | None:
-        """Return the section with an address."""
+        """Return the section that contains an address."""
         at = bisect_right(self._starts, address) - 1
         if at < 0:
             return None
@@ -92,7 +92,7 @@ class CodeImage:
         return section if address < section.end else None
 
     def plt(self, address: int) -> Plt | None:
-        """Return the procedure linkage table with an address."""
+        """Return the procedure linkage table that contains an address."""
         return next((plt for plt in self.plts if plt.start <= address < plt.end), None)
 
     def is_code(self, address: int) -> bool:
@@ -101,7 +101,7 @@ class CodeImage:
         return section is not None and section.executable
 
     def read(self, address: int, size: int) -> int | None:
-        """Return the number at an address, without sign, as it is when the program starts."""
+        """Return the unsigned number at an address when the program starts."""
         address &= _BEYOND - 1
         if address in self._pointers and size == 8:
             return self._pointers[address]
@@ -112,7 +112,7 @@ class CodeImage:
         return int.from_bytes(section.contents[offset : offset + size], self._byteorder)
 
     def read_constant(self, address: int, size: int) -> int | None:
-        """Return the number at an address that cannot change."""
+        """Return the number at an address if it cannot change."""
         section = self.section(address)
         if section is None or section.writable:
             return None
@@ -120,7 +120,7 @@ class CodeImage:
         return None if is_filled_in else self.read(address, size)
 
     def external_call(self, address: int, size: int) -> str | None:
-        """Return the name of what an instruction refers to in another file."""
+        """Return the name of the symbol in another file to which an instruction refers."""
         if not self.external:
             return None
         return next((self.external[field] for field in range(address, address + size) if field in self.external), None)

@@ -1,7 +1,7 @@
-"""One machine instruction as the interpretation needs it: what it writes, where it goes.
+"""One machine instruction for the interpretation: the registers and memory that it writes, and where it continues.
 
 An expression is a tuple whose first item is one of the node kinds below.  All expressions of an instruction refer to
-the state before it.  Registers are numbered as DWARF numbers them; :data:`HIGH` and the condition code follow behind.
+the state before it.  Registers have DWARF's numbers; :data:`HIGH` and the condition code have the numbers after them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMPUTED = 4
 MIXED = 5
 """``operands``: computed from 64-bit operands in a way that is not followed."""
 LOAD = 6
-"""``address, size, signed``: what memory holds, extended to 64 bits."""
+"""``address, size, signed``: the contents of memory, extended to 64 bits."""
 ADD = 7
 """``left, right``"""
 SUBTRACT = 8
@@ -39,7 +39,7 @@ EXTEND = 11
 CHOICE = 12
 """``left, right``: one or the other."""
 UNKNOWN = 13
-"""Nothing follows: may be anything."""
+"""Nothing follows: any value."""
 SIGN = 14
 """``operand``: a return address gets its authentication code."""
 STRIP = 15
@@ -57,7 +57,7 @@ ANYTHING: Expression = (UNKNOWN,)
 HIGH = 1000
 """Added to a vector register's number: its upper 64 bits."""
 CC_OPERATION, CC_LEFT, CC_RIGHT = 2000, 2001, 2002
-"""What set the condition code, and with which operands."""
+"""The operation that set the condition code, and its operands."""
 
 
 class Kind(IntEnum):
@@ -68,38 +68,37 @@ class Kind(IntEnum):
     CALL = 2
     RETURN = 3
     TRAP = 4
-    """A trap: nothing follows, unless the trap's handler goes on behind it."""
+    """A trap: nothing follows, unless the trap's handler continues after it."""
     SYSTEM = 5
     """A system call."""
     STOP = 6
-    """What follows is not known: the instruction could not be decoded."""
+    """The next instruction is unknown, because this one could not be decoded."""
 
 
 class Condition(NamedTuple):
-    """When a conditional jump is taken, as far as that is of use."""
+    """The condition of a conditional jump, as far as it is useful."""
 
     relation: str
-    """``==``, ``!=``, and, of values without a sign, ``<``, ``<=``, ``>``, ``>=``."""
+    """``==``, ``!=``, and for unsigned values ``<``, ``<=``, ``>``, ``>=``."""
     left: Expression
     right: Expression
     operation: Expression | None
-    """What set the condition code, as VEX numbers it; ``None``: the values are compared here and now."""
+    """The operation that set the condition code, in VEX's numbering; ``None``: the jump itself compares the values."""
 
 
 INVERSE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-"""The relation that holds where another does not."""
+"""For each relation, the one that holds if it does not."""
 
 
 Store = tuple[Expression, Union[int, Expression], Expression]
-"""Address, size and value of what an instruction writes to memory.
+"""Address, size and value that an instruction writes to memory.
 
-The size in bytes is a number, or an expression where registers or memory decide it: :data:`ANYTHING` for a size that
-is not known at all, in either direction from the address.  With :data:`ANYTHING` for the address, too, any memory may
-change.
+The size in bytes is a number, or an expression if registers or memory determine it.  :data:`ANYTHING` is an unknown
+size, in either direction from the address.  If the address is also :data:`ANYTHING`, any memory may change.
 """
 EVERYWHERE: Store = (ANYTHING, ANYTHING, ANYTHING)
 ELSEWHERE: Store = (RESULT, ANYTHING, ANYTHING)
-"""A store to memory that no general register leads to."""
+"""A store to memory that no general register points to."""
 
 
 class Exit(NamedTuple):
@@ -107,28 +106,28 @@ class Exit(NamedTuple):
 
     target: Expression
     puts: int
-    """How many of the instruction's register writes come before it."""
+    """Number of the instruction's register writes that precede it."""
     stores: int
-    """How many of its stores do."""
+    """Number of its stores that precede it."""
     condition: Condition | None
 
 
 class Instruction(NamedTuple):
-    """What one instruction does."""
+    """The effects of one instruction."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
     kind: Kind
     puts: tuple[tuple[int, Expression], ...]
     """Registers written, and their new values, in order."""
     stores: tuple[Store, ...]
-    """In order."""
+    """The stores, in order."""
     exits: tuple[Exit, ...]
     target: Expression | None
-    """Of an unconditional jump or call; of an instruction that executes another (``STOP`` as long as it is not known
-    what that does): where it is."""
+    """The target of an unconditional jump or call.  For an instruction that executes another one, the address of that
+    one (``STOP`` as long as its effect is unknown)."""
     link: int | None = None
-    """The register that a call leaves its return address in."""
+    """The register in which a call leaves its return address."""
 
     @property
     def is_whole(self) -> bool:

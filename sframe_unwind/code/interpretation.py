@@ -1,4 +1,4 @@
-"""Runs functions abstractly, to a fixpoint: the state before each instruction that can be reached."""
+"""Interprets functions abstractly, up to a fixpoint: the state before each reachable instruction."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ LandingPads = Callable[[int], Iterable[LandingPad]]
 _MASK = (1 << 64) - 1
 _MAX_RESTARTS = 16
 _STEPS_PER_INSTRUCTION, _MIN_STEPS, _MAX_STEPS = 40, 4000, 4_000_000
-"""How often instructions are carried out at most before a function is given up."""
+"""Limits of executed instructions, after which a function is given up."""
 _SORTED_PER_STEP, _READ_PER_STEP = 32, 32
-"""How many states are sorted, and how many entries of a table are read, in the time of a step."""
+"""Number of states that are sorted, and of table entries that are read, in the time of a step."""
 _MAX_FOREIGN = 64
-"""How many other functions are followed from one."""
+"""Maximum number of other functions that are followed from one."""
 _ADDRESS_BITS = 64
 _DETOUR = 256
-"""Bytes of code that belongs to no function, within which it leads back to the one that jumps there."""
+"""Maximum size of code that belongs to no function and leads back to the function that jumps there, in bytes."""
 _MAX_WAYS = 16
-"""With how many stack pointers one instruction is followed, where these are kept apart."""
+"""Maximum number of stack pointers with which one instruction is followed, if they are kept apart."""
 
 
 def address_of(block: int) -> int:
     """Return the address of a block's first instruction.
 
-    A block is known by that; where states with different stack pointers are kept apart, a number in the bits above it
-    tells one stack pointer from another.
+    A block is identified by that address.  If states with different stack pointers are kept apart, a number in the bits
+    above it distinguishes the stack pointers.
     """
     return block & _MASK
 
 
 class Source(NamedTuple):
-    """What leads to a block."""
+    """An instruction that leads to a block."""
 
     block: int
-    """Start of another."""
+    """Start of the block with the instruction."""
     pc: int
-    """Address of the instruction in it that goes on there."""
+    """Address of the instruction."""
 
 
 class _TableJump(NamedTuple):
@@ -71,58 +71,58 @@ class _TableJump(NamedTuple):
 
     entry: Entry
     values: int | None
-    """How many its index has; ``None``: not known."""
+    """Number of values of its index; ``None``: not known."""
     targets: Targets
     state: State
 
 
 class Run(NamedTuple):
-    """What the interpretation of a function found."""
+    """The result of interpreting a function."""
 
     states: dict[int, State]
     """The states at the starts of blocks, by block (:func:`address_of`); each reaches to the next, or to a jump."""
     sources: dict[int, set[Source]]
-    """What leads to each."""
+    """The instructions that lead to each block."""
     guessed: set[int]
-    """Those of them that only a jump may lead to whose targets are not known for certain, or a trap's handler."""
+    """Blocks to which only a jump with uncertain targets, or a trap's handler, may lead."""
     continued: set[int]
     """Starts of other functions that were entered with this function's frame."""
     called: set[int]
-    """Addresses that are called."""
+    """Called addresses."""
     returns: bool
-    """Whether any path leaves the function for its caller, or may."""
+    """Whether any path returns to the caller, or may."""
     changes_fp: bool
-    """Whether it certainly returns with another frame pointer than it was entered with."""
+    """Whether it certainly returns with another frame pointer than at its entry."""
     returns_to: frozenset[Value]
-    """What it jumps to where it returns, or jumps to what a register holds."""
+    """The values to which it jumps when it returns, or when it jumps to the value of a register."""
     replaces_return: bool
-    """Whether it may return to what it has stored over its return address."""
+    """Whether it may return to a value that it has stored over its return address."""
     rests_on_call: bool
-    """Whether the stack pointer was taken from another register than the frame pointer."""
+    """Whether the stack pointer was taken from a register other than the frame pointer."""
     is_local: bool
-    """Whether nothing but the function's own code counted."""
+    """Whether only the function's own code was used."""
     stack_pointers_at_end: frozenset[Value]
-    """With which it is left for its caller, or for a function that it jumps to instead of returning."""
+    """The stack pointers when it returns to its caller, or jumps to another function instead of returning."""
     stack_pointers_at_return: frozenset[Value]
-    """With which its caller goes on, where it returns to that."""
+    """The stack pointers with which its caller continues, if it returns to its caller."""
     has_return: bool
-    """Whether an instruction that returns is among its own, wherever it may lead."""
+    """Whether it has a return instruction, whatever its target is."""
     presumes: bool
-    """Whether a call was taken not to return because paths with other stack pointers lead behind it."""
+    """Whether a call was assumed not to return because paths with other stack pointers lead to the address after it."""
     complete: bool
-    """``False``: it was given up."""
+    """``False``: the function was given up."""
     certain: bool
     """All targets of its jumps are known for certain."""
     meets: bool
-    """Whether paths meet somewhere with stack pointers at a constant distance from each other."""
+    """Whether paths meet at some place with stack pointers at a constant distance from each other."""
     apart: bool
-    """Whether they were kept apart there."""
+    """Whether these paths were kept apart."""
     proved: dict[int, int]
-    """The blocks of the function itself in all of which that held which was to be proved, and their ends."""
+    """The blocks of the function itself in which everything was proved that was to be proved, and their ends."""
     ends_as_entered: bool
-    """Whether it is left with nothing of its frame on all paths, as the ABI has it at a function's entry."""
+    """Whether it is left without a frame on all paths, in the state that the ABI has at a function's entry."""
     pushed: int = 0
-    """Bytes that are on the stack at the entry beside what the ABI wants there, as its end shows."""
+    """Number of bytes on the stack at the entry in addition to those of the ABI, as its end shows."""
 
 
 class _Restart(Exception):  # noqa: N818  # no error: a call was found not to return, or a table to end earlier
@@ -134,23 +134,23 @@ class _GivenUp(Exception):  # noqa: N818  # no error: the function takes too lon
 
 
 class Prover(Protocol):
-    """Says of the instructions of each block, in order, whether what is to be proved there is."""
+    """Tells for the instructions of each block, in order, whether the required proofs succeed."""
 
     def begin(self) -> None:
         """Begin a block."""
 
     def holds(self, pc: int, instruction: Instruction, state: State) -> bool:
-        """Return whether it is, in the state before an instruction; if not, the block is not asked for any more."""
+        """Return whether the proof succeeds in the state before an instruction; if not, the block is skipped."""
 
 
 class Interpreter:
-    """Interprets functions of one file.
+    """Interprets the functions of one file.
 
-    :param ranges: of all functions.
-    :param landing_pads: where an exception that passes through a call may be caught, by the address
-        before its return address.
-    :param max_steps: how many instructions are carried out at most before a function is given up.
-    :param tracked: registers that are followed to the slots that they are saved in, besides the frame pointer.
+    :param ranges: ranges of all functions.
+    :param landing_pads: places where an exception that passes through a call may be caught, by the address before the
+        call's return address.
+    :param max_steps: maximum number of executed instructions, after which a function is given up.
+    :param tracked: registers that are followed to the slots in which they are saved, besides the frame pointer.
     """
 
     def __init__(
@@ -179,11 +179,12 @@ class Interpreter:
         self.coming_back = Starts(ranges)
         """Starts of functions that certainly return, on some path."""
         self.unentered: frozenset[int] = frozenset()
-        """Starts of functions that their own rows say to be entered with another's frame, as far as that is known."""
+        """Starts of functions that are entered with another function's frame according to their rows, as far as
+        known."""
         self._max_steps = max_steps
 
     def sweep_at(self, pc: int) -> Sweep:
-        """Return the instructions of the function with an address; of no function, those that follow there."""
+        """Return the instructions of the function that contains an address; without a function, those that follow."""
         return self.sweeps.sweep(self.ranges.find(pc) or self.ranges.before_next(pc, _DETOUR))
 
     def run(
@@ -197,10 +198,10 @@ class Interpreter:
         """Interpret a function.
 
         :param entries: the states in which it is entered, by address.
-        :param through_calls: find out which registers the functions of the file that it calls may change.
-        :param apart: keep states with different stack pointers apart, and decide what constants decide: a loop that
-            moves the stack pointer is followed round by round.  It is given up if that takes too many.
-        :param prover: is asked about each instruction of the function itself.
+        :param through_calls: find the registers that called functions of the file may change.
+        :param apart: keep states with different stack pointers apart, and decide conditions on constants: a loop that
+            moves the stack pointer is followed round by round.  It is given up after too many rounds.
+        :param prover: called for each instruction of the function itself.
         """
         dead: set[int] = set()
         tables: set[int] = set()
@@ -224,10 +225,10 @@ class Interpreter:
 
 
 class _Flow:
-    """One attempt at a function.
+    """One attempt to interpret a function.
 
-    :param dead: addresses behind calls that do not return; the attempt adds to them.
-    :param tables: addresses where tables are known to begin; the attempt adds to them.
+    :param dead: addresses after calls that do not return; the attempt adds to them.
+    :param tables: known start addresses of tables; the attempt adds to them.
     """
 
     def __init__(
@@ -254,7 +255,7 @@ class _Flow:
         self._called: set[int] = set()
         self._later: list[tuple[int, State]] = []
         self._behind_calls: dict[int, State] = {}
-        """What follows calls that do not return, and how it would be reached if they did: tables describe that, too."""
+        """The code after calls that do not return, with the state if they did: tables also describe this code."""
         self._unresolved: list[State] = []
         self._table_jumps: dict[int, _TableJump] = {}
         self._read: dict[tuple[Entry, int | None], Targets] = {}
@@ -269,14 +270,14 @@ class _Flow:
         self._returns_to: set[Value] = set()
         self._is_local = True
         self.effects: Effects | None = None
-        """``None``: callees are taken to keep the ABI."""
+        """``None``: callees are assumed to keep the ABI."""
         self.ways: dict[int, dict[Value, int]] | None = None
-        """The stack pointers that an address is reached with, and their numbers; ``None``: they are not kept apart."""
+        """The stack pointers with which an address is reached, and their numbers; ``None``: they are not kept apart."""
         self._meets = False
         self.prover: Prover | None = None
         self._proved: dict[int, int] = {}
         self.steps = steps
-        """How many instructions may still be carried out."""
+        """Number of instructions that may still be executed."""
 
     def run(self, entries: dict[int, State]) -> Run:
         for address, state in entries.items():
@@ -315,7 +316,7 @@ class _Flow:
             complete and not self._unresolved and all(jump.targets.certain for jump in self._table_jumps.values()),
             self._meets,
             self.ways is not None,
-            # Of what was given up, states have changed that were not followed any more.
+            # After giving up, some changed states have not been followed any more.
             self._proved if complete else {},
             complete and bool(self._stack_pointers_at_end) and self._ends_as_entered,
         )
@@ -327,9 +328,9 @@ class _Flow:
             self._block(block, self._states[block].copy())
 
     def _follow_traps(self) -> None:
-        """Follow what is behind traps where nothing else leads there.
+        """Follow the code after traps if nothing else leads there.
 
-        A trap's handler may go on there.  It need not: what Xen emulates has letters behind a trap.
+        A trap's handler may continue there, but need not: for Xen's emulation, letters follow a trap.
         """
         certain = frozenset(self._visited)
         while self._later:
@@ -340,7 +341,7 @@ class _Flow:
         self._guessed.update(block for block in self._states if address_of(block) not in certain)
 
     def _guess(self) -> None:
-        """Follow jumps whose targets are not known to what nothing else leads to."""
+        """Follow jumps with unknown targets to code that nothing else leads to."""
         if not self._unresolved:
             return
         state = self._unresolved[0].copy()
@@ -352,7 +353,7 @@ class _Flow:
                 self._drain()
 
     def _block(self, block: int, state: State) -> None:
-        """Interpret from the start of a block to a jump, or to the start of another."""
+        """Interpret from the start of a block to a jump, or to the start of another block."""
         pc = address_of(block)
         sweep = self._sweep if pc in self._sweep.instructions else self._all.sweep_at(pc)
         evaluator, instructions, starts = self._evaluator, sweep.instructions, sweep.starts
@@ -367,7 +368,7 @@ class _Flow:
             if instruction is None:
                 instruction = sweep.instruction(pc)
             if not first and (pc in starts or pc in self._states):
-                # Behind a call that does not return there may be padding, and then what other paths lead to.
+                # After a call that does not return there may be padding, and then code that other paths lead to.
                 start = address_of(block)
                 self._flow(pc, state, block in self._after_call and self._behind_padding(sweep, start) >= pc)
                 if prover is not None and pc in self._states:
@@ -395,7 +396,7 @@ class _Flow:
                 return
 
     def _transfer(self, pc: int, instruction: Instruction, state: State) -> bool:
-        """Follow an instruction that may not go on to the next; return whether it may, too, with the state there."""
+        """Follow an instruction that may not continue at the next one; return whether it may, with the state there."""
         for leaving in instruction.exits:
             after = self._evaluator.apply_until(leaving, instruction, state, pc)
             target = self._evaluator.value(leaving.target, state, pc)
@@ -421,7 +422,7 @@ class _Flow:
             self._end(state)
             self._has_return |= self._settled is None
             to = UNKNOWN if instruction.target is None else self._evaluator.value(instruction.target, state, pc)
-            # Where no caller is, as behind a jump that cannot be taken, nothing is learned of what the caller gets.
+            # Without a caller, as after a jump that cannot be taken, nothing is learned about the caller's state.
             if self._settled is None and to != OTHER:
                 behind = state.copy()
                 self._evaluator.apply(instruction, behind, pc)
@@ -437,7 +438,7 @@ class _Flow:
         return False
 
     def _is_jump_by_table(self, pc: int, instruction: Instruction, state: State) -> bool:
-        """Return whether what looks like a return is a jump: on s390x any register may hold a jump's target."""
+        """Return whether an apparent return is a jump: on s390x, any register may hold the target of a jump."""
         target = instruction.target
         if instruction.kind is not Kind.RETURN or target is None or self._all.machine.returns_through is None:
             return False
@@ -448,7 +449,7 @@ class _Flow:
         following = pc + instruction.size
         name = self._image.external_call(pc, instruction.size)
         address = target[1] & _MASK if target[0] == NUMBER else None
-        if name is None and address == following:  # how position-independent code finds out where it is
+        if name is None and address == following:  # position-independent code finds its own address this way
             self._evaluator.apply(instruction, state, pc)
             self._flow(following, state)
             return False
@@ -469,7 +470,7 @@ class _Flow:
             self._flow(pad.address, self._popped(state, pad.popped))
         if called is not None:
             self._called.add(called)
-            # What a part that is called does is not followed.  It may leave the function, as in a retpoline.
+            # The effects of a called part are not followed.  It may leave the function, as in a retpoline.
             self._returns |= self._function.start < called < self._function.end
         is_end = is_not_returning(name) if name is not None else address in self._all.not_returning
         sweep = self._all.sweep_at(pc)
@@ -484,17 +485,18 @@ class _Flow:
         return False
 
     def _behind_padding(self, sweep: Sweep, address: int) -> int:
-        """Return the first address from one on that has no padding."""
+        """Return the first address without padding, from an address on."""
         padding = self._all.machine.is_padding
         while (size := sweep.instruction(address).size) and padding(sweep.bytes_at(address, size)):
             address += size
         return address
 
     def _call_with_other_link(self, pc: int, address: int | None, instruction: Instruction, state: State) -> bool:
-        """Follow a call that leaves its return address in another register than the ABI has it in; return as above.
+        """Follow a call that leaves its return address in another register than the ABI's; return as above.
 
-        Within the function it is a jump, over constants that the register then points to.  Else it calls what has a
-        calling convention of its own, such as ``__fentry__``, which changes no register but those for its own use.
+        Within the function, it is a jump over constants to which the register then points.  Otherwise, it calls a
+        function with a special calling convention, such as ``__fentry__``, which changes only the registers of that
+        convention.
         """
         self._evaluator.apply(instruction, state, pc)
         if address is not None and self._function.start <= address < self._function.end:
@@ -506,7 +508,7 @@ class _Flow:
         return False
 
     def _popped(self, state: State, size: int) -> State:
-        """Return a state with so many bytes less on the stack."""
+        """Return a state with so many bytes removed from the stack."""
         if not size:
             return state
         state = state.copy()
@@ -529,7 +531,7 @@ class _Flow:
             self._end(state)
             plt = self._image.plt(pc)
             if plt is not None and plt.first <= pc and pc + instruction.size < self._function.end:
-                # Until the function is bound, the table of addresses leads back behind the jump.
+                # Until the function is bound, the table of addresses leads back to after the jump.
                 self._flow(pc + instruction.size, state)
             elif not self._frame.is_entry(state):
                 self._lose(state)
@@ -559,8 +561,8 @@ class _Flow:
         def is_target(address: int) -> bool:
             if address in self._sweep.instructions:
                 return True
-            # Parts of a function may lie elsewhere, with or without a frame.  What else leads to other code is the next
-            # function's table.
+            # Parts of a function may be elsewhere, with or without a frame.  Entries that lead to other code belong to
+            # the next function's table.
             other = self._all.ranges.find(address) if count is not None else None
             return other is not None and (address == other.start or other.start in self._all.unentered)
 
@@ -569,11 +571,11 @@ class _Flow:
             return address in self._sweep.instructions or (other is not None and other.start in self._all.unentered)
 
         found = targets(entry, count, self._tables, self._image, is_target, self._function.end)
-        # What has the row of an entry is entered as a function is, if at all.
+        # Code with the row of an entry is entered by a call, if at all.
         return found._replace(addresses=list(filter(is_followed, found.addresses)))
 
     def _split_tables(self) -> None:
-        """Begin again if a table was read beyond the start of another one, which was found later."""
+        """Begin again if a table was read beyond the start of another one that was found later."""
         begun = self._evaluator.entries.tables - self._tables
         for jump in self._table_jumps.values():
             if any(jump.entry.table < table < jump.targets.end for table in begun):
@@ -581,10 +583,10 @@ class _Flow:
                 raise _Restart
 
     def _follow_tables(self) -> None:
-        """Follow jumps by tables to what may follow from their tables, where nothing leads there for certain.
+        """Follow jumps by tables to the code after their tables, if nothing certain leads there.
 
-        What was compared last need not be the table's index: then it has another number of entries.  Compilers know
-        values of an index that cannot be, and leave the last of them out without comparing anything.
+        The last comparison need not concern the table's index: the number of entries is then wrong.  Compilers know
+        impossible values of an index, and omit the last of them without a comparison.
         """
         done: set[int] = set()
         while left := self._table_jumps.keys() - done:
@@ -601,33 +603,33 @@ class _Flow:
             self._follow_guess(target, jump.state)
 
     def _follow_guess(self, target: int, state: State) -> None:
-        """Follow what nothing leads to for certain, if nothing else has."""
+        """Follow code that nothing certain leads to, if nothing else has led there."""
         if target not in self._visited:
             self._current = None
             self._flow(target, state)
             self._drain()
 
     def _end(self, state: State) -> None:
-        """Note that the function is left, in a state."""
+        """Record the state in which the function is left."""
         self._returns = True
-        if self._settled is None:  # what is guessed shows nothing of the stack pointer
+        if self._settled is None:  # guessed code does not show the stack pointer
             self._stack_pointers_at_end.add(state.registers[self._frame.sp])
             self._ends_as_entered &= self._frame.is_entry(state)
 
     def _lose(self, state: State) -> None:
-        """Note a jump to targets that are not known."""
+        """Record a jump to unknown targets."""
         self._returns = True
         if self._settled is None:
             self._unresolved.append(state.copy())
 
     def _flow(self, target: int, state: State, after_call: bool = False) -> None:
-        """Follow a jump, in a state that may be changed later."""
+        """Follow a jump, with a state that may be changed later."""
         if self._function.start <= target < self._function.end:
             self._join(target, state, after_call)
             return
         self._is_local = False
         if target == self._function.end and self._image.plt(self._function.start) is not None:
-            return  # padding behind the last stub, whose jump has left
+            return  # padding after the last stub, which ends in a jump
         other = self._all.ranges.find(target)
         if other is None and self._is_detour(target):
             self._join(target, state, after_call)
@@ -647,9 +649,9 @@ class _Flow:
         self._join(target, state, after_call)
 
     def _is_detour(self, target: int) -> bool:
-        """Return whether code that no table describes leads back to what it was jumped to from.
+        """Return whether code that no table describes leads back to the function that jumped to it.
 
-        It has that function's frame.  Linux has such in ``.altinstr_aux``.
+        It has that function's frame.  Linux has such code in ``.altinstr_aux``.
         """
         if not self._image.is_code(target) or self._image.plt(target) is not None:
             return False
@@ -657,7 +659,7 @@ class _Flow:
         return any(self._is_part(destination) for destination in sweep.leads_to(target))
 
     def _is_part(self, address: int) -> bool:
-        """Return whether an address is in what is followed as one function, and not where that begins."""
+        """Return whether an address is in the code that is followed as one function, but not at its start."""
         other = self._all.ranges.find(address)
         return (
             other is not None
@@ -666,12 +668,12 @@ class _Flow:
         )
 
     def _is_tail_call(self, target: int, other: CodeRange, state: State) -> bool:
-        """Return whether a jump to another function enters it as a call does, as far as can be told."""
+        """Return whether a jump to another function enters it like a call, as far as is known."""
         if target != other.start:
             return self._image.plt(target) is not None and self._frame.is_entry(state)
         if target in self._all.unentered:
             return self._frame.is_entry(state)
-        # Clang has conditional jumps lead behind the function where they cannot be taken.
+        # Clang makes conditional jumps that cannot be taken lead to after the function.
         return self._settled is not None or target == self._function.end or self._frame.may_be_entry(state)
 
     def _join(self, target: int, state: State, after_call: bool = False) -> None:
@@ -692,7 +694,7 @@ class _Flow:
         else:
             self._note_meeting(known, state)
             if self._conflicts(known, state):
-                # No compiler lets paths with different stack pointers meet: the call does not return.
+                # Compilers never let paths with different stack pointers meet: the call does not return.
                 if after_call:
                     self._presumes = True
                     return
@@ -713,7 +715,7 @@ class _Flow:
             heappush(self._work, block)
 
     def _way(self, ways: dict[int, dict[Value, int]], target: int, state: State) -> int:
-        """Return the block at an address that states with the stack pointer of a state belong to."""
+        """Return the block at an address for states with the stack pointer of a state."""
         known = ways.setdefault(target, {})
         number = known.setdefault(state.registers[self._frame.sp], len(known))
         if number >= _MAX_WAYS:
@@ -725,7 +727,7 @@ class _Flow:
         self._meets |= left != right and left[0] == right[0]
 
     def _split(self, target: int) -> None:
-        """Have the block run again in whose middle a jump leads: it ends there now."""
+        """Run a block again after a jump into its middle was found: it now ends there."""
         starts = sorted(self._states)
         self.steps -= len(starts) // _SORTED_PER_STEP
         before = starts[max(bisect_left(starts, target) - 1, 0)]

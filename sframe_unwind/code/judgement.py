@@ -1,4 +1,4 @@
-"""Judges a rule in an abstract state: proved, unknown or wrong, each value by itself."""
+"""Judges a rule in an abstract state: each of its values is proved, unknown or wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sframe_unwind.unwind_rule import COMPUTED, UNDEFINED, RegisterRule, UnwindR
 
 
 class Judgement(IntEnum):
-    """What the code makes of a rule; of several the greatest counts."""
+    """The code's judgement of a rule; of several judgements, the greatest counts."""
 
     PROVED = 0
     UNKNOWN = 1
@@ -37,15 +37,15 @@ class Judgement(IntEnum):
 
 
 class Judgements(NamedTuple):
-    """Those of the values that a rule gives."""
+    """The judgements of a rule's values."""
 
     cfa: Judgement
     ra: Judgement
     fp: Judgement
     why: str = ""
-    """Why something is unknown, if it is."""
+    """Why a value is unknown; empty: all are known."""
     origin: int | None = None
-    """Address of the instruction since which it is, where that was looked for and can be told."""
+    """Address of the instruction from which on it is unknown; ``None``: not wanted, or not known."""
     instruction: str = ""
     """That instruction, in objdump's notation."""
 
@@ -55,7 +55,7 @@ class Judgements(NamedTuple):
         return max(self.cfa, self.ra, self.fp)
 
     def joined(self, other: Judgements) -> Judgements:
-        """Return the worst of two."""
+        """Return the worst of two judgements for each value."""
         reason = (self if self.why else other)[3:]
         return Judgements(max(self.cfa, other.cfa), max(self.ra, other.ra), max(self.fp, other.fp), *reason)
 
@@ -64,7 +64,7 @@ PROVED = Judgements(Judgement.PROVED, Judgement.PROVED, Judgement.PROVED)
 
 
 def not_known(why: str) -> Judgements:
-    """Return that nothing can be told of a rule."""
+    """Return that all values of a rule are unknown."""
     return Judgements(Judgement.UNKNOWN, Judgement.UNKNOWN, Judgement.UNKNOWN, why)
 
 
@@ -82,9 +82,9 @@ class SumRule(NamedTuple):
     """A rule whose CFA is a word in memory plus a constant."""
 
     rule: UnwindRule
-    """With that word as CFA."""
+    """The rule with that word as its CFA."""
     added: int
-    """In bytes."""
+    """The constant in bytes."""
 
 
 class ScaledRule(NamedTuple):
@@ -129,7 +129,7 @@ class Judge:
         if added:
             cfa = plus(cfa, added)
         judged = self._compare(cfa, self._cfa)
-        # A wrong CFA is one error, not three: return address and frame pointer may be found by either.
+        # A wrong CFA is one error, not three: return address and frame pointer are accepted by either CFA.
         cfas = (self._cfa,) if cfa == self._cfa else (self._cfa, cfa)
         ra = self._return_address(rule, state, cfas, scales.ra)
         fp = self._frame_pointer(rule, state, cfas, scales.fp)
@@ -137,7 +137,7 @@ class Judge:
 
     @staticmethod
     def _why(cfa: Judgement, ra: Judgement, rule: UnwindRule) -> str:
-        """Return why something is unknown, if it is."""
+        """Return why a value is unknown; empty: all are known."""
         if cfa is Judgement.UNKNOWN:
             return "where the CFA is, is not known"
         if ra is Judgement.UNKNOWN:
@@ -145,7 +145,7 @@ class Judge:
         return _NO_RULE if rule.fp in (UNDEFINED, COMPUTED) else "where the caller's frame pointer is, is not known"
 
     def judge_in(self, run: Run, block: int, rule: RowRule, state: State) -> Judgements:
-        """Judge a rule for an instruction of a function that was interpreted: wrong is only what is so for certain.
+        """Judge a rule for an instruction of an interpreted function: only what is certainly wrong is wrong.
 
         :param block: start of the block with the instruction.
         """
@@ -156,19 +156,19 @@ class Judge:
             return _NOT_CERTAIN if run.complete else _GIVEN_UP
         if any(is_displaced(base) for base, _ in run.stack_pointers_at_end):
             judged = self._judged_before_switch(judged, rule, state)
-            # Nor is the frame pointer that of the frame which is left.
+            # The frame pointer is not that of the frame to leave, either.
             if judged.fp is Judgement.WRONG:
                 judged = judged._replace(fp=Judgement.UNKNOWN, why=judged.why or _OF_NEXT_FRAME.why)
-            # The return address is where the CFA has it, which may be the next frame's, too.
+            # The return address is at its place relative to the CFA, which may also be that of the next frame.
             if judged.cfa is Judgement.UNKNOWN and judged.ra is Judgement.WRONG:
                 judged = judged._replace(ra=Judgement.UNKNOWN)
         if run.replaces_return:
-            # What ends with __builtin_eh_return puts the address that it goes to where its return address was.
+            # Code that ends with __builtin_eh_return writes its target where its return address was.
             judged = judged._replace(ra=min(judged.ra, Judgement.UNKNOWN), why=_REPLACED)
         return judged
 
     def clobbered(self, rule: UnwindRule, state: State) -> dict[str, int]:
-        """Return the values of a rule for which it counts on a register that a call need not keep, and that register.
+        """Return the values of a rule that need a register that calls need not preserve, and that register.
 
         :return: by ``cfa``, ``ra`` and ``fp``.
         """
@@ -186,10 +186,10 @@ class Judge:
         }
 
     def _judged_before_switch(self, judged: Judgements, rule: RowRule, state: State) -> Judgements:
-        """Return what is left of a judgement in a function that goes to another frame than its caller's.
+        """Return the remaining judgement in a function that continues in another frame than its caller's.
 
-        longjmp and libffi's calls end with a stack pointer that does not come from the one at their entry, and their
-        rules give the CFA by what it will be, or by what it is made of.
+        longjmp and libffi's calls end with a stack pointer that does not derive from the one at their entry, and their
+        rules compute the CFA from the new stack pointer, or from its source.
         """
         known = plain(rule)
         if judged.cfa is Judgement.WRONG and known is not None and known.cfa is not None:
@@ -230,7 +230,7 @@ class Judge:
         if not in_memory:
             return value
         if on_stack(value[0]):
-            # A function that changes to another stack saves its stack pointer there before, by another register.
+            # A function that changes to another stack first saves its stack pointer there, by another register.
             may_be_another = (
                 base == self._frame.sp and is_displaced(value[0]) and all(known != value[0] for known, _ in state.slots)
             )

@@ -1,4 +1,4 @@
-"""Jump tables: where they lie, how a target is made of an entry, and how many entries there are."""
+"""Jump tables: their places, the computation of a target from an entry, and the number of entries."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Callable, NamedTuple
 from sframe_unwind.code.image import CodeImage
 
 _MAX_ENTRIES = 1 << 16
-"""The decoders of instruction sets in LLVM have tables with some 34,000."""
+"""Maximum number of entries of a table.  LLVM's decoders of instruction sets have tables with some 34,000."""
 _MASK = (1 << 64) - 1
 
 
 class Entry(NamedTuple):
-    """How a jump's target is made of an entry of a table."""
+    """The computation of a jump's target from an entry of a table."""
 
     table: int
-    """Address."""
+    """Address of the table."""
     size: int
-    """Of an entry, in bytes."""
+    """Size of an entry, in bytes."""
     signed: bool
     shift: int = 0
-    """In bits, to the left."""
+    """Number of bits by which the entry is shifted to the left."""
     base: int | None = None
-    """What is added; ``None``: the entry is the target."""
+    """The number to add; ``None``: the entry is the target."""
 
 
 class Entries:
-    """Numbers for entries, as an abstract value can hold them."""
+    """Numbers that stand for entries, for use in abstract values."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []
         self._numbers: dict[Entry, int] = {}
         self.tables: set[int] = set()
-        """Addresses of the tables that were read since this was last emptied."""
+        """Addresses of the tables that were read since this was last cleared."""
 
     def __getitem__(self, number: int) -> Entry:
         return self._entries[number]
@@ -49,11 +49,11 @@ class Entries:
 
 
 class Targets(NamedTuple):
-    """Where a jump by a table may lead."""
+    """The possible targets of a jump by a table."""
 
     addresses: list[int]
     end: int
-    """Address behind the last entry that was read."""
+    """Address after the last entry that was read."""
     certain: bool
     """Whether the table has as many entries as the jump's index has values."""
 
@@ -68,10 +68,10 @@ def targets(
 ) -> Targets:
     """Return the targets of a jump by a table.
 
-    :param bound: how many values the index has; ``None``: not known; the table ends where an entry cannot be a target.
-    :param tables: addresses of known tables, none of which reaches into the next.
+    :param bound: number of values of the index; ``None``: not known; the table ends where an entry cannot be a target.
+    :param tables: addresses of known tables, none of which overlaps the next.
     :param is_target: whether an address can be a target.
-    :param end: address behind the function, where Clang has cases lead to that cannot be.
+    :param end: address after the function, to which Clang makes impossible cases lead.
     """
     found: dict[int, None] = {}
     limit = _MAX_ENTRIES if bound is None else min(bound, _MAX_ENTRIES)

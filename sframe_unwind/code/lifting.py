@@ -1,7 +1,7 @@
-"""Machine code to :class:`Instruction`, by VEX, the intermediate language of Valgrind.
+"""Decodes machine code to :class:`Instruction`, by VEX, the intermediate language of Valgrind.
 
-This is the one module that imports pyvex.  An instruction is lifted by itself and without optimization, so that its
-meaning depends on its bytes alone and is computed once for all places where they stand.
+This is the only module that imports pyvex.  Each instruction is lifted by itself and without optimization, so its
+meaning depends only on its bytes, and is computed once for all places where they occur.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ instruction's address if it moves with it: a program's own constant lies near on
 _MAX_CACHED = 32_000
 """Instructions: 20 MB.  A library of 100 MB has ten times as many different ones, most of which are made in no time."""
 _UNDECODED = ("Ijk_NoDecode", "Ijk_EmFail")
-"""VEX cannot decode the instruction, or thinks that the processor does not have it."""
+"""VEX cannot decode the instruction, or assumes that the processor lacks it."""
 
 
 def check_installed() -> None:
-    """Check that what decodes code, the extra ``code``, is installed and can be loaded.
+    """Check that the packages that decode code, the extra ``code``, are installed and can be loaded.
 
-    :raises MissingExtraError: it is not, or cannot.
+    :raises MissingExtraError: a package is missing, or cannot be loaded.
     """
     for name in _PACKAGES:
         if find_spec(name) is None:
@@ -50,9 +50,9 @@ def check_installed() -> None:
 
 @cache
 def _why_not_loaded(name: str) -> str:
-    """Return why a package cannot be loaded, found out once; an empty text if it can.
+    """Return why a package cannot be loaded; empty: it can.  The result is cached.
 
-    A debugger's own Python can find the package in an environment, and a library of another version elsewhere.
+    A debugger's own Python can find the package in an environment, but a library of another version elsewhere.
     """
     try:
         import_module(name)
@@ -74,14 +74,14 @@ class Lifter:
 
         self._pyvex = pyvex
         self._arch: Any = copy(getattr(arches, machine.vex_name))
-        if self._arch.name == "ARM64":  # what pyvex looks its lifters up by
+        if self._arch.name == "ARM64":  # pyvex's key for its lifters
             self._arch.name = "AARCH64"
         self.machine = machine
         self._known: dict[bytes, Instruction] = {}
         self._sizes: dict[bytes, tuple[int, ...]] = {}
-        """The sizes that instructions were found to have, by two bytes; no instruction is the beginning of another."""
+        """The known sizes of instructions, by their first two bytes; no instruction is the beginning of another."""
         self._made: list[bytes] = []
-        """Those of the known instructions that VEX did not lift, in the order in which they were found."""
+        """The known instructions that VEX did not lift, in the order in which they were found."""
         self._shapes = Shapes()
         self._registers = _register_numbers(self._arch, machine)
         self._disassembler = Disassembler(machine)
@@ -89,7 +89,7 @@ class Lifter:
     def instruction(self, code: bytes, at: int) -> Instruction:
         """Return the instruction at an offset of some bytes of code.
 
-        One that cannot be decoded is of kind ``STOP`` and has the size 0 where that is not known either.
+        One that cannot be decoded has the kind ``STOP``, and the size 0 if its size is unknown, too.
         """
         known = self._known
         start = code[at : at + 2]
@@ -112,7 +112,8 @@ class Lifter:
         return found
 
     def _forget(self) -> None:
-        """Forget half of what is made in no time, the oldest first; all instructions if that is too little."""
+        """Forget half of the instructions that are quickly made, the oldest first; if that is too little, forget
+        all."""
         half = len(self._made) // 2
         if half < _MAX_CACHED // 16:
             self._known.clear()
@@ -138,7 +139,7 @@ class Lifter:
         return found
 
     def lifted(self, raw: bytes) -> Instruction:
-        """Lift the instruction at the start of some bytes by VEX, without help from those lifted before."""
+        """Lift the instruction at the start of some bytes by VEX, independent of those lifted before."""
         found = self._lifted_at(BASES[0], raw)
         if found is None:
             return self._undecoded(raw)
@@ -147,11 +148,11 @@ class Lifter:
         other = self._lifted_at(BASES[1], raw)
         if other == found:
             return found
-        # What is relative at one of them only is the program's own constant.
+        # A value that is relative at only one of them is the program's own constant.
         return self.machine.anything(found.size) if other is None or _is_relative(other) else other
 
     def _lifted_at(self, base: int, raw: bytes) -> Instruction | None:
-        """Return the instruction at the start of some bytes as VEX has it at an address; ``None``: not at all."""
+        """Return VEX's instruction for the start of some bytes at an address; ``None``: there is none."""
         try:
             block = self._pyvex.lift(raw + bytes(16), base, self._arch, max_bytes=len(raw), max_inst=1, opt_level=0)
         except self._pyvex.PyVEXError:
@@ -161,7 +162,7 @@ class Lifter:
         return Translation(block, base, self._registers, self.machine, raw).instruction()
 
     def _undecoded(self, raw: bytes) -> Instruction:
-        """Return what can be said of an instruction that VEX does not know."""
+        """Return the known effects of an instruction that VEX does not know."""
         found = self._disassembler.decode(raw)
         if found is None or found.may_jump:
             return STOP
@@ -182,7 +183,7 @@ def _register_numbers(arch: Any, machine: Machine) -> dict[int, int]:
 
 
 def _is_relative(found: tuple[Any, ...]) -> bool:
-    """Return whether anything in an instruction, or a part of one, is relative to the instruction's address."""
+    """Return whether any part of an instruction is relative to the instruction's address."""
     if len(found) == 2 and found[0] in (PC_RELATIVE, PAGE_RELATIVE) and isinstance(found[1], int):
         return True
     return any(_is_relative(part) for part in found if isinstance(part, tuple))

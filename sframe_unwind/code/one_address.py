@@ -1,4 +1,4 @@
-"""Judges the rules for one address of a function whose bytes are at hand: what a debugger asks."""
+"""Judges the rules for one address of a function whose bytes are given, for debuggers."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 NameOf = Callable[[int], str]
-"""Returns the name of the symbol that begins at an address, as the linker knows it; empty: none does."""
+"""Returns the name of the symbol that begins at an address, in the linker's spelling; empty: none does."""
 
 _VALUES = ("cfa", "ra", "fp")
 _SUFFIXES = (".cold", ".part")
-"""Of the names that compilers give to what they split off a function."""
+"""Suffixes of the names that compilers give to parts that they split off a function."""
 _SPLIT_OFF = not_known("a compiler moved the code out of a function, and the frame that it runs with is not known")
 _MAX_STEPS = 100_000
-"""Instructions that are carried out for one function: a user waits for it."""
+"""Maximum number of executed instructions for one function: a user waits for it."""
 
 
 class WrongValue(NamedTuple):
-    """A value that a rule gets wrong."""
+    """A wrong value of a rule."""
 
     what: str
     """``cfa``, ``ra`` or ``fp``."""
     rule: str
-    """What the rule says."""
+    """The value by the rule."""
     code: str
-    """What the code has instead, and since which instruction."""
+    """The value by the code, and the instruction from which on this is so."""
 
 
 class AddressVerdict(NamedTuple):
-    """What the code makes of one rule."""
+    """The code's verdict on one rule."""
 
     judgements: Judgements
     wrong: tuple[WrongValue, ...]
 
     @property
     def why(self) -> str:
-        """Why it is unknown whether the rule is right; empty: it is known, or no reason can be told."""
+        """Why it is unknown whether the rule is right; empty: it is known, or the reason is unknown."""
         return self.judgements.why if self.judgements.worst is Judgement.UNKNOWN else ""
 
     def __str__(self) -> str:
@@ -63,16 +63,16 @@ class AddressVerdict(NamedTuple):
 
 
 class FunctionCode:
-    """One function, interpreted once, whatever is asked of it.
+    """One function, interpreted once for all questions about it.
 
     :param start: address of its first byte.
     :param code: its bytes.
-    :param name: empty where it is not known.
-    :param read: reads jump tables and constants that lie elsewhere; ``None``: they are not known.
-    :param name_of: tells functions that do not return; ``None``: their names are not known.
-    :param stub_size: size of one stub in bytes, where the code is a procedure linkage table; each is an entry.
-    :param tracked: the registers that :meth:`caller_registers` is asked for.
-    :raises MissingExtraError: what decodes the code is not installed.
+    :param name: name of the function; empty: not known.
+    :param read: reads jump tables and constants elsewhere; ``None``: they are not known.
+    :param name_of: used to find functions that do not return; ``None``: their names are not known.
+    :param stub_size: size of one stub in bytes, if the code is a procedure linkage table; each stub is an entry.
+    :param tracked: the registers for which :meth:`caller_registers` will be called.
+    :raises MissingExtraError: the package that decodes the code is not installed.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class FunctionCode:
         if name_of is not None:
             called = {target for _, target in self._interpreter.sweep_at(start).calls()}
             self._interpreter.not_returning.update(target for target in called if is_not_returning(name_of(target)))
-        # What a compiler split off a function is entered with the function's frame, which is not known here.
+        # A part that a compiler split off a function is entered with the function's frame, which is unknown here.
         self._is_part = any(suffix in name for suffix in _SUFFIXES)
         starts = range(start, start + len(code), stub_size) if stub_size else (start,)
         entry = self._interpreter.frame.entry
@@ -109,11 +109,11 @@ class FunctionCode:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the function was interpreted; else it takes too long, and what follows from it is unknown."""
+        """Whether the whole function was interpreted; if not, this takes too long, and the rest is unknown."""
         return self._run.complete
 
     def is_entered_with(self, rule: UnwindRule) -> bool:
-        """Return whether a rule holds before the first instruction, where that is entered by a call."""
+        """Return whether a rule holds before the first instruction, if that is entered by a call."""
         return self._judge.judge(rule, self._interpreter.frame.entry()).worst is Judgement.PROVED
 
     @property
@@ -123,13 +123,13 @@ class FunctionCode:
 
     @property
     def returns(self) -> bool:
-        """Whether a path ends in a return, or in a jump to what a register holds."""
+        """Whether a path ends in a return, or in a jump to the value of a register."""
         return bool(self._run.returns_to)
 
     def worst(self, rule: UnwindRule) -> tuple[Judgement, int]:
-        """Return the worst judgement of a rule over all instructions that are reached, and the first address with it.
+        """Return the worst judgement of a rule over all reached instructions, and the first address with it.
 
-        It is unknown if none is reached, or not all of the function was interpreted.
+        It is unknown if none is reached, or if the function was interpreted only in part.
         """
         found = Judgement.PROVED if self._run.states and self._run.complete else Judgement.UNKNOWN, self._function.start
         for block in sorted(self._run.states):
@@ -140,7 +140,7 @@ class FunctionCode:
         return found
 
     def verdict(self, pc: int, rule: UnwindRule) -> AddressVerdict:
-        """Judge a rule for the instruction that contains an address, once: callers' frames stay while a user steps."""
+        """Judge a rule for the instruction that contains an address; the result is cached, as callers' frames stay."""
         known = self._verdicts.get((pc, rule))
         if known is None:
             known = self._verdicts[pc, rule] = self._judged(pc, rule)
@@ -163,9 +163,9 @@ class FunctionCode:
         return AddressVerdict(judged, tuple(wrong))
 
     def caller_registers(self, pc: int, rule: UnwindRule) -> dict[int, RegisterRule | None]:
-        """Return where the caller's registers are at an address, as far as the code proves it; ``None``: unchanged.
+        """Return the places of the caller's registers at an address, as the code proves them; ``None``: unchanged.
 
-        :param rule: the rule for the address; slots count from its CFA.
+        :param rule: the rule for the address; the offsets of slots count from its CFA.
         """
         found = self._find(pc)
         if found is None:
@@ -177,7 +177,8 @@ class FunctionCode:
     def _find(self, pc: int) -> tuple[int, int, State] | None:
         """Return the block and the start of the instruction that contains an address, and the state before it."""
         sweep = self._interpreter.sweep_at(pc)
-        # The nearest block first: mostly it is the one, and walking all before it takes most of the time of a step.
+        # The nearest block first: it is mostly the right one, and walking all earlier ones takes most of the time of a
+        # step.
         for block in sorted((start for start in self._run.states if start <= pc), reverse=True):
             for at, state in walk(self._interpreter, self._run, block):
                 if at > pc:
@@ -189,15 +190,15 @@ class FunctionCode:
 
 @cache
 def _lifter(arch: str) -> Lifter:
-    """Return the lifter of a machine, which remembers the instructions that it has seen."""
+    """Return the lifter of a machine; it remembers the instructions that it has seen."""
     return Lifter(MACHINES[arch])
 
 
 class _Image(CodeImage):
-    """A function, and what else of the process's memory it refers to.
+    """A function, and the other memory of the process to which it refers.
 
-    What it reads there may change while the process runs, but hardly ever does: jump tables, constants too large for
-    an instruction, and addresses of functions.
+    That memory may change while the process runs, but hardly ever does: jump tables, constants too large for an
+    instruction, and addresses of functions.
     """
 
     def __init__(self, arch: Arch, code: CodeSection, read: ReadMemory | None, stub_size: int) -> None:
@@ -206,7 +207,7 @@ class _Image(CodeImage):
         super().__init__([code], "big" if arch.byteorder == "big" else "little", plts=plts)
 
     def read(self, address: int, size: int) -> int | None:
-        """Return the number at an address, without sign, as it is now."""
+        """Return the unsigned number at an address at this moment."""
         found = super().read(address, size)
         if found is not None or self._read_memory is None:
             return found
@@ -216,5 +217,5 @@ class _Image(CodeImage):
             return None
 
     def read_constant(self, address: int, size: int) -> int | None:
-        """Return the same: which memory cannot change is not known."""
+        """Return the same number: it is unknown which memory cannot change."""
         return self.read(address, size)

@@ -1,4 +1,4 @@
-"""Proves a function's rules while it is interpreted, so that most of it need not be carried out a second time."""
+"""Proves a function's rules during its interpretation, so that most of it need not be executed a second time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sframe_unwind.code.state import State
 from sframe_unwind.code.tables import Rows
 
 _BEYOND = 1 << 64
-"""Behind all addresses."""
+"""An address after all others."""
 
 
 def is_quiet(instruction: Instruction, bases: Collection[int]) -> bool:
-    """Return whether an instruction leaves all that rules count on as it was.
+    """Return whether an instruction changes nothing that rules use.
 
-    :param bases: the registers that they count on.
+    :param bases: the registers that the rules use.
     """
     if instruction.kind or instruction.stores or instruction.exits:
         return False
@@ -28,7 +28,7 @@ class Proofs:
     """Tells for each instruction of a block, in the order of their addresses, whether all rules are proved there.
 
     :param rows: the rules of the function, by table.
-    :param bases: the registers that the rules count on.
+    :param bases: the registers that the rules use.
     """
 
     def __init__(self, judge: Judge, rows: Mapping[str, Rows], bases: frozenset[int]) -> None:
@@ -36,7 +36,7 @@ class Proofs:
         self._rows = [described for described in rows.values() if described.rules]
         self._bases = bases
         self._until = 0
-        """What was proved holds for the instructions before this address."""
+        """The proof is valid for the instructions before this address."""
 
     def begin(self) -> None:
         """Begin a block."""

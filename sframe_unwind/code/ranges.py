@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 
 class CodeRange(NamedTuple):
-    """What one entry of a table describes."""
+    """The range of one entry of a table."""
 
     start: int
-    """Address."""
+    """Start address."""
     end: int
 
 
 class CodeRanges:
     """Ranges that do not overlap, in order.
 
-    :param ranges: of one start the longest counts; one that begins inside another is cut off it.
+    :param ranges: of several with one start, the longest counts; a range that begins inside another ends that one.
     """
 
     def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
@@ -43,7 +43,7 @@ class CodeRanges:
         return CodeRange(start, start + self._sizes[number])
 
     def find(self, address: int) -> CodeRange | None:
-        """Return the range with an address."""
+        """Return the range that contains an address."""
         at = bisect_right(self.starts, address) - 1
         if at < 0:
             return None
@@ -51,7 +51,7 @@ class CodeRanges:
         return found if address < found.end else None
 
     def before_next(self, address: int, size: int) -> CodeRange:
-        """Return what follows an address that is in no range, up to the next range and a size in bytes."""
+        """Return the range from an address that is in no range to the next range, up to a size in bytes."""
         at = bisect_right(self.starts, address)
         end = address + size
         return CodeRange(address, min(end, self.starts[at]) if at < len(self.starts) else end)

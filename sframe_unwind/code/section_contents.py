@@ -1,20 +1,20 @@
-"""The contents of a section in parts: the whole would take as much memory as the file is large."""
+"""The contents of a section in parts: the whole section would take as much memory as the file is large."""
 
 from __future__ import annotations
 
 from typing import Callable
 
 _PIECE = 1 << 16
-"""Bytes that one read fetches."""
+"""Number of bytes that one read fetches."""
 _MAX_KEPT = 32
-"""Pieces."""
+"""Maximum number of pieces to keep."""
 
 
 class SectionContents:
-    """The contents of a section, read from its file where they are asked for.
+    """The contents of a section, read from its file when they are needed.
 
     :param fetch: ``fetch(offset, size)`` returns exactly ``size`` bytes, or raises.
-    :param size: of the section, in bytes.
+    :param size: size of the section, in bytes.
     """
 
     def __init__(self, fetch: Callable[[int, int], bytes], size: int) -> None:

@@ -1,9 +1,9 @@
-"""Instructions that differ in a displacement only, made from two of them that were lifted.
+"""Makes instructions that differ only in a displacement from two of them that were lifted.
 
-Programs have several times more distinct instructions than kinds of them: the others differ in a distance, from the
+Programs have several times more distinct instructions than kinds of them: the others differ in a distance from the
 stack pointer or from the instruction.  A machine's ``shape`` (:mod:`sframe_unwind.code.machines`) takes the
-displacement out of an instruction's bytes; what is left is the key of a shape.  Two instructions of a shape show where
-their displacement is in what was lifted; where everything else is equal, others are made by putting theirs there.
+displacement out of an instruction's bytes; the rest is the key of a shape.  Two lifted instructions of a shape show
+where their displacement is in the result.  If the rest is equal, other instructions are made by inserting theirs.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ class _First(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A number that depends on the displacement."""
+    """A number in an instruction that depends on the displacement."""
 
     start: int
-    """Its value where the displacement is 0."""
+    """Its value if the displacement is 0."""
     factor: int
     """1 or -1."""
 
 
 class _Node(NamedTuple):
-    """A tuple with such numbers in it."""
+    """A tuple that contains such numbers."""
 
     kind: type
     items: tuple[Any, ...]
     filled: tuple[int, ...]
-    """Which of the items are, or have in them, such a number."""
+    """The indexes of the items that are or contain such numbers."""
 
 
 class _Differs(Exception):  # noqa: N818  # no error: the shape's instructions are lifted one by one
@@ -47,7 +47,7 @@ class _Differs(Exception):  # noqa: N818  # no error: the shape's instructions a
 
 
 class Shapes:
-    """The shapes of one machine that were seen."""
+    """The known shapes of one machine."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, _First | _Node | Instruction | None] = {}
@@ -61,7 +61,7 @@ class Shapes:
         return known if isinstance(known, Instruction) else None
 
     def learn(self, shape: Shape, lifted: Instruction) -> None:
-        """Take what was lifted for an instruction."""
+        """Take the result of lifting an instruction."""
         if shape.key not in self._known or lifted.size != shape.size:
             if len(self._known) >= _MAX_SHAPES:
                 self._forget()
@@ -83,7 +83,7 @@ class Shapes:
 
 
 def _common(one: Any, other: Any, displacement: int, changed: int) -> Any:
-    """Return what two instructions with these displacements have in common; where that is all of it, itself."""
+    """Return the common part of two instructions with these displacements; equal ones are returned unchanged."""
     if isinstance(one, tuple) and type(one) is type(other) and len(one) == len(other):
         items = tuple(_common(left, right, displacement, changed) for left, right in zip(one, other))
         filled = tuple(number for number, item in enumerate(items) if isinstance(item, (_Node, _Place)))

@@ -1,8 +1,8 @@
-"""Which of the addresses that a stack pointer had lies above which, where their distances are not constant.
+"""Orders the addresses that a stack pointer had, if their distances are not constant.
 
-What is known is that one name for a stack pointer lies at or below another value plus a constant: the stack grows
-downward, and an allocation whose size is not constant is not negative.  A store through a stack pointer that nothing
-is known of may overwrite any slot.
+The known facts are that the value of a stack pointer is at or below another value plus a constant: the stack grows
+downward, and an allocation of variable size is not negative.  A store through an unknown stack pointer may overwrite
+any slot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sframe_unwind.code.values import (
 )
 
 Tops = dict[int, Value]
-"""By the base that names a stack pointer: a value that it lies at or below.  Never changed in place."""
+"""By the base that names a stack pointer, a value that it is at or below.  Never changed in place."""
 NO_TOPS: Tops = {}
 
 _MAX_CHAIN = 16
@@ -30,21 +30,21 @@ _WORD = 8
 
 
 class Bounds:
-    """Numbers for upper bounds, as the abstract value of a stack address can hold them; 0 is none."""
+    """Numbers that stand for upper bounds, for use in the abstract value of a stack address; 0: none."""
 
     def __init__(self) -> None:
         self._values: list[Value] = [(CFA, 0)]
         self._numbers: dict[Value, int] = {}
 
     def of(self, value: Value) -> Value | None:
-        """Return what a stack address lies at or below; ``None``: it is not known."""
+        """Return the value that a stack address is at or below; ``None``: not known."""
         base, offset = value
         if base in (STACK_BASE, UNKNOWN_BASE):
             return self._values[offset] if offset else None
         return value if on_stack(base) else None
 
     def without(self, base: int, value: Value) -> Value:
-        """Return what is known of a value when a base begins to name another stack pointer."""
+        """Return the remaining knowledge about a value when a base begins to name another stack pointer."""
         if value[0] == base:
             return UNKNOWN
         is_bounded = value[1] and value[0] in (STACK_BASE, UNKNOWN_BASE)
@@ -60,7 +60,7 @@ class Bounds:
 
 
 def most(tops: Tops, value: Value, base: int) -> int | None:
-    """Return the greatest distance in bytes of a value from a base; ``None``: it is not known."""
+    """Return the greatest distance in bytes of a value from a base; ``None``: not known."""
     current, offset = value
     for _ in range(_MAX_CHAIN):
         if current == base:
@@ -79,7 +79,7 @@ def most(tops: Tops, value: Value, base: int) -> int | None:
 def may_overlap(tops: Tops, address: Value, size: int, slot: Value) -> bool:
     """Return whether a store of so many bytes may overwrite a slot of eight bytes at an address with another base.
 
-    A store at or above a stack pointer that something was allocated below stays within what was allocated.
+    A store at or above a stack pointer below which something was allocated stays within the allocation.
     """
     base, offset = address
     if is_scaled(base) or is_scaled(slot[0]):
@@ -110,13 +110,13 @@ def overlaps(address: Value, size: Value, slot: Value) -> bool | None:
 
 
 def is_above(tops: Tops, slot: Value, sp: Value) -> bool:
-    """Return whether a slot certainly lies at or above a stack pointer."""
+    """Return whether a slot is certainly at or above a stack pointer."""
     above = most(tops, sp, slot[0])
     return above is not None and slot[1] >= above
 
 
 def with_top(tops: Tops, base: int, top: Value | None) -> Tops:
-    """Return what is known when a base begins to name another stack pointer."""
+    """Return the knowledge after a base begins to name another stack pointer."""
     old = tops.get(base)
     result = {}
     for name, above in tops.items():
@@ -134,7 +134,7 @@ def with_top(tops: Tops, base: int, top: Value | None) -> Tops:
 
 
 def shared(left: Tops, right: Tops) -> Tops:
-    """Return what is known both here and there."""
+    """Return the knowledge that two states share."""
     if left == right:
         return left
     result = {}
@@ -146,9 +146,9 @@ def shared(left: Tops, right: Tops) -> Tops:
 
 
 def weakened(known: Tops, base: int, other: Tops, value: Value) -> Value | None:
-    """Return what is left of the bound of a stack pointer that may also have a value, as is known where it has that.
+    """Return the remaining bound of a stack pointer that may also have another value, with the knowledge about that.
 
-    A bound by one thing becomes one by another, but does not rise, or loops would have it rise for ever.
+    The bound may change to one by another base, but does not rise: in loops, it would rise for ever.
     """
     current, offset = known[base]
     is_first = True
@@ -164,9 +164,9 @@ def weakened(known: Tops, base: int, other: Tops, value: Value) -> Value | None:
 
 
 def highest(left: tuple[Tops, Value], right: tuple[Tops, Value], renewed: int) -> Value | None:
-    """Return what either of two stack addresses lies at or below.
+    """Return a value that both of two stack addresses are at or below.
 
-    :param left: what is known where the first is so, and its value.
+    :param left: the knowledge in the first state, and its value.
     :param renewed: a base that will name something else.
     """
     for base in (right[1][0], left[1][0], CFA):

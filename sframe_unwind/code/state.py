@@ -1,4 +1,4 @@
-"""What registers and stack slots hold before an instruction."""
+"""The values of registers and stack slots before an instruction."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ Slot = tuple[int, int]
 
 
 class State:
-    """Registers by number, and the stack slots that hold something of interest.
+    """The registers by number, and the stack slots that hold values of interest.
 
-    A register that is missing, and a slot that is missing, hold nothing of interest: no path to here has saved
-    anything there.
+    Missing registers and slots hold no value of interest: no path to this place has saved one there.
     """
 
     __slots__ = ("leaked", "moved", "registers", "slots", "tops")
@@ -46,9 +45,9 @@ class State:
         self.registers = registers
         self.slots = slots
         self.leaked = leaked
-        """A register of interest was saved where it cannot be found: what is loaded from there may be it."""
+        """A register of interest was saved at an unknown place: a value loaded from there may be that register."""
         self.moved = False
-        """Whether the stack pointer may have been at a distance from the CFA that is not constant."""
+        """Whether the stack pointer may have been at a variable distance from the CFA."""
         self.tops: Tops = NO_TOPS
 
     def may_hold(self, address: Value) -> bool:
@@ -63,16 +62,16 @@ class State:
         )
 
     def copy(self) -> State:
-        """Return a state that can be changed by itself."""
+        """Return a copy that can be changed independently."""
         result = State(self.registers.copy(), self.slots.copy(), self.leaked)
         result.moved, result.tops = self.moved, self.tops
         return result
 
 
 class Frame:
-    """What the states of one machine have in common: the entry's, and which values are of interest.
+    """The common parts of the states of one machine: the state at the entry, and which values are of interest.
 
-    :param also: registers whose values at the entry are of interest too.
+    :param also: further registers whose values at the entry are of interest.
     """
 
     def __init__(self, machine: Machine, also: Iterable[int] = ()) -> None:
@@ -95,14 +94,14 @@ class Frame:
         )
 
     def is_tracked(self, base: int) -> bool:
-        """Return whether a value with this base may be, or lead to, what a rule has to find."""
+        """Return whether a value with this base may be, or lead to, a value that a rule has to find."""
         return base in self._tracked or base >= SYMBOL
 
     def entry(self, pushed: int = 0, link: int | None = None) -> State:
         """Return the state at a function's entry.
 
-        :param pushed: bytes that are on the stack beside what the ABI wants; what they hold is not known.
-        :param link: the register with the return address, where it is not the ABI's.
+        :param pushed: number of bytes on the stack in addition to those of the ABI; their contents are unknown.
+        :param link: the register with the return address, if it is not the ABI's.
         """
         registers: dict[int, Value] = {number: (ENTRY + number, 0) for number in self._machine.general}
         top = self.entry_sp[1]
@@ -115,7 +114,7 @@ class Frame:
         return State(registers, slots)
 
     def is_entry(self, state: State) -> bool:
-        """Return whether a function can be entered in a state: nothing is left of the frame that was there."""
+        """Return whether a function can be entered in a state: nothing of the previous frame is left."""
         registers = state.registers
         if registers[self.sp] != self.entry_sp or registers[self.fp] != self.entry_fp:
             return False
@@ -124,13 +123,13 @@ class Frame:
         return state.slots.get((CFA, self._machine.ra_slot or 0)) == self.return_address
 
     def may_be_entry(self, state: State) -> bool:
-        """Return whether nothing that is known of a state speaks against entering a function in it."""
+        """Return whether a function may be entered in a state: nothing that is known contradicts it."""
         registers = state.registers
         if self.ra is not None:
             return_address = registers[self.ra]
         else:
             slot = CFA, self._machine.ra_slot or 0
-            # What has become of the stack pointer is not known, so neither is which slot it is at.
+            # The change of the stack pointer is unknown, and so is the slot at its address.
             return_address = state.slots.get(slot, UNKNOWN)
         pairs = (
             (registers[self.sp], self.entry_sp),
@@ -140,7 +139,7 @@ class Frame:
         return all(value == wanted or is_open(value[0]) for value, wanted in pairs)
 
     def merge(self, left: Value, right: Value) -> Value:
-        """Return what is known of a value that is one of two."""
+        """Return the knowledge about a value that is one of two."""
         if left == right:
             return left
         if left[0] == right[0] == STACK_BASE:
@@ -148,7 +147,7 @@ class Frame:
         return UNKNOWN if self.is_tracked(left[0]) or self.is_tracked(right[0]) else OTHER
 
     def join(self, state: State, other: State, address: int) -> bool:
-        """Keep in a state what another, that reaches the same address, agrees on; return whether that changed it."""
+        """Keep in a state only what another state at the same address agrees on; return whether that changed it."""
         merge: Merge = self.merge
         if state.moved or other.moved:
             merge = self._bounded_merge(state.tops, other.tops, joined(address)[0])
@@ -160,7 +159,7 @@ class Frame:
         return changed
 
     def _join_tops(self, state: State, other: State, address: int) -> bool:
-        """Keep what both states know of the order of stack pointers, and what the one that they have now is below."""
+        """Keep the knowledge that both states share about the order of stack pointers and about the present one."""
         mine, theirs = state.registers[self.sp], other.registers[self.sp]
         if mine == theirs and not (state.moved or other.moved):
             return False
@@ -180,7 +179,7 @@ class Frame:
         return changed
 
     def _bounded_merge(self, mine: Tops, others: Tops, renewed: int) -> Merge:
-        """Return how values are merged that may become the stack pointer: what they lie at or below is kept."""
+        """Return a function that merges values that may become the stack pointer, and keeps their upper bounds."""
         bounds = self.bounds
 
         def merge(left: Value, right: Value) -> Value:
@@ -191,7 +190,7 @@ class Frame:
             if one and other:
                 top = highest((mine, one), (others, other), renewed)
             else:
-                # Where it becomes the stack pointer, it is the address: the slot was in another use before.
+                # If it becomes the stack pointer, it is the address: the slot had another use before.
                 tops, above = (mine, right == OTHER and one) if one else (others, left == OTHER and other)
                 distance = most(tops, above, CFA) if above else None
                 top = None if distance is None else (CFA, distance)

@@ -1,4 +1,4 @@
-"""The instructions of a function, decoded one behind the other from its start to its end."""
+"""Decodes the instructions of a function one after the other, from its start to its end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sframe_unwind.code.ranges import CodeRange
 from sframe_unwind.code.static_branches import either_way
 
 _MAX_KEPT = 32
-"""Sweeps: a function and what is followed from it."""
+"""Maximum number of sweeps to keep: a function, and the functions that are followed from it."""
 
 
 class Sweep:
@@ -26,17 +26,17 @@ class Sweep:
         section = image.section(function.start)
         self._contents: Contents = section.contents if section is not None and section.executable else b""
         self._offset = function.start - section.start if section is not None else 0
-        """Of the function in its section."""
+        """Offset of the function in its section."""
         size = max(min(function.end - function.start, len(self._contents) - self._offset), 0)
-        # What the lifter sees behind the function's end decides whether an instruction is cut off there.
+        # The bytes after the function's end that the lifter gets decide whether an instruction is cut off there.
         self._code = self._contents[self._offset : self._offset + size + lifter.machine.max_size]
         self._end = size
         self.instructions: dict[int, Instruction] = {}
-        """By address."""
+        """The instructions by address."""
         self.starts: set[int] = set()
         """Addresses that direct jumps lead to."""
         self.executed: set[int] = set()
-        """Addresses of instructions that others execute."""
+        """Addresses of instructions that other instructions execute."""
         self.executing: list[int] = []
         """Addresses of those others."""
         self.branches: list[tuple[int, int]] = []
@@ -44,7 +44,7 @@ class Sweep:
         self._decode()
 
     def _executed(self, found: Instruction, at: int) -> Instruction:
-        """Return an instruction that executes another with what that does, where it is in the same section."""
+        """Return an instruction that executes another one, with that one's effects if it is in the same section."""
         execute, offset = self._lifter.machine.execute, found.target
         if execute is None or offset is None or found.kind is not Kind.STOP:
             return found
@@ -97,7 +97,7 @@ class Sweep:
         return self._code[at : at + size]
 
     def leads_to(self, pc: int) -> Iterator[int]:
-        """Yield where direct jumps lead out of the function from an instruction on, if it gets there by such alone."""
+        """Yield the targets outside the function that an instruction reaches by direct jumps alone."""
         waiting, seen = [pc], set()
         while waiting:
             pc = waiting.pop()
@@ -117,13 +117,13 @@ class Sweep:
                 waiting.append(pc + found.size)
 
     def calls(self) -> Iterator[tuple[int, int]]:
-        """Yield the addresses of direct calls, and where they lead."""
+        """Yield the addresses and the targets of direct calls."""
         for pc, found in self.instructions.items():
             if found.kind is Kind.CALL and found.target is not None and found.target[0] == PC_RELATIVE:
                 yield pc, pc + found.target[1]
 
     def external_names(self) -> tuple[tuple[int, str], ...]:
-        """Return the names of what the function refers to in other files, by offset from its start."""
+        """Return the names of symbols in other files to which the function refers, by offset from its start."""
         if not self._image.external:
             return ()
         start, end = self.function
@@ -131,7 +131,7 @@ class Sweep:
         return tuple((field - start, fields[field]) for field in range(start, end) if field in fields)
 
     def after_jumps(self) -> Iterator[int]:
-        """Yield the addresses of the instructions that follow one behind which execution does not go on."""
+        """Yield the addresses of instructions that follow one after which execution does not continue."""
         fresh = False
         for pc, instruction in self.instructions.items():
             if fresh and not self._lifter.machine.is_padding(self.bytes_at(pc, instruction.size)):
@@ -142,7 +142,7 @@ class Sweep:
 
 
 class Sweeps:
-    """The functions that were decoded last."""
+    """The functions that were decoded most recently."""
 
     def __init__(self, image: CodeImage, lifter: Lifter) -> None:
         self._image = image

@@ -1,4 +1,4 @@
-"""The tables that are judged, behind one interface: the rules for a range of code."""
+"""The common interface of the tables that are judged: the rules for a range of code."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from sframe_unwind.code.ranges import CodeRange
 
 
 class Rows(NamedTuple):
-    """The rules for some code: each from its address to the next."""
+    """The rules for some code: each applies from its address to the next one."""
 
     starts: list[int]
-    """Addresses, ascending."""
+    """Start addresses, ascending."""
     rules: list[RowRule | None]
     """``None``: there is no row."""
 
     def at(self, pc: int) -> RowRule | None:
-        """Return the rule for an address; ``None`` where there is none."""
+        """Return the rule for an address; ``None``: there is none."""
         at = bisect_right(self.starts, pc) - 1
         return self.rules[at] if at >= 0 else None
 
@@ -28,10 +28,10 @@ NO_ROWS = Rows([], [])
 
 
 class RuleTable(Protocol):
-    """What SFrame or DWARF CFI says of a file's code."""
+    """The rules of SFrame, DWARF CFI or ORC for a file's code."""
 
     def ranges(self) -> Iterable[tuple[int, int]]:
-        """Return start and end address of each piece of code that is described: mostly of a function."""
+        """Return start and end address of each described range of code, mostly a function."""
 
     def rows(self, function: CodeRange) -> Rows:
         """Return the rules for a range of code."""

@@ -1,7 +1,7 @@
-"""Abstract values: what a register or stack slot holds, in terms of the function's entry.
+"""Abstract values: the contents of a register or stack slot, relative to the function's entry.
 
 A value is a pair of a base and an offset in bytes.  ``(CFA, -16)`` is the canonical frame address minus 16,
-``(ENTRY + 6, 0)`` what DWARF register 6 held at the function's entry.
+``(ENTRY + 6, 0)`` is the value of DWARF register 6 at the function's entry.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ SIGNED_BASE: Final = 6
 TABLE_BASE: Final = 7
 """An address in a table: a constant, which is the offset, plus an index."""
 JUMP_ENTRY: Final = 8
-"""An entry of a jump table, or a jump's target made of one; the offset is a number of the interpretation's list."""
+"""An entry of a jump table, or a target made from one; the offset is an index in the interpretation's list."""
 CLOBBERED_BASE: Final = 9
-"""What a register holds after a call, if the register held something of interest before the call and the ABI allows
+"""The value of a register after a call, if the register held a value of interest before the call and the ABI permits
 the callee to change it."""
 REPLACED_BASE: Final = 10
-"""What was stored over the return address."""
+"""A value that was stored over the return address."""
 ALTERED_BASE: Final = 11
-"""What held something of interest until a part of it was overwritten: another such store may restore it."""
+"""A value of interest of which a part was overwritten: another such store may restore it."""
 ENTRY: Final = 16
 """Plus a register's number: its value at the function's entry."""
 SYMBOL: Final = 1 << 20
-"""Plus four times an address plus a kind: the stack pointer as it was made there."""
+"""Plus four times an address plus a kind: the stack pointer that was computed there."""
 
 OTHER: Final[Value] = (OTHER_BASE, 0)
 """Computed or loaded: certainly no copy of the CFA, the return address or the caller's frame pointer."""
 UNKNOWN: Final[Value] = (UNKNOWN_BASE, 0)
-"""Anything.  With another offset than 0, that is the number of an upper bound in the interpretation's list."""
+"""Anything.  An offset other than 0 is the number of an upper bound in the interpretation's list."""
 STACK: Final[Value] = (STACK_BASE, 0)
 """An address in the stack at a distance from the CFA that is not constant.
 
-With another offset, that is the number of an upper bound in the interpretation's list."""
+An offset other than 0 is the number of an upper bound in the interpretation's list."""
 RETURN_ADDRESS: Final[Value] = (RETURN_BASE, 0)
-"""The return address, where no register holds it at the entry."""
+"""The return address, if no register holds it at the entry."""
 SIGNED: Final[Value] = (SIGNED_BASE, 0)
 """The return address with its authentication code."""
 
@@ -60,7 +60,7 @@ _MASK, _HALF = (1 << 64) - 1, 1 << 63
 
 
 def joined(address: int) -> Value:
-    """Return the stack pointer where paths with different ones meet."""
+    """Return the stack pointer at a place where paths with different stack pointers meet."""
     return SYMBOL + 4 * address + _JOINED, 0
 
 
@@ -70,7 +70,7 @@ def displaced(address: int) -> Value:
 
 
 def lost(address: int) -> Value:
-    """Return the stack pointer after an instruction made it something that could not be followed."""
+    """Return the stack pointer after an instruction gave it a value that could not be followed."""
     return SYMBOL + 4 * address + _LOST, 0
 
 
@@ -104,7 +104,7 @@ def scaled(value: Value, count: int) -> Value | None:
 
 
 def is_displaced(base: int) -> bool:
-    """Return whether a base is certainly at no constant distance from the CFA, though on the stack."""
+    """Return whether a base is certainly on the stack, at a variable distance from the CFA."""
     return base == STACK_BASE or (base >= SYMBOL and base & 3 == _DISPLACED)
 
 
@@ -114,12 +114,12 @@ def is_open(base: int) -> bool:
 
 
 def on_stack(base: int) -> bool:
-    """Return whether a base names the stack, so that slots can be told by it."""
+    """Return whether a base names the stack, so that it can identify slots."""
     return base == CFA or base >= SYMBOL
 
 
 def number(value: int) -> Value:
-    """Return a constant, as 64 bits with a sign."""
+    """Return a constant, as a signed number of 64 bits."""
     value &= _MASK
     return NUMBER, value - (1 << 64) if value >> 63 else value
 

@@ -1,4 +1,4 @@
-"""Expressions of VEX as those of :class:`~sframe_unwind.code.instruction.Instruction`."""
+"""Translates expressions of VEX to those of :class:`~sframe_unwind.code.instruction.Instruction`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _WIDENING.update({"Iop_16Uto32": (16, False), "Iop_16Sto32": (16, True)})
 _COPIES = ("Iop_ReinterpI64asF64", "Iop_ReinterpF64asI64")
 _NARROWING = {"Iop_64to32": 32, "Iop_64to16": 16, "Iop_64to8": 8, "Iop_32to16": 16, "Iop_32to8": 8}
 _CONDITIONS = ("amd64g_calculate_condition", "arm64g_calculate_condition", "s390_calculate_cond")
-"""What VEX calls to find out whether a condition holds."""
+"""The functions that VEX calls to evaluate a condition."""
 _COMPARISONS = {
     "Iop_CmpEQ64": "==",
     "Iop_CmpNE64": "!=",
@@ -74,10 +74,10 @@ _NEUTRAL_ZERO = ("Iop_Or32", "Iop_Add32", "Iop_Sub32", "Iop_Xor32")
 
 
 class Operands:
-    """The expressions in the block that VEX has for one instruction.
+    """The expressions in VEX's block for one instruction.
 
     :param base: the address of the instruction.
-    :param registers: their numbers, by their offsets in VEX's guest state.
+    :param registers: numbers of registers, by their offsets in VEX's guest state.
     """
 
     def __init__(self, block: Any, base: int, registers: dict[int, int], machine: Machine, raw: bytes) -> None:
@@ -91,12 +91,12 @@ class Operands:
         self._conditions: dict[int, Condition | None] = {}
         self._helpers: dict[int, Condition] = {}
         self.now: dict[int, Expression] = {}
-        """What the block has written to registers so far."""
+        """The values that the block has written to registers so far."""
         self.stores: list[Store] = []
-        """What it has written to memory so far."""
+        """The stores of the block so far."""
 
     def assign(self, temporary: int, data: Any) -> None:
-        """Take an expression for the value of one of the block's temporaries."""
+        """Record an expression as the value of one of the block's temporaries."""
         kind = self._types.lookup(temporary)
         if kind == "Ity_V128":
             self._vectors[temporary] = self.vector(data)
@@ -109,16 +109,17 @@ class Operands:
                 self._helpers[temporary] = condition
 
     def type(self, data: Any) -> str:
-        """Return the name of VEX's type of an expression."""
+        """Return the name of an expression's type in VEX."""
         return str(data.result_type(self._types))
 
     def constant(self, value: Any) -> Expression:
-        """Return a constant of VEX's, relative to the instruction where it lies near its address."""
+        """Return a constant of VEX, relative to the instruction if it is near its address."""
         if not isinstance(value, int):
             return RESULT
         value &= _MASK
         if -_REACH <= value - self._base <= _REACH:
-            # What an instruction for pages gives is a multiple of their size; the other is the next instruction.
+            # An instruction for pages gives a multiple of their size; the other constant is the next instruction's
+            # address.
             return (PC_RELATIVE if value % _PAGE else self._relative, value - self._base)
         return (CONSTANT, value - (1 << 64) if value >> 63 else value)
 
@@ -144,26 +145,26 @@ class Operands:
         return RESULT if tag == "Iex_GetI" else ANYTHING
 
     def read(self, offset: int, kind: str) -> Expression:
-        """Return what a place of VEX's guest state holds where the block has come to."""
+        """Return the contents of a place in VEX's guest state at the present position in the block."""
         size = SIZES.get(kind, 8)
         if size >= 8:
             number = self._registers.get(offset)
             return RESULT if number is None else self.current(number)
-        # The lowest bits of a register have its address on a little-endian machine; others are of no interest.
+        # On a little-endian machine, the lowest bits of a register have its address; other parts are of no interest.
         whole = self._registers.get(offset & ~7)
         is_lowest = offset & 7 == (8 - size if self._machine.big_endian else 0)
         return (EXTEND, self.current(whole), 8 * size, False) if whole is not None and is_lowest else RESULT
 
     def current(self, number: int) -> Expression:
-        """Return what a register holds where the block has come to."""
+        """Return the value of a register at the present position in the block."""
         return self.now.get(number) or (REGISTER, number, 0)
 
     def loaded(self, address: Expression, kind: str) -> Expression:
-        """Return what memory holds at an address."""
+        """Return the contents of memory at an address."""
         size = SIZES.get(kind, 8)
         if size > 8:
             return RESULT
-        # What the instruction itself has stored is not followed.
+        # Stores of the same instruction are not followed.
         return (LOAD, address, size, False) if not self.stores else ANYTHING if size == 8 else RESULT
 
     def _choice(self, data: Any) -> Expression:
@@ -211,7 +212,7 @@ class Operands:
     def _or(self, operand: Expression, constant: int) -> Expression:
         if not constant:
             return operand
-        # VEX for AArch64 packs a condition and what set the condition code into one number.
+        # For AArch64, VEX packs a condition and the operation that set the condition code into one number.
         if operand == (REGISTER, CC_OPERATION, 0):
             return (REGISTER, CC_OPERATION, constant)
         return mixed(operand)
@@ -253,12 +254,12 @@ class Operands:
         return RESULT, RESULT
 
     def _element(self, data: Any) -> int | None:
-        """Return which half of a vector, 0 for the lower, an element is; ``None``: its number is not constant."""
+        """Return the half of a vector with an element, 0 for the lower; ``None``: its number is not constant."""
         number = self.value(data)
         return number[1] ^ self._machine.big_endian if number[0] == CONSTANT and number[1] < 2 else None
 
     def condition(self, data: Any) -> Condition | None:
-        """Return the condition that an expression of one bit stands for."""
+        """Return the condition of an expression of one bit."""
         if data.tag == "Iex_RdTmp":
             return self._conditions.get(data.tmp)
         if data.tag == "Iex_Unop" and data.op == "Iop_Not1":
@@ -276,7 +277,7 @@ class Operands:
         return None
 
     def _helper(self, data: Any) -> Condition | None:
-        """Return the condition that a call of VEX's for the condition code stands for."""
+        """Return the condition of a call of VEX's function for the condition code."""
         if data.tag == "Iex_RdTmp":
             return self._helpers.get(data.tmp)
         if data.tag != "Iex_CCall" or data.cee.name not in _CONDITIONS:

@@ -1,4 +1,4 @@
-"""The block that VEX has for an instruction, as an :class:`~sframe_unwind.code.instruction.Instruction`."""
+"""Translates VEX's block for an instruction to an :class:`~sframe_unwind.code.instruction.Instruction`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from sframe_unwind.code.machines.base import writing
 from sframe_unwind.code.vex_expressions import SIZES, Operands
 
 PC = -1
-"""The number of VEX's program counter, which instructions set at their ends."""
+"""The number of VEX's program counter, which an instruction sets at its end."""
 
 _HALF_WORD = 4
-"""Bytes."""
+"""Size in bytes."""
 _ENDS = {
     "Ijk_Boring": Kind.JUMP,
     "Ijk_Yield": Kind.JUMP,
@@ -41,11 +41,11 @@ _ENDS = {
     "Ijk_SigTRAP": Kind.TRAP,
     "Ijk_SigILL": Kind.TRAP,
 }
-"""Jump kinds; what follows others is not known."""
+"""Jump kinds; after others, the next instruction is unknown."""
 
 
 class Translation:
-    """Makes an :class:`Instruction` of the block that VEX has for it."""
+    """Makes an :class:`Instruction` from VEX's block for it."""
 
     def __init__(self, block: Any, base: int, registers: dict[int, int], machine: Machine, raw: bytes) -> None:
         self._block = block
@@ -60,7 +60,7 @@ class Translation:
         self._may_do_anything = False
 
     def instruction(self) -> Instruction:
-        """Return what the block amounts to; that it may do anything where one of its statements is not known."""
+        """Return the effects of the block; if one of its statements is unknown, any effect is possible."""
         block = self._block
         for statement in block.statements:
             if statement.tag not in _WITHOUT_EFFECT:
@@ -75,7 +75,7 @@ class Translation:
         if self._repeats or (kind is Kind.JUMP and target == (PC_RELATIVE, 0)):
             return self._repeated()
         if kind is Kind.RETURN and self._machine.returns_through is not None:
-            # VEX takes each jump to what a register holds for a return.
+            # VEX takes each jump to the value of a register for a return.
             kind = Kind.RETURN if target == (REGISTER, self._machine.returns_through, 0) else Kind.JUMP
         if kind is Kind.JUMP and target == (PC_RELATIVE, block.size):
             kind, target = Kind.NEXT, None
@@ -87,7 +87,7 @@ class Translation:
         return Instruction(block.size, kind, tuple(self._puts), tuple(self._stores), tuple(self._exits), target, link)
 
     def _repeated(self) -> Instruction:
-        """Return an instruction that VEX has as one round of a loop."""
+        """Return an instruction for which VEX has one round of a loop."""
         written = dict(self._puts)
         stores = tuple(_round(address) for address, _, _ in self._stores)
         return writing(self._block.size, written, stores)
@@ -113,12 +113,12 @@ class Translation:
                 self._write(place, RESULT if number is None else (PARTLY, self._operands.current(number)))
 
     def _is_there(self, offset: int, kind: str, data: Any) -> bool:
-        """Return whether a part of a register is written with what it holds, as `lr %r11,%r11` does on s390x."""
+        """Return whether a part of a register is written with its own value, as by `lr %r11,%r11` on s390x."""
         value = self._operands.value(data)
         return value != RESULT and value == self._operands.read(offset, kind)
 
     def _put_any(self, statement: Any) -> None:
-        # An indexed write: the x87 stack, which holds nothing of interest.
+        # An indexed write: to the x87 stack, which holds no value of interest.
         array = statement.descr
         end = array.base + array.nElems * SIZES.get(str(array.elemTy), 32)
         self._may_do_anything |= any(array.base - 8 < offset < end for offset in self._registers)
@@ -143,7 +143,7 @@ class Translation:
         else:
             size = SIZES.get(kind, 8)
             value = self._operands.value(data)
-            # Barriers and stack probes write back what is there: lock orq $0,(%rsp).
+            # Barriers and stack probes write memory's own value back: lock orq $0,(%rsp).
             if value != (LOAD, address, size, False):
                 self._stores.append((address, size, value if kind in ("Ity_I64", "Ity_F64") else RESULT))
 
@@ -169,7 +169,7 @@ class Translation:
                 self._operands.value(statement.addr), self._types.lookup(statement.result)
             )
         else:
-            # It may fail: then nothing is stored.
+            # It may fail: nothing is stored then.
             size = SIZES.get(self._operands.type(statement.storedata), 8)
             self._stores.append((self._operands.value(statement.addr), size, ANYTHING))
             self._operands.temporaries[statement.result] = RESULT
@@ -193,19 +193,19 @@ class Translation:
 
     def _exit(self, statement: Any) -> None:
         if statement.jumpkind in _SIGNALS:
-            return  # it ends there
+            return  # the program ends there
         self._may_do_anything |= _ENDS.get(statement.jumpkind) is not Kind.JUMP
         condition = self._operands.condition(statement.guard)
         target = self._operands.constant(statement.dst.value)
         if target == (PC_RELATIVE, 0):
-            # After a compare-and-swap that failed, nothing has happened yet; nor has it where the instruction faults.
+            # After a failed compare-and-swap, nothing has happened yet, nor if the instruction faults.
             self._repeats |= statement.jumpkind == "Ijk_Boring" and not self._swaps
         else:
             self._exits.append(Exit(target, len(self._puts), len(self._stores), condition))
 
 
 def _round(address: Expression) -> Store:
-    """Return what all rounds of a loop may store, by where one of them does: where it counts, that may be anywhere."""
+    """Return the possible stores of all rounds of a loop, given those of one: an address that advances may be any."""
     if address[0] == ADD and RESULT in address:
         return (address[2] if address[1] == RESULT else address[1], ANYTHING, ANYTHING)
     return address, RESULT, ANYTHING
@@ -221,7 +221,7 @@ _SIGNALS = (
     "Ijk_SigFPE_IntDiv",
     "Ijk_SigFPE_IntOvf",
 )
-"""Jump kinds of exits that end the program, or come back in a signal handler's frame."""
+"""Jump kinds of exits that end the program, or return in a signal handler's frame."""
 _STATEMENTS = {
     "Ist_WrTmp": Translation._assign,
     "Ist_Put": Translation._put,

@@ -1,4 +1,4 @@
-"""Walks the blocks of a function that was interpreted."""
+"""Walks over the blocks of an interpreted function."""
 
 from __future__ import annotations
 

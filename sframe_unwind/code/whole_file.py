@@ -1,4 +1,4 @@
-"""Checks all functions of a file, in several processes, and puts together what jumps between functions take apart."""
+"""Checks all functions of a file, in several processes, and combines the results of functions that share code."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from sframe_unwind.code.results import FunctionVerdicts, Results
 from sframe_unwind.workers import Lost, Progress, WorkerError, can_fork, in_order
 
 _CHUNK = 64
-"""Functions that a process takes at a time."""
+"""Number of functions that a process takes at a time."""
 _MAX_ROUNDS = 8
-"""How often functions are checked again, since something was learned of what they call."""
+"""Maximum number of times that functions are checked again, after something was learned about their callees."""
 _MIN_PARALLEL = 256
-"""Fewer functions than these are done before another process has started."""
+"""Fewer functions are checked in this process: they are done before another process has started."""
 
 
 def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None = None) -> CodeVerdict:
     """Check all functions of a file.
 
-    :param jobs: how many processes work.
+    :param jobs: number of processes.
     """
     ranges = checker.interpreter.ranges
     total = len(ranges)
@@ -46,7 +46,7 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
     first = [number for number in range(total) if number not in left]
     done = 0
     for numbers in (first, later):
-        # Of those that came later, what the others lead to has been looked at on the way.
+        # For later functions, the code that they lead to has been examined on the way.
         chosen = [number for number in numbers if not assembly.is_part_of_others(ranges[number].start)]
         done += len(numbers) - len(chosen)
         for result in _results(checker, chosen, jobs):
@@ -80,7 +80,7 @@ def _results(checker: Checker, numbers: Sequence[int], jobs: int) -> Iterator[Fu
 
 
 class _Found(NamedTuple):
-    """What there is to count of one function."""
+    """The countable results for one function."""
 
     instructions: int
     counts: Mapping[str, Counts]
@@ -90,7 +90,7 @@ class _Found(NamedTuple):
 
 
 class _Assembly:
-    """Puts the results of a file's functions together."""
+    """Combines the results for a file's functions."""
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
@@ -100,16 +100,16 @@ class _Assembly:
         self._reconsidered: set[int] = set()
 
     def add(self, result: FunctionResult) -> None:
-        """Take the result of one function."""
+        """Add the result for one function."""
         self._continued |= result.continued
         for start in result.called:
             self._called.add(start)
         self._results.add(result)
 
     def learn(self) -> set[int]:
-        """Tell the interpreter what was found of functions that others call; return the starts of those others.
+        """Tell the interpreter what was found out about called functions; return the starts of their callers.
 
-        What is learned is which functions do not return, which certainly do, and which return with another frame
+        The interpreter learns which functions do not return, which certainly do, and which return with another frame
         pointer or stack pointer.
         """
         interpreter, learned = self._checker.interpreter, set()
@@ -147,23 +147,23 @@ class _Assembly:
         return True
 
     def is_part_of_others(self, start: int) -> bool:
-        """Return whether a function is entered with another's frame, and nobody calls it, by what was added.
+        """Return whether a function is entered with another's frame, and never called, according to the added results.
 
-        Then it is a part of the other: what is found from its first instruction, with a frame of its own, does not
-        count.
+        It is then a part of the other function, and the findings from its first instruction with a frame of its own are
+        dropped.
         """
         return start in self._continued and not self._is_entered(start)
 
     def _is_part_of_unknown(self, start: int, result: FunctionResult) -> bool:
         """Return whether a function seems to be a part of another that was not followed to where it leads there.
 
-        Its rows and its code both say that it is not entered as functions are, and nobody is known to call it.
+        Both its rows and its code show that it is not entered by calls, and no call of it is known.
         """
         is_alike = start in self._checker.interpreter.unentered and not self._is_entered(start)
         return is_alike and not result.ends_as_entered
 
     def _is_entered(self, start: int) -> bool:
-        """Return whether a function is known to be entered from elsewhere as functions are."""
+        """Return whether a function is known to be entered from elsewhere by a call."""
         return start in self._called or start in self._checker.interpreter.image.reachable
 
     def verdict(self) -> CodeVerdict:
@@ -206,7 +206,7 @@ class _Assembly:
         )
 
     def _elsewhere(self, parts: set[int]) -> dict[int, list[Part]]:
-        """Return what was found in each function on the way from others.
+        """Return the findings in each function on the way from others.
 
         :param parts: starts of functions that are parts of others.
         """
@@ -218,10 +218,10 @@ class _Assembly:
         return found
 
     def _mistaken(self, elsewhere: Mapping[int, list[Part]]) -> set[int]:
-        """Return the starts of functions that were taken to be entered, while they are parts of others.
+        """Return the starts of functions that were taken to be entered, but are parts of others.
 
-        GCC may begin the unlikely part of a function with a `nop` in front of its landing pads, which has the row of
-        an entry.  On the way from the start, rows are wrong that are right for the other function's frame.
+        GCC may begin the unlikely part of a function with a `nop` before its landing pads, which has the row of an
+        entry.  Interpreted from that start, rows are wrong that are right for the other function's frame.
         """
         return {
             start
@@ -230,9 +230,9 @@ class _Assembly:
         }
 
     def _found(self, function: CodeRange, result: FunctionResult | None, others: list[Part]) -> _Found:
-        """Return what there is to count of one function.
+        """Return the countable results for one function.
 
-        :param result: what is found from its start; ``None``: it is not entered there, as functions are.
+        :param result: the findings from its start; ``None``: it is not entered there by a call.
         """
         if result is not None and not others:
             return _Found(result.instructions, result.counts, result.findings, result.unknown, result.wanted)
@@ -246,12 +246,12 @@ class _Assembly:
         )
 
     def _whole(self, function: CodeRange, result: FunctionResult | None, others: list[Part]) -> Part:
-        """Return what is found in a function that others jump into."""
+        """Return the findings in a function that others jump into."""
         if result is not None:
             own = self._checker.part(function)
             others = [_unproved(other, own) for other in others]
             return joined([_reached(own, others), *others])
-        # What nothing else reaches is not known.
+        # Instructions that nothing else reaches are unknown.
         found = joined(others)
         verdicts = {
             table: {**dict.fromkeys(known, NOT_REACHED), **found.verdicts.get(table, {})}
@@ -274,7 +274,7 @@ def _contradict(others: list[Part], own: FunctionResult | None) -> bool:
 
 
 def _reached(own: Part, others: list[Part]) -> Part:
-    """Return what a function's entry says of it, without the instructions that other ways alone lead to."""
+    """Return the findings from a function's entry, without the instructions that only other ways lead to."""
 
     def is_left(table: str, pc: int) -> bool:
         return pc in own.unreached and any(pc in other.verdicts.get(table, {}) for other in others)
@@ -288,10 +288,10 @@ def _reached(own: Part, others: list[Part]) -> Part:
 
 
 def _unproved(part: Part, own: Part) -> Part:
-    """Return what of one way into a function concerns instructions that its entry does not prove right.
+    """Return the findings of one way into a function about instructions that its entry does not prove right.
 
-    One row cannot be right for two frames.  Where a function is right as it is entered, whoever jumps into it with
-    another frame is at fault, or was not followed rightly.
+    One row cannot be right for two frames.  If a function is right from its entry, the code that jumps into it with
+    another frame is wrong, or was not followed correctly.
     """
 
     def concerns(table: str, pc: int) -> bool:

@@ -35,8 +35,7 @@ def own_losses(
 def nearest_losses(
     functions: Iterable[Described], profile: Profile, elsewhere: Mapping[int, Sequence[Rule]]
 ) -> Iterator[Lost]:
-    """Yield the functions that are lost, at least in part, if a search takes the last one that begins before an
-    address.
+    """Yield the functions that are lost, at least in part, if a search takes the last start before an address.
 
     The part of a function after the start of the next one is then found only as far as the next one reaches.
 

@@ -154,8 +154,7 @@ class RowReader:
         self._left = _MAX_ROWS + len(data) // fre.MIN_ROW_SIZE
 
     def rows(self, table: TableReading, entry: Entry) -> tuple[list[RawRow], RawRow | None, RawRow | None]:
-        """Return the rows of a function, the first row outside the FRE sub-section, and the first one outside the
-        section.
+        """Return the rows of a function, and the first rows outside the FRE sub-section and outside the section.
 
         The latter two are rows without bytes.  A row whose words have the invalid size is the last one, because the
         start of the next one is unknown; outside the FRE sub-section, the next one counts as one that is outside the

@@ -1,4 +1,4 @@
-"""The machines, one small file each, behind the one interface of :mod:`sframe_unwind.code.machines.base`."""
+"""The machines, in one small file each, with the common interface of :mod:`sframe_unwind.code.machines.base`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from sframe_unwind.code.machines import aarch64, amd64, s390x
 from sframe_unwind.code.machines.base import Machine
 
 MACHINES = {machine.arch.name: machine for machine in (amd64.MACHINE, aarch64.LITTLE, aarch64.BIG, s390x.MACHINE)}
-"""By the name of the ABI."""
+"""The machines by the name of the ABI."""
 
 __all__ = ["MACHINES", "Machine"]

@@ -87,25 +87,25 @@ _NAMED_ONLY = re.compile(
     r"|ldnp|irg|gmi|addg|subg|subps?|stz?2?g|ldz?g|st2g|stgp|cpy|set[pmeg]|mrs|msr|sys|tlbi|at$|dc$|ic$|sb$|ssbb|pssbb|csdb|esb"
     r"|wf[ei]|sevl?|pac|aut|xpac|cfinv|[ax]aflag|rmif|setf|crc32|prf|rprfm|ldar|stllr|ldlar|stgm|stzgm|ldgm|dgh|bti|nop|yield"
 )
-"""Mnemonics of instructions that write nothing but the registers that they name, and memory where these point to."""
+"""Mnemonics of instructions that write only the registers that they name, and memory that these point to."""
 _FIRST_ONLY = ("irg", "gmi", "addg", "subg", "subp", "mrs", "ldg")
-"""Those that write the first one."""
+"""Those that write only their first register."""
 _SAME_MEMORY = ("prf", "ld1", "ldr", "ldff", "ldnf", "ldnt", "ldapr", "ldapur", "ldtr", "ldnp", "ldg", "ldar", "ldlar")
 _MOST_STORED = 64
-"""Bytes, by one instruction that is not scalable."""
+"""Maximum number of bytes that one instruction stores, unless it is scalable."""
 _SIZED = re.compile(r"(swp|casp?|(ld|st)(add|clr|eor|set|[su]m(ax|in))|stlur|sttr|stnp)(al?|l)?([bh]?)$")
-"""Mnemonics of instructions that store as many bytes as their first operand, or two of these, or the suffix, has."""
+"""Mnemonics of instructions that store as many bytes as their first operand, two of these, or the suffix has."""
 _BYTES = {"b": 1, "h": 2, "w": 4, "x": 8, "s": 4, "d": 8, "q": 16}
 _TAGGED = {"stg": 16, "stzg": 16, "st2g": 32, "stz2g": 32}
-"""Bytes of memory that get a tag, and some of them a value: the instructions write none of the registers they name."""
+"""Bytes of memory that get a tag, and for some a value; these instructions write none of the registers they name."""
 _SECURE = ("hvc", "smc")
 _CALL_CLOBBERED = tuple(range(18))
 
 
 def _describe(found: Disassembled) -> Instruction | None:
-    """Return what an instruction does that VEX does not know.
+    """Return the effects of an instruction that VEX does not know.
 
-    No instruction writes a general register that it does not name, but for calls of firmware and hypervisors.
+    Instructions write only general registers that they name, except calls of firmware and hypervisors.
     """
     mnemonic, word = found.mnemonic, int.from_bytes(found.raw, "little")
     group = word >> 25 & 0xF
@@ -142,7 +142,7 @@ def _describe(found: Disassembled) -> Instruction | None:
 
 
 def _stored(found: Disassembled) -> int:
-    """Return how many bytes an instruction stores; 0: it is not one of those of which that is known."""
+    """Return the number of bytes that an instruction stores; 0: it is not known for this instruction."""
     if found.mnemonic in _TAGGED:
         return _TAGGED[found.mnemonic]
     matched = _SIZED.match(found.mnemonic)
@@ -155,7 +155,7 @@ def _sizes(_code: bytes, _at: int) -> Sequence[int]:
 
 
 def _special(raw: bytes) -> Instruction | None:
-    # VEX ignores what the hints do to the return address, and does not know those that are not hints.
+    # VEX ignores the effect of hints on the return address, and does not know instructions that are not hints.
     word = int.from_bytes(raw[:4], "little")
     if word in _SIGNING:
         return Instruction(4, Kind.NEXT, ((aarch64.LR, (SIGN, _LR)),), (), (), None)
@@ -177,7 +177,7 @@ def _special(raw: bytes) -> Instruction | None:
 
 
 def _system(word: int) -> Instruction | None:
-    """Return what an instruction does of which VEX knows too little: it concerns the processor."""
+    """Return the effects of an instruction that concerns the processor, which VEX knows incompletely."""
     register = word & 0x1F
     if word >> 20 == 0xD53:  # mrs; of some system registers VEX has nothing, or another value
         read = ((register, RESULT),) if register != _ZERO else ()
@@ -204,7 +204,7 @@ def _condition(helper: str, constants: Sequence[int]) -> tuple[str, int] | None:
 
 
 def _objdump_text(mnemonic: str, operands: str) -> str:
-    # objdump writes decimal numbers within brackets and behind them.
+    # objdump writes decimal numbers within brackets and after them.
     plain, bracket, address = operands.partition("[")
     address = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), address)
     plain = _NEGATIVE.sub(lambda found: str(signed(int(found[0], 16), 64)), plain)

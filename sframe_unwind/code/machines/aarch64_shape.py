@@ -6,7 +6,7 @@ from sframe_unwind.code.machines.base import Shape, shape, signed
 
 
 class _Field:
-    """Some bits of an instruction, as a number of bytes."""
+    """A range of bits of an instruction, as a number of bytes."""
 
     def __init__(self, low: int, bits: int, is_signed: bool = True) -> None:
         self._low, self._bits, self._is_signed = low, bits, is_signed
@@ -38,7 +38,7 @@ def displacement(raw: bytes) -> Shape | None:
 
 
 def _field(word: int) -> tuple[_Field | None, int]:
-    """Return the field, and what to shift it by, for the classes of instructions of the architecture's manual."""
+    """Return the field and its shift, for the classes of instructions of the architecture's manual."""
     vector = word >> 26 & 1
     if word & 0x3B000000 == 0x39000000:  # load or store with an unsigned distance, in units of the operand's size
         scale = word >> 30 | (4 if vector and word & 0x00800000 else 0)

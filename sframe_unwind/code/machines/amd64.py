@@ -36,7 +36,7 @@ _PARTS = {
 }
 _PRESERVED = (3, 6, 7, 12, 13, 14, 15)
 _SIZES = (3, 4, 5, 2, 7, 1, 8, 6, 9, 10, 11, 12, 13, 14, 15)
-"""In the order of how frequent they are: no instruction is the beginning of another."""
+"""Sizes in the order of frequency: no instruction is the beginning of another."""
 
 _RELATIONS = {2: "<", 3: ">=", 4: "==", 5: "!=", 6: "<=", 7: ">"}
 """Intel's condition codes."""
@@ -52,11 +52,11 @@ _V0 = 17
 _LEGACY_PREFIXES = frozenset(b"\x66\x67\x2e\x36\x3e\x26\x64\x65\xf0\xf2\xf3")
 _RELATIVE_JUMPS = frozenset((0xE8, 0xE9, 0xEB, *range(0x70, 0x80), *range(0xE0, 0xE4)))
 _INDIRECT = (0x10, 0x18, 0x20, 0x28)
-"""The field of the second byte in which calls and jumps behind ff differ."""
+"""The field of the second byte that distinguishes calls and jumps after ff."""
 _COPYING, _STRING_STORES = (0xA4, 0xA5), (0xA4, 0xA5, 0xAA, 0xAB)
 """Opcodes of ``movs``, and with ``stos``; the first of two is for bytes."""
 _SEGMENT_STACK = (0xA0, 0xA1, 0xA8, 0xA9)
-"""``push %fs``, ``pop %fs``, ``push %gs``, ``pop %gs``, behind 0f"""
+"""``push %fs``, ``pop %fs``, ``push %gs``, ``pop %gs``, after 0f"""
 _BIT_TESTS = (0xA3, 0xAB, 0xB3, 0xBB)
 """``bt``, ``bts``, ``btr``, ``btc``"""
 _XOP = b"\x8f"
@@ -68,16 +68,16 @@ _NAMED_ONLY = re.compile(
     r"|wrmsr|wb(no)?invd|invd|invlpg|invpcid|hlt|xrstor|lgdt|lidt|lldt|ltr|wrpkru|verr|verw|incssp|rdssp|set\w+|str[wlq]?$"
     r"|sldt|smsw|sgdt|sidt|xsave|fxsave|adcx|adox|crc32|popcnt|lzcnt|tzcnt|movbe|movdir|sha(1|256)|gf2p8|mov[lq]?$|ptwrite"
 )
-"""Mnemonics of instructions that write nothing but their operands, and what only systems see."""
+"""Mnemonics of instructions that write only their operands, and state that only systems see."""
 _ALSO = {"rdmsr": (_RAX, _RDX), "xgetbv": (_RAX, _RDX), "rdpkru": (_RAX, _RDX), "rdpmc": (_RAX, _RDX)}
-"""Those that write registers besides."""
+"""Instructions that also write other registers."""
 _SCALARS = {
     **dict.fromkeys(("vmovq", "vmovsd", "vmovlps", "vmovhps", "vmovlpd", "vmovhpd", "vpextrq"), 8),
     **dict.fromkeys(("vmovd", "vmovss", "vextractps", "vpextrd"), 4),
     "vpextrw": 2,
     "vpextrb": 1,
 }
-"""Sizes in bytes of what is moved between memory and one element of a vector register."""
+"""Sizes in bytes of the data that is moved between memory and one element of a vector register."""
 _EVEX_STORES = {
     1: frozenset((0x11, 0x13, 0x17, 0x29, 0x2B, 0x7E, 0x7F, 0xD6, 0xE7)),
     2: frozenset((*range(0x10, 0x16), *range(0x20, 0x26), *range(0x30, 0x36), 0x63, 0x8A, 0x8B, *range(0xA0, 0xA4))),
@@ -89,13 +89,13 @@ _UNSIZED = re.compile(r"scatter|compress|xsave|fxsave|enqcmd|movdir64b|s[gi]dt")
 
 
 def _describe(found: Disassembled) -> Instruction | None:
-    """Return what an instruction does that VEX does not know: AVX-512 and what few programs use."""
+    """Return the effects of an instruction that VEX does not know: AVX-512, and instructions that few programs use."""
     mnemonic, raw = found.mnemonic, found.raw
     if mnemonic.startswith(("loop", "j")):
         return STOP
     rest = raw.lstrip(bytes(_LEGACY_PREFIXES))
     if rest[:1] == _XOP:
-        # What is not a vector instruction may be LWP's, which stores elsewhere.
+        # An instruction that is not a vector instruction may be LWP's, which stores elsewhere.
         if mnemonic[0] != "v":
             return None
     elif rest[:1] in (b"\xc4", b"\xc5", b"\x62"):
@@ -129,10 +129,10 @@ def _may_store(rest: bytes) -> bool:
 def _scaled(rest: bytes, mnemonic: str, address: Expression | None, size: int) -> tuple[Expression | None, int]:
     """Return address and size of EVEX's operand in memory; ``None``: the address is not known.
 
-    A distance of one byte counts operands.  Of those that are smaller than a register capstone has some wrong.
+    A distance of one byte counts operands.  Capstone has the wrong size for some that are smaller than a register.
 
     :param rest: the instruction without legacy prefixes.
-    :param address: by capstone, as the size.
+    :param address: address by capstone; ``size`` likewise.
     """
     if size >= 16:
         return address, size
@@ -180,9 +180,9 @@ def _special(raw: bytes) -> Instruction | None:
 
 
 def _prefixes(raw: bytes) -> tuple[int, int, bool]:
-    """Return how many bytes of prefixes there are, the size of operands by them, and whether it is 64 bits.
+    """Return the number of prefix bytes, the size of operands according to them, and whether it is 64 bits.
 
-    The number is negative where a prefix is without effect, for another follows it that must come first.
+    The number is negative if a prefix has no effect because one follows it that must come first.
     """
     at, size = 0, 4
     while at < len(raw) and raw[at] in _LEGACY_PREFIXES:
@@ -201,7 +201,7 @@ def _of_two_bytes(raw: bytes, at: int, opcode: int, operands: int) -> Instructio
     if opcode == 0x1E and operands < 0xC0 and 0xF3 in raw[:at]:
         return STOP  # nop with an operand in memory: VEX takes it for one of four bytes, as endbr64
     if opcode in _SEGMENT_STACK:
-        # VEX does not know the segment registers; a prefix makes it two bytes, if the one for 64 bits does not follow.
+        # VEX does not know the segment registers; a prefix makes it two bytes, unless the one for 64 bits follows.
         width = 2 if 0x66 in raw[:at] and raw[at - 1] & 0xF8 != 0x48 else 8
         stack = (REGISTER, amd64.SP, width if opcode & 1 else -width)
         stores: tuple[Store, ...] = () if opcode & 1 else ((stack, width, RESULT),)
@@ -254,7 +254,7 @@ def _moved_scalar(raw: bytes) -> Instruction | None:
 
 
 def _register(number: int) -> int:
-    """Return DWARF's number of a register that instructions know by another."""
+    """Return DWARF's number of a register, given its number in instructions."""
     return (_RAX, _RCX, _RDX, _RBX, amd64.SP, amd64.FP, _RSI, _RDI)[number] if number < 8 else number
 
 
@@ -275,7 +275,7 @@ def _is_padding(raw: bytes) -> bool:
 
 
 def _objdump_text(mnemonic: str, operands: str) -> str:
-    # objdump leaves out the size of the operand where a register tells it.
+    # objdump omits the size of the operand if a register implies it.
     if mnemonic in _SIZED or (mnemonic[-1:] == "q" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%r" in operands):
         mnemonic = mnemonic[:-1]
     if mnemonic[-1:] in "lwb" and mnemonic[:-1] in _SIZED_WITH_REGISTER and "%" in operands.rpartition(", ")[2][:1]:

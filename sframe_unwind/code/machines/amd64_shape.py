@@ -6,7 +6,7 @@ from sframe_unwind.code.machines.base import Shape, shape
 
 _PREFIXES = frozenset(b"\x66\xf2\xf3")
 _IMMEDIATE, _BY_OPERAND = 1, -1
-"""Bytes of an immediate behind the displacement; as many as the operand has, up to 4."""
+"""Number of bytes of an immediate after the displacement; ``_BY_OPERAND``: as many as the operand has, up to 4."""
 
 _ONE_BYTE = {
     **{row + low: 0 for row in range(0, 0x40, 8) for low in range(4)},
@@ -14,22 +14,22 @@ _ONE_BYTE = {
     **dict.fromkeys((0x6B, 0x80, 0x83, 0xC0, 0xC1, 0xC6), _IMMEDIATE),
     **dict.fromkeys((0x69, 0x81, 0xC7), _BY_OPERAND),
 }
-"""Opcodes with a ModRM byte, and their immediates; of what pushes or pops none."""
+"""Opcodes with a ModRM byte, and their immediates; none of them pushes or pops."""
 _UNARY = {0xF6: _IMMEDIATE, 0xF7: _BY_OPERAND}
-"""``test`` with an immediate, where the ModRM byte's middle is 0 or 1; others have none."""
+"""``test`` with an immediate, if the ModRM byte's middle is 0 or 1; other instructions have none."""
 _TWO_BYTES = {
     **dict.fromkeys((*range(0x10, 0x18), *range(0x28, 0x30), *range(0x40, 0x50), *range(0x51, 0x70)), 0),
     **dict.fromkeys((0x74, 0x75, 0x76, *range(0x7C, 0x80), *range(0x90, 0xA0)), 0),
     **dict.fromkeys((0xAF, 0xB6, 0xB7, 0xBE, 0xBF, *range(0xD0, 0xFF)), 0),
     **dict.fromkeys((0x70, 0xC2, 0xC4, 0xC6), _IMMEDIATE),
 }
-"""Likewise, behind ``0f`` or in a VEX prefix for it."""
+"""The same, for opcodes after ``0f`` or in a corresponding VEX prefix."""
 _INDIRECT = 0xFF
 _BY_PC = (b"\x15", b"\x25")
-"""ModRM bytes of calls and jumps to what a word at a distance from the instruction holds."""
+"""ModRM bytes of calls and jumps to the value of a word at a distance from the instruction."""
 _PUSH, _MOVE, _MOVE_WIDE = 0x68, range(0xB8, 0xC0), 0xC7
 _ARITHMETIC, _ARITHMETIC_SHORT, _SUMS = 0x81, 0x83, (0, 5, 7)
-"""Those with an immediate, and the middle of the ModRM byte for add, sub and cmp."""
+"""Opcodes with an immediate, and the middle of the ModRM byte for add, sub and cmp."""
 _REGISTER, _NO_BASE, _SIB = 3, 5, 4
 
 
@@ -94,7 +94,7 @@ def _constant(raw: bytes, at: int) -> int:
 
 
 def _opcode(raw: bytes, at: int) -> tuple[int | None, int]:
-    """Return the size of the immediate of an instruction, and where its ModRM byte is."""
+    """Return the size of the immediate of an instruction, and the place of its ModRM byte."""
     opcode = raw[at]
     if opcode == 0x0F:
         second = raw[at + 1] if at + 1 < len(raw) else 0

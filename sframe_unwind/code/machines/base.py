@@ -1,4 +1,4 @@
-"""What the interpretation has to know of one machine; the files of the machines mirror each other."""
+"""The interface of a machine for the interpretation; the files of the machines mirror each other."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ FindCondition = Callable[[str, "Sequence[int]"], "tuple[str, int] | None"]
 
 
 class Disassembled(NamedTuple):
-    """An instruction that VEX does not know, as capstone writes it."""
+    """An instruction that VEX does not know, as decoded by capstone."""
 
     raw: bytes
     mnemonic: str
     operands: str
     registers: tuple[tuple[int, ...], ...]
-    """For each operand the registers that it names, as far as they are followed; those of an address are left out."""
+    """For each operand, the followed registers that it names, without those of an address."""
     may_jump: bool
     memory: tuple[tuple[Expression | None, int, tuple[int, ...]], ...]
-    """For each operand in memory its address (``None``: not one of a base, an index and a distance), its size in bytes
-    (0: not known), and the registers in the address."""
+    """For each operand in memory, its address (``None``: not the sum of a base, an index and a distance), its size in
+    bytes (0: not known), and the registers in the address."""
 
     @property
     def size(self) -> int:
-        """Of the instruction, in bytes."""
+        """Size of the instruction, in bytes."""
         return len(self.raw)
 
     @property
@@ -54,12 +54,12 @@ class Disassembled(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """An instruction with its displacement taken out."""
+    """An instruction without its displacement."""
 
     size: int
-    """Of the instruction, in bytes."""
+    """Size of the instruction, in bytes."""
     key: bytes
-    """The same for all instructions that differ in the displacement only, while its sign is the same."""
+    """A key that is equal for all instructions that differ only in a displacement of the same sign."""
     displacement: int
 
 
@@ -75,48 +75,49 @@ class Machine(NamedTuple):
     vex_registers: Mapping[str, int]
     """VEX's names of the general registers and of the parts of its condition code."""
     vex_vectors: Mapping[str, int]
-    """Its names of the vector registers."""
+    """VEX's names of the vector registers."""
     general: tuple[int, ...]
-    """The general registers: each has a value at a function's entry that counts."""
+    """The general registers: the value of each at a function's entry is followed."""
     preserved: frozenset[int]
-    """What a call leaves unchanged."""
+    """The registers that a call preserves."""
     sp_at_entry: int
-    """The stack pointer at a function's entry, from the CFA, in bytes."""
+    """Offset of the stack pointer from the CFA at a function's entry, in bytes."""
     callee_area: tuple[int, int]
-    """What a callee may overwrite above the stack pointer, in bytes from there: s390x's register save area."""
+    """The area above the stack pointer that a callee may overwrite, in bytes from SP: s390x's register save area."""
     stack_alignment: int
-    """Of a CFA, in bytes, by the ABI."""
+    """Alignment of a CFA by the ABI, in bytes."""
     own_convention: tuple[int, ...]
-    """What a call changes that leaves its return address in another register than the ABI's."""
+    """The registers that a call changes that leaves its return address in another register than the ABI's."""
     ra_slot: int | None
-    """Where from the CFA the return address is at a function's entry; ``None``: in its register."""
+    """Offset of the return address from the CFA at a function's entry; ``None``: it is in its register."""
     max_size: int
-    """Of an instruction, in bytes."""
+    """Maximum size of an instruction, in bytes."""
     sizes: Callable[[bytes, int], Sequence[int]]
-    """``(code, offset)``: the sizes that the instruction there may have."""
+    """``(code, offset)``: returns the possible sizes of the instruction there."""
     special: Special
-    """The instruction at the start of some bytes, where VEX does not know it or means something else by it.
+    """Decodes the instruction at the start of some bytes, if VEX does not know it or decodes it wrongly.
 
-    Direct jumps and calls as well: each has other bytes, and it takes VEX long to say what they do.
+    Also decodes direct jumps and calls: each has other bytes, and VEX takes long for them.
     """
     shape: FindShape
-    """The shape of the instruction at the start of some bytes.
+    """Returns the shape of the instruction at the start of some bytes.
 
-    It has one if its displacement is only added to an address, or its constant only copied, added or compared;
+    It has one if its displacement is only added to an address, or its constant is only copied, added or compared;
     ``None`` otherwise.  :attr:`special` comes first.
     """
     describe: Describe
-    """What an instruction does that VEX does not know; ``None``: it may do anything.
+    """Returns the effects of an instruction that VEX does not know; ``None``: any effect is possible.
 
-    Capstone's word for which operands are written is not taken: it is wrong for many instructions.
+    Capstone's information about written operands is not used: it is wrong for many instructions.
     """
     execute: Execute | None
-    """``(instruction, target)``: what an instruction does that executes another with some bits changed; ``None``: it
-    may do anything but jump.  The machine has none where this is ``None`` itself."""
+    """``(instruction, target)``: returns the effects of an instruction that executes another one with some bits
+    changed; ``None``: any effect except a jump is possible.  The field itself is ``None`` if the machine has no such
+    instruction."""
     helpers: Mapping[str, tuple[int, ...]]
-    """How the names of VEX's helpers with side effects begin, and the general registers that those write."""
+    """Prefixes of the names of VEX's helpers with side effects, and the general registers that those write."""
     unsized_helpers: tuple[str, ...]
-    """How the names of those begin that write more memory than they declare."""
+    """Prefixes of the names of helpers that write more memory than they declare."""
     system_call: int
     """The register with the number of a system call."""
     system_call_results: tuple[int, ...]
@@ -124,42 +125,43 @@ class Machine(NamedTuple):
     ending_calls: frozenset[int]
     """Numbers of the system calls that do not return."""
     is_page_relative: Callable[[bytes], bool]
-    """Whether an instruction computes an address from its page rather than from its own address."""
+    """Returns whether an instruction computes an address from its page, not from its own address."""
     is_padding: Callable[[bytes], bool]
-    """Whether an instruction does nothing, and may be there for the sake of alignment only."""
+    """Returns whether an instruction does nothing, and may serve only for alignment."""
     condition: FindCondition
-    """``(helper, constants)``: relation and number of the first operand, of VEX's call for a condition."""
+    """``(helper, constants)``: returns the relation and the number of the first operand of VEX's call for a
+    condition."""
     comparisons: Mapping[int, int]
-    """What VEX says set the condition code where it was a comparison for equality, or for any relation, and how many of
-    the lowest bits of its operands count."""
+    """VEX's numbers of operations that set the condition code by a comparison (for equality or any relation), and how
+    many of the lowest bits of the operands they compare."""
     unsigned_comparisons: frozenset[int]
-    """Those of them that compare values without sign."""
+    """The operations among them that compare unsigned values."""
     capstone_registers: Mapping[str, int]
     """Capstone's names of the general and vector registers, and of their parts."""
     returns_through: int | None
-    """The register of the return address, where VEX does not tell returns from other indirect jumps."""
+    """The register of the return address, if VEX does not distinguish returns from other indirect jumps."""
     att_syntax: bool
-    """Whether objdump writes instructions as AT&T did."""
+    """Whether objdump writes instructions in AT&T's syntax."""
     objdump_text: Callable[[str, str], str]
-    """``(mnemonic, operands)`` of capstone: the instruction as objdump writes it."""
+    """``(mnemonic, operands)`` of capstone: returns the instruction in objdump's notation."""
     disassembler: tuple[str, str]
     """Names of capstone's constants for architecture and mode."""
     plt_entry_sizes: tuple[int, ...]
-    """Of the entries of a procedure linkage table, in bytes, where its section does not say."""
+    """Sizes of the entries of a procedure linkage table, in bytes, if its section does not give one."""
 
     @property
     def big_endian(self) -> bool:
-        """Whether the halves of a vector register lie the other way round in VEX's guest state."""
+        """Whether the halves of a vector register are in the opposite order in VEX's guest state."""
         return self.vex_name == "ARCH_S390X"
 
     @property
     def followed(self) -> tuple[int, ...]:
-        """All registers that can hold something of interest."""
+        """All registers that can hold a value of interest."""
         vectors = self.vex_vectors.values()
         return (*self.general, *vectors, *(number + HIGH for number in vectors))
 
     def anything(self, size: int) -> Instruction:
-        """Return an instruction that may do anything but jump."""
+        """Return an instruction with any effect except a jump."""
         return writing(size, (*self.followed, CC_OPERATION, CC_LEFT, CC_RIGHT), (EVERYWHERE,))
 
 
@@ -173,7 +175,7 @@ def shape(size: int, rest: bytes, displacement: int) -> Shape:
 
 
 def signed(value: int, bits: int) -> int:
-    """Return the lowest bits of a number as one with a sign."""
+    """Return the lowest bits of a number as a signed number."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
@@ -181,15 +183,15 @@ def signed(value: int, bits: int) -> int:
 def jump(size: int, offset: int) -> Instruction:
     """Return an unconditional jump.
 
-    :param offset: of the target from the instruction, in bytes.
+    :param offset: offset of the target from the instruction, in bytes.
     """
     return Instruction(size, Kind.JUMP, (), (), (), (PC_RELATIVE, offset))
 
 
 def conditional_jump(size: int, offset: int, relation: str | None) -> Instruction:
-    """Return a jump that the condition code decides on.
+    """Return a jump that depends on the condition code.
 
-    :param relation: between the values that were compared; ``None``: of no use.
+    :param relation: relation between the values that were compared; ``None``: not useful.
     """
     if offset == size:
         return Instruction(size, Kind.NEXT, (), (), (), None)
@@ -204,16 +206,16 @@ def call(size: int, offset: int, link: int) -> Instruction:
 
 
 STOP = Instruction(0, Kind.STOP, (), (), (), None)
-"""An instruction of which nothing is known, not even its size."""
+"""An instruction about which nothing is known, not even its size."""
 
 
 def trap(size: int) -> Instruction:
-    """Return an instruction that ends the program, or is handled by who comes back behind it."""
+    """Return an instruction that ends the program, or whose handler continues after it."""
     return Instruction(size, Kind.TRAP, (), (), (), None)
 
 
 def writing(size: int, registers: Iterable[int] = (), stores: tuple[Store, ...] = ()) -> Instruction:
-    """Return an instruction that writes something unknown to registers and the condition code, and that stores."""
+    """Return an instruction that writes unknown values to registers and the condition code, and that stores."""
     written = dict.fromkeys((*registers, CC_OPERATION), ANYTHING)
     return Instruction(size, Kind.NEXT, tuple(written.items()), stores, (), None)
 

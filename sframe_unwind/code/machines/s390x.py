@@ -34,31 +34,31 @@ from sframe_unwind.code.machines.s390x_shape import displacement
 from sframe_unwind.code.machines.s390x_storage import execute, storage_to_storage
 
 _SIZES = ((2,), (4,), (4,), (6,))
-"""By the two highest bits of the first byte."""
+"""Sizes by the two highest bits of the first byte."""
 _FPRS = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
 """Floating-point registers in the order of DWARF's numbers from 16."""
 _PADDING = (b"\x07\x00", b"\x07\x07", b"\x47\x00\x00\x00", b"\xc0\x04\x00\x00\x00\x00")
 _SIGNED_COMPARISON, _UNSIGNED_COMPARISON = 1, 2
 """``S390_CC_OP_SIGNED_COMPARE`` and ``UNSIGNED_COMPARE``."""
 _RELATIONS = {8: "==", 6: "!=", 4: "<", 2: ">", 12: "<=", 10: ">="}
-"""By the mask of a conditional jump: 8 equal, 4 low, 2 high."""
+"""Relations by the mask of a conditional jump: 8 equal, 4 low, 2 high."""
 _V0 = 16
 _VECTOR_SIZE = 16
-"""Bytes."""
+"""Size in bytes."""
 _JUMPING = {0x44: 4, 0x45: 4, 0x05: 2, 0x0B: 2, 0x0C: 2}
-"""First bytes and sizes of ``ex``, ``bal``, ``balr``, ``bsm`` and ``bassm``, which may go on anywhere."""
+"""First bytes and sizes of ``ex``, ``bal``, ``balr``, ``bsm`` and ``bassm``, which may continue anywhere."""
 _CANNOT_BE, _ALWAYS = 1, 15
 _HEXADECIMAL = re.compile(r"0x[0-9a-f]+")
 
 
 _FLOATING = (0xB3, 0xED, 0xE7)
-"""First bytes of instructions on floating-point and vector registers: of general ones they write the first operand."""
+"""First bytes of instructions on floating-point and vector registers; of general registers, they write the first."""
 _COMPARING = ("kdb", "keb", "cdb", "ceb", "tceb", "tcdb", "tcxb")
 _HARMLESS = ("tend", "tabort", "ppa", "etnd", "ecag", "pfd", "pfdrl", "niai", "bpp", "bprp")
 
 
 def _describe(found: Disassembled) -> Instruction | None:
-    """Return what an instruction does that VEX does not know: on floating-point numbers, mostly."""
+    """Return the effects of an instruction that VEX does not know, mostly on floating-point numbers."""
     raw = found.raw
     if raw[0] not in _FLOATING and found.mnemonic not in (*_HARMLESS, "stfle"):
         return None
@@ -102,7 +102,7 @@ def _special(raw: bytes) -> Instruction | None:
     found = storage_to_storage(raw) or _branch(raw)
     if found is not None:
         return found
-    return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # what compilers' traps jump to
+    return trap(2) if raw[:1] == b"\0" and len(raw) > 1 else None  # compilers' traps jump to it
 
 
 def _branch(raw: bytes) -> Instruction | None:
@@ -129,7 +129,7 @@ def _is_padding(raw: bytes) -> bool:
 
 
 def _objdump_text(mnemonic: str, operands: str) -> str:
-    # objdump writes decimal numbers, but for addresses.
+    # objdump writes decimal numbers, except for addresses.
     if not mnemonic.startswith(("j", "br", "larl")):
         operands = _HEXADECIMAL.sub(lambda found: str(int(found[0], 16)), operands)
     return f"{mnemonic} {operands.replace(', ', ',')}".rstrip()

@@ -1,4 +1,4 @@
-"""Takes the displacement out of s390x instructions, so that those that differ in it alone are lifted once.
+"""Takes the displacement out of s390x instructions, so that those that differ only in it are lifted once.
 
 Instruction formats: z/Architecture Principles of Operation, SA22-7832.
 """
@@ -28,7 +28,7 @@ bits of their second.  c0 is larl, c4 loads and stores, c6 comparisons."""
 def displacement(raw: bytes) -> Shape | None:
     """Return the shape of an instruction that has an operand in memory at a displacement.
 
-    :param raw: its bytes, or more.
+    :param raw: its bytes, and possibly more.
     :return: ``None``: the instruction is of another kind, or incomplete.
     """
     first = raw[0]

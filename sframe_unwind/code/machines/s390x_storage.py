@@ -1,6 +1,6 @@
-"""s390x's instructions that work on memory alone, or on as much of it as registers have it.
+"""s390x's instructions that work only on memory, or on a size that registers hold.
 
-VEX has most of them as loops that carry a number from round to round, and lifts one round.
+VEX has most of them as loops that pass a number from round to round, and lifts one round.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from sframe_unwind.code.instruction import (
 from sframe_unwind.code.machines.base import anywhere_from, writing
 
 _BY_LENGTH = frozenset((0xD1, 0xD2, 0xD3, 0xD4, 0xD6, 0xD7, 0xDC, 0xDE, 0xDF, 0xE2, 0xE8, 0xEA))
-"""First bytes of those whose second is their length: mvn, mvc, mvz, nc, oc, xc, tr, ed, edmk, unpku, mvcin ..."""
+"""First bytes of those whose second byte is the length: mvn, mvc, mvz, nc, oc, xc, tr, ed, edmk, unpku, mvcin ..."""
 _BY_TWO_LENGTHS = frozenset((0xF0, 0xF1, 0xF2, 0xF3, 0xF8, 0xFA, 0xFB, 0xFC, 0xFD))
-"""Those of which half of the second does: srp, mvo, pack, unpk, zap, ap, sp, mp, dp."""
+"""Those with a length in half of the second byte: srp, mvo, pack, unpk, zap, ap, sp, mp, dp."""
 _SIXTEEN = frozenset((0xE1, 0xE9))
 """pku, pka"""
 _KEYED = frozenset((0xD9, 0xDA, 0xDB))
@@ -58,7 +58,7 @@ _PAIRS_WITH_TWO_OPCODES = frozenset(
         0xB93F,
     )
 )
-"""On strings, tables and ciphers: their operands are pairs of registers, an address and a length."""
+"""Instructions on strings, tables and ciphers: their operands are pairs of registers, an address and a length."""
 _READING_PAIRS = frozenset((0xB241, 0xB257, 0xB25D, 0xB25E, 0xB9BD, 0xB9BE, 0xB9BF))
 """cksm, cuse, clst, srst, trtre, srstu, trte"""
 
@@ -111,9 +111,9 @@ def _place(field: bytes) -> Expression:
 
 
 def _pairs(size: int, operands: tuple[int, ...], stores: bool, also_first: bool) -> Instruction:
-    """Return an instruction that moves on in pairs of registers.
+    """Return an instruction that advances in pairs of registers.
 
-    :param also_first: whether registers 0 and 1 have more of its operands, and may change.
+    :param also_first: whether registers 0 and 1 hold further operands, and may change.
     """
     written = {number for operand in operands for number in (operand, operand | 1)}
     places: tuple[Store, ...] = ()
@@ -128,7 +128,7 @@ def _pairs(size: int, operands: tuple[int, ...], stores: bool, also_first: bool)
 
 
 def execute(raw: bytes, target: bytes) -> Instruction | None:
-    """Return what ``exrl`` or ``ex`` does with its target, the second byte of which has bits of a register in it."""
+    """Return the effects of ``exrl`` or ``ex``, whose target gets bits of a register in its second byte."""
     size = 6 if raw[:1] == b"\xc6" else 4
     register, first = raw[1] >> 4, target[0] if target else 0
     if len(target) < 6 or first < 0xD0:
