@@ -51,11 +51,11 @@ class JumpBuffer(NamedTuple):
     mangled: frozenset[int]
     """The registers that glibc mangles."""
     rotation: int
-    """How many bits glibc rotates a mangled value to the left."""
+    """Number of bits by which glibc rotates a mangled value to the left."""
 
 
 class PointerGuard(NamedTuple):
-    """Where glibc keeps the guard that :class:`JumpBuffer` describes."""
+    """The place of the guard that :class:`JumpBuffer` describes."""
 
     thread_pointer: tuple[str, ...]
     """The debuggers' names of the registers with the thread pointer, the most significant part first, each part of
@@ -75,7 +75,7 @@ class PltStub(NamedTuple):
 
     parts: tuple[tuple[int, UnwindRule], ...]
     """Offset in bytes from the start of the stub, and the rule that holds from there on, in ascending order.  The last
-    one also covers the padding behind the last jump."""
+    one also covers the padding after the last jump."""
     is_header: bool = False
     """The stub is the first entry of a lazy PLT, which the other entries jump to."""
     header: int | None = None
@@ -121,7 +121,7 @@ class Arch(NamedTuple):
     instruction_unit: int
     """Alignment of instructions in bytes.  libunwind counts instructions in this unit."""
     padding: re.Pattern[bytes]
-    """Matches what assemblers and linkers fill the space between two functions with."""
+    """Matches the bytes with which assemblers and linkers fill the space between two functions."""
     call_size: int
     """Size of the direct call instruction in bytes."""
     call_target: Callable[[bytes, int], int | None]
@@ -175,7 +175,7 @@ class Arch(NamedTuple):
 
     @property
     def return_column(self) -> int:
-        """The register under which CFI has the return address, by the machine's ABI."""
+        """The number of the return address in CFI, by the machine's ABI."""
         return self.pc if self.ra is None else self.ra
 
     @property

@@ -1,4 +1,4 @@
-"""What assemblers and linkers write into the code of an ELF file: relocations, and stubs of the PLT."""
+"""The machine-dependent parts of the code in ELF files: relocations, and stubs of the PLT."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SlotLoad(NamedTuple):
 
 
 class FieldRelocation(NamedTuple):
-    """How a relocation type fills in its field."""
+    """The way in which a relocation type fills its field."""
 
     size: int
     """Size of the field in bytes."""

@@ -52,7 +52,7 @@ _CALLS = {2: (b"\x0d", 0xE0), 4: (b"\xa7", 0xE5), 6: (b"\xc0", 0xE5)}
 
 
 def ucontext_pc(registers: Mapping[int, int], _read: Callable[[int, int], bytes]) -> tuple[int, bool]:
-    """Return the address in the PSW where the kernel saved one, else r14: the C library does not save the PSW."""
+    """Return the address in the PSW if the kernel saved one, otherwise r14: the C library does not save the PSW."""
     by_kernel = registers[_PSW_MASK] & _USER_PSW == _USER_PSW
     return registers[PC if by_kernel else RA], by_kernel
 

@@ -1,4 +1,4 @@
-"""Whether two rules give the same caller: how a frame's owner is chosen where there is both SFrame and CFI."""
+"""Decides whether two rules give the same caller, to choose the unwinder of a frame that has both SFrame and CFI."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ def agrees(sframe: UnwindRule, cfi: UnwindRule, arch: Arch) -> bool:
 
 
 def differences(sframe: UnwindRule, cfi: UnwindRule, arch: Arch) -> tuple[str, ...]:
-    """Return in which of ``cfa``, ``ra`` and ``fp`` two rules differ.
+    """Return the values, of ``cfa``, ``ra`` and ``fp``, in which two rules differ.
 
-    What SFrame does not track, registers other than these, is not compared.
+    Registers other than these, which SFrame does not track, are not compared.
     """
     if sframe.ra_undefined or cfi.ra_undefined:  # the outermost frame: there is nothing else to compare
         return () if sframe.ra_undefined and cfi.ra_undefined else ("ra",)
@@ -29,7 +29,7 @@ def differences(sframe: UnwindRule, cfi: UnwindRule, arch: Arch) -> tuple[str, .
 def _same_value(one: RegisterRule | None, other: RegisterRule | None, register: int | None) -> bool:
     """Return whether two rules give the same value.
 
-    :param register: where the value still is if there is no rule, by its DWARF number; ``None``: in no register.
+    :param register: DWARF number of the register that has the value if there is no rule; ``None``: no register has it.
     """
     if one == other:
         return True

@@ -1,6 +1,6 @@
-"""``DW_CFA_GNU_args_size``: how many bytes of arguments are on the stack at a call.
+"""Decodes ``DW_CFA_GNU_args_size``: the number of bytes of arguments that are on the stack at a call.
 
-It changes no row.  An unwinder takes the arguments off the stack where it enters a landing pad: in libgcc
+It changes no row.  An unwinder removes the arguments from the stack when it enters a landing pad: in libgcc,
 ``uw_install_context_1`` adds the size to the stack pointer.
 """
 
@@ -14,16 +14,16 @@ from sframe_unwind.cfi.operations import operations
 
 
 class ArgsSize(NamedTuple):
-    """The state from one address up to the next one."""
+    """The state from one address to the next one."""
 
     offset: int
-    """From the function's start, in bytes."""
+    """Offset from the function's start, in bytes."""
     size: int
-    """Bytes of arguments on the stack."""
+    """Number of bytes of arguments on the stack."""
 
 
 def args_sizes(code: bytes, factor: int, byteorder: ByteOrder) -> list[ArgsSize]:
-    """Return the sizes that an FDE's instructions say, up to the first that is unknown or malformed.
+    """Return the sizes from an FDE's instructions, up to the first instruction that is unknown or malformed.
 
     :param factor: the CIE's code alignment factor.
     """

@@ -1,4 +1,4 @@
-"""Common information entries: what the FDEs that refer to one have in common.
+"""Common information entries: the data that the FDEs that refer to one share.
 
 ``.eh_frame``: Linux Standard Base Core 5.0, 10.6.1.1.  ``.debug_frame``: DWARF 5, 6.4.1, and DWARF 2 for version 1.
 """
@@ -15,7 +15,7 @@ from sframe_unwind.errors import FormatError, UnsupportedError
 
 _VERSIONS = (1, 3, 4)
 _SIZED = 4
-"""The first version that tells the size of an address."""
+"""The first version that contains the size of an address."""
 
 
 class Cie(NamedTuple):
@@ -34,16 +34,16 @@ class Cie(NamedTuple):
     pauth_key_b: bool
     """Return addresses are signed with key B (AArch64)."""
     instructions: bytes
-    """The row from which the instructions of its FDEs start."""
+    """The instructions that make the initial row of its FDEs."""
 
 
 def decode(body: bytes, offset: int, byteorder: ByteOrder) -> Cie:
     """Decode a CIE.
 
     :param body: the record, from the CIE id on.
-    :param offset: of the version in it, which is behind the CIE id.
+    :param offset: offset of the version in it, which is after the CIE id.
     :raises UnsupportedError: it is of an unknown version or augmentation.
-    :raises FormatError: it is cut short.
+    :raises FormatError: it is truncated.
     """
     try:
         version = body[offset]
@@ -86,9 +86,9 @@ def decode(body: bytes, offset: int, byteorder: ByteOrder) -> Cie:
 
 
 def _encoding(augmentation: str, data: bytes, byteorder: ByteOrder) -> int:
-    """Return how the FDEs' addresses are written, from the data that the letters of an augmentation announce.
+    """Return the encoding of the FDEs' addresses, from the data that belongs to the letters of an augmentation.
 
-    :raises UnsupportedError: a letter is not known.
+    :raises UnsupportedError: a letter is unknown.
     """
     encoding, offset = PE_ABSPTR, 0
     for letter in augmentation[1:]:

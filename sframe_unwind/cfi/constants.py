@@ -16,7 +16,7 @@ MIPS_ADVANCE_LOC8 = 0x1D
 AARCH64_NEGATE_RA_STATE_WITH_PC, AARCH64_NEGATE_RA_STATE = 0x2C, 0x2D
 GNU_ARGS_SIZE, GNU_NEGATIVE_OFFSET_EXTENDED = 0x2E, 0x2F
 
-# Linux Standard Base Core 5.0, 10.5: DW_EH_PE_*, how a pointer is written, and what it is relative to.
+# Linux Standard Base Core 5.0, 10.5: DW_EH_PE_*, the format of a pointer, and its base.
 PE_ABSPTR, PE_ULEB128, PE_UDATA2, PE_UDATA4, PE_UDATA8 = 0x00, 0x01, 0x02, 0x03, 0x04
 PE_SIGNED, PE_SLEB128, PE_SDATA2, PE_SDATA4, PE_SDATA8 = 0x08, 0x09, 0x0A, 0x0B, 0x0C
 PE_FORMAT, PE_APPLICATION = 0x0F, 0x70
@@ -24,6 +24,6 @@ PE_PCREL, PE_TEXTREL, PE_DATAREL, PE_FUNCREL, PE_ALIGNED = 0x10, 0x20, 0x30, 0x4
 PE_INDIRECT, PE_OMIT = 0x80, 0xFF
 
 EXTENDED_LENGTH = 0xFFFFFFFF
-"""In the place of a length of 4 bytes: the length follows, in 8 bytes (64-bit DWARF)."""
+"""Value of a length of 4 bytes if the length follows in 8 bytes (64-bit DWARF)."""
 ADDRESS_SIZE = 8
-"""Bytes of an address on every architecture here."""
+"""Size of an address on all supported architectures, in bytes."""

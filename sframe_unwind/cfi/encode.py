@@ -13,15 +13,15 @@ from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule, UnwindRule
 DATA_FACTOR = -8
 """Distance between saved registers in bytes, on all supported architectures."""
 _VERSION = 3
-"""Of a CIE: the newest that needs no sizes of addresses and segments, which all readers know."""
+"""Version of a CIE: the newest one without sizes of addresses and segments; all readers know it."""
 _CIE_ID = 0xFFFFFFFF
 _ADVANCES = ((c.ADVANCE_LOC1, "B"), (c.ADVANCE_LOC2, "H"), (c.ADVANCE_LOC4, "I"))
 
 
 def advance(distance: int, mark: str) -> bytes:
-    """Return the instruction that moves the location on, by bytes.
+    """Return the instruction that advances the location by a number of bytes.
 
-    :param mark: byte order, as :mod:`struct` has it.
+    :param mark: byte order, in the notation of :mod:`struct`.
     """
     if distance <= c.LOW_BITS:
         return bytes([c.ADVANCE_LOC | distance])
@@ -70,17 +70,17 @@ def register(number: int, rule: RegisterRule | None) -> bytes:
 
 
 def register_unless(number: int, offset: int, flags: int, bit: int) -> bytes:
-    """Return the instruction for a register that is saved at an offset from the CFA, and 0 where a bit is set.
+    """Return the instruction for a register that is saved at an offset from the CFA, and is 0 if a bit is set.
 
-    :param flags: offset of the word with the bit from the CFA, in bytes; ``bit``: its number.
+    :param flags: offset of the word with the bit from the CFA, in bytes.  ``bit`` is the number of the bit.
     """
     return _with_block(bytes([c.VAL_EXPRESSION]) + uleb128(number), word_unless(offset, flags, bit))
 
 
 def change(before: UnwindRule, after: UnwindRule, arch: Arch, column: int) -> bytes:
-    """Return the instructions that make one rule of another.
+    """Return the instructions that change one rule to another.
 
-    :param before: both have a CFA, and no values that are computed.
+    :param before: the present rule.  Both rules have a CFA, and no computed values.
     :param column: DWARF number of the return address column.
     """
     code = b""
@@ -100,7 +100,7 @@ def cie(augmentation: str, column: int, code: bytes, mark: str) -> bytes:
 
     :param augmentation: begins with ``z`` unless it is empty; no letter has data.
     :param column: DWARF number of the return address column.
-    :param code: the instructions that the FDEs begin with.
+    :param code: the instructions with which the FDEs begin.
     """
     body = struct.pack(mark + "IB", _CIE_ID, _VERSION) + augmentation.encode() + b"\0"
     body += uleb128(1) + sleb128(DATA_FACTOR) + uleb128(column) + (uleb128(0) if augmentation else b"")
@@ -111,7 +111,7 @@ def fde(cie_offset: int, start: int, size: int, augmented: bool, code: bytes, ma
     """Return an FDE of ``.debug_frame``.
 
     :param cie_offset: section offset of its CIE, in bytes.
-    :param start: address of the function; ``size``: its bytes.
+    :param start: address of the function.  ``size`` is its size in bytes.
     :param augmented: the augmentation of the CIE is not empty.
     """
     return _record(struct.pack(mark + "IQQ", cie_offset, start, size) + (uleb128(0) if augmented else b"") + code, mark)

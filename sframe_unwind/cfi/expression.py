@@ -1,4 +1,4 @@
-"""DWARF expressions in CFI, as far as they amount to a place: a register plus an offset, with at most one read.
+"""Evaluates DWARF expressions in CFI whose value is a place: a register plus an offset, with at most one read.
 
 Or, for AArch64's scalable vectors, to such a place plus a multiple of their length.
 
@@ -89,7 +89,7 @@ class Evaluated(NamedTuple):
 
     place: RegisterRule
     depends_on_pc: bool
-    """The expression reads the pc: at another address it amounts to another place."""
+    """The expression reads the pc: at another address, it gives another place."""
     added: int = 0
     """Bytes that are added to what is read from memory at the place."""
     lengths: int = 0
@@ -211,7 +211,7 @@ def _times(left: Value, right: Value) -> Value:
 
 
 def signed(value: int) -> int:
-    """Return a number as 64 bits with a sign."""
+    """Return a number as a signed number of 64 bits."""
     return (value + _WORD // 2) % _WORD - _WORD // 2
 
 
@@ -249,10 +249,10 @@ def register_plus(register: int, offset: int) -> bytes:
 
 
 def word_unless(offset: int, flags: int, bit: int) -> bytes:
-    """Return the expression for a word in memory, which is 0 where a bit in another word is set.
+    """Return the expression for a word in memory, whose value is 0 if a bit in another word is set.
 
-    :param offset: of the word from the address on the stack, in bytes; ``flags``: of the other one.
-    :param bit: its number, the least significant one is 0.
+    :param offset: offset of the word from the address on the stack, in bytes.  ``flags`` is that of the other word.
+    :param bit: number of the bit; the least significant one is 0.
     """
     is_clear = bytes([_SHR, _LIT0 + 1, _AND, _LIT0 + 1, _XOR])
     condition = bytes([_DUP]) + constant(flags) + bytes([PLUS, DEREF]) + constant(bit) + is_clear

@@ -1,4 +1,4 @@
-"""Tables that tell where the FDE of an address is: ``.eh_frame_hdr``, and those that programs register at run time.
+"""Tables that find the FDE for an address: ``.eh_frame_hdr``, and those that programs register at run time.
 
 Linux Standard Base Core 5.0, 10.6.2.
 """
@@ -16,18 +16,18 @@ from sframe_unwind.memory import STRUCT_MARKS, Data, take
 
 _VERSION = 1
 _DATAREL_SDATA4 = 0x3B
-"""The one encoding of the table that can be searched, and that linkers write."""
+"""The only encoding of a table that can be searched, and that linkers write."""
 _HEAD = 32
-"""Bytes that hold the fields before the table, however they are written."""
+"""Number of bytes that contain the fields before the table, in any encoding."""
 _BEYOND = 1 << 64
-"""An address behind all others."""
+"""An address after all others."""
 
 
 class Index:
     """``.eh_frame_hdr``.
 
     :param data: the section.
-    :param address: where it is loaded.
+    :param address: address of the section in memory.
     :raises FormatError: its first bytes are malformed.
     """
 
@@ -63,17 +63,17 @@ class Entry(NamedTuple):
     fde: int
     """Address of the FDE."""
     start: int
-    """The first address that the entry is for."""
+    """The first address of the entry."""
     end: int
-    """Where the next entry starts; of the last entry, an address behind all others."""
+    """Start of the next entry; for the last entry, an address after all others."""
 
 
 def search_table(table: Data, offset: int, count: int, base: int, mark: str, pc: int) -> Entry | None:
     """Return the last entry that starts at or before an address.
 
-    :param table: data with pairs of 4-byte numbers at ``offset``, sorted: where code starts, where its FDE is.
-    :param base: what both count from.
-    :param mark: byte order, as :mod:`struct` has it.
+    :param table: data with sorted pairs of 4-byte numbers at ``offset``: the start of code, and the place of its FDE.
+    :param base: the address to which both numbers are relative.
+    :param mark: byte order, in the notation of :mod:`struct`.
     :raises FormatError: the table ends before it should.
     """
     pair = struct.Struct(mark + "ii")

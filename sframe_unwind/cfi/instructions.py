@@ -1,8 +1,7 @@
-"""Call frame instructions, carried out: the rows that they amount to (DWARF 5, 6.4.2 and 7.24).
+"""Executes call frame instructions: returns the rows that they make (DWARF 5, 6.4.2 and 7.24).
 
-A program of 20,000 functions has some hundred different rows, and its instructions lead from one to another in the same
-few ways.  So the effect of a run of instructions on a row is kept: a run that is known costs one lookup, and rows are
-shared.
+A program of 20,000 functions has some hundred different rows, and its instructions change one to another in the same
+few ways.  So the effect of a run of instructions on a row is kept: a known run costs one lookup, and rows are shared.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from sframe_unwind.cfi.row_state import Registers, RowState
 from sframe_unwind.errors import FormatError, UnsupportedError
 
 MAX_ROWS = 1 << 16
-"""Different rows of one function; the largest of real programs have some thousand."""
+"""Maximum number of different rows of one function; the largest of real programs have some thousand."""
 MAX_REGISTERS = 1 << 20
-"""Registers that the different rows of one function locate, in all."""
+"""Maximum total number of registers in the different rows of one function."""
 _KEPT_CHANGES, _KEPT_TABLES = 1 << 14, 1 << 10
 """Sizes of the caches that all functions share: effects of runs of instructions on rows, and whole tables."""
 
@@ -74,19 +73,19 @@ _RUN = (
 )
 _WITH_BLOCK = (c.DEF_CFA_EXPRESSION, c.EXPRESSION, c.VAL_EXPRESSION)
 _AT_ONCE = 1 << 12
-"""Bytes of instructions up to which all runs are found at once, which is faster but takes memory."""
+"""Maximum number of bytes of instructions whose runs are all found at once, which is faster but takes memory."""
 Run = tuple[bytes, bytes, bytes, bytes]
 """Instructions that change the row, and what follows them: ``DW_CFA_advance_loc``, an instruction that is neither, or
-the first byte of something else.  Of these three at most one is not empty."""
+the first byte of something else.  At most one of these three is not empty."""
 
 
 @cache
 def _pattern() -> re.Pattern[bytes]:
-    return re.compile(_RUN, re.DOTALL)  # when it is wanted: it takes longer than to load the package
+    return re.compile(_RUN, re.DOTALL)  # compiled on demand: it takes longer than importing the package
 
 
 def _runs(code: bytes, at: int) -> Iterable[Run]:
-    """Return the runs of instructions from an offset on; they are valid up to the first with something else behind."""
+    """Return the runs of instructions from an offset on; they are valid up to the first with other data after it."""
     if not at and len(code) <= _AT_ONCE:
         return _pattern().findall(code)
     return (match.groups(b"") for match in _pattern().finditer(code, at))  # type: ignore[misc]  # as a Run has
@@ -95,8 +94,8 @@ def _runs(code: bytes, at: int) -> Iterable[Run]:
 class RowDecoder:
     """Decodes the instructions of the FDEs that refer to one CIE.
 
-    :param bases: what the operands of ``DW_CFA_set_loc`` are relative to.
-    :raises FormatError: the CIE's own instructions cannot be carried out.
+    :param bases: addresses to which the operands of ``DW_CFA_set_loc`` are relative.
+    :raises FormatError: the CIE's own instructions cannot be executed.
     """
 
     def __init__(self, cie: Cie, arch: Arch, bases: Bases) -> None:
@@ -120,10 +119,10 @@ class RowDecoder:
         """Return the rows of an FDE.
 
         :param code: its instructions.
-        :param address: where they are loaded.
-        :param start: of the function.
-        :raises UnsupportedError: an instruction is not known.
-        :raises FormatError: one is malformed, or the function has more rows than makes sense.
+        :param address: address of the instructions in memory.
+        :param start: start address of the function.
+        :raises UnsupportedError: an instruction is unknown.
+        :raises FormatError: one is malformed, or the function has implausibly many rows.
         """
         known = self._tables.get(code)
         if known is None:
@@ -176,7 +175,7 @@ class RowDecoder:
                 changes = _with_block(code, at)
                 row = transitions.get((row, changes)) or self._change(row, changes)
                 at += len(changes)
-            elif not number and not changes:  # else a run was as long as they get, and the next begins here
+            elif not number and not changes:  # otherwise a run had the maximum length, and the next one begins here
                 raise _unreadable(code, at)
         if row is not last:
             table[location] = row
@@ -189,7 +188,7 @@ class RowDecoder:
         return target
 
     def _change(self, row: Row, changes: bytes) -> Row:
-        """Return the row that instructions make of one."""
+        """Return the row that instructions make from another row."""
         state = RowState(row, self._initial, self._cie, self._arch)
         state.apply(changes)
         key = state.cfa, state.registers, state.ra_signed
@@ -207,7 +206,7 @@ class RowDecoder:
 
 
 def _with_block(code: bytes, at: int) -> bytes:
-    """Return the instruction at an offset, whose last operand is an expression."""
+    """Return the instruction at an offset; its last operand is an expression."""
     end = at + 1
     if code[at] != c.DEF_CFA_EXPRESSION:
         _, end = read_uleb128(code, end)
@@ -218,7 +217,7 @@ def _with_block(code: bytes, at: int) -> bytes:
 
 
 def _unreadable(code: bytes, at: int) -> FormatError:
-    """Return what is wrong with the instruction at an offset."""
+    """Return the problem of the instruction at an offset."""
     opcode = code[at]
     if opcode not in _KNOWN:
         return UnsupportedError(f"call frame instruction {opcode:#x} is not known")

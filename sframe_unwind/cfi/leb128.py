@@ -5,7 +5,7 @@ from __future__ import annotations
 from sframe_unwind.errors import FormatError
 
 MAX_SIZE = 10
-"""The bytes of a number of 64 bits.  A longer number is an error, and is not read to its end."""
+"""Maximum size of a number of 64 bits in bytes.  A longer number is an error, and is not read to its end."""
 _WORD = 1 << 64
 
 

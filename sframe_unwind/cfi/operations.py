@@ -12,7 +12,7 @@ from sframe_unwind.cfi.row_state import OPERANDS, Operand, read_operands
 from sframe_unwind.errors import FormatError
 
 _ADVANCES = {c.ADVANCE_LOC1: 1, c.ADVANCE_LOC2: 2, c.ADVANCE_LOC4: 4, c.MIPS_ADVANCE_LOC8: 8}
-"""Size of the operand in bytes."""
+"""Size of the operand in bytes, by opcode."""
 _ALONE = (*(c.NOP, c.REMEMBER_STATE, c.RESTORE_STATE, c.AARCH64_NEGATE_RA_STATE, c.AARCH64_NEGATE_RA_STATE_WITH_PC),)
 """Instructions without operands."""
 
@@ -21,7 +21,7 @@ class Operation(NamedTuple):
     """One call frame instruction (DWARF 5, 6.4.2)."""
 
     opcode: int
-    """Without the operand that some have in their low six bits."""
+    """The opcode, without the operand that some instructions have in its low six bits."""
     operands: tuple[Operand, ...]
     """Registers, factored offsets, factored distances and expressions."""
 
@@ -29,9 +29,9 @@ class Operation(NamedTuple):
 def operations(code: bytes, byteorder: ByteOrder) -> Iterator[Operation]:
     """Yield the instructions of an FDE or a CIE, up to the first that is unknown, malformed, or ``DW_CFA_set_loc``.
 
-    All that advance the location are ``DW_CFA_advance_loc``.
+    Each instruction that advances the location is yielded as ``DW_CFA_advance_loc``.
 
-    :param byteorder: of the file.
+    :param byteorder: byte order of the file.
     """
     at = 0
     while at < len(code):

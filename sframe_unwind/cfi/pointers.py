@@ -1,4 +1,4 @@
-"""Pointers as ``.eh_frame`` and ``.eh_frame_hdr`` write them (Linux Standard Base Core 5.0, 10.5)."""
+"""Decodes pointers in ``.eh_frame`` and ``.eh_frame_hdr`` (Linux Standard Base Core 5.0, 10.5)."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Bases(NamedTuple):
     byteorder: ByteOrder
     """``"little"`` or ``"big"``."""
     data: int | None = None
-    """Base address of ``DW_EH_PE_datarel``; ``None`` where it is not known."""
+    """Base address of ``DW_EH_PE_datarel``; ``None``: not known."""
 
 
 def fixed_format(encoding: int) -> str | None:
-    """Return how :mod:`struct` calls the number of an encoding, ``None`` where its length varies."""
+    """Return :mod:`struct`'s format of a number in an encoding; ``None``: its length varies."""
     return _FIXED.get(encoding & PE_FORMAT)
 
 
@@ -73,9 +73,9 @@ def check_supported(encoding: int, bases: Bases) -> None:
 
 
 def read_number(data: bytes, offset: int, encoding: int, byteorder: ByteOrder) -> tuple[int, int]:
-    """Return the number that an encoding's format writes, and the offset of the byte behind it.
+    """Return the number in the format of an encoding, and the offset of the byte after it.
 
-    :raises FormatError: the data ends before.
+    :raises FormatError: the data ends before the number does.
     """
     layout = _FIXED.get(encoding & PE_FORMAT)
     if layout is None:
@@ -87,11 +87,11 @@ def read_number(data: bytes, offset: int, encoding: int, byteorder: ByteOrder) -
 
 
 def read_pointer(data: bytes, offset: int, encoding: int, address: int, bases: Bases) -> tuple[int, int]:
-    """Return an address, and the offset of the byte behind the pointer.
+    """Return an address, and the offset of the byte after the pointer.
 
-    :param address: where the first byte of the pointer is loaded.
+    :param address: address of the pointer's first byte in memory.
     :raises UnsupportedError: the encoding is not supported.
-    :raises FormatError: the data ends before.
+    :raises FormatError: the data ends before the pointer does.
     """
     check_supported(encoding, bases)
     value, end = read_number(data, offset, encoding, bases.byteorder)
@@ -99,7 +99,7 @@ def read_pointer(data: bytes, offset: int, encoding: int, address: int, bases: B
 
 
 def origin(encoding: int, address: int, bases: Bases) -> int:
-    """Return what a pointer that is loaded at an address counts from."""
+    """Return the address to which a pointer at an address is relative."""
     application = encoding & PE_APPLICATION
     if application == PE_PCREL:
         return address

@@ -24,40 +24,41 @@ from sframe_unwind.memory import STRUCT_MARKS, Data, take
 from sframe_unwind.unwind_rule import UnwindRule
 
 MAX_RECORD = 1 << 24
-"""Bytes of one record; what is longer is taken for damage.  The largest of real programs have some hundred thousand."""
+"""Maximum size of one record in bytes; a longer one is damaged.  The largest of real programs have some hundred
+thousand."""
 _CIE_ROOM = 1 << 16
-"""Bytes that CIEs may have beyond the size of their section, where that is not known."""
+"""Number of bytes by which CIEs may exceed their section, if its size is not known."""
 
 
 class Common(NamedTuple):
-    """A CIE, and what decodes the FDEs that refer to it."""
+    """A CIE, and the decoder for the FDEs that refer to it."""
 
     cie: Cie
     decoder: RowDecoder
     extent: struct.Struct | None
-    """Start and size of a function; ``None`` where they are LEB128 numbers."""
+    """Start and size of a function; ``None``: they are LEB128 numbers."""
     is_pcrel: bool
-    """A start counts from its own address."""
+    """A start is relative to its own address."""
     base: int
-    """Else what it counts from."""
+    """Otherwise, the address to which it is relative."""
 
 
 class Fde(NamedTuple):
-    """One FDE: which function it describes, and how."""
+    """One FDE: the function that it describes, and its instructions."""
 
     start: int
     end: int
-    """Address behind the function's last byte."""
+    """Address after the function's last byte."""
     common: Common
     code: bytes
     """Its instructions."""
     code_address: int
-    """Address at which they are loaded."""
+    """Address of the instructions in memory."""
 
     def decode(self) -> CfiFunction:
         """Return the function with its rows.
 
-        :raises UnsupportedError: an instruction is not known.
+        :raises UnsupportedError: an instruction is unknown.
         :raises FormatError: one is malformed.
         """
         offsets, rows = self.common.decoder.decode(self.code, self.code_address, self.start)
@@ -69,16 +70,16 @@ class CfiFunction(NamedTuple):
 
     start: int
     end: int
-    """Address behind the last byte."""
+    """Address after the last byte."""
     offsets: tuple[int, ...]
     """Start of each row, in bytes from the start of the function; ascending, and the first is 0."""
     rows: tuple[Row, ...]
     cie: Cie
     code: bytes
-    """The instructions that the rows were decoded from."""
+    """The instructions from which the rows were decoded."""
 
     def row_offset(self, pc: int) -> int:
-        """Return where the row for an address of the function begins, in bytes from its start."""
+        """Return the start of the row for an address of the function, in bytes from the function's start."""
         return self.offsets[bisect_right(self.offsets, pc - self.start) - 1]
 
     def row_at(self, pc: int) -> Row:
@@ -88,7 +89,7 @@ class CfiFunction(NamedTuple):
     def rule_at(self, pc: int, arch: Arch) -> UnwindRule:
         """Return the rule for an address of the function.
 
-        :raises UnsupportedExpressionError: CFA or return address are more than a place.
+        :raises UnsupportedExpressionError: CFA or return address is not a place.
         :raises FormatError: an expression is malformed, or there is no CFA.
         """
         return self.row_at(pc).rule(arch, self.cie.return_column, pc)
@@ -96,10 +97,10 @@ class CfiFunction(NamedTuple):
 
 class _Record(NamedTuple):
     body_offset: int
-    """Section offset of what the length counts."""
+    """Section offset of the body, whose size the length gives."""
     body: bytes
     id_size: int
-    """Bytes of the CIE id, or the pointer to the CIE, that the body begins with."""
+    """Size of the CIE id, or of the pointer to the CIE, at the start of the body, in bytes."""
     cie: int | None
     """Section offset of an FDE's CIE; ``None``: the record is a CIE itself."""
 
@@ -108,8 +109,8 @@ class Records:
     """The records of one section.
 
     :param data: the section.
-    :param address: where it is loaded.
-    :param arch: of the code that it describes.
+    :param address: address of the section in memory.
+    :param arch: architecture of the code that it describes.
     :param debug_frame: it is ``.debug_frame``, not ``.eh_frame``.
     :param data_base: see :class:`sframe_unwind.cfi.pointers.Bases`.
     """
@@ -128,9 +129,9 @@ class Records:
         self._cie_room = min(len(data), MAX_RECORD) + _CIE_ROOM
 
     def fde(self, offset: int) -> Fde:
-        """Return the FDE whose record begins, with its length, at a section offset.
+        """Return the FDE whose record, including its length, begins at a section offset.
 
-        :raises UnsupportedError: its CIE is of a kind that is not known.
+        :raises UnsupportedError: its CIE is of an unknown kind.
         :raises FormatError: there is no FDE, or it is malformed.
         """
         record = self._record(offset, "an FDE")
@@ -141,11 +142,11 @@ class Records:
     def fdes(self, size_known: bool, problems: list[FormatError]) -> Iterator[tuple[int, Fde]]:
         """Yield the section offset of each FDE, and the FDE.
 
-        :param size_known: the data is the section and nothing else, so that an entry of length 0 is not its end.
-        :param problems: to which what is wrong with single FDEs is added; they are left out.
+        :param size_known: the data is exactly the section, so a record of length 0 is not its end.
+        :param problems: errors in single FDEs are appended to it; these FDEs are left out.
         :raises FormatError: a record does not end within the section.
         """
-        self._data = self._data[:]  # all of it is wanted now
+        self._data = self._data[:]  # all of it is needed now
         offset = 0
         while offset + 4 <= len(self._data):
             if self._data[offset : offset + 4] == b"\0\0\0\0":
@@ -167,7 +168,7 @@ class Records:
         if length == EXTENDED_LENGTH:
             length = int.from_bytes(take(self._data, at, 8, "CFI record"), order)
             at += 8
-            # Linux Standard Base Core 5.0, 10.6.1: in .eh_frame id and pointer keep their 4 bytes.
+            # Linux Standard Base Core 5.0, 10.6.1: in .eh_frame, id and pointer keep their size of 4 bytes.
             id_size = 8 if self._debug_frame else 4
         if not id_size <= length <= MAX_RECORD:
             raise FormatError(f"expected {what} at {self._place(offset)}, found a record of {length} bytes")
@@ -240,5 +241,5 @@ class Records:
         return known
 
     def _place(self, offset: int) -> str:
-        """Return what a section offset is called in messages."""
+        """Return the name of a section offset in messages."""
         return f".debug_frame+{offset:#x}" if self._debug_frame else f"{self.address + offset:#x}"

@@ -1,4 +1,4 @@
-"""A row of a table of call frame information: where the CFA and the registers of the caller are (DWARF 5, 6.4.1)."""
+"""A row of a table of call frame information: the places of the CFA and the caller's registers (DWARF 5, 6.4.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sframe_unwind.unwind_rule import COMPUTED, OUTERMOST, UNDEFINED, RegisterRu
 
 
 class Expression(NamedTuple):
-    """A rule that is computed by a DWARF expression."""
+    """A rule with a DWARF expression."""
 
     code: bytes
     read: bool
@@ -20,7 +20,7 @@ class Expression(NamedTuple):
 
 
 Source = Union[RegisterRule, Expression]
-"""Where a value comes from; :data:`sframe_unwind.unwind_rule.UNDEFINED` where it cannot be restored."""
+"""The place of a value; :data:`sframe_unwind.unwind_rule.UNDEFINED`: it cannot be restored."""
 
 
 class Scales(NamedTuple):
@@ -41,12 +41,12 @@ class NoCfa(NamedTuple):
 
 
 class Row:
-    """The rules from one address up to the next row.
+    """The rules from one address to the next row.
 
-    The decoder makes only one row of one content, so that rows of one decoder are compared by identity.
+    The decoder makes one object for equal rows, so rows of one decoder are compared by identity.
 
-    :param cfa: ``None`` where no instruction has defined it.
-    :param registers: DWARF number and source of each register that is not unchanged, in the order of the numbers.
+    :param cfa: ``None``: no instruction has defined it.
+    :param registers: DWARF number and source of each changed register, in the order of the numbers.
     :param ra_signed: the return address carries a pointer authentication code (AArch64).
     """
 
@@ -57,14 +57,14 @@ class Row:
         self.registers = registers
         self.ra_signed = ra_signed
         self.depends_on_pc = False
-        """The rule differs from address to address; known once :meth:`rule` was called."""
+        """The rule differs from address to address; known after :meth:`rule` was called."""
         self._rule: UnwindRule | None = None
 
     def rule(self, arch: Arch, return_column: int, pc: int) -> UnwindRule:
-        """Return the rule that the row amounts to at an address.
+        """Return the rule of the row at an address.
 
         :param return_column: DWARF number of the return address column.
-        :raises UnsupportedExpressionError: CFA, return address or stack pointer are more than a place.
+        :raises UnsupportedExpressionError: CFA, return address or stack pointer is not a place.
         :raises FormatError: an expression is malformed, or there is no CFA.
         """
         if self._rule is not None:
@@ -75,14 +75,14 @@ class Row:
         return rule
 
     def source(self, register: int) -> Source | None:
-        """Return where a register of the caller comes from, by its DWARF number; ``None``: it is unchanged."""
+        """Return the source of a register of the caller, by its DWARF number; ``None``: it is unchanged."""
         return next((source for number, source in self.registers if number == register), None)
 
     def place(self, source: Source, arch: Arch, pc: int, on_cfa: bool = True) -> RegisterRule:
-        """Return the place that a source amounts to at an address.
+        """Return the place of a source at an address.
 
-        :param on_cfa: it is the source of a register, whose expressions count from the CFA.
-        :raises UnsupportedExpressionError: it is more than a place.
+        :param on_cfa: it is the source of a register, whose expressions start with the CFA on the stack.
+        :raises UnsupportedExpressionError: its value is not a place.
         :raises FormatError: it is malformed.
         """
         if isinstance(source, RegisterRule):
@@ -130,10 +130,10 @@ class Row:
         return Row(cfa, tuple(registers.items()), self.ra_signed).rule(arch, return_column, pc), scales
 
     def rule_with_sum(self, arch: Arch, return_column: int, pc: int) -> tuple[UnwindRule, int] | None:
-        """Return the rule where the CFA is a word in memory plus a constant, and that constant in bytes.
+        """Return the rule if the CFA is a word in memory plus a constant, and that constant in bytes.
 
         :return: the CFA of the rule is the word; ``None``: the row's CFA is not such a sum.
-        :raises UnsupportedExpressionError: the return address is more than a place.
+        :raises UnsupportedExpressionError: the return address is not a place.
         :raises FormatError: an expression is malformed.
         """
         if not isinstance(self.cfa, Expression):

@@ -1,4 +1,4 @@
-"""Carries out one call frame instruction on a row (DWARF 5, 6.4.2)."""
+"""Executes call frame instructions on a row (DWARF 5, 6.4.2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_A_PLACE = "an instruction changes a CFA that is not a register and an offse
 class RowState:
     """A row that instructions change.
 
-    :param initial: the registers that the CIE locates, to which ``DW_CFA_restore`` goes back.
+    :param initial: the rules of the CIE, which ``DW_CFA_restore`` restores.
     """
 
     def __init__(self, row: Row, initial: Registers, cie: Cie, arch: Arch) -> None:
@@ -33,7 +33,7 @@ class RowState:
         self._arch = arch
 
     def apply(self, code: bytes) -> None:
-        """Carry out instructions, none of which concerns the location or the stack of states.
+        """Execute instructions, none of which concerns the location or the stack of states.
 
         :raises UnsupportedError: one belongs to another architecture.
         :raises FormatError: one is malformed, or has no meaning here.
@@ -56,7 +56,7 @@ class RowState:
                 _EFFECTS[opcode](self, *operands)
 
     def _set(self, register: int, source: Source | None) -> None:
-        """Note where a register comes from; ``None``: it is unchanged."""
+        """Record the source of a register; ``None``: it is unchanged."""
         registers = self.registers
         at = bisect_left(registers, (register,))
         found = at < len(registers) and registers[at][0] == register
@@ -113,16 +113,16 @@ class RowState:
         self.cfa = Expression(code, False)
 
     def _ignore(self, size: int) -> None:
-        """``DW_CFA_GNU_args_size`` matters to exceptions only: see :mod:`sframe_unwind.cfi.args_size`."""
+        """Ignore ``DW_CFA_GNU_args_size``, which only exceptions need: see :mod:`sframe_unwind.cfi.args_size`."""
 
 
 Operand = Union[int, bytes]
 
 
 def read_operands(code: bytes, at: int, kinds: str) -> tuple[list[int | bytes], int]:
-    """Return the operands of an instruction, and the offset of the byte behind them.
+    """Return the operands of an instruction, and the offset of the byte after them.
 
-    :param kinds: a letter for each: ``u`` and ``s`` a LEB128 number without and with a sign, ``b`` a block.
+    :param kinds: a letter for each: ``u`` an unsigned and ``s`` a signed LEB128 number, ``b`` a block.
     """
     operands: list[int | bytes] = []
     for kind in kinds:

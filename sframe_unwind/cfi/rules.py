@@ -16,7 +16,7 @@ _MAX_ADDRESSES = 1 << 19
 
 
 class NoRule(NamedTuple):
-    """CFA or return address are computed in more steps than a rule has, or the expression for one is malformed."""
+    """CFA or return address need more steps than a rule has, or the expression for one is malformed."""
 
     why: str
     rule: UnwindRule | None = None
@@ -37,7 +37,7 @@ Rows = tuple[list[int], list[Said]]
 
 
 class CfiRules:
-    """The rules of rows of DWARF CFI, made once for equal rows: a program of 20,000 functions has some hundred."""
+    """The rules of rows of DWARF CFI; equal rows share one: a program of 20,000 functions has some hundred."""
 
     def __init__(self, arch: Arch) -> None:
         self._arch = arch
@@ -112,5 +112,5 @@ class CfiRules:
 
 
 def differences(sframe: UnwindRule, dwarf: Said, arch: Arch) -> tuple[str, ...]:
-    """Return in which of ``cfa``, ``ra`` and ``fp`` a rule differs from that of the CFI."""
+    """Return the values, of ``cfa``, ``ra`` and ``fp``, in which a rule differs from that of the CFI."""
     return ("cfa",) if isinstance(dwarf, NoRule) else agreement.differences(sframe, dwarf, arch)

@@ -14,11 +14,11 @@ from sframe_unwind.memory import Data
 from sframe_unwind.unwind_rule import UnwindRule
 
 _KEPT = 4096
-"""Functions whose rows are kept."""
+"""Maximum number of functions whose rows are kept."""
 
 
 class SectionData(NamedTuple):
-    """A section where it is loaded."""
+    """A section at its address in memory."""
 
     address: int
     data: Data
@@ -40,10 +40,10 @@ class CfiSection:
     """``.eh_frame`` or ``.debug_frame``.
 
     :param frames: the section.
-    :param index: ``.eh_frame_hdr``, where the module has one.  Without it the records are read once, and sorted.
-    :param arch: of the code that it describes.
+    :param index: ``.eh_frame_hdr``; ``None``: the module has none, and the records are read once, and sorted.
+    :param arch: architecture of the code that it describes.
     :param debug_frame: it is ``.debug_frame``.
-    :param size_known: ``frames`` is the section and nothing else.  Where the program headers alone tell of it, its end
+    :param size_known: ``frames`` is exactly the section.  ``False``: only the program headers describe it, and its end
         is not known.
     """
 
@@ -64,7 +64,7 @@ class CfiSection:
         self._size_known = size_known
         self._opened_index: Index | None = None
         self._found = 0, 0, 0
-        """Of the FDE that was found last by the index: where it is the answer, start and end address; its offset."""
+        """Start, end and offset of the FDE that was found last by the index; it is the answer for this range."""
         self._extents: list[tuple[int, int, int]] | None = None
         self._functions: dict[int, CfiFunction] = {}
 
@@ -76,15 +76,15 @@ class CfiSection:
     def covers(self, pc: int) -> bool:
         """Return whether some FDE contains an address.
 
-        :raises FormatError: the CFI is malformed where it was looked at.
+        :raises FormatError: the part of the CFI that was read is malformed.
         :raises MemoryReadError: it cannot be read.
         """
         return self.find(pc) is not None
 
     def find(self, pc: int) -> int | None:
-        """Return the section offset of the FDE that contains an address, ``None`` where none does.
+        """Return the section offset of the FDE that contains an address; ``None``: no FDE does.
 
-        :raises FormatError: the CFI is malformed where it was looked at.
+        :raises FormatError: the part of the CFI that was read is malformed.
         :raises MemoryReadError: it cannot be read.
         """
         if self._index is not None and self._opened_index is None:
@@ -96,7 +96,7 @@ class CfiSection:
         return None if extent is None else extent[2]
 
     def _search(self, index: Index, pc: int) -> int | None:
-        """Return what :meth:`find` does."""
+        """Search the FDE as :meth:`find` does, without its cache."""
         entry = index.find(pc)
         if entry is None:
             return None
@@ -121,7 +121,7 @@ class CfiSection:
     def function(self, offset: int) -> CfiFunction:
         """Decode the FDE at a section offset.
 
-        :raises UnsupportedError: it is of a kind, or has an instruction, that is not known.
+        :raises UnsupportedError: it is of an unknown kind, or has an unknown instruction.
         :raises FormatError: it is malformed.
         :raises MemoryReadError: it cannot be read.
         """
@@ -137,32 +137,32 @@ class CfiSection:
         return known
 
     def function_at(self, pc: int) -> CfiFunction | None:
-        """Decode the FDE that contains an address; ``None``: no FDE does.  Raises as :meth:`function`."""
+        """Decode the FDE that contains an address; ``None``: no FDE does.  See :meth:`function` for exceptions."""
         offset = self.find(pc)
         return None if offset is None else self.function(offset)
 
     def match(self, pc: int) -> CfiMatch | None:
-        """Return the rule for an address; ``None``: no FDE contains it.  Raises as :meth:`function`, and
+        """Return the rule for an address; ``None``: no FDE contains it.  Raises the exceptions of :meth:`function`, and
 
-        :raises UnsupportedExpressionError: CFA or return address are more than a rule expresses.
+        :raises UnsupportedExpressionError: a rule cannot express CFA or return address.
         """
         function = self.function_at(pc)
         return None if function is None else CfiMatch(function.rule_at(pc, self._arch), function.cie.signal)
 
 
 class PlacedCfi(NamedTuple):
-    """CFI of a file, for a module that is loaded elsewhere than the file has it."""
+    """CFI of a file, for a module that is loaded at another address than the file has."""
 
     section: CfiSection
     bias: int
     """Address in the process minus address in the file."""
 
     def covers(self, pc: int) -> bool:
-        """Return whether some FDE contains an address of the process; raises as :meth:`CfiSection.covers`."""
+        """Return whether some FDE contains an address of the process; see :meth:`CfiSection.covers` for exceptions."""
         return self.section.covers(pc - self.bias & ADDRESS_MASK)
 
     def extents(self) -> Iterator[Range]:
-        """Yield the ranges of the FDEs in the process; raises as :meth:`CfiSection.extents`."""
+        """Yield the ranges of the FDEs in the process; see :meth:`CfiSection.extents` for exceptions."""
         return ((start + self.bias, end + self.bias) for start, end, _ in self.section.extents())
 
     def match(self, pc: int) -> CfiMatch | None:

@@ -1,7 +1,7 @@
 """The command line.  Each command is a module of this package; this module parses arguments and reports errors.
 
 The module of a command has a docstring (its help text), ``EXAMPLES``, ``add_arguments(parser)``, and ``run(options)``,
-which returns the exit status.  :data:`COMMANDS` lists the commands; each is imported when it is wanted, since importing
+which returns the exit status.  :data:`COMMANDS` lists the commands; each is imported when it is needed, since importing
 all of them takes longer than most commands run.
 """
 
@@ -36,7 +36,7 @@ _NAMES = ("dump", "lookup", "verify", "lint", "convert", "survey", "perf", "back
 
 
 class _Commands(Mapping[str, ModuleType]):
-    """The module of each command, imported when it is first asked for."""
+    """The module of each command, imported when it is first needed."""
 
     def __getitem__(self, name: str) -> ModuleType:
         if name not in _NAMES:
@@ -96,7 +96,7 @@ def _reported(arguments: list[str]) -> int:
 
 
 def _why(error: OSError) -> str:
-    """Return what went wrong.  Errors of reading are :class:`FileError`, so it is writing the output, or a limit."""
+    """Return the reason for an error that is not about reading: it is about writing the output, or a limit."""
     what = error.strerror or str(error)
     if error.errno in (errno.EMFILE, errno.ENFILE):
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -130,7 +130,7 @@ class _Parser(argparse.ArgumentParser):
 def parser(wanted: Sequence[str] = ()) -> argparse.ArgumentParser:
     """Return the parser of the command line.
 
-    :param wanted: its first argument: if that is a command, the parser knows no other.
+    :param wanted: the first argument: if it is a command, the parser knows no other.
     """
     program = _Parser(
         prog=PROGRAM,

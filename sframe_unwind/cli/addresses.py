@@ -12,11 +12,11 @@ from sframe_unwind.report.terminal import printable
 
 _NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|[0-9]+")
 _MAX_DIGITS = 24
-"""More than those of the largest address in decimal; Python refuses to convert thousands of digits."""
+"""Maximum number of digits, more than the largest address has; Python refuses to convert thousands of digits."""
 
 
 class Addresses:
-    """Turns texts into addresses of one file.
+    """Converts texts to addresses in one file.
 
     :param symbols: the symbols of the file.
     :param layout: the addresses of its sections.
@@ -28,11 +28,11 @@ class Addresses:
 
     @property
     def in_sections(self) -> bool:
-        """Whether addresses count from sections, as in an object file."""
+        """Whether addresses are relative to sections, as in an object file."""
         return self._layout.relocatable
 
     def find(self, text: str) -> list[int]:
-        """Return the addresses that a text stands for: several if several symbols or sections have the name.
+        """Return the addresses that a text denotes: several if several symbols or sections have the name.
 
         :raises FileError: it is not an address, symbol or section, or a number in an object file, in which each section
             begins at 0.
@@ -48,7 +48,7 @@ class Addresses:
         raise FileError(f"{text}: neither {kinds} of the file")
 
     def shown(self, address: int) -> str:
-        """Return an address as text: in an object file, section and offset."""
+        """Return an address as text: in an object file, as section and offset."""
         return printable(str(self._layout.spot(address))) if self._layout.relocatable else f"{address:#x}"
 
     def offset(self, address: int) -> int:

@@ -19,7 +19,7 @@ FindContext = Callable[[Target], SavedContext]
 
 
 def add_context_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options, each of which takes the place of all threads."""
+    """Add the options, each of which selects a context in place of all threads."""
     group = parser.add_argument_group("contexts that do not run, such as fibers, in place of the threads")
     options = group.add_mutually_exclusive_group()
     options.add_argument(
@@ -30,7 +30,7 @@ def add_context_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def wanted_context(options: argparse.Namespace, source: Core | Live) -> FindContext | None:
-    """Return what reads the context that the user names; ``None``: the stacks of the threads are wanted.
+    """Return a function that reads the context that the user names; ``None``: the stacks of the threads are wanted.
 
     :raises ContextError: the registers have another form.
     """

@@ -103,7 +103,7 @@ def _address(text: str) -> int:
 
 
 def spelled_out(arguments: Sequence[str]) -> list[str]:
-    """Return arguments in which ``--compact`` has a value: argparse would take the argument behind it, such as FILE."""
+    """Return arguments in which ``--compact`` has a value: argparse would take the next argument, such as FILE."""
     return [f"--compact={MAX_ROWS}" if argument == "--compact" else argument for argument in arguments]
 
 
@@ -114,7 +114,7 @@ def _rows(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Convert, and print what was made; return the exit status."""
+    """Convert, and print the reports; return the exit status."""
     forms = _FORMS[options.to]
     if options.form is not None and options.form not in forms:
         complain(f"convert: --as {options.form} with --to {options.to}, expected {' or '.join(forms)}")
@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _convert(options: argparse.Namespace, form: str) -> tuple[list[Report], bool]:
-    """Return what was made, and whether it is of the members of an archive."""
+    """Return the reports, and whether they are about the members of an archive."""
     if options.to == _DEBUG_FRAME:
         plan = to_debug_frame.Wanted(form, bool(options.all))
         return [to_debug_frame.convert_to_debug_frame(options.file, options.output, plan)], False

@@ -13,7 +13,7 @@ from sframe_unwind.cli.status import CANNOT, complain
 from sframe_unwind.errors import PACKAGES, FileError
 
 _INSTALLED = "plugins"
-"""The folder of the plugins in an installed package; in a checkout they lie beside the package."""
+"""The folder of the plugins in an installed package; in a checkout, they are beside the package."""
 
 
 class Debugger(NamedTuple):
@@ -30,7 +30,7 @@ class Debugger(NamedTuple):
     line: str
     """Command that loads the script; ``{}`` stands for its path."""
     python_package: str = ""
-    """Where its Python package may be, from the folder that has ``bin``; empty: it finds that by itself."""
+    """The place of its Python package, relative to the folder that contains ``bin``; empty: it needs no help."""
 
     def load_line(self) -> str:
         """Return the command that loads the plugin, in the form for the init file.
@@ -72,7 +72,7 @@ def start(debugger: Debugger, arguments: list[str]) -> int:
         complain(f"{wanted or name}: no such debugger ({remedy})")
         return CANNOT
     sys.stdout.flush()
-    # Python ignores these signals, and the debugger and its programs would inherit that.
+    # Python ignores these signals, and the debugger and its programs would inherit this.
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(ignored, signal.SIG_DFL)
     try:

@@ -1,4 +1,4 @@
-"""Options that say where to find the files that a process had mapped."""
+"""Options that name the places of the files that a process had mapped."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def found_files(
     folders = options.debug_dir or [*below, DEBUG_FOLDER, *debug_folders]
     download = None
     if options.debuginfod:
-        from sframe_unwind.process.debuginfod import Debuginfod  # what speaks HTTP takes long to import
+        from sframe_unwind.process.debuginfod import Debuginfod  # the HTTP client takes long to import
 
         download = Debuginfod(os.environ, complain).fetch
     machine = arch.elf_machine, arch.byteorder

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _from_standard_input(file: str, lines: Lines) -> int:
-    """Print a line for each address that standard input has; return the exit status."""
+    """Print a line for each address in standard input; return the exit status."""
     status = DONE
     for texts in arriving_lines():
         plain = lines.plain(texts)

@@ -1,7 +1,7 @@
-"""Looks up many addresses, each of which gets one line.
+"""Looks up many addresses, and prints one line for each.
 
-A lookup searches the functions and then the rows of one function, both in sorted lists; what is printed of a row is
-made once, which takes a fraction of the time of explaining the rule in words.
+A lookup searches the functions, and then the rows of one function, both in sorted lists.  The text of a row is made
+once, which takes a fraction of the time that explaining the rule in words takes.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import NO_FUNCTION, Match, Miss, Table
 
 _NUMBER = re.compile("0x[0-9a-fA-F]{1,16}")
-"""An address in hexadecimal.  ``int`` takes signs, spaces, underscores and other digits, too."""
+"""An address in hexadecimal.  ``int`` also accepts signs, spaces, underscores and other digits."""
 _MOST = 1 << 17
-"""Lines that are kept, since the addresses of a profile come again and again."""
+"""Maximum number of lines to keep: the addresses of a profile are repeated."""
 
 
 _Known = tuple[list[int], list[str], str, int]
-"""What is printed for the addresses of one function: where each row begins, in bytes from the start of the function;
-the rows; name and address of the symbol that covers all of the function.  A tuple is made faster than a class's."""
+"""The texts for the addresses of one function: start of each row, in bytes from the start of the function; the rows;
+name and address of the symbol that covers the whole function.  Making a tuple is faster than making an object."""
 
 
 class Lines:
     """The lines for addresses of one file.
 
-    :param addresses: says how an address is shown.
+    :param addresses: formats the addresses.
     """
 
     def __init__(self, sections: list[Section], symbols: Symbols, addresses: Addresses) -> None:
@@ -57,12 +57,12 @@ class Lines:
         """Whether no two functions overlap, and addresses are numbers."""
 
     def plain(self, texts: list[str]) -> dict[str, str]:
-        """Return the lines for texts; all those are among them that are numbers of addresses in plain functions."""
+        """Return the lines for texts, for those of them that are numbers of addresses in plain functions."""
         for kept in self._plain, self._others:
             if len(kept) > _MOST:
                 kept.clear()
         if self._is_plain:
-            # What is near in the file is near in memory, too: in ascending order, this takes two thirds of the time.
+            # Data that is close in the file is close in memory: in ascending order, this takes two thirds of the time.
             for text in sorted(set(texts).difference(self._plain)):
                 self._add(text)
         return self._plain
@@ -100,7 +100,7 @@ class Lines:
         return found
 
     def _learn(self, at: int) -> _Known | None:
-        """Return what is printed for a function; ``None``: it is not plain, or malformed."""
+        """Return the texts for a function; ``None``: it is not plain, or malformed."""
         symbol = self._symbols.covering(self._starts[at], self._ends[at])
         reader, number = self._places[at]
         rows = reader.rows(number)
@@ -121,7 +121,7 @@ class Lines:
 
 
 def look_up(sections: list[Section], address: int) -> Match | Miss:
-    """Return what the first section that has a function at an address says of it.
+    """Return the result of the first section that has a function at an address.
 
     :raises FormatError: the function is malformed.
     """
@@ -134,7 +134,7 @@ def look_up(sections: list[Section], address: int) -> Match | Miss:
 
 
 class _Reader:
-    """What is printed of the rows of one table."""
+    """Makes the texts for the rows of one table."""
 
     def __init__(self, table: Table) -> None:
         self._rows = table.plain_rows()
@@ -146,7 +146,7 @@ class _Reader:
 
 
 class _Texts(dict[bytes, str]):
-    """What is printed of the rows of one header and kind of FDE, made once for equal rows."""
+    """The texts for the rows of one header and type of FDE, made once for equal rows."""
 
     def __init__(self, header: Header, kind: FdeType) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class _Texts(dict[bytes, str]):
         self._rules = RuleTable(header, kind)
 
     def __missing__(self, row: bytes) -> str:
-        self._rules[row]  # raises FormatError where the row has no meaning, as a lookup of one address does
+        self._rules[row]  # raises FormatError if the row has no meaning, as a lookup of one address does
         text = self[row] = _row(cells(self._header, self._kind, row))
         return text
 

@@ -1,4 +1,4 @@
-"""Numbers in the options of commands; argparse names a wrong one after the function that refused it."""
+"""Types for numbers in options; argparse uses the name of a type's function in its error messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Callable
 def at_least(least: int, name: str) -> Callable[[str], int]:
     """Return a type of :mod:`argparse` for numbers.
 
-    :param least: the smallest one that is taken.
-    :param name: what the number is, for the error message.
+    :param least: the smallest accepted number.
+    :param name: name of the number, for the error message.
     """
 
     def number(text: str) -> int:
@@ -25,7 +25,7 @@ def at_least(least: int, name: str) -> Callable[[str], int]:
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the number of processes that do the work."""
+    """Add the option for the number of worker processes."""
     what = "number of processes"
     jobs = os.cpu_count() or 1
     parser.add_argument("-j", "--jobs", metavar="N", type=at_least(1, what), default=jobs, help=what)

@@ -1,4 +1,4 @@
-"""Does one of several files.  A bug of this package that one of them shows must not cost the results for the others."""
+"""Processes one of several files.  A bug of this package in one of them must not cost the results for the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 def guarded(item: Item, work: Callable[[Item], Result]) -> Result | Failure:
-    """Return the result of a function for one file; an internal error is the failure of that file alone."""
+    """Return the result of a function for one file; an internal error only makes this file fail."""
     try:
         return work(item)
     except MemoryError:

@@ -13,10 +13,10 @@ from sframe_unwind.replacing import replacing, writing
 
 
 def check_writable(option: str, path: str) -> None:
-    """Check that a file can be written, before the work is done that is to be written.
+    """Check that a file can be written, before the work starts whose result it gets.
 
-    :param option: the option that names it, as ``--html``.
-    :raises FileError: it cannot.
+    :param option: the option that names it, such as ``--html``.
+    :raises FileError: it cannot be written.
     """
     target = Path(path)
     try:
@@ -33,13 +33,13 @@ def check_writable(option: str, path: str) -> None:
 
 
 def _why(target: Path) -> int:
-    """Return the error number of writing a file that may not be written, in a folder that exists."""
+    """Return the error number of writing to a file without permission, in a folder that exists."""
     is_read_only = os.statvfs(target.parent).f_flag & os.ST_RDONLY
     return errno.EROFS if is_read_only else errno.EACCES
 
 
 def terminal_columns(wide: bool) -> int | None:
-    """Return the width of the terminal that standard output goes to; ``None``: lines may have any width.
+    """Return the width of the terminal on standard output; ``None``: lines may have any width.
 
     :param wide: the user wants lines of any width.
     """
@@ -47,10 +47,10 @@ def terminal_columns(wide: bool) -> int | None:
 
 
 def write(path: str, text: str) -> None:
-    """Write a file.  If that fails, an older file of this name stays as it was.
+    """Write a file.  If that fails, an existing file with this name stays unchanged.
 
-    A device or a FIFO is written to, and so is a file with several names (hard links), or in a folder that takes no new
-    files.
+    A device or a FIFO is written in place, and so is a file with several names (hard links), or in a folder that is not
+    writable.
 
     :raises FileError: it cannot be written.
     """

@@ -10,11 +10,11 @@ _ERASE = "\r\033[K"
 _PATIENCE = 0.5
 """Seconds that the work may take before the bar appears."""
 _PAUSE = 0.1
-"""Seconds between two changes of the bar."""
+"""Seconds between two updates of the bar."""
 
 
 class Progress:
-    """What has been done, and for how long it has taken.  Call :meth:`clear` before anything else is printed."""
+    """The state of the work and its duration.  Call :meth:`clear` before anything else is printed."""
 
     def __init__(self) -> None:
         self._shown = ""
@@ -24,17 +24,17 @@ class Progress:
         self._what = self._more = ""
 
     def update(self, done: int, total: int, what: str = "", more: str = "") -> None:
-        """Say how much is done.
+        """Record how much is done.
 
         :param total: 0: not known.
-        :param what: of what so much is done.
+        :param what: name of the counted items.
         :param more: text after the numbers.
         """
         self._done, self._total, self._what, self._more = done, total, what, more
         self.tick()
 
     def tick(self) -> None:
-        """Show what was said last, if it is time to; call it often."""
+        """Show the recorded state, if it is time to; call this often."""
         now = time.monotonic()
         if now < self._next:
             return
@@ -49,7 +49,7 @@ class Progress:
             print(_ERASE + text, end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Remove the bar from the terminal, until the next change."""
+        """Remove the bar from the terminal until the next update."""
         if self._shown:
             self._shown = ""
             print(_ERASE, end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Lines of standard input, as they come."""
+"""Reads the lines of standard input as they arrive."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from sframe_unwind.errors import FileError
 
 _AT_ONCE = 1 << 20
-"""Bytes that are read at once, if they are there."""
+"""Maximum number of bytes to read at once."""
 
 
 def arriving_lines() -> Iterator[list[str]]:
-    """Yield the lines of standard input without their ends; at once all those that are there.
+    """Yield the lines of standard input without their ends; those that have arrived are yielded at once.
 
     So a program, or a person at a terminal, that asks and waits gets an answer.  Bytes that are not UTF-8 become
     escapes, as in the names of symbols.

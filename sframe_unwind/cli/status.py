@@ -29,7 +29,7 @@ STATUSES = {
     INTERRUPTED: "interrupted (SIGINT)",
     PIPE_CLOSED: "the reader of the output closed the pipe (SIGPIPE)",
 }
-"""What each exit status means, for people."""
+"""The meaning of each exit status, in words."""
 
 
 def complain(message: str) -> None:

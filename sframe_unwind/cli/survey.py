@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Survey, and write what was asked for; return the exit status."""
+    """Run the survey, and write the requested outputs; return the exit status."""
     if options.diff:
         return _diff(options)
     if not options.store:
@@ -120,7 +120,7 @@ def _workers(options: argparse.Namespace, plan: SurveyPlan, tick: Callable[[], N
 
 
 class _Report:
-    """Tells how far a survey has come, how fast it is, and when it may be done."""
+    """Shows the progress of a survey, its speed, and the expected end."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -131,7 +131,7 @@ class _Report:
         self.tick, self.clear = self._bar.tick, self._bar.clear
 
     def update(self, done: Done) -> None:
-        """Show it, if it is time to."""
+        """Show the progress, if it is time to."""
         now = time.monotonic()
         seconds = max(now - self._started, 1e-3)
         share = done.bytes / self._size if self._size else 0.0

@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         if keep:
             verdicts.append(found)
         if not options.json:
-            # Each file's lines at once: who reads them, or has stopped reading, may be a program.
+            # Print each file's lines at once: a program may be reading them, or may have stopped reading.
             print("\n".join(map(printable, found.lines())), flush=True)
     progress.clear()
     if options.json:
@@ -125,7 +125,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _answers(items: Sequence[Item], jobs: int, plan: Plan, progress: Progress) -> Iterator[Verdict | Failure]:
     if jobs == 1 or len(items) <= 1 or not can_fork():
-        # The functions of one file are what there is to share out.
+        # The functions of one file are distributed to the processes.
         plan = plan._replace(jobs=jobs, progress=partial(progress.update, what=" functions"))
         yield from (_answer(item, plan) for item in items)
         return
@@ -141,7 +141,7 @@ def _answer(item: Item, plan: Plan) -> Verdict | Failure:
 
 
 def _output() -> int | None:
-    """Return the descriptor of standard output, if it has one."""
+    """Return the file descriptor of standard output; ``None``: it has none."""
     try:
         return sys.stdout.fileno()
     except (OSError, ValueError):

@@ -112,8 +112,7 @@ class Lifter:
         return found
 
     def _forget(self) -> None:
-        """Forget half of the instructions that are quickly made, the oldest first; if that is too little, forget
-        all."""
+        """Forget half of the instructions that are quickly made, the oldest first; if there are few, forget all."""
         half = len(self._made) // 2
         if half < _MAX_CACHED // 16:
             self._known.clear()

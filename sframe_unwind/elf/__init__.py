@@ -1,6 +1,6 @@
 """ELF files on disk: SFrame sections, relocations, symbols, CFI and archives.
 
-:class:`ElfBinary` is one file; pyelftools, which decodes its headers, is imported by :mod:`_reader` alone.
+:class:`ElfBinary` is one file; only :mod:`_reader` imports pyelftools, which decodes its headers.
 """
 
 from sframe_unwind.elf._reader import ElfSection, ElfSegment, machine_number

@@ -1,10 +1,10 @@
 """Reads the headers and the contents of ELF files with pyelftools, within limits.
 
-pyelftools reads a header each time that it is asked for, follows numbers of headers that the file cannot hold, and
-decodes sections of many kinds when they are listed.  Here the headers are checked, decoded once, and a section is
-nothing but its header, name and contents.
+pyelftools reads a header each time it is requested, follows header numbers that the file cannot hold, and decodes
+sections of many kinds when they are listed.  Here, the headers are checked and decoded once, and a section has only
+its header, name and contents.
 
-Each call into pyelftools is inside :func:`translated`.  No other code is: an exception that a caller of this module
+Each call into pyelftools is inside :func:`translated`, and no other code is: an exception that a caller of this module
 raises by mistake must not look like a malformed file.
 """
 
@@ -30,7 +30,7 @@ from sframe_unwind.memory import STRUCT_MARKS
 _SECTION, _SEGMENT = "IIQQQQIIQQ", "IIQQQQQQ"
 """The fields of ``Elf64_Shdr`` and ``Elf64_Phdr`` as :mod:`struct` formats."""
 _MAX_NAME = 1024
-"""Bytes of a section's name."""
+"""Maximum number of bytes of a section's name."""
 _OVERLAP = 2
 """How many sections may contain one byte of the file, on average.  In files of real producers no two sections overlap;
 without a limit, 60,000 headers of one section make 60,000 times the work."""
@@ -38,7 +38,7 @@ _MAX_GROWTH, _ALWAYS = 100, 1 << 20
 """Maximum ratio of the size of a section to its compressed size, and the size in bytes that is always allowed.  The
 ratio of real ``.debug_frame`` sections is 3 to 10; zlib can reach 1,000."""
 _OLD_MAGIC = b"ZLIB"
-"""The bytes that a section begins with which GNU tools compressed before 2014; its size follows."""
+"""First bytes of a section that GNU tools compressed before 2014; its size follows."""
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
     b"\x28\xb5\x2f\xfd": "zstd",
@@ -46,14 +46,14 @@ _COMPRESSED = {
     b"BZh": "bzip2",
     b"\x04\x22\x4d\x18": "lz4",
 }
-"""Programs that compress files, by the bytes that their files begin with."""
+"""Programs that compress files, by the first bytes of their files."""
 
 
 @contextmanager
 def translated(what: str = "not a readable ELF file") -> Iterator[None]:
-    """Convert the exceptions of pyelftools to :class:`FileError`.  The block contains calls into pyelftools alone.
+    """Convert the exceptions of pyelftools to :class:`FileError`.  The block contains only calls into pyelftools.
 
-    :param what: begins the message.
+    :param what: start of the message.
     """
     try:
         yield
@@ -74,7 +74,7 @@ class ElfSection(NamedTuple):
     flags: int
     address: int
     offset: int
-    """Of the contents in the file."""
+    """Offset of the contents in the file."""
     size: int
     link: int
     info: int
@@ -98,7 +98,7 @@ class ElfSegment(NamedTuple):
     type: int
     flags: int
     offset: int
-    """Of the contents in the file."""
+    """Offset of the contents in the file."""
     address: int
     physical: int
     file_size: int
@@ -126,7 +126,7 @@ class Reader:
         self._stream = stream
         self._header = self._elf.header
         self.size: int = stream.seek(0, os.SEEK_END)
-        """Of the file, in bytes."""
+        """Size of the file, in bytes."""
         self.byteorder: ByteOrder = "little" if self._elf.little_endian else "big"
         self.machine = str(self._header["e_machine"])
         """``e_machine`` as pyelftools names it: ``EM_X86_64``; a number that it does not know, in digits."""
@@ -135,7 +135,7 @@ class Reader:
         self.is_object = self.type_name == "ET_REL"
         """It is not linked: its sections have no addresses."""
         self.entry_point: int = self._header["e_entry"]
-        """Address; 0: there is none."""
+        """Address of the entry point; 0: there is none."""
         self._mark = STRUCT_MARKS[self.byteorder]
 
     def read(self, offset: int, size: int) -> bytes:
@@ -159,7 +159,7 @@ class Reader:
     def contents(self, section: ElfSection) -> bytes:
         """Return the contents of a section, decompressed; empty for a section without contents in the file.
 
-        Where the file ends before the section, the contents end there.
+        If the file ends before the section does, the contents end there.
 
         :raises FileError: it is compressed, and is not whole, cannot be decompressed or has an implausibly large size.
         """
@@ -181,9 +181,9 @@ class Reader:
             return bytes(compressed.data())
 
     def decompressed(self, section: ElfSection) -> bytes:
-        """Return the contents of a section, decompressed also where GNU tools compressed it before 2014.
+        """Return the contents of a section, decompressed even if GNU tools compressed it before 2014.
 
-        :raises FileError: as :meth:`contents`.
+        :raises FileError: see :meth:`contents`.
         """
         data = self.contents(section)
         if not section.name.startswith(".z"):
@@ -205,7 +205,7 @@ class Reader:
     def section(self, number: int) -> ElfSection:
         """Return a section by its number.
 
-        :raises FileError: there is none of this number, or as for :attr:`sections`.
+        :raises FileError: there is none with this number; see also :attr:`sections`.
         """
         if number >= len(self.sections):
             raise FileError(f"no section {number}, of {len(self.sections)}")
@@ -231,7 +231,7 @@ class Reader:
     def sections(self) -> tuple[ElfSection, ...]:
         """All sections.
 
-        :raises FileError: the headers lie outside the file, or the sections overlap.
+        :raises FileError: the headers are outside the file, or the sections overlap.
         """
         with translated():
             count = self._elf.num_sections()
@@ -252,7 +252,7 @@ class Reader:
     def segments(self) -> tuple[ElfSegment, ...]:
         """All segments.
 
-        :raises FileError: the headers lie outside the file, or the segments overlap.
+        :raises FileError: the headers are outside the file, or the segments overlap.
         """
         place = self._header["e_phoff"], self._segment_count(), self._header["e_phentsize"]
         segments = tuple(ElfSegment(*header) for header in self._headers("program", *place, _SEGMENT))

@@ -17,7 +17,7 @@ _NAME, SIZE_FIELD, _END = slice(0, 16), slice(48, 58), slice(58, 60)
 _HEADER_END = b"`\n"
 LONG_NAMES = b"//"
 GNU_SYMBOL_TABLES = {b"/": 4, b"/SYM64/": 8}
-"""Names of the tables of GNU ar, and the bytes of a number in them."""
+"""Names of the symbol tables of GNU ar, and the size of a number in them, in bytes."""
 BSD_SYMBOL_TABLES = (b"__.SYMDEF", b"__.SYMDEF SORTED", b"__.SYMDEF_64")
 _SYMBOL_TABLES = (*GNU_SYMBOL_TABLES, *BSD_SYMBOL_TABLES)
 _BSD_LONG_NAME = b"#1/"
@@ -32,7 +32,7 @@ class Member(NamedTuple):
     offset: int
     """Offset of the contents in :attr:`file`, in bytes."""
     size: int | None
-    """In bytes; ``None``: up to the end of the file (a thin archive's size field may be out of date)."""
+    """Size in bytes; ``None``: up to the end of the file (a thin archive's size field may be out of date)."""
 
 
 def is_archive(start: bytes) -> bool:
@@ -56,9 +56,9 @@ def members(path: Path) -> Iterator[Member]:
 
 
 def members_of(stream: BinaryIO, path: Path) -> Iterator[Member]:
-    """Yield the members of an archive that is open, in order; between two of them the stream may be moved.
+    """Yield the members of an open archive, in order; between two of them, the stream may be moved.
 
-    :param path: what the archive is called.
+    :param path: name of the archive.
     :raises FileError: it is truncated or malformed.
     """
     thin = stream.read(len(MAGIC)) == THIN_MAGIC
@@ -85,8 +85,8 @@ def members_of(stream: BinaryIO, path: Path) -> Iterator[Member]:
 def headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, int, int]]:
     """Yield the name of each member, and offset and size of its contents in bytes.
 
-    The position of the stream is the start of the contents.  Of the members of a thin archive, the archive itself
-    contains only the tables of symbols and long names.
+    The position of the stream is the start of the contents.  A thin archive itself contains only the tables of symbols
+    and long names.
     """
     available = stream.seek(0, os.SEEK_END)
     offset = len(MAGIC)
@@ -106,8 +106,8 @@ def headers(path: Path, stream: BinaryIO, thin: bool) -> Iterator[tuple[bytes, i
 def _number(name: bytes, prefix: bytes) -> int | None:
     """Return the number that follows the prefix in a name; ``None``: the name has another form.
 
-    GNU ar writes ``/OFFSET`` over the name of a thin archive's member.  The slash that ends a name of 15 characters
-    stays in the last column of the field.
+    GNU ar writes ``/OFFSET`` over the name of a thin archive's member.  If that name has 15 characters, the slash at
+    its end stays in the last column of the field.
     """
     digits = name[len(prefix) :].partition(b":")[0].rstrip(b" /")
     return int(digits) if name.startswith(prefix) and digits.isdigit() else None

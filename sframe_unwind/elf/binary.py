@@ -1,4 +1,4 @@
-"""One ELF file: everything that it gives, read when first asked for and kept."""
+"""One ELF file with all its data, which is read when it is first needed, and kept."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 SECTION_NAME = ".sframe"
 
 _CHUNK = 4096
-"""Bytes that one read of a file fetches: one page, since the kernel reads whole pages anyway."""
+"""Number of bytes that one read of a file fetches: one page, since the kernel reads whole pages anyway."""
 _MAX_LAYERS = 8
-"""How many descriptions of one byte of code are plausible: linkers fold functions that are the same."""
+"""Maximum number of plausible descriptions of one byte of code: linkers merge equal functions."""
 _MAX_NOTES = 1 << 20
-"""Bytes of a segment of notes in which the build ID is looked for."""
+"""Maximum number of bytes of a segment of notes in which the build ID is searched."""
 
 
 class ElfBinary(Reader):
     """A 64-bit ELF file, linked or not.
 
-    The sections of an object file have no addresses; :attr:`layout` gives each a distinct one, and the addresses of
-    :attr:`symbols`, :attr:`sframe` and :attr:`cfi` count on that.
+    The sections of an object file have no addresses; :attr:`layout` gives each a distinct one, which the addresses of
+    :attr:`symbols`, :attr:`sframe` and :attr:`cfi` use.
 
-    Each property raises :class:`FileError` where the part of the file that it needs is malformed.
+    Each property raises :class:`FileError` if the part of the file that it needs is malformed.
 
     :param stream: the file, which stays open as long as this object is used.
-    :param name: what the file is called.
+    :param name: name of the file.
     :param as_written: the sections of an object file have the addresses in their headers, as in the images of run-time
         compilers.
     :raises FileError: it is not a 64-bit ELF file.
@@ -83,13 +83,13 @@ class ElfBinary(Reader):
     def relocated(self, section: ElfSection) -> bytes:
         """Return the contents of a section; in an object file with its relocations applied.
 
-        :raises FileError: a relocation is of an unknown type, or lies outside the section.
+        :raises FileError: a relocation is of an unknown type, or outside the section.
         """
         return self.relocations.contents(section)
 
     @cached_property
     def symbols(self) -> Symbols:
-        """The symbols of ``.symtab``; where there is none, of ``.dynsym`` and of the file in ``.gnu_debugdata``."""
+        """The symbols of ``.symtab``; if there is none, those of ``.dynsym`` and of the file in ``.gnu_debugdata``."""
         own = symbols_of(self, self.layout)
         if self.has_symbol_table:
             return own
@@ -105,7 +105,7 @@ class ElfBinary(Reader):
         return any(section.type == SHT_SYMTAB and section.has_contents for section in self.sections)
 
     def function_name(self, address: int) -> str:
-        """Return the name of the function with an address, and the offset from it; empty: no symbol covers it."""
+        """Return the name of the function at an address, and the offset from its start; empty: no symbol covers it."""
         found = self.symbols.find(address)
         # A symbol without a size reaches to the next one, but not into another section.
         if found is None or self.layout.spot(found[0].address).section != self.layout.spot(address).section:
@@ -113,11 +113,11 @@ class ElfBinary(Reader):
         return self.symbols.name(address) or ""
 
     def check_extent(self, what: str, described: int) -> None:
-        """Check that functions do not lie above each other by the thousand: each pair would have to be compared.
+        """Check that not thousands of functions overlap, because each pair would have to be compared.
 
-        :param what: what describes them.
-        :param described: their sizes in all, in bytes.
-        :raises FormatError: they do.
+        :param what: name of the table with the functions.
+        :param described: total size of the functions, in bytes.
+        :raises FormatError: thousands overlap.
         """
         code = sum(end - start for start, end in self.layout.code)
         if described > _MAX_LAYERS * code:
@@ -149,7 +149,7 @@ class ElfBinary(Reader):
 
         :raises FormatError: a section is not a sequence of CFI records.
         """
-        from sframe_unwind.elf.cfi import FileCfi  # dump and lookup do without
+        from sframe_unwind.elf.cfi import FileCfi  # dump and lookup do not need it
 
         return FileCfi(self, self.arch, self.layout, self.relocations)
 
@@ -180,7 +180,7 @@ class ElfBinary(Reader):
 
     @property
     def is_debug_file(self) -> bool:
-        """Whether it is a separate debug file, with the headers of the file that it belongs to, but not its code."""
+        """Whether it is a separate debug file, with the headers of its program or library, but not the code."""
         return bool(self.sections) and not self.layout.code
 
     @property
@@ -203,17 +203,17 @@ class ElfBinary(Reader):
         return bool(self.sframe_sections or self.sframe_segments)
 
     def named(self, name: str) -> ElfSection | None:
-        """Return the last section of a name; ``None``: there is none."""
+        """Return the last section with a name; ``None``: there is none."""
         return next((section for section in reversed(self.sections) if section.name == name), None)
 
     def size_of(self, name: str) -> int:
-        """Return how many bytes the sections of a name have in the file."""
+        """Return the size of the sections with a name in the file, in bytes."""
         return sum(section.size for section in self.sections if section.name == name and section.has_contents)
 
     def read_sframe(self, relocations: Relocations, path: PathLike | None = None) -> list[Section]:
         """Return the SFrame sections, decoded anew.
 
-        :param relocations: of an object file, for the addresses that its sections are to have.
+        :param relocations: relocations of an object file, which determine the addresses of its sections.
         :param path: read the tables from this file on demand; ``None``: read the whole section now.
         :raises NoSFrameError: there is none.
         :raises FormatError: a section is malformed, or its ABI does not match the machine of the file.

@@ -38,7 +38,7 @@ class FileCfi:
 
     def __init__(self, reader: Reader, arch: Arch, layout: Layout, relocations: Relocations) -> None:
         self.problems: list[FormatError] = []
-        """The errors in FDEs with addresses that cannot be decoded."""
+        """Errors in FDEs with addresses that cannot be decoded."""
         self._layout = layout
         self._records: list[Records] = []
         self._offsets, self._sections = array("Q"), array("L")

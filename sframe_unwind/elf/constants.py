@@ -28,9 +28,9 @@ DT_HASH, DT_SYMTAB, DT_GNU_HASH = 4, 6, 0x6FFFFEF5
 """Tags of entries of the dynamic section."""
 
 PN_XNUM = 0xFFFF
-"""In the place of the number of program headers: the number does not fit."""
+"""Value of the number of program headers if the number does not fit."""
 
 SYMBOL = "IBBHQQ"
 """The fields of ``Elf64_Sym`` as a :mod:`struct` format: name, info, other, section, value, size."""
 ENTRY = "QQq"
-"""The fields of ``Elf64_Rela``, likewise: offset, info, addend."""
+"""The fields of ``Elf64_Rela`` as a :mod:`struct` format: offset, info, addend."""

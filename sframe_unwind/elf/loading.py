@@ -1,7 +1,7 @@
 """Finds segments that a kernel or a dynamic linker cannot load.
 
-The conditions are those of the gABI, chapter 5 ("Program Header"), and of what loads files: ``fs/binfmt_elf.c`` of
-Linux and ``elf/dl-load.c`` of glibc.
+The conditions are from the gABI, chapter 5 ("Program Header"), and from the loaders: ``fs/binfmt_elf.c`` of Linux and
+``elf/dl-load.c`` of glibc.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sframe_unwind.elf.constants import PT_LOAD, PT_PHDR
 
 
 def loading_problems(binary: ElfBinary) -> list[str]:
-    """Return what is wrong with the segments of a linked file; none where it is neither a program nor a library.
+    """Return the problems of the segments of a linked file; none if it is neither a program nor a library.
 
     :raises FileError: the program headers are malformed.
     """

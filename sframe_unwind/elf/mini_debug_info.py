@@ -10,9 +10,9 @@ from sframe_unwind.errors import FileError
 
 _SECTION = ".gnu_debugdata"
 _MAX_SIZE = 1 << 26
-"""Bytes of the decompressed file: ten times as many as of the largest in Fedora.  xz can compress 7,000 to 1."""
+"""Maximum size of the decompressed file in bytes, ten times the largest one in Fedora.  xz can compress 7,000 to 1."""
 _MAX_DICTIONARY = 1 << 27
-"""Bytes of memory that decompression may use; xz at its strongest needs 65 MiB."""
+"""Maximum memory of the decompression in bytes; xz at its strongest needs 65 MiB."""
 
 
 def embedded_file(reader: Reader) -> bytes:

@@ -10,7 +10,7 @@ from sframe_unwind.orc import OrcTable, layout_of
 
 _ADDRESSES, _ENTRIES, _HEADER = ".orc_unwind_ip", ".orc_unwind", ".orc_header"
 _MACHINE = "EM_X86_64"
-"""The only one that this package decodes ORC of."""
+"""The only machine whose ORC this package decodes."""
 
 
 def orc_of(reader: Reader, layout: Layout, relocations: Relocations) -> OrcTable | None:

@@ -1,4 +1,4 @@
-"""The padding between functions."""
+"""Recognises the padding between functions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sframe_unwind.elf._reader import Reader
 from sframe_unwind.elf.constants import SHF_EXECINSTR
 
 _MOST = 4096
-"""Bytes of padding between two functions, unless they are not close to each other: one page."""
+"""Maximum size of the padding between two functions in bytes: one page."""
 
 
 class Padding:
-    """Tells padding from code and data.
+    """Distinguishes padding from code and data.
 
-    :param addresses: of the sections, by section number.
+    :param addresses: addresses of the sections, by section number.
     :param pattern: matches padding.
     :raises FileError: a section with code cannot be read.
     """
@@ -28,10 +28,10 @@ class Padding:
         self._starts = [address for address, _ in self._code]
 
     def fills(self, start: int, end: int) -> bool:
-        """Return whether there is nothing but padding between two functions of the same section of code.
+        """Return whether there is only padding between two functions of the same section of code.
 
-        :param start: address behind the last byte of the one.
-        :param end: where the other one begins.
+        :param start: address after the last byte of the first function.
+        :param end: start address of the second function.
         """
         at = bisect_left(self._starts, start) - 1  # the section of the byte before: another may begin at start
         if at < 0 or not 0 <= end - start <= _MOST:

@@ -1,7 +1,7 @@
 """Names the stubs of the procedure linkage table as debuggers do: ``puts@plt``.
 
 A stub loads the address of a function from its slot in the global offset table; the relocation of the slot names the
-function.  So the stubs are known whatever the layout of the section is, which differs between linkers and options.
+function.  So the stubs are found in any layout of the section, which differs between linkers and options.
 """
 
 from __future__ import annotations

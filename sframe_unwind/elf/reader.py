@@ -1,4 +1,4 @@
-"""Opens regular files, reads parts of them on demand, and tells them from directories.
+"""Opens regular files, reads parts of them on demand, and distinguishes them from directories.
 
 Files are read, not mapped: a file that another program truncates would end this process with SIGBUS.
 """
@@ -19,13 +19,13 @@ from sframe_unwind.errors import FileError
 PathLike = Union[str, Path]
 
 _BUFFER = 1 << 16
-"""Bytes that one read of a part of a file fetches."""
+"""Number of bytes that one read of a part of a file fetches."""
 
 
 def open_descriptor(path: PathLike) -> int:
     """Open a regular file for reading.
 
-    Opening a FIFO would wait for somebody who writes to it, and opening a device can do anything.
+    Opening a FIFO would wait for a writer, and opening a device can have any effect.
 
     :raises FileError: it cannot be opened, or is not a regular file.
     """
@@ -43,8 +43,8 @@ def open_descriptor(path: PathLike) -> int:
 
 
 def is_directory(path: PathLike) -> bool:
-    """Return whether a path leads to a directory; ``False`` if that cannot be told, and opening it will say why."""
-    # Path's own method raises (before Python 3.13) where a directory on the way may not be searched.
+    """Return whether a path leads to a directory; ``False`` if that is unknown: opening it will report the reason."""
+    # Path's own method raises (before Python 3.13) if a directory on the way is not searchable.
     try:
         return Path(path).is_dir()
     except OSError:
@@ -52,7 +52,7 @@ def is_directory(path: PathLike) -> bool:
 
 
 def is_link(path: PathLike) -> bool:
-    """Return whether a path is a symbolic link; ``False`` if that cannot be told, see :func:`is_directory`."""
+    """Return whether a path is a symbolic link; ``False`` if that is unknown, see :func:`is_directory`."""
     try:
         return Path(path).is_symlink()
     except OSError:
@@ -86,12 +86,12 @@ class FileReader:
             return b""
 
     def part(self, offset: int, size: int) -> BinaryIO:
-        """Return a part of the file as a stream, of which no more is read than is asked for."""
+        """Return a part of the file as a stream, which reads no more than is needed."""
         return part_of(self.read, offset, size)
 
 
 def part_of(read: Callable[[int, int], bytes], offset: int, size: int) -> BinaryIO:
-    """Return a part of a file as a stream, of which no more is read than is asked for.
+    """Return a part of a file as a stream, which reads no more than is needed.
 
     :param read: returns up to a number of bytes (the second argument) at an offset in the file (the first).
     """

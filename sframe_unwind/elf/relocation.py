@@ -1,4 +1,4 @@
-"""Applies the relocations of the unwind sections of an object file, which fill in the addresses of functions.
+"""Applies the relocations of the unwind sections of an object file, which write the addresses of functions.
 
 pyelftools cannot do this for two reasons.  It does not implement the 64-bit PC-relative types of AMD64, AArch64 and
 s390x (R_X86_64_PC64, R_AARCH64_PREL64, R_390_PC64), which the start fields of SFrame version 3 use.  And it adds the
@@ -24,11 +24,11 @@ class Relocation(NamedTuple):
     """One relocation."""
 
     offset: int
-    """Of its field in the section, in bytes."""
+    """Offset of its field in the section, in bytes."""
     kind: int
     """Its type, which the psABI supplement of the machine defines."""
     symbol: int
-    """Number of the symbol in the table that the relocation's section names."""
+    """Number of the symbol in the table that belongs to the relocation's section."""
     addend: int
 
 
@@ -56,13 +56,13 @@ class Relocations:
         return section.number in self._tables
 
     def address(self, section: ElfSection) -> int:
-        """Return the address of a section that its relocations count on."""
+        """Return the address of a section that its relocations use."""
         return self._addresses[section.number] if self._addresses else section.address
 
     def contents(self, section: ElfSection) -> bytes:
         """Return the contents of a section with its relocations applied, if it has any.
 
-        :raises FileError: a relocation is of an unknown type, or lies outside the section.
+        :raises FileError: a relocation is of an unknown type, or outside the section.
         """
         contents = self._reader.contents(section)
         return self._relocated(section, contents) if self.has(section) else contents
@@ -90,7 +90,7 @@ class Relocations:
         return bytes(contents)
 
     def of(self, number: int) -> Iterator[tuple[Relocation, int, bool | None]]:
-        """Yield the relocations of a section but for those without effect (``R_*_NONE``).
+        """Yield the relocations of a section, except those without effect (``R_*_NONE``).
 
         Each comes with the number of its symbol table's section, and whether its value is relative to the field
         (``None``: its type is unknown).

@@ -30,7 +30,7 @@ class FileAddress(NamedTuple):
         return f"{self.section}+{self.address:#x}" if self.relative else f"{self.address:#x}"
 
     def with_name(self, name: str) -> str:
-        """Return the address with the name of the function; where it has none, the section can tell what it is."""
+        """Return the address with the name of the function; if it has none, with the section, if that is helpful."""
         name = name or (f"({self.section})" if self.section and not self.relative else "")
         return f"{self} {name}".rstrip()
 
@@ -73,7 +73,7 @@ class Layout:
         return None if found is None else found[1]
 
     def starts(self, name: str) -> list[int]:
-        """Return the addresses of all loaded sections of a name; a file with section groups has several."""
+        """Return the addresses of all loaded sections with a name; a file with section groups has several."""
         return [start for start, end, found in self._sections if found == name and start < end]
 
     def spot(self, address: int) -> FileAddress:

@@ -22,8 +22,8 @@ _KINDS = (0, 2, 10)
 _BEYOND = 1 << 64
 """Larger than every address."""
 _USES, _SHORT = 16, 64
-"""How often symbols may use a byte of the string table on average, and the length of a name that is always allowed.
-Linkers write equal names once, and a name that is the end of another one within that."""
+"""Maximum number of uses of a byte of the string table by symbols, on average, and the length of a name that is always
+allowed.  Linkers write equal names once, and a name that is the end of another one within that."""
 
 
 class Symbol(NamedTuple):
@@ -31,24 +31,24 @@ class Symbol(NamedTuple):
 
     address: int
     size: int
-    """In bytes; 0: not known."""
+    """Size in bytes; 0: not known."""
     is_global: bool
     name: str
     limit: int = _BEYOND
-    """End address (exclusive) of its section, behind which nothing belongs to the function."""
+    """End address (exclusive) of its section; nothing after it belongs to the function."""
 
 
 class Symbols:
     """The symbols of a file, by address and by name."""
 
     def __init__(self, symbols: list[Symbol]) -> None:
-        # A lookup finds the last symbol at an address.  Symbols with a size come last, and of these global ones.  Of
-        # several names, as `__GI___clone3` and `clone3` in the C library, the plain one comes last.
+        # A lookup finds the last symbol at an address.  Symbols with a size come last, and global ones last among
+        # these.  Of several names, as `__GI___clone3` and `clone3` in the C library, the plain one comes last.
         self._symbols = sorted(symbols, key=lambda s: (s.address, s.size > 0, s.is_global, -_underscores(s.name)))
         self._starts = [symbol.address for symbol in self._symbols]
         numbers = range(len(self._symbols))
         self._sized = list(accumulate((number if self._symbols[number].size else -1 for number in numbers), max))
-        """For each symbol the number of the last one up to it that has a size; -1: there is none."""
+        """For each symbol, the number of the last symbol with a size that is not after it; -1: there is none."""
 
     def __iter__(self) -> Iterator[Symbol]:
         return iter(self._symbols)
@@ -106,7 +106,7 @@ class Symbols:
 def symbols_of(reader: Reader, layout: Layout) -> Symbols:
     """Read the symbol table of a file (``.symtab``), or its dynamic symbol table if there is no other.
 
-    :param layout: the addresses of the sections, which those of the symbols in an object file count from.
+    :param layout: the addresses of the sections, to which the symbols of an object file are relative.
     :raises FileError: the file is malformed.
     """
     for kind in (SHT_SYMTAB, SHT_DYNSYM):
@@ -126,7 +126,7 @@ def decoded(
 ) -> list[Symbol]:
     """Return the functions of a symbol table.
 
-    :param addresses: of each entry.
+    :param addresses: address of each entry.
     :param entries: the fields of each entry.
     :param names: the string table.
     :param limits: end address of each section.
@@ -149,5 +149,5 @@ def decoded(
 
 
 def _underscores(name: str) -> int:
-    """Return how many underscores a name begins with; the prefix of glibc's internal names counts for more."""
+    """Return the number of underscores at the start of a name; the prefix of glibc's internal names counts more."""
     return len(name) - len(name.lstrip("_")) + 8 * name.startswith("__GI_")

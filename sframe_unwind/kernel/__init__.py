@@ -1,1 +1,1 @@
-"""Stacks of Linux kernels: what their entry code keeps on the stack, and their tasks."""
+"""Stacks of Linux kernels: unwinds their entry code, and lists their tasks."""

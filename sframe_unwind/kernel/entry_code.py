@@ -21,33 +21,33 @@ _ON_THE_WAY = {
     PlaceKind.USER_ENTRY: PlaceKind.USER_ENTRY,
     PlaceKind.TASK_START: PlaceKind.TASK_START,
 }
-"""The kind of the code up to the call and behind it, by that of the call."""
+"""By the kind of a call, the kind of the code before and after it."""
 _CODE = (("_stext", "_etext"), ("_sinittext", "_einittext"))
 """The symbols around the kernel's code."""
 _CONTEXT = 8
-"""How many bytes before a return address :attr:`Arch.ends_call` takes."""
+"""Number of bytes before a return address that :attr:`Arch.ends_call` needs."""
 
 
 class EntryPlace(NamedTuple):
-    """A call instruction in entry code, and the instruction behind it; or the code on the way to it or back.
+    """A call instruction in entry code, and the instruction after it; or the code on the way to it or back.
 
-    Frames that wait for the call, or are at one of the two instructions, are unwound by its kind.  The second one is
-    included because GDB looks up signal frames by pc, also where it is a return address.
+    Frames that wait for the call, or are at one of the two instructions, are unwound by its kind.  The second
+    instruction is included because GDB looks up signal frames by pc, even if it is a return address.
     """
 
     start: int
     """Address of the first instruction."""
     end: int
-    """Address behind the last one."""
+    """Address after the last instruction."""
     function: str
-    """Empty: whoever shows it knows the name."""
+    """Empty: the code that shows it knows the name."""
     kind: PlaceKind
     orc: OrcEntry | None = None
-    """What ORC says; ``None``: the kernel has none, and the kind says all."""
+    """ORC's entry; ``None``: the kernel has no ORC, and the kind is sufficient."""
 
     @property
     def is_in_c(self) -> bool:
-        """Whether it is a call in a function in C, which has CFI."""
+        """Whether it is a call in a C function, which has CFI."""
         return not self.function and self.orc is None
 
     @property
@@ -59,14 +59,14 @@ class EntryPlace(NamedTuple):
 def shown_name(place: EntryPlace, symbol: str | None) -> str:
     """Return the name of a frame in entry code; an exception is shown as debuggers show signal frames.
 
-    :param symbol: the name that the debugger has, if it has one.
+    :param symbol: the debugger's name of the function, if it has one.
     """
     name = place.function or symbol or ""
     return exception_name(name) if place.kind is PlaceKind.EXCEPTION else name
 
 
 def exception_name(function: str) -> str:
-    """Return the name of a frame of an exception, by the function of its entry code."""
+    """Return the name of an exception's frame, given the function of its entry code."""
     return f"<exception {function}>"
 
 
@@ -74,7 +74,7 @@ def find_places(arch: Arch, symbol: FindSymbol, read: ReadMemory) -> Iterator[En
     """Yield the places of the entry code that the kernel has.
 
     :param read: reads the kernel's code.
-    :raises MemoryReadError: its entry code cannot be read, as before the kernel has turned paging on.
+    :raises MemoryReadError: its entry code cannot be read, for example because paging is not enabled yet.
     """
     for entry in arch.linux_kernel.entry_code if arch.linux_kernel else ():
         start = symbol(entry.function)
@@ -91,7 +91,7 @@ def find_places(arch: Arch, symbol: FindSymbol, read: ReadMemory) -> Iterator[En
 
 
 def _way_out(arch: Arch, kind: PlaceKind, code: bytes) -> int:
-    """Return the size of code up to the return, in bytes; 0: there is none."""
+    """Return the size of the code up to the return, in bytes; 0: there is none."""
     unit, kernel = arch.instruction_unit, arch.linux_kernel
     if kernel is None:
         return 0

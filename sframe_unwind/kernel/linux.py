@@ -1,4 +1,4 @@
-"""A Linux kernel that a debugger is attached to, or that a memory image holds."""
+"""A Linux kernel that a debugger is attached to, or whose memory is in an image."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SavedRegisters(NamedTuple):
     """The layout of ``struct pt_regs``, with what is between SP and the structure."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
     registers: dict[int, int]
     """Offset of each register by DWARF number, in bytes."""
     frame_record: int | None
@@ -41,14 +41,14 @@ class SavedRegisters(NamedTuple):
     start: int
     """Offset of the structure itself, in bytes."""
     user_mode: tuple[int, int] | None
-    """Offset of the word of which a bit is set where user space was interrupted, in bytes, and the bit's number."""
+    """The word that shows whether user space was interrupted: its offset in bytes, and the number of its bit."""
 
 
 class Kernel:
-    """What unwinding and listing tasks need to know of a kernel.
+    """The data for unwinding a kernel's stacks and listing its tasks.
 
-    :param facts: those of its architecture.
-    :param places: of its entry code, as :func:`sframe_unwind.kernel.entry_code.find_places` finds them.
+    :param facts: the facts about its architecture.
+    :param places: places in its entry code, as :func:`sframe_unwind.kernel.entry_code.find_places` finds them.
     :param orc: its ORC; ``None``: it has none.
     """
 
@@ -91,7 +91,7 @@ class Kernel:
         )
 
     def leaves_stack(self, lookup: int) -> bool:
-        """Return whether the function at a lookup address calls one on another stack, so that its rows are wrong."""
+        """Return whether the function at a lookup address calls one on another stack, so its rows are wrong."""
         if self.orc is not None:
             entry = self.orc.find(lookup)
             return entry is not None and entry.kind is OrcKind.CALL and isinstance(entry.said, NoRule)

@@ -13,21 +13,21 @@ from sframe_unwind.kernel.types import KernelError
 _LIST = "modules"
 _MODULE, _SECTIONS = "module", "module_sect_attrs"
 _MOST = 10_000
-"""More sections than a module has."""
+"""Maximum number of sections of a module."""
 _INITIAL = ".init"
-"""Start of the names of sections that the kernel frees when the module has started, and lists nevertheless."""
+"""Prefix of the names of sections that the kernel frees after the module has started, but still lists."""
 
 
 def module_name(path: str) -> str | None:
-    """Return the name that the kernel has for the module in a file; ``None``: the file's name is not that of one."""
+    """Return the kernel's name for the module in a file; ``None``: the file's name is not that of a module."""
     stem, *suffixes = PurePath(path).name.split(".")
     return stem.replace("-", "_") if suffixes in (["ko"], ["ko", "debug"]) else None
 
 
 class KernelModules:
-    """The modules that a kernel has loaded, in its memory.  Nothing is kept of it, for modules come and go.
+    """The modules that a kernel has loaded, read from its memory.  Nothing is kept, because modules come and go.
 
-    All types and symbols are looked up here, so that the methods read memory alone.
+    All types and symbols are looked up by the constructor, so the methods only read memory.
 
     :raises KernelError: the kernel was built without modules, or without the list of their sections.
     """

@@ -1,4 +1,4 @@
-"""The ORC of a kernel, by the symbols around its sections."""
+"""Finds the ORC of a kernel, by the symbols around its sections."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _ADDRESSES = ("__start_orc_unwind_ip", "__stop_orc_unwind_ip")
 _ENTRIES = ("__start_orc_unwind", "__stop_orc_unwind")
 _HEADER = "__start_orc_header"
 _THUNKS = ("__indirect_thunk_start", "__indirect_thunk_end")
-"""The code between them jumps to an address in a register, with a stack as at a call.  Before Linux 6.4, ORC calls it
-the end of the stack for want of another word."""
+"""The code between these symbols jumps to an address in a register, with a stack as at a call.  Before Linux 6.4, ORC
+can only mark it as the end of the stack."""
 
 
 def find_orc(symbol: FindSymbol, read: ReadMemory) -> OrcTable | None:

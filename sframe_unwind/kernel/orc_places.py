@@ -1,4 +1,4 @@
-"""The places of a kernel's entry code, as its ORC has them."""
+"""Finds the places of a kernel's entry code from its ORC."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from sframe_unwind.orc import OrcEntry, OrcKind, OrcTable
 
 _EXCEPTIONS = (OrcKind.REGISTERS, OrcKind.PARTIAL_REGISTERS)
 _BEHIND_AN_END = (OrcKind.UNDEFINED, OrcKind.REGISTERS)
-"""What ORC says where the last call of an outermost function returns to: nothing if it never returns, else that the
-registers of user space are saved, which is an end as well."""
+"""ORC's kinds of entries at the return address of an outermost function's last call: undefined if the call never
+returns, otherwise the saved registers of user space, which also end the stack."""
 
 
 def orc_places(orc: OrcTable, is_entry_code: Callable[[int], bool]) -> Iterator[EntryPlace]:
     """Yield the places, without the names of their functions.
 
-    :param is_entry_code: ``(address)``: returns whether the code there is entered from user space.  All of it is in
-        assembly, and has no CFI.
+    :param is_entry_code: ``(address)``: returns whether the code there is entered from user space.  All of this code is
+        in assembly, and has no CFI.
     """
     pairs = iter(orc)
     before, end = next(pairs, None), 0
@@ -39,7 +39,7 @@ def orc_places(orc: OrcTable, is_entry_code: Callable[[int], bool]) -> Iterator[
 
 
 def assembly_places(orc: OrcTable, code: Iterable[Range], is_entry_code: Callable[[int], bool]) -> Iterator[EntryPlace]:
-    """Yield the places of functions in assembly outside of entry code, without their names.
+    """Yield the places of assembly functions outside of entry code, without their names.
 
     :param code: code that has no CFI.
     :param is_entry_code: see :func:`orc_places`.

@@ -1,4 +1,4 @@
-"""Unwinds a kernel by ORC: functions in assembly as well, entry code, and what an exception interrupted."""
+"""Unwinds a kernel by ORC, including assembly functions, entry code, and code that an exception interrupted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = "orc"
 
 
 class OrcUnwinder:
-    """Unwinds one walk of a stack as the kernel itself does (``unwind_next_frame`` of ``unwind_orc.c``)."""
+    """Unwinds one walk of a stack in the kernel's own way (``unwind_next_frame`` of ``unwind_orc.c``)."""
 
     def __init__(self, kernel: Kernel, orc: OrcTable, read_word: ReadWord) -> None:
         self._kernel = kernel
@@ -31,7 +31,7 @@ class OrcUnwinder:
     def unwind(
         self, registers: Registers, interrupted: bool, read_register: ReadRegister | None = None
     ) -> UnwindResult | None:
-        """Return the caller of a frame; ``None``: ORC has nothing for it.
+        """Return the caller of a frame; ``None``: ORC has no entry for it.
 
         :param read_register: reads the frame's other registers, if they are known.
         :raises StepError: a value is not known, or the stack contradicts the table.
@@ -52,7 +52,7 @@ class OrcUnwinder:
                 self._note(registers)
             return UnwindResult(caller, False, None, NAME, switches_stack=switches)
         self._note(registers)
-        if isinstance(said, NoRule) and said.rule is not None:  # the old SP is at the top of the stack switched to
+        if isinstance(said, NoRule) and said.rule is not None:  # the old SP is at the top of the new stack
             return UnwindResult(
                 self._switched(said.rule, said.added, registers), False, None, NAME, switches_stack=True
             )
@@ -64,7 +64,7 @@ class OrcUnwinder:
         self._left.add(registers[:2])
 
     def _switched(self, rule: UnwindRule, added: int, registers: Registers) -> Caller:
-        """Carry out a rule whose CFA is a word in memory plus a constant."""
+        """Apply a rule whose CFA is a word in memory plus a constant."""
         arch, (_, sp, fp) = self._kernel.arch, registers
 
         def value(one: RegisterRule, cfa: int) -> int:

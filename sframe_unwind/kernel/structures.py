@@ -10,13 +10,13 @@ from sframe_unwind.kernel.types import KernelError, Place
 from sframe_unwind.memory import CHUNK, ChunkCache
 
 _LONGEST = 1024
-"""Where a text ends at the latest, in bytes."""
+"""Maximum length of a text, in bytes."""
 
 
 class StructureReader:
-    """Reads the members of structures.  The kernel must not run meanwhile: what was read is kept.
+    """Reads the members of structures.  The kernel must not run meanwhile: data that was read is kept.
 
-    :param kernel: whose memory it is.
+    :param kernel: the kernel whose memory is read.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -26,7 +26,7 @@ class StructureReader:
     def number(self, address: int, place: Place) -> int:
         """Return a member as an unsigned number.
 
-        :param address: of the structure.
+        :param address: address of the structure.
         :raises MemoryReadError: it cannot be read.
         """
         return int.from_bytes(self.read(address + place.offset & ADDRESS_MASK, place.size), self._byteorder)
@@ -53,8 +53,8 @@ class StructureReader:
         """Yield the addresses of the structures in a list.
 
         :param head: address of the list's head.
-        :param offset: of the list's links in a structure, in bytes.
-        :param what: the structures, for messages.
+        :param offset: offset of the list's links in a structure, in bytes.
+        :param what: name of the structures, for messages.
         :raises KernelError: the list does not end.
         :raises MemoryReadError: it cannot be read.
         """

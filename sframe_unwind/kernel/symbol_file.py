@@ -1,4 +1,4 @@
-"""Makes a symbol file with DWARF CFI for a kernel's entry code, for debuggers that take signal frames only from CFI."""
+"""Makes a symbol file with DWARF CFI for a kernel's entry code: debuggers take signal frames only from CFI."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _instructions(arch: Arch, kind: PlaceKind, saved: SavedRegisters) -> bytes:
         for number, offset in saved.registers.items():
             code += encode.register(number, saved_at_cfa(offset - saved.size))
         if saved.user_mode is not None:
-            # Without the plugin's answer GDB goes on in user space, and looks through all of it for a prologue.
+            # Without the plugin's answer, GDB continues in user space, and searches all of it for a prologue.
             flags, bit = saved.user_mode
             code += encode.register_unless(arch.pc, saved.registers[arch.pc] - saved.size, flags - saved.size, bit)
         return code
@@ -68,7 +68,7 @@ def _instructions(arch: Arch, kind: PlaceKind, saved: SavedRegisters) -> bytes:
 
 
 def _by_orc(arch: Arch, entry: OrcEntry, saved: SavedRegisters) -> bytes:
-    """Return the instructions for what ORC says; empty: for a switch of stacks, since the functions have CFI."""
+    """Return the instructions for an entry of ORC; empty: for a switch of stacks, as the functions have CFI."""
     said = entry.said
     if isinstance(said, NoRule) and said.rule is not None:
         return b""

@@ -14,14 +14,14 @@ from sframe_unwind.kernel.types import KernelError, Place
 _TASK = "task_struct"
 _LISTED = "tasks"
 _COMM_SIZE = 64
-"""The longest name of a command to read, in bytes; the kernel has 16."""
+"""Maximum length of a command's name to read, in bytes; the kernel has 16."""
 
 _STATES = ((0x80, "X"), (0x40, "P"), (0x20, "Z"), (0x10, "X"), (8, "t"), (4, "T"), (2, "D"), (1, "S"))
-"""Bits of the state of a task and their letters, as in ps (1), the most significant first."""
+"""Bits of a task's state and their letters, as in ps (1), the most significant bit first."""
 _NO_LOAD = 0x400
-"""With ``D``: an idle kernel thread."""
+"""The bit that, together with ``D``, marks an idle kernel thread."""
 BLOCKED = "D"
-"""Waits and cannot be interrupted by a signal."""
+"""State: the task waits and cannot be interrupted by a signal."""
 RUNNING = "R"
 
 
@@ -29,16 +29,16 @@ class Task(NamedTuple):
     """A task, which is a thread of a process or of the kernel."""
 
     address: int
-    """Of its ``struct task_struct``."""
+    """Address of its ``struct task_struct``."""
     pid: int
     """Its thread id; 0: the idle task of a processor."""
     command: str
     state: str
-    """A letter, as in ps (1)."""
+    """Its state as a letter, as in ps (1)."""
     on_cpu: bool
-    """It runs, so that its registers are those of a processor."""
+    """It is running, so its registers are those of a processor."""
     registers: Mapping[int, int]
-    """By DWARF number, as saved when it last ran; empty if it runs."""
+    """Its registers by DWARF number when it last ran; empty: it is running."""
 
     @property
     def title(self) -> str:

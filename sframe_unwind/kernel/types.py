@@ -1,4 +1,4 @@
-"""Layouts of the kernel's structures, from its debug information: no table of offsets fits two configurations."""
+"""Layouts of the kernel's structures, from its debug information, because offsets depend on the configuration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Member(NamedTuple):
     name: str
     """Empty: an anonymous structure or union."""
     offset: int
-    """In bytes."""
+    """Offset in bytes."""
     type: Type
 
 
@@ -26,7 +26,7 @@ class Type(NamedTuple):
     """A type of the kernel."""
 
     size: int
-    """In bytes."""
+    """Size in bytes."""
     members: Callable[[], Sequence[Member]]
     """Returns the members; empty: not a structure."""
     element: Callable[[], Type | None]
@@ -38,18 +38,18 @@ FindType = Callable[[str], Optional[Type]]
 
 
 class Place(NamedTuple):
-    """Where a member is in a structure."""
+    """The place of a member in a structure."""
 
     offset: int
-    """In bytes."""
+    """Offset in bytes."""
     size: int
-    """In bytes."""
+    """Size in bytes."""
 
 
 class Types:
     """The structures of a kernel.
 
-    :param find: looks one up in the debug information.
+    :param find: looks up a structure in the debug information.
     """
 
     def __init__(self, find: FindType) -> None:

@@ -1,4 +1,4 @@
-"""One entry of ORC: how it is encoded, and the rule that it stands for."""
+"""One entry of ORC: its encoding, and its rule."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule, 
 _ENTRY = struct.Struct("<hhBB")
 """Offsets for SP and BP; their bases, four bits each; type and flags."""
 SIZE = _ENTRY.size
-"""Of an entry, in bytes."""
+"""Size of an entry, in bytes."""
 NOTHING = bytes(SIZE)
-"""An entry that says nothing, in all layouts."""
+"""An empty entry in all layouts."""
 
 _BP, _SP = 6, 7
-"""DWARF numbers."""
+"""DWARF numbers of BP and SP."""
 
 
 class OrcLayout(Enum):
-    """How the last two bytes of an entry are encoded."""
+    """The encoding of the last two bytes of an entry."""
 
     WITH_END = "Linux before 6.3"
     """Two bits for the type, a flag for the end of the stack."""
     WITH_BOTH = "Linux 6.3"
-    """Two bits for the type, a flag for signal frames, one for the end of the stack."""
+    """Two bits for the type, a flag for signal frames, and one for the end of the stack."""
     WITH_SIGNAL = "Linux since 6.4"
     """Three bits for the type, a flag for signal frames."""
     RENUMBERED = "Linux 7.2"
-    """Likewise, and registers have other numbers."""
+    """The same, but registers have other numbers."""
 
 
 _HASHES = {
@@ -60,27 +60,28 @@ def layout_of(header: bytes | None) -> OrcLayout:
 
 
 class OrcKind(Enum):
-    """The kinds of entries, which differ in how the caller is found."""
+    """The kinds of entries, which differ in the way in which the caller is found."""
 
     UNDEFINED = "undefined"
-    """Nothing: objtool did not reach the code, or it is the end of a section."""
+    """No information: objtool did not reach the code, or it is the end of a section."""
     END = "end of the stack"
     CALL = "call"
     """The return address is below the caller's SP."""
     REGISTERS = "registers"
     """The caller was interrupted, and ``struct pt_regs`` has its registers."""
     PARTIAL_REGISTERS = "interrupt frame"
-    """Likewise, but only what the processor pushes is saved: the end of ``struct pt_regs``, from ``ip`` on."""
+    """The same, but only the registers that the processor pushes are saved: the end of ``struct pt_regs``, from
+    ``ip``."""
 
 
 class _Flags(NamedTuple):
     """The last byte of an entry."""
 
     kinds: tuple[OrcKind, ...]
-    """By type."""
+    """The kinds by type."""
     type_mask: int
     signal: int
-    """Tells the kernel whether a function was interrupted at a pc, which also follows from the kind."""
+    """The flag that shows whether a function was interrupted at a pc, which also follows from the kind."""
     end: int
 
 
@@ -94,13 +95,13 @@ _FLAGS[OrcLayout.RENUMBERED] = _FLAGS[OrcLayout.WITH_SIGNAL]
 
 
 class _Bases(NamedTuple):
-    """What the four bits of a base stand for: ``ORC_REG_*``.  0: undefined."""
+    """The meaning of the four bits of a base: ``ORC_REG_*``.  0: undefined."""
 
     previous_sp: int
     bp_indirect: int
     sp_indirect: int
     registers: dict[int, int]
-    """DWARF numbers."""
+    """DWARF numbers of the bases that are registers."""
 
 
 _FIRST_BASES = _Bases(1, 8, 9, {2: 1, 3: 5, 4: _BP, 5: _SP, 6: 10, 7: 13})  # rdx, rdi, rbp, rsp, r10, r13
@@ -113,12 +114,12 @@ class OrcEntry(NamedTuple):
 
     kind: OrcKind
     place: RegisterRule
-    """The caller's SP, which is the CFA; with ``registers`` the address of ``struct pt_regs``, with ``interrupt frame``
-    of that frame."""
+    """The caller's SP, which is the CFA.  For the kind ``registers``, the address of ``struct pt_regs``; for the kind
+    ``interrupt frame``, the address of that frame."""
     added: int
-    """What is added to :attr:`place` where that is a word in memory, in bytes."""
+    """The number of bytes to add to :attr:`place` if that is a word in memory."""
     bp: RegisterRule | None
-    """``None``: unchanged."""
+    """Rule of BP; ``None``: unchanged."""
 
     @property
     def said(self) -> Said | None:

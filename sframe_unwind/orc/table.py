@@ -15,16 +15,16 @@ from sframe_unwind.errors import FormatError
 from sframe_unwind.orc.entry import NOTHING, SIZE, OrcEntry, OrcKind, OrcLayout, decode
 
 _ADDRESS_SIZE = 4
-"""Of an address, which counts from its own place, in bytes."""
+"""Size of an address field in bytes; its value is relative to the field itself."""
 
 
 class OrcTable:
-    """Both sections of ORC.
+    """The two sections of ORC.
 
     :param addresses: the contents of ``.orc_unwind_ip``, relocated.  Those of a module need not be sorted.
     :param start: address of that section.
     :param entries: the contents of ``.orc_unwind``.
-    :param not_ends: code in which entries for the end of the stack say nothing.
+    :param not_ends: code in which entries for the end of the stack have no meaning.
     :raises FormatError: the sections do not fit, or an entry is malformed.
     """
 
@@ -34,14 +34,14 @@ class OrcTable:
         count, rest = divmod(len(addresses), _ADDRESS_SIZE)
         if rest or len(entries) != count * SIZE:
             raise FormatError(f"ORC: {len(addresses)} bytes of addresses and {len(entries)} of entries do not fit")
-        # A kernel has hundreds of thousands of entries, but only some hundred that differ.
+        # A kernel has hundreds of thousands of entries, but only some hundred distinct ones.
         encoded = [entries[at : at + SIZE] for at in range(0, len(entries), SIZE)]
         self._decoded = {data: decode(data, layout) for data in set(encoded)}
         self._said = {data: entry.said for data, entry in self._decoded.items()}
         distances = struct.unpack(f"<{count}i", addresses)
         starts = [at + distance & ADDRESS_MASK for at, distance in zip(range(start, 1 << 65, _ADDRESS_SIZE), distances)]
         if any(map(ge, starts, islice(starts, 1, None))):
-            # Where a section ends at which another begins, the entry of the end comes first, and the other one counts.
+            # If one section ends where another begins, the entry for the end comes first, and the other one counts.
             defined = {data: entry.kind is not OrcKind.UNDEFINED for data, entry in self._decoded.items()}
             order = sorted(range(count), key=lambda number: (starts[number], defined[encoded[number]]))
             starts, encoded = [starts[number] for number in order], [encoded[number] for number in order]
@@ -65,7 +65,7 @@ class OrcTable:
         return self._starts[0] if self._starts else 0
 
     def find(self, pc: int) -> OrcEntry | None:
-        """Return the entry for an address; ``None``: it is before all."""
+        """Return the entry for an address; ``None``: the address is before all entries."""
         at = bisect_right(self._starts, pc) - 1
         return self._decoded[self._encoded[at]] if at >= 0 else None
 
@@ -82,7 +82,7 @@ class OrcTable:
     def rows(self, start: int, end: int) -> tuple[list[int], list[Said | None]]:
         """Return the rules for a range of code: the address from which on each holds, and the rule.
 
-        ``None``: ORC has nothing there.
+        ``None``: ORC has no rule there.
         """
         first = max(bisect_right(self._starts, start) - 1, 0)
         last = bisect_left(self._starts, end)

@@ -1,4 +1,4 @@
-"""Says what would make more stacks of a recording complete."""
+"""Tells how more stacks of a recording can become complete."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from sframe_unwind.perf.summary import Summary
 from sframe_unwind.unwind.modules import NO_SECTION
 
 _LARGEST_COPY = 65528
-"""Bytes: the kernel takes less than 64 KiB, in multiples of 8."""
+"""Maximum size of a stack's copy in bytes: the kernel takes less than 64 KiB, in multiples of 8."""
 _MOST_FILES = 3
 
 
 def advice(summary: Summary, convert: bool) -> Iterator[str]:
-    """Yield sentences; none: nothing is known to help.
+    """Yield sentences of advice; none: no advice is known.
 
-    :param convert: SFrame was made from the CFI of files that have none.
+    :param convert: SFrame was made from the CFI of files without SFrame.
     """
     yield from _missing_files(summary)
     yield from _larger_copies(summary)
@@ -29,7 +29,7 @@ def advice(summary: Summary, convert: bool) -> Iterator[str]:
 
 
 def _missing_files(summary: Summary) -> Iterator[str]:
-    """Say where files are looked for, by the method that misses most of them."""
+    """Advise where to look for files, by the method that misses most of them."""
     by_method = (_files(summary, method, NOT_FOUND) for method in summary.methods)
     files = max(by_method, key=lambda files: sum(files.values()))
     if files:
@@ -41,7 +41,7 @@ def _missing_files(summary: Summary) -> Iterator[str]:
 
 
 def _files(summary: Summary, method: str, reason: str) -> Counter[str]:
-    """Return the number of stacks that end in each file by a method and for a reason."""
+    """Return, for each file, the number of stacks by a method that end in it for a reason."""
     files: Counter[str] = Counter()
     for one in summary.blockers(method):
         if one.reason == reason and one.name.module.startswith("/"):

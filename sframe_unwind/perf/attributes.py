@@ -14,7 +14,7 @@ SMALLEST = 64
 
 
 class Attributes(NamedTuple):
-    """The attributes of one event that its records depend on."""
+    """The attributes of one event that determine the format of its records."""
 
     sample_type: int
     """Bits of :class:`SampleType`."""
@@ -32,7 +32,7 @@ class Attributes(NamedTuple):
 def read_attributes(cursor: Cursor, byteorder: ByteOrder) -> Attributes:
     """Read a ``struct perf_event_attr``, whose size is in its second field.
 
-    Fields behind its end are 0: older kernels have fewer fields.
+    Fields after its end are 0: older kernels have fewer fields.
 
     :raises FormatError: it is too short.
     """

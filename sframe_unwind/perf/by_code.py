@@ -1,4 +1,4 @@
-"""Finds out by the machine code which stack is right if those of SFrame and DWARF CFI differ.
+"""Finds out from the machine code which stack is right if those of SFrame and DWARF CFI differ.
 
 This needs the extra ``code``.
 """
@@ -15,11 +15,11 @@ from sframe_unwind.perf.spaces import Space
 from sframe_unwind.unwind.modules import Found
 
 _MOST_ADDRESSES = 200
-"""Addresses that are judged: the function of each is interpreted, which takes up to a second."""
+"""Maximum number of addresses to judge: the function of each is interpreted, which takes up to a second."""
 
 
 class Right(Enum):
-    """Whose rule the code does not refute."""
+    """The table whose rule the code does not refute."""
 
     DWARF = "dwarf"
     SFRAME = "sframe"
@@ -29,7 +29,7 @@ class Right(Enum):
 
 
 class CodeWitness:
-    """Judges the rules of frames, and remembers what it found for each address of a file."""
+    """Judges the rules of frames, and remembers the result for each address of a file."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[CodeFile, int], Right] = {}
@@ -39,7 +39,8 @@ class CodeWitness:
 
         The cause of a difference can be the rule of an inner frame, which restores the frame pointer.
 
-        :param lookups: the lookup address of each frame that both have, and of whose last the callers differ.
+        :param lookups: the lookup address of each frame that both stacks share; their callers differ after the last
+            one.
         :return: ``None``: the extra is not installed.
         """
         try:
@@ -73,7 +74,7 @@ class CodeWitness:
             {(value.what, value.rule) for value in function.verdict(lookup, rule).wrong}
             for rule in (found.rule, cfi.rule)
         )
-        if by_sframe == by_cfi:  # this is not where they differ, or the code does not decide
+        if by_sframe == by_cfi:  # they do not differ here, or the code does not decide
             return Right.UNKNOWN
         if by_sframe:
             return Right.NEITHER if by_cfi else Right.DWARF

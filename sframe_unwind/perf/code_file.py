@@ -19,15 +19,15 @@ from sframe_unwind.unwind.modules import Module
 
 NOT_FOUND = "the file was not found"
 _LONGEST_START = 256
-"""Bytes: more than the code at the entry point of a dynamic linker has."""
+"""Number of bytes to compare: more than the code at the entry point of a dynamic linker has."""
 
 
 class CodeFile:
-    """A loaded file.  Its memory is that of the file: recordings have no other, and code does not change.
+    """A loaded file.  Its contents serve as memory: recordings have no other, and code does not change.
 
     :param mapping: the mapping of its code.
     :param build_id: the build ID in hexadecimal digits; empty: not known.
-    :param convert: SFrame is made from the CFI where the file has none.
+    :param convert: make SFrame from the CFI if the file has none.
     :raises SFrameError: the mapping is not of a loaded segment, or the file has no program headers.
     """
 
@@ -61,7 +61,7 @@ class CodeFile:
         return self._file.loaded(address, size, self.bias)
 
     def is_start(self, pc: int) -> bool:
-        """Return whether the code at an address is that at the entry point, which nothing calls, and no CFI covers it.
+        """Return whether an address is at the entry point of the file; nothing calls this code, and no CFI covers it.
 
         The dynamic linkers of glibc are such files: the kernel starts a process there.
         """
@@ -73,12 +73,12 @@ class CodeFile:
 
     @cached_property
     def sframe(self) -> Module:
-        """The file with its SFrame as a careful reader takes it."""
+        """The file, with its SFrame as a careful reader takes it."""
         return Module(self.path, self.ranges, self._section)
 
     @cached_property
     def sframe_linux(self) -> Module:
-        """The file with its SFrame as Linux would load it."""
+        """The file, with its SFrame as Linux would load it."""
         path = "" if self._is_made else self._file.path
         return LinuxModule(self.path, self.ranges, lambda: self.sframe.section, path, self.bias)
 

@@ -12,7 +12,7 @@ from sframe_unwind.perf.constants import SECTION
 class Decompressor:
     """Decompresses one stream of Zstandard frames, which is cut into records at arbitrary places.
 
-    perf flushes its stream at the end of a record and goes on with the same frame
+    perf flushes its stream at the end of a record and continues with the same frame
     (``zstd_compress_stream_to_records`` of ``tools/perf/util/zstd.c``).
 
     :raises MissingExtraError: this Python has neither ``compression.zstd`` (3.14) nor the package ``zstandard``.
@@ -23,7 +23,7 @@ class Decompressor:
         self._current = self._new()
 
     def decompress(self, data: bytes, offset: int) -> bytes:
-        """Return what the next piece of the stream decompresses to.
+        """Return the decompressed contents of the next piece of the stream.
 
         :param offset: position of the piece in the file, for the error message.
         :raises FormatError: it is not Zstandard data.
@@ -41,7 +41,7 @@ class Decompressor:
 
 
 def _decompressors() -> tuple[Callable[[], Any], type[Exception]]:
-    """Return what makes a decompressor, and the error that it raises."""
+    """Return the function that creates a decompressor, and the error that it raises."""
     try:
         standard = import_module("compression.zstd")  # since Python 3.14
     except ImportError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 SECTION = "perf.data"
-"""What the offsets in error messages count in."""
+"""The name of the file in error messages."""
 
 
 class RecordType(IntEnum):
@@ -78,7 +78,7 @@ SAMPLE_ID_ALL_BIT = 18
 
 
 class Feature(IntEnum):
-    """``HEADER_...``: the sections behind the records (``tools/perf/util/header.h``)."""
+    """``HEADER_...``: the sections after the records (``tools/perf/util/header.h``)."""
 
     BUILD_ID = 2
     ARCH = 6

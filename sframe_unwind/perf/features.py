@@ -9,7 +9,7 @@ from sframe_unwind.perf.cursor import Cursor
 
 _BUILD_ID_SIZE = 20
 _FIELD = 24
-"""Bytes of the field with the build ID: the build ID, its size in one byte, and padding."""
+"""Size of the field with the build ID in bytes: the build ID, its size in one byte, and padding."""
 
 
 class FileBuildId(NamedTuple):
@@ -23,7 +23,7 @@ class FileBuildId(NamedTuple):
 
 
 def read_machine(cursor: Cursor) -> str:
-    """Decode HEADER_ARCH: what ``uname -m`` printed.
+    """Decode HEADER_ARCH: the output of ``uname -m``.
 
     :raises FormatError: it is too short.
     """

@@ -48,8 +48,8 @@ class Stacks:
     def speedscope(self, recording: str, version: str) -> dict[str, Any]:
         """Return speedscope's file: one profile for each method.
 
-        :param recording: its name.
-        :param version: of this project.
+        :param recording: name of the recording.
+        :param version: version of this project.
         """
         numbers: dict[str, int] = {}
         profiles = []

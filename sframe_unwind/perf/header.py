@@ -88,7 +88,7 @@ def _events(source: Source, attributes: FileSection, entry_size: int, byteorder:
 def _features(
     source: Source, records: FileSection, flags: tuple[int, ...], byteorder: ByteOrder
 ) -> list[tuple[int, FileSection]]:
-    """Return the features.  Their sections are listed behind the records, in the order of their numbers."""
+    """Return the features.  Their sections are listed after the records, in the order of their numbers."""
     numbers = [64 * at + bit for at, word in enumerate(flags) for bit in range(64) if word >> bit & 1]
     start = records.offset + records.size
     table = Cursor(source.read(start, _SECTION_SIZE * len(numbers), "features"), byteorder, "features", start)

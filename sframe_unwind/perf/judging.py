@@ -1,4 +1,4 @@
-"""Unwinds the samples of a recording by several methods, and judges each stack by that of DWARF CFI."""
+"""Unwinds the samples of a recording by several methods, and compares each stack with that of DWARF CFI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sframe_unwind.perf.stack import Context, Ending, Stack
 from sframe_unwind.perf.unusable import Unusable
 
 REFERENCE = "dwarf"
-"""The method that the others are compared with."""
+"""The method with which the others are compared."""
 
 
 OTHER_CALLER = "another caller than that of the CFI"
@@ -28,14 +28,14 @@ CALLED_OUTERMOST = "it is called the outermost frame"
 
 
 class Verdict(Enum):
-    """What a stack is worth."""
+    """The quality of a stack."""
 
     COMPLETE = "complete"
     """It reaches the start of the thread."""
     CUT = "cut"
     """It reaches the end of the part of the stack that was copied."""
     FAILED = "failed"
-    """It ends before."""
+    """It ends earlier."""
     WRONG = "wrong"
     """It differs from the stack by the CFI."""
 
@@ -49,9 +49,9 @@ class Judged(NamedTuple):
     """Index of the frame whose caller is missing or wrong; ``None``: the stack is complete or cut."""
     reason: str
     shared: int
-    """Frames, from the innermost one on, that the CFI gives too."""
+    """Number of frames, from the innermost one on, that the CFI also gives."""
     right: Right | None = None
-    """Which stack the code says is right, if SFrame and the CFI differ.
+    """The stack that is right according to the code, if SFrame and the CFI differ.
 
     ``None``: they agree, or the extra ``code`` is absent.
     """
@@ -64,14 +64,14 @@ class Unwound(NamedTuple):
     space: Space
     by_method: dict[str, Judged]
     frames_by_cfi: int
-    """Frames of the stack by DWARF CFI, which need not be among the methods."""
+    """Number of frames of the stack by DWARF CFI, which need not be among the methods."""
 
 
 def judge(method: str, stack: Stack, reference: Stack) -> Judged:
     """Judge a stack.
 
-    The kernel's frame pointers can end early and cannot tell, so an early end is a failure there; SFrame that
-    ends early at a frame that it calls the outermost is wrong.
+    The kernel's frame pointers can end early without a sign of it, so an early end is a failure there.  SFrame that
+    ends early, at a frame that it marks as the outermost one, is wrong.
     """
     shorter = min(len(stack.pcs), len(reference.pcs))
     same = shorter
@@ -106,9 +106,9 @@ class Judge:
         self._methods = tuple(methods)
         self._witness = CodeWitness()
         self.samples = 0
-        """Samples that were seen."""
+        """Number of samples that were seen."""
         self.unusable: Counter[Unusable] = Counter()
-        """Samples that cannot be unwound, by reason."""
+        """Numbers of samples that cannot be unwound, by reason."""
 
     def take(self, sample: Sample) -> Unwound | None:
         """Unwind a sample; ``None``: it has no user stack."""

@@ -16,7 +16,7 @@ PROFILE = "linux-user"
 
 
 class LinuxModule(Module):
-    """A module without what Linux refuses.
+    """A module without the functions that Linux refuses.
 
     :param path: the file on disk; empty: its section was made for it, and is not checked.
     :param bias: load bias of the file.
@@ -36,7 +36,7 @@ class LinuxModule(Module):
 
     @cached_property
     def _verdict(self) -> tuple[str, dict[int, tuple[int, str]]]:
-        """Why the section is refused, empty if it is not; and bytes lost and reason of each function by address."""
+        """Why the section is refused (empty: it is not), and the lost bytes and the reason of each function."""
         if not self._path:
             return "", {}
         try:

@@ -13,7 +13,7 @@ from sframe_unwind.errors import FormatError
 def arch_of(machine: str, byteorder: ByteOrder) -> Arch:
     """Return the architecture of a recording.
 
-    :param machine: what ``uname -m`` printed; empty: not known, that of this machine is assumed.
+    :param machine: the output of ``uname -m``; empty: not known, so this machine's architecture is assumed.
     :raises FormatError: SFrame has no ABI for the machine.
     """
     name = machine or platform.machine()
@@ -27,7 +27,7 @@ def arch_of(machine: str, byteorder: ByteOrder) -> Arch:
 def dwarf_registers(arch: Arch, registers: Mapping[int, int]) -> dict[int, int]:
     """Return the registers of a sample by DWARF number.
 
-    :param registers: by the kernel's numbers.
+    :param registers: the registers by the kernel's numbers.
     """
     numbers = arch.sample_registers
     return {numbers[number]: value for number, value in registers.items() if number in numbers}

@@ -11,7 +11,7 @@ from sframe_unwind.perf.sample_walk import frames, unwind
 from sframe_unwind.perf.stack import Context, Ending, Stack
 
 KERNEL_LIMIT = 127
-"""``PERF_MAX_STACK_DEPTH``: frames that the kernel records by frame pointers."""
+"""``PERF_MAX_STACK_DEPTH``: maximum number of frames that the kernel records by frame pointers."""
 
 Method = Callable[[Context], Stack]
 
@@ -19,7 +19,7 @@ Method = Callable[[Context], Stack]
 def by_frame_pointers(context: Context) -> Stack:
     """Unwind as the kernel does it (``perf_callchain_user`` of ``arch/*/kernel``), which checks little.
 
-    s390x has a back chain in place of frame pointers, in code that was compiled for it.
+    s390x has a back chain in place of frame pointers, in code that was compiled with it.
     """
     arch = context.arch
     chain = arch.sp if arch.frame_record.in_back_chain else arch.fp
@@ -45,7 +45,7 @@ def by_frame_pointers_of_caller(context: Context) -> Stack:
 def _follow(context: Context, pcs: list[int], at: int) -> Stack:
     """Follow the chain of frame pointers.
 
-    :param pcs: the frames that are known.
+    :param pcs: the pcs of the known frames.
     :param at: the frame pointer of the last of them; on s390x SP, where the back chain begins.
     """
     arch, read_word = context.arch, context.memory.read_word
@@ -83,7 +83,7 @@ def by_sframe(context: Context) -> Stack:
 
 
 def by_sframe_of_linux(context: Context) -> Stack:
-    """Unwind by what Linux would load, without anything else."""
+    """Unwind only by the SFrame that Linux would load."""
     return unwind(context, context.space.by_sframe_of_linux)
 
 
@@ -93,17 +93,17 @@ def by_cfi(context: Context) -> Stack:
 
 
 def by_sframe_then_cfi(context: Context) -> Stack:
-    """Unwind by SFrame, and by DWARF CFI where SFrame has no row."""
+    """Unwind by SFrame, and by DWARF CFI if SFrame has no row."""
     return unwind(context, context.space.by_sframe_then_cfi)
 
 
 def by_sframe_then_frame_pointers(context: Context) -> Stack:
-    """Unwind by SFrame, and by frame pointers where there is no row, as Linux does with its own reader."""
+    """Unwind by SFrame, and by frame pointers if there is no row, as Linux does with its own reader."""
     return unwind(context, context.space.by_sframe_then_frame_pointers)
 
 
 def by_cfi_then_frame_pointers(context: Context) -> Stack:
-    """Unwind by DWARF CFI, and by frame pointers where there is none, as ``perf script`` does with libdw."""
+    """Unwind by DWARF CFI, and by frame pointers if there is none, as ``perf script`` does with libdw."""
     return unwind(context, context.space.by_cfi_then_frame_pointers)
 
 

@@ -13,7 +13,7 @@ _MOST_ADDRESSES = 200_000
 
 
 class Name(NamedTuple):
-    """Where the code of a frame is."""
+    """The place of a frame's code."""
 
     function: str
     """Empty: no symbol covers the address."""
@@ -35,7 +35,7 @@ class Names:
         self._known: dict[tuple[CodeFile, int], Name] = {}
         """The names of files, which many address spaces share."""
         self._found = lru_cache(_MOST_ADDRESSES)(self._find)
-        """Likewise by address space: to find the file takes longer than all else."""
+        """The names by address space: finding the file takes longer than all else."""
 
     def find(self, space: Space, lookup: int) -> Name:
         """Return the name for a lookup address."""

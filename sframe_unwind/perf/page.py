@@ -20,9 +20,9 @@ def page(summary: Summary, tree: CallTree, advice: Sequence[str], recording: str
     """Return the HTML page.
 
     :param tree: the stacks by the methods of ``summary``.
-    :param advice: what would make more stacks complete.
+    :param advice: sentences about how more stacks can become complete.
     :param recording: the path of the recording.
-    :param version: of this project.
+    :param version: version of this project.
     """
     nodes = tree.to_json()
     nodes["texts"] = [printable(text) for text in nodes["texts"]]

@@ -1,6 +1,6 @@
-"""Unwind rules that need nothing but SP, the frame pointer and the copy of the stack, carried out fast.
+"""Unwind rules that need only SP, the frame pointer and the copy of the stack; they are applied fast.
 
-Nearly all frames have such rules.  :class:`sframe_unwind.unwind.walk.Walk` carries out any rule and takes several times
+Nearly all frames have such rules.  :class:`sframe_unwind.unwind.walk.Walk` applies any rule, and takes several times
 as long.
 """
 
@@ -75,11 +75,11 @@ class PlainRules:
     def follow(
         self, words: Sequence[int], start: int, registers: Registers, interrupted: bool
     ) -> tuple[list[PlainFrame], Registers]:
-        """Unwind frames as long as they have plain rules and what these read is in the copy of the stack.
+        """Unwind frames as long as they have plain rules whose values are in the copy of the stack.
 
         :param words: the copy.
         :param start: address of the first word.
-        :param registers: those of the first frame.
+        :param registers: registers of the first frame.
         :param interrupted: the pc of that frame is not a return address.
         :return: the frames, and the registers of the next one.
         """
@@ -112,6 +112,6 @@ class PlainRules:
                 add((pc, sp, fp, cfa))
                 pc, sp, fp = caller_pc, caller_sp, caller_fp
                 lookup = lookup_address(pc, False)
-        except IndexError:  # behind the end of the copy
+        except IndexError:  # after the end of the copy
             pass
         return frames, Registers(pc, sp, fp)

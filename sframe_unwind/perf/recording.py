@@ -25,7 +25,7 @@ class _Timed(NamedTuple):
     number: int
     """Position in the file, which orders records of equal time."""
     event: Mapping | Comm | Fork | Exit | None
-    """``None``: a sample, which is decoded when it is wanted."""
+    """``None``: a sample, which is decoded when it is needed."""
     record: Record
 
 
@@ -34,13 +34,13 @@ class Recording:
 
     :raises FileError: the file cannot be read.
     :raises FormatError: it is not a recording, or it is malformed.
-    :raises MissingExtraError: records are compressed, and nothing here decompresses them.
+    :raises MissingExtraError: records are compressed, and no package that decompresses them is installed.
     """
 
     def __init__(self, path: PathLike) -> None:
         self._events = Events()
         self.machine = ""
-        """What ``uname -m`` printed where it was made; empty: it does not say."""
+        """The output of ``uname -m`` on the recorded machine; empty: not known."""
         self.build_ids: dict[str, str] = {}
         """Build ID (hexadecimal digits) of each file by its path, for files that the recording lists."""
         source, others = open_sources(path)
@@ -107,7 +107,7 @@ class Recording:
         return read_fork(cursor) if kind == RecordType.FORK else read_exit(cursor)
 
     def _take_header_record(self, record: Record) -> None:
-        """Take what a recording through a pipe has as records instead of in its header."""
+        """Read the data that a recording through a pipe has in records instead of its header."""
         if record.kind not in (RecordType.HEADER_ATTR, RecordType.HEADER_FEATURE, RecordType.HEADER_BUILD_ID):
             return
         cursor = Cursor(record.body(), self.byteorder, f"record of type {record.kind}", record.offset)

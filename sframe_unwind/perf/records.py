@@ -17,7 +17,7 @@ _HEAD = 8
 _WORDS_FIRST = 9
 """IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU and PERIOD of a sample."""
 _MAX_DECOMPRESSED = 1 << 36
-"""Bytes.  A few compressed bytes can stand for gigabytes of zeros, which no recording has."""
+"""Maximum size in bytes.  A few compressed bytes can expand to gigabytes of zeros, which no recording has."""
 
 
 class Record(NamedTuple):
@@ -32,14 +32,14 @@ class Record(NamedTuple):
     """Size of the body, in bytes."""
 
     def body(self) -> bytes:
-        """Return the bytes behind the header of the record.
+        """Return the bytes after the header of the record.
 
         :raises FormatError: the file became shorter.
         """
         return self._read(self.size)
 
     def head(self) -> bytes:
-        """Return the first bytes of the body: of a sample, up to the fields that are larger than a word.
+        """Return the first bytes of the body: for a sample, up to the fields that are larger than a word.
 
         :raises FormatError: the file became shorter.
         """
@@ -55,7 +55,7 @@ def read_records(source: Source, place: FileSection, byteorder: ByteOrder) -> It
     Their times order them among the others.
 
     :raises FormatError: a record is malformed.
-    :raises MissingExtraError: records are compressed, and nothing here decompresses them.
+    :raises MissingExtraError: records are compressed, and no package that decompresses them is installed.
     """
     spill: Spill | None = None
     decompressor: Decompressor | None = None
@@ -90,7 +90,7 @@ def _plain(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator
 
 
 def _data_behind(source: Source, kind: int, offset: int, size: int, byteorder: ByteOrder) -> int:
-    """Return the size of the data behind a record, which its own size does not include."""
+    """Return the size of the data after a record that its own size does not include."""
     if kind == RecordType.AUXTRACE and size >= 8:
         return Cursor(source.read(offset, 8, "PERF_RECORD_AUXTRACE"), byteorder, "").u64()
     if kind == RecordType.HEADER_TRACING_DATA and size >= 4:

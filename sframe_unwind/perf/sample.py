@@ -20,7 +20,7 @@ class Sample(NamedTuple):
     time: int
     """Nanoseconds of the recording's clock."""
     ip: int
-    """Where the CPU was, possibly in the kernel."""
+    """Address that the CPU was executing, possibly in the kernel."""
     callchain: tuple[int, ...]
     """The stack as the kernel unwound it, with its markers (``PERF_CONTEXT_...``)."""
     abi: int
@@ -58,7 +58,7 @@ def id_time(body: bytes, event: Attributes, byteorder: ByteOrder) -> int:
 def read_sample(cursor: Cursor, event: Attributes) -> Sample:
     """Decode the body of a sample up to the user stack, in the order of ``perf_output_sample`` of the kernel.
 
-    :raises FormatError: a field lies beyond the end of the record.
+    :raises FormatError: a field is beyond the end of the record.
     """
     kind = event.sample_type
     ip = pid = tid = time = abi = 0
@@ -106,7 +106,7 @@ def _bits(mask: int) -> tuple[int, ...]:
 
 
 def _skip_values(cursor: Cursor, read_format: int) -> None:
-    """Skip PERF_SAMPLE_READ: the value of a counter, or of each in its group."""
+    """Skip PERF_SAMPLE_READ: the value of a counter, or of each counter in its group."""
     times = (ReadFormat.TOTAL_TIME_ENABLED, ReadFormat.TOTAL_TIME_RUNNING)
     each = 1 + bool(read_format & ReadFormat.ID) + bool(read_format & ReadFormat.LOST)
     if read_format & ReadFormat.GROUP:

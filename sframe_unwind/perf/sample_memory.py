@@ -10,13 +10,13 @@ from sframe_unwind.perf.cursor import words
 from sframe_unwind.perf.spaces import Space
 
 RESTORED = 256
-"""Bytes below SP in which a function that is about to return had saved registers."""
+"""Maximum distance below SP, in bytes, of registers that a function has restored before it returns."""
 LARGEST_STACK = 8 << 20
-"""Bytes: Linux's default limit.  A read farther from SP is not of the stack."""
+"""Linux's default limit in bytes.  A read farther from SP is not from the stack."""
 
 
 class SampleMemory:
-    """Reads the stack of a sample, and elsewhere the mapped files.
+    """Reads the stack of a sample, and the mapped files for other addresses.
 
     :param sp: address of the first byte of ``stack``.
     :param fp: frame pointer register of the innermost frame.
@@ -31,7 +31,7 @@ class SampleMemory:
         self._last = len(stack) - 8
         self._byteorder = byteorder
         self.missed = 0
-        """The last address that was read elsewhere than on the stack."""
+        """The last address outside the stack that was read."""
 
     @cached_property
     def words(self) -> array[int]:
@@ -51,8 +51,9 @@ class SampleMemory:
     def read_frame_word(self, address: int) -> int:
         """Return the word at an address, for a walk that restores pc, SP and the frame pointer.
 
-        An epilogue pops registers, and the unwind data goes on to locate them in memory, which is below SP then and was
-        not copied.  The frame pointer is the only one that a walk reads there, and its register has been restored.
+        After an epilogue has popped registers, the unwind data still locates them in memory, which is then below SP
+        and was not copied.  The frame pointer is the only one that a walk reads there, and its register has been
+        restored.
 
         :raises MemoryReadError: neither the stack nor a file has it.
         """

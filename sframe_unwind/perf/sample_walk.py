@@ -24,7 +24,7 @@ NO_CFI = "no CFI for the address"
 def unwind(context: Context, data: UnwindData) -> Stack:
     """Unwind a sample.
 
-    Most stacks have plain rules only, from the innermost frame to the outermost.
+    Most stacks have only plain rules, from the innermost frame to the outermost.
     """
     found, registers = _follow(context, data, _innermost(context), interrupted=True)
     if not _is_end(data, registers, not found):
@@ -55,7 +55,7 @@ def _follow(
 
 
 def _is_end(data: UnwindData, registers: Registers, interrupted: bool) -> bool:
-    """Return whether the stack ends with a frame, or before it: a pc of 0 is none."""
+    """Return whether the stack ends with a frame, or before it: a frame with a pc of 0 does not exist."""
     if not registers.pc:
         return not interrupted
     return data.plain.is_outermost(lookup_address(registers.pc, interrupted))
@@ -69,15 +69,15 @@ class _Unwinding:
         self._context = context
         self._data = data
         self.history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
-        """Each frame of a walk has to be added to it."""
+        """The frames that a walk has passed; each frame must be added to it."""
         reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
         self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi, with_guess=False)
 
     def stack(self, found: list[PlainFrame], registers: Registers) -> Stack:
         """Return the whole stack.
 
-        :param found: the frames up to the first one that plain rules do not lead through.
-        :param registers: those of that frame.
+        :param found: the frames up to the first one without a plain rule.
+        :param registers: registers of that frame.
         """
         history = self.history
         while True:
@@ -114,7 +114,7 @@ class _Unwinding:
         return frame_pointer.unwind(self._context.arch, self._context.memory.read_word, registers, lambda _: True)
 
     def _walk_to_plain(self, walk: Walk) -> Registers | None:
-        """Go on to the next frame with a plain rule, and return its registers; ``None``: the walk ended."""
+        """Continue to the next frame with a plain rule, and return its registers; ``None``: the walk ended."""
         for count, frame in enumerate(walk):
             if count and not frame.interrupted and self._data.plain.find(lookup_address(frame.pc, False)) is not None:
                 return Registers(frame.pc, frame.sp, frame.fp)
@@ -126,7 +126,7 @@ class _Unwinding:
         return Stack(tuple(frame.pc for frame in found), tuple(frame.interrupted for frame in found), ending, reason)
 
     def _ending(self, walk: Walk) -> tuple[Ending, str]:
-        """Return how a walk ended, and why if it failed."""
+        """Return how a walk ended, and the reason if it failed."""
         context, last = self._context, self.history.frames[-1]
         if walk.end in (None, End.OUTERMOST, End.PC_ZERO) or _is_start(context.space, walk, last.pc):
             return Ending.REACHED, ""
@@ -145,7 +145,7 @@ def _is_start(space: Space, walk: Walk, pc: int) -> bool:
 
 
 def _reason(space: Space, data: UnwindData, lookup: int, walk: Walk) -> str:
-    """Return why a walk failed, in words that are the same for all samples that fail for that reason."""
+    """Return why a walk failed, in words that are equal for all samples that fail for this reason."""
     _, without_file = space.place(lookup)
     if without_file:
         return without_file

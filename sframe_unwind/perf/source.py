@@ -12,9 +12,10 @@ from sframe_unwind.errors import FileError, FormatError
 from sframe_unwind.perf.constants import SECTION
 
 _CHUNK = 1 << 18
-"""Bytes that are read at once."""
+"""Number of bytes to read at once."""
 _MOST_CHUNKS = 64
-"""perf writes the buffers of the processors in turns, so that records in the order of time lie in several places."""
+"""Maximum number of chunks to keep.  perf writes the buffers of the processors in turns, so records that follow in
+time are in several places."""
 
 
 class Source:
@@ -33,7 +34,7 @@ class Source:
         """Return ``size`` bytes at an offset.
 
         :param what: name of the record, for the error message.
-        :raises FormatError: the file ends before.
+        :raises FormatError: the file ends earlier.
         """
         number, at = divmod(offset, _CHUNK)
         chunk = self._chunks.get(number, b"")
@@ -61,7 +62,7 @@ class Source:
 
 
 def open_sources(path: PathLike) -> tuple[Source, list[Source]]:
-    """Open a recording: the file with the header, and files with nothing but records.
+    """Open a recording: the file with the header, and files that contain only records.
 
     ``perf record --threads`` writes a folder: ``data`` has the header, and each thread of perf writes a ``data.N``.
 
@@ -88,6 +89,6 @@ class Spill:
         self.size += len(data)
 
     def source(self) -> Source:
-        """Return what reads the bytes that were added."""
+        """Return the source that reads the added bytes."""
         self._stream.flush()
         return Source(self._stream)

@@ -54,17 +54,17 @@ class Space:
 
     @cached_property
     def by_sframe_then_cfi(self) -> UnwindData:
-        """SFrame, DWARF CFI where there is no row, and signal frames."""
+        """SFrame, DWARF CFI if there is no row, and signal frames."""
         return UnwindData(self._arch, self.sframe, self.find_cfi, self.may_be_trampoline)
 
     @cached_property
     def by_sframe_then_frame_pointers(self) -> UnwindData:
-        """SFrame, frame pointers where there is no row, and signal frames."""
+        """SFrame, frame pointers if there is no row, and signal frames."""
         return UnwindData(self._arch, self.sframe, None, self.may_be_trampoline, with_frame_pointers=True)
 
     @cached_property
     def by_cfi_then_frame_pointers(self) -> UnwindData:
-        """DWARF CFI, frame pointers where there is none, and signal frames."""
+        """DWARF CFI, frame pointers if there is none, and signal frames."""
         return UnwindData(
             self._arch, Modules(self._arch, ()), self.find_cfi, self.may_be_trampoline, with_frame_pointers=True
         )
@@ -79,7 +79,7 @@ class Space:
         return self._code.get(pc)
 
     def symbol_at(self, address: int) -> str:
-        """Return the name of the function that begins at an address, as the linker knows it; empty: none does."""
+        """Return the name of the function that begins at an address, in the linker's spelling; empty: none does."""
         file = self.find(address)
         match = None if file is None else file.loaded.function_at(address)
         return match.function if match is not None and not match.offset else ""
@@ -102,7 +102,7 @@ class Space:
         return (found[0].path, found[1]) if found is not None else ("", "no code is mapped here")
 
     def offset(self, address: int) -> int:
-        """Return the offset in its file of the code at an address; the address itself where nothing is mapped."""
+        """Return the offset in its file of the code at an address; if no file is mapped there, the address itself."""
         found = self._mappings.get(address)
         return address if found is None else address - found[0].start + found[0].offset
 
@@ -117,7 +117,7 @@ class Space:
         return file.read(address, size)
 
     def may_be_trampoline(self, pc: int) -> bool:
-        """Return whether the code at an address can be a signal trampoline; certain for code in files."""
+        """Return whether the code at an address can be a signal trampoline; in files, the answer is certain."""
         if pc not in self._trampolines:
             known = self._code.get(pc) is not None
             self._trampolines[pc] = not known or signal_frame.is_trampoline(self._arch, self.read, pc)
@@ -128,7 +128,7 @@ class Spaces:
     """All processes of a recording.
 
     :param build_ids: build ID of each file by its path, for mappings without one.
-    :param convert: SFrame is made from the CFI of files that have none.
+    :param convert: make SFrame from the CFI of files without SFrame.
     """
 
     def __init__(self, arch: Arch, files: Files, build_ids: dict[str, str], convert: bool) -> None:
@@ -145,7 +145,7 @@ class Spaces:
         self._by_bias: dict[tuple[str, str, int], CodeFile] = {}
 
     def take(self, event: Mapping | Comm | Fork | Exit) -> None:
-        """Change a process as a record tells."""
+        """Update a process according to a record."""
         if not isinstance(event, Exit):
             self._current.pop(event.pid, None)
         if isinstance(event, Mapping):
@@ -166,7 +166,7 @@ class Spaces:
         return self._names.get(tid, "")
 
     def of(self, pid: int) -> Space:
-        """Return the address space of a process now."""
+        """Return the present address space of a process."""
         space = self._current.get(pid)
         if space is None:
             space = self._current[pid] = self._find(self._mappings.get(pid, ()))
@@ -191,7 +191,7 @@ class Spaces:
 
 
 def _around(old: Mapping, new: Mapping) -> list[Mapping]:
-    """Return what is left of a mapping when another one is put over it."""
+    """Return the remaining parts of a mapping after another one was mapped over it."""
     if new.end <= old.start or old.end <= new.start:
         return [old]
     left = []

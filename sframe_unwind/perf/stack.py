@@ -1,4 +1,4 @@
-"""The stack of a sample, and what there is to unwind it from."""
+"""The stack of a sample, and the input for unwinding it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sframe_unwind.perf.spaces import Space
 
 
 class Ending(Enum):
-    """How a stack ends."""
+    """The way in which a stack ends."""
 
     REACHED = "reached"
-    """At the start of the thread."""
+    """It reaches the start of the thread."""
     CUT = "cut"
     """The caller is in the part of the stack that was not copied."""
     FAILED = "failed"
@@ -35,12 +35,12 @@ class Stack(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What there is to unwind of a sample."""
+    """The input for unwinding a sample."""
 
     arch: Arch
     space: Space
     registers: Mapping[int, int]
-    """By DWARF number."""
+    """The registers by DWARF number."""
     memory: SampleMemory
     stack_is_cut: bool
 

@@ -1,4 +1,4 @@
-"""Counts the verdicts of a recording, and what blocks complete stacks."""
+"""Counts the verdicts of a recording, and the causes of incomplete stacks."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Blocker(NamedTuple):
     name: Name
     reason: str
     right: Right | None
-    """Which stack the code says is right; ``None``: the code was not asked."""
+    """The stack that is right according to the code; ``None``: the code was not checked."""
     samples: int
 
     @property
     def explanation(self) -> str:
-        """The reason, and which stack the code says is right."""
+        """The reason, and the stack that is right according to the code."""
         return self.reason + (f"; {_RIGHT[self.right]}" if self.right is not None else "")
 
 
@@ -43,7 +43,7 @@ class ThreadCount(NamedTuple):
     name: str
     samples: int
     complete: tuple[int, ...]
-    """Complete stacks by each method."""
+    """Number of complete stacks by each method."""
 
 
 class Summary:
@@ -55,12 +55,12 @@ class Summary:
     def __init__(self, methods: Sequence[str], names: Names) -> None:
         self.methods = tuple(methods)
         self.samples = 0
-        """All samples, also those that cannot be unwound."""
+        """Number of all samples, including those that cannot be unwound."""
         self.user_samples = 0
         self.frames_by_cfi = 0
-        """Frames of all stacks by DWARF CFI."""
+        """Number of frames in all stacks by DWARF CFI."""
         self.largest_cut = 0
-        """Size of the largest copy beyond whose end a stack continues, in bytes; 0: there is none."""
+        """Size of the largest copy after whose end a stack continues, in bytes; 0: there is none."""
         self._names = names
         self._verdicts: Counter[tuple[str, Verdict]] = Counter()
         self._frames: Counter[str] = Counter()
@@ -94,7 +94,7 @@ class Summary:
         return self._frames[method]
 
     def blockers(self, method: str | None = None) -> list[Blocker]:
-        """Return what blocks a method, or any; most samples first."""
+        """Return the blockers of a method, or of all methods; most samples first."""
         found = [Blocker(*key, count) for key, count in self._blockers.items() if method in (None, key[0])]
         return sorted(
             found, key=lambda one: (self.methods.index(one.method), -one.samples, one.name, one.reason, str(one.right))

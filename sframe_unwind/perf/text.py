@@ -13,7 +13,7 @@ from sframe_unwind.report.terminal import shortened
 
 _MOST_BLOCKERS = 24
 _LEAST_BLOCKERS = 4
-"""Of each method."""
+"""Minimum number of lines for each method."""
 _MOST_THREADS = 20
 _SHORTEST_NAME = 24
 
@@ -21,7 +21,7 @@ _SHORTEST_NAME = 24
 def to_text(summary: Summary, columns: int | None = None) -> Iterator[str]:
     """Yield the lines.
 
-    :param columns: width that a line may have; names of functions that are too long are cut in the middle, to not less
+    :param columns: maximum width of a line; names of functions that are too long are cut in the middle, to not less
         than 24 characters.  ``None``: no line is cut.
     """
     yield sentence(summary)
@@ -87,7 +87,7 @@ def _table(rows: list[list[str]], numbers: Iterable[int]) -> list[str]:
 
 
 def sentence(summary: Summary) -> str:
-    """Return the result in one sentence: about SFrame if it was asked for, else about the first method."""
+    """Return the result in one sentence: about SFrame if that is one of the methods, else about the first method."""
     main = "sframe" if "sframe" in summary.methods else summary.methods[0]
     total = summary.user_samples
     others = ", ".join(

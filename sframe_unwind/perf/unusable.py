@@ -1,4 +1,4 @@
-"""Says why no sample of a recording can be unwound, and what to record instead."""
+"""Tells why no sample of a recording can be unwound, and what to record instead."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Unusable(Enum):
 
     OF_32_BIT = "of 32-bit processes"
     WITHOUT_REGISTERS = "without user registers"
-    """The recording has none, or the sample is of a kernel thread."""
+    """The recording has none, or the sample is from a kernel thread."""
     WITHOUT_POINTERS = "without pc, SP and frame pointer"
     WITHOUT_STACK = "without a copy of the user stack"
 

@@ -1,4 +1,4 @@
-"""The unwind data by which a method unwinds the stacks of one address space."""
+"""The unwind data that a method uses in one address space."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sframe_unwind.unwind_rule import UNDEFINED, UnwindRule
 
 
 class UnwindData:
-    """SFrame, and what is asked where it has no row.
+    """SFrame, and the methods that are used where it has no row.
 
-    :param modules: with the SFrame of the method; no modules: everything is left to the CFI.
+    :param modules: modules with the SFrame of the method; none: everything is left to the CFI.
     :param find_cfi: finds the CFI; ``None``: the method uses none.
     :param may_be_trampoline: see :class:`sframe_unwind.process.target.UnwindableCode`; ``None``: the method ends stacks
         at signal frames.
@@ -39,7 +39,7 @@ class UnwindData:
         self.plain = PlainRules(arch, self._rule)
 
     def _rule(self, lookup: int) -> UnwindRule | None:
-        """Return the rule for a lookup address; ``None``: there is none, or the frame is of a signal."""
+        """Return the rule for a lookup address; ``None``: there is none, or the frame is a signal frame."""
         found = self.modules.results[lookup]
         if isinstance(found, Found):
             return None if found.signal else found.rule

@@ -13,7 +13,7 @@ class Thread(NamedTuple):
     """A thread of a core file, or a stopped thread."""
 
     id: int
-    """The id that the kernel gave it."""
+    """The kernel's id of the thread."""
     name: str
     """Empty: not known."""
     state: str

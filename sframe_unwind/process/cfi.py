@@ -37,7 +37,7 @@ class ObjectCfi:
 
     @property
     def exists(self) -> bool:
-        """Whether there is CFI, for whichever addresses.
+        """Whether there is any CFI.
 
         :raises SFrameError: it cannot be read.
         """

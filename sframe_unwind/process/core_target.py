@@ -30,7 +30,7 @@ class CoreTarget:
         objects = loader.objects(core.mappings)
         self.code = Objects(core.arch, objects, core.memory.read, report, core.executable.contains)
         self.missing: list[str] = []
-        """What is missing of the core file or its files, one line each; empty: it is complete."""
+        """The missing parts of the core file and its files, one line each; empty: nothing is missing."""
         if core.truncated:
             self.missing.append(f"{core.path}: {core.truncated}: stacks end where memory is missing")
         if loader.executable is None or loader.executable.file is None:

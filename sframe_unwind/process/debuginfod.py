@@ -1,7 +1,7 @@
-"""Downloads files by build ID from debuginfod servers, into the cache that elfutils and GDB use, too.
+"""Downloads files by build ID from debuginfod servers, into the cache that elfutils and GDB also use.
 
-Other programs trust what they find in that cache.  So a file enters it only when it is complete, has the build ID, and
-is what was asked for: a debug file has the build ID of its executable, but none of its code.
+Other programs trust the files in that cache.  So a file enters it only if it is complete, has the build ID, and is of
+the requested kind: a debug file has the build ID of its executable, but none of its code.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ SERVERS, CACHE, TIMEOUT, MAX_SIZE = (
 )
 """Environment variables, as in elfutils."""
 _SECONDS = 90
-"""For all downloads of a command together."""
+"""Time limit for all downloads of a command together."""
 _LARGEST = 2 << 30
-"""Bytes of a file."""
+"""Maximum size of a file in bytes."""
 _LONGEST_ID = 128
-"""Digits of a build ID, as in elfutils (``MAX_BUILD_ID_BYTES``)."""
+"""Maximum number of digits of a build ID, as in elfutils (``MAX_BUILD_ID_BYTES``)."""
 _LONGEST_REASON = 200
-"""Characters of a server's own words in a message."""
+"""Maximum number of characters of a server's own words in a message."""
 _CHUNK = 1 << 20
 _SILENCE = 10
 """Seconds to wait for a server's next byte."""
@@ -67,8 +67,8 @@ class Debuginfod:
     def fetch(self, build_id: str, kind: str) -> str | None:
         """Return the path of the file for a build ID, or ``None``.
 
-        A cached file with another build ID is downloaded again: a client that checks nothing may have kept an error
-        page of a proxy there.  elfutils keeps an empty file where the servers have none.
+        A cached file with another build ID is downloaded again: a client without checks may have kept the error page
+        of a proxy there.  elfutils keeps an empty file if the servers have none.
 
         :param kind: :data:`~sframe_unwind.process.files.DEBUG_INFO` or
             :data:`~sframe_unwind.process.files.EXECUTABLE`.
@@ -125,7 +125,7 @@ class Debuginfod:
             self._check_size(size)
             self._left()
             yield chunk
-        if answer.length:  # read1 ends silently where the connection does
+        if answer.length:  # read1 reports no error when the connection ends
             raise OSError(f"the answer ends after {size:,} of {size + answer.length:,} bytes")
 
     def _check_size(self, size: int) -> None:
@@ -133,7 +133,7 @@ class Debuginfod:
             raise OSError(f"a file of more than {self._largest:,} bytes")
 
     def _left(self) -> float:
-        """Return how many seconds to wait.
+        """Return the number of seconds to wait.
 
         :raises TimeoutError: the time is over.
         """
@@ -144,7 +144,7 @@ class Debuginfod:
 
 
 def _problem(path: Path, build_id: str, kind: str) -> str:
-    """Return what is wrong with a file for a build ID; empty: nothing."""
+    """Return the problem with a file for a build ID; empty: there is none."""
     try:
         with opened(path) as binary:
             if binary.build_id != build_id:

@@ -32,7 +32,7 @@ _VMCORE_INFO = 0xE0C
 _NOTE_HEADER = 12
 """Size of the sizes and the type of a note, in bytes."""
 _PHYSICAL = 1 << 48
-"""More than there is memory, in bytes."""
+"""Size of an address range that is larger than any memory, in bytes."""
 
 
 class DrgnKernel:
@@ -103,7 +103,7 @@ class DrgnKernel:
 
     @property
     def main_file(self) -> tuple[str, int] | None:
-        """The path of the kernel's file and how far the kernel was moved, in bytes; ``None``: no file fits the dump."""
+        """The path of the kernel's file, and the kernel's displacement in bytes; ``None``: no file fits the dump."""
         main = self.program.main_module()
         return (main.debug_file_path, main.debug_file_bias) if main.debug_file_path else None
 
@@ -120,7 +120,7 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
 
     :param path: of the dump; ``/proc/kcore`` is the running kernel's memory.
     :param kernel: path of its ``vmlinux`` with debug information.
-    :param modules: paths of files that can be its modules' (``.ko``).
+    :param modules: paths of files that may belong to its modules (``.ko``).
     :raises FileError: a file cannot be read, or the dump is not of a Linux kernel.
     :raises MissingExtraError: drgn is not installed.
     """
@@ -147,7 +147,7 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
     except (OSError, ValueError, drgn.MissingDebugInfoError) as error:
         raise FileError(f"{path}: {error}") from error
     except Exception as error:
-        # A plain one is what drgn raises where libkdumpfile fails; any other is a bug.
+        # drgn raises a plain exception if libkdumpfile fails; any other type is a bug.
         if type(error) is not Exception:
             raise
         raise FileError(f"{path}: drgn cannot read the dump: {error}") from error
@@ -155,7 +155,7 @@ def open_dump(path: str, kernel: str, modules: Sequence[str]) -> DrgnKernel:
 
 
 def _program(path: str, platform: Any) -> Any:
-    """Return a program with a dump."""
+    """Return a program for a dump."""
     program = drgn.Program(platform)
     program.set_core_dump(path)
     is_s390x = platform is not None and platform.arch is drgn.Architecture.S390X
@@ -180,9 +180,9 @@ def _program(path: str, platform: Any) -> Any:
 
 
 def _platform(kernel: str) -> Any:
-    """Return the machine of a kernel's file in drgn's terms; ``None``: drgn finds it out.
+    """Return the machine of a kernel's file in drgn's terms; ``None``: drgn determines it.
 
-    QEMU does not write it to kdump-compressed dumps of AArch64.
+    Kdump-compressed dumps of AArch64 from QEMU lack it.
     """
     arch = of_elf(*ElfFile(kernel).machine)
     found = getattr(drgn.Architecture, arch.name.upper(), None) if arch is not None else None

@@ -1,4 +1,4 @@
-"""Reads the dynamic symbol table of a loaded object in memory, where its file cannot be had."""
+"""Reads the dynamic symbol table of a loaded object in memory, if its file is not available."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sframe_unwind.memory import STRUCT_MARKS, ReadMemory
 _PT_DYNAMIC = 2
 _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ, _DT_GNU_HASH = 5, 6, 10, 0x6FFFFEF5
 _MAX_SYMBOLS = 1 << 18
-"""More than the largest libraries have: what a damaged table claims is read and decoded."""
+"""Maximum number of symbols, more than the largest libraries have: a damaged table can claim any number."""
 _MAX_NAMES = 1 << 25
-"""Bytes."""
+"""Maximum size of the names in bytes."""
 _MAX_TAGS = 1 << 12
 
 
 def dynamic_symbols(image: Image, read: ReadMemory, byteorder: ByteOrder) -> Symbols:
     """Return the symbols of an image in memory, at their addresses in its file; none if they cannot be read.
 
-    How many there are follows from the GNU hash table; without one there are none.
+    Their number follows from the GNU hash table; without one, there are none.
 
     :param read: reads the memory of the process.
     """
@@ -36,7 +36,7 @@ def dynamic_symbols(image: Image, read: ReadMemory, byteorder: ByteOrder) -> Sym
         first = min(segment.address for segment in image.segments)
 
         def address(tag: int) -> int:
-            # The dynamic linker of glibc relocates these values in memory; others leave those of the file.
+            # The dynamic linker of glibc relocates these values in memory; others leave the values of the file.
             return tags[tag] if tags[tag] >= first else tags[tag] + image.bias
 
         count = _count(address(_DT_GNU_HASH), read, mark)
@@ -61,7 +61,7 @@ def _tags(image: Image, read: ReadMemory, mark: str) -> Iterator[tuple[int, int]
 
 
 def _count(table: int, read: ReadMemory, mark: str) -> int:
-    """Return the number of symbols, at most :data:`_MAX_SYMBOLS`: one more than the last that a GNU hash table has."""
+    """Return the number of symbols, one more than the last one in a GNU hash table; at most :data:`_MAX_SYMBOLS`."""
     header: tuple[int, int, int, int] = struct.unpack(mark + "IIII", read(table, 16))
     buckets, first, bloom_words, _ = header
     buckets, start = min(buckets, _MAX_SYMBOLS), table + 16 + 8 * bloom_words

@@ -66,13 +66,13 @@ class ElfFile:
     def loaded(self, address: int, size: int, bias: int) -> bytes:
         """Return ``size`` bytes of a loadable segment.
 
-        :param address: in memory.
+        :param address: address in memory.
         :param bias: the load bias.
         :raises MemoryReadError: the file does not have them all.
         """
         at = address - bias
         for load in self.loads:
-            # The pages with the start and the end of a segment are mapped whole.
+            # The pages with the start and the end of a segment are mapped as a whole.
             start, end = page_start(load.address), page_start(load.address + load.size + PAGE_SIZE - 1)
             if start <= at and at + size <= end:
                 data = self.read(load.offset + at - load.address, size)

@@ -22,7 +22,7 @@ Download = Callable[[str, str], Optional[str]]
 """``(build ID, kind)``: returns the path of the file, or ``None``."""
 
 _ITSELF = ("", "/elf", "/vdso")
-"""What follows the build ID in the name of a file that has no debug data: in the folders of distributions, and in those
+"""Suffixes after the build ID in the names of files without debug data: in the folders of distributions, and in those
 of ``perf record`` (``tools/perf/util/build-id.c`` of Linux)."""
 
 
@@ -112,7 +112,7 @@ class Files:
         return found.debug_info if found is not None else None
 
     def _by_debug_link(self, file: ElfFile) -> ElfFile | None:
-        """Look where GDB does: beside the file, in ``.debug`` there, and at its path below the debug folders."""
+        """Search as GDB does: beside the file, in ``.debug`` there, and at its path below the debug folders."""
         if file.debug_link is None:
             return None
         name, crc = file.debug_link

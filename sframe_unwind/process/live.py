@@ -145,7 +145,8 @@ class Live:
     def __init__(self, process: int) -> None:
         self.id = process
         self.folder = f"/proc/{process}/task/{self._running_thread()}"
-        """The folder of a thread that has not ended.  If the main thread has, that of the process is of no use."""
+        """The folder of a thread that has not ended; the folder of the process cannot be used if the main thread has
+        ended."""
         self.arch = self._find_arch()
         self.auxv = dict(struct.iter_unpack("=QQ", self._contents("auxv")))
         self._stream = self._open("mem")
@@ -155,7 +156,7 @@ class Live:
     def take(self) -> Snapshot:
         """Stop one thread after the other, copy its registers and stack, and let it continue.
 
-        To stop all threads at once would give stacks of one moment, and would stop a process of 1,000 threads for a
+        Stopping all threads at once would give stacks of one moment, but would stop a process of 1,000 threads for a
         tenth of a second.
 
         :raises ProcessError: ``ptrace`` is not permitted, or the process has ended.
@@ -170,7 +171,7 @@ class Live:
                     for number in stopped.threads:
                         registers[number] = self._registers(stopped, number)
                         memory.copy_stack(registers[number][self.arch.sp])
-        # By now there may be other stacks and libraries than when the first thread was copied.
+        # By now, there may be other stacks and libraries than when the first thread was copied.
         mappings = memory.mappings = Mappings(self._contents("maps"))
         if not registers:
             raise ProcessError(f"process {self.id}: it has ended, or none of its threads stops")
@@ -213,7 +214,7 @@ class Live:
     def _find_arch(self) -> Arch:
         """Return the architecture of the process.
 
-        :raises ProcessError: it is not that of this machine; the kernel gives registers only for that one.
+        :raises ProcessError: it is not that of this machine; the kernel provides registers only for that one.
         """
         with self._open("exe") as stream:
             head = stream.read(20)

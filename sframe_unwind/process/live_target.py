@@ -16,7 +16,7 @@ from sframe_unwind.process.target import UnwoundThread
 
 
 class LiveTarget:
-    """A :class:`sframe_unwind.process.target.Target`: the threads as they were when this object was made.
+    """A :class:`sframe_unwind.process.target.Target`: the threads in their state when this object was created.
 
     :param files: finds the mapped files.
     :param given: the executable; its path may have another file now.
@@ -25,7 +25,7 @@ class LiveTarget:
     """
 
     missing: tuple[str, ...] = ()
-    """Nothing is missing of a process."""
+    """Of a process, nothing is missing."""
 
     def __init__(self, live: Live, files: Files, given: ElfFile, report: Callable[[str], None]) -> None:
         self._live = live

@@ -29,7 +29,7 @@ from sframe_unwind.source.debug_info import DebugInfo, Place
 from sframe_unwind.unwind.modules import Module, Modules
 
 _MAX_VDSO_PAGES = 16
-"""More pages than those of the vDSO: it has 2 or 3."""
+"""Maximum size of the vDSO in pages; it has 2 or 3."""
 FindFile = Callable[[], "ElfFile | None"]
 
 
@@ -73,7 +73,7 @@ class LoadedObject:
         return self._files.debug_info(self.file, lambda: self._debug_file)
 
     def places(self, pc: int) -> list[Place]:
-        """Return the places in the source of an address, see :class:`sframe_unwind.source.debug_info.DebugInfo`."""
+        """Return the source places of an address, see :class:`sframe_unwind.source.debug_info.DebugInfo`."""
         return self._debug_info.places(pc - self.bias) if self._debug_info is not None else []
 
     @cached_property
@@ -109,7 +109,7 @@ class LoadedObject:
 
     @property
     def has_cfi(self) -> bool:
-        """Whether there is CFI, for whichever addresses."""
+        """Whether there is any CFI."""
         try:
             return self.cfi.exists
         except SFrameError:
@@ -195,7 +195,7 @@ class Objects:
         return registered or ("" if self.modules.find(pc) is not None else self._name(pc))
 
     def is_code(self, pc: int) -> bool:
-        """Return whether an address is in the code of a loaded object, or in other code, as compilers generate it."""
+        """Return whether an address is in the code of a loaded object, or in other code, such as generated code."""
         return self.modules.find(pc) is not None or self._is_executable(pc)
 
     def may_be_trampoline(self, pc: int) -> bool:  # noqa: ARG002  # it is found by reading memory, which is cheap

@@ -15,7 +15,7 @@ from sframe_unwind.errors import FileError
 from sframe_unwind.process.ptrace import status
 
 _MAX_SIZE = 1 << 27
-"""Bytes of the file that are read: a line for each of two million functions."""
+"""Maximum number of bytes that are read of the file: a line for each of two million functions."""
 
 
 class PerfMap:

@@ -25,7 +25,7 @@ _LARGEST_SET = 4096
 _PATIENCE = 2.0
 """Seconds to wait for a thread to stop.  A thread in an uninterruptible system call does not."""
 _ASK_AGAIN = 0.01
-"""Seconds to wait for the signal that a thread has stopped, which the kernel does not send to who ignores it."""
+"""Seconds to wait for the signal that a thread has stopped; the kernel does not send it to processes that ignore it."""
 
 _SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 _SCOPES = {
@@ -33,7 +33,7 @@ _SCOPES = {
     "2": "which permits it to root",
     "3": "which permits it to nobody",
 }
-"""What the Yama security module permits (``Documentation/admin-guide/LSM/Yama.rst`` of Linux)."""
+"""The permissions of each setting of the Yama security module (``Documentation/admin-guide/LSM/Yama.rst`` of Linux)."""
 
 
 class _Vector(ctypes.Structure):
@@ -169,7 +169,7 @@ def not_permitted(process: int) -> str:
     except OSError:
         return "not permitted"
     meaning = _SCOPES.get(scope)
-    # Of other users' processes, the setting is not the reason.
+    # For processes of other users, the setting is not the reason.
     return f"not permitted: kernel.yama.ptrace_scope is {scope}, {meaning}" if is_own and meaning else "not permitted"
 
 

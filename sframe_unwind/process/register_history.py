@@ -59,8 +59,8 @@ class RegisterHistory:
     def _read(self, level: int, number: int) -> int:
         """Return a register of a frame.
 
-        A register can depend on one of the next inner frame, that on one of the frame inside it, and so on through
-        thousands of frames, which is more than Python's stack holds.
+        A register can depend on one of the next inner frame, which can depend on one of the frame inside it, and so on
+        through thousands of frames, which is more than Python's stack holds.
         """
         pending = [(level, number)]
         while pending:

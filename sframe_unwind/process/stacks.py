@@ -84,7 +84,7 @@ def of_context(context: SavedContext, target: Target, limit: int | None = None) 
 
 
 def jump_buffer(address: int, target: Target, auxv: Mapping[int, int]) -> SavedContext:
-    """Read a ``jmp_buf``; the C library's pointer guard is made again from the random bytes that the kernel gave it.
+    """Read a ``jmp_buf``; the pointer guard of the C library is computed from the random bytes that the kernel gave it.
 
     :param auxv: the auxiliary vector.
     :raises ContextError: see :func:`sframe_unwind.unwind.saved_context.from_jump_buffer`.
@@ -107,7 +107,7 @@ def _end(steps: Walk, last: Frame, code: Code) -> str:
 def named(unwound: UnwoundThread, code: Code, limit: int | None = None) -> Stack:
     """Return the stack of a thread with the names of its functions.
 
-    :param limit: how many frames it has at most, not counting inlined functions; ``None``: all.
+    :param limit: maximum number of frames, not counting inlined functions; ``None``: all.
     """
     thread, frames, end = unwound
     interrupted = [*(frame.interrupted for frame in frames[1:]), False]
@@ -144,7 +144,7 @@ def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:
 
 
 def _with_inlined(frame: ShownFrame, code: Code) -> list[ShownFrame]:
-    """Return a frame with its source line, after one for each inlined function that its pc is in."""
+    """Return a frame with its source line, after one frame for each inlined function at its pc."""
     loaded = code.find(frame.lookup) if frame.lookup is not None else None
     places = loaded.places(frame.lookup) if loaded is not None and frame.lookup is not None else []
     if not places:

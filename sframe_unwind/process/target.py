@@ -44,7 +44,7 @@ class UnwindableCode(Protocol):
         """
 
     def is_code(self, pc: int) -> bool:
-        """Return whether code at an address can be executed.  A guess by frame pointers accepts no other caller."""
+        """Return whether code at an address can be executed.  A guess by frame pointers accepts only such a caller."""
 
     def may_be_trampoline(self, pc: int) -> bool:
         """Return whether the code at an address can be a signal trampoline; ``False`` saves a read of memory."""

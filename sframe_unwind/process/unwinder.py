@@ -29,7 +29,7 @@ class Fallback:
 
     :param history: the frames that the walk has passed.
     :param with_cfi: unwind by DWARF CFI.
-    :param with_guess: unwind by frame pointers what nothing else describes.
+    :param with_guess: unwind by frame pointers if nothing else describes the frame.
     """
 
     def __init__(

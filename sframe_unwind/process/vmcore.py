@@ -44,7 +44,7 @@ class LoadedModule(NamedTuple):
 
 
 class KernelProgram(Protocol):
-    """What reads a dump: :class:`sframe_unwind.process.drgn_kernel.DrgnKernel` has the meaning of each method."""
+    """A reader of dumps; :class:`sframe_unwind.process.drgn_kernel.DrgnKernel` describes each method."""
 
     def read(self, address: int, size: int) -> bytes: ...
 
@@ -95,7 +95,7 @@ class KernelObject:
 
     @property
     def build_id(self) -> str:
-        """The build ID of the file in hexadecimal digits, which is that of the dump; empty: not known."""
+        """The build ID of the file in hexadecimal digits, which is also that of the dump; empty: not known."""
         return self.file.build_id if self.file is not None else ""
 
     def function_at(self, pc: int) -> SymbolMatch | None:
@@ -151,7 +151,7 @@ class KernelCode:
         return self._by_module.get(module) if module else None
 
     def find_cfi(self, pc: int) -> CfiMatch | None:
-        """Return the kernel's CFI for a lookup address.  That of modules is not read: their files are not linked."""
+        """Return the kernel's CFI for a lookup address.  The CFI of modules is not read: their files are not linked."""
         return self._cfi.at(pc) if self.find(pc) is self._main else None
 
     def is_code(self, pc: int) -> bool:
@@ -181,10 +181,10 @@ class KernelCode:
 class VmcoreTarget:
     """A :class:`sframe_unwind.process.target.Target`: the tasks of a kernel.
 
-    :param path: of the dump, for messages.
+    :param path: path of the dump, for messages.
     :param report: called with one line for each message to the user.
     :param lines: whether source lines are wanted.
-    :raises SFrameError: no kernel of a known architecture, or not its file.
+    :raises SFrameError: it has no kernel of a known architecture, or the file is not the kernel's.
     """
 
     def __init__(self, path: str, program: KernelProgram, report: Callable[[str], None], lines: bool = True) -> None:
@@ -200,7 +200,7 @@ class VmcoreTarget:
         self.arch = arch
         self.read = program.read
         self.missing: list[str] = []
-        """What is missing, one line each; empty: nothing."""
+        """The missing files, one line each; empty: nothing is missing."""
         addresses = {name: address + bias for name, (address, _) in file.sections.items()}
         main = KernelObject(file.path, file, addresses, bias, program, lines)
         self.code = KernelCode(arch, main, self._modules(path, program, lines), report)

@@ -29,14 +29,14 @@ JudgeRow = Callable[[int], "ByCode | None"]
 
 
 class Pair(NamedTuple):
-    """The frames of one level in both stacks; ``None``: the stack has ended before."""
+    """The frames of one level in both stacks; ``None``: the stack has ended earlier."""
 
     native: ShownFrame | None
     sframe: ShownFrame | None
     differences: tuple[str, ...]
     """Which of pc, CFA and FP differ.  Values are compared only if both sides know them."""
     unknown: tuple[str, ...] = ()
-    """Which of CFA and FP one side alone knows, so that they cannot be compared.  The CFA of a frame without a caller,
+    """Which of CFA and FP only one side knows, so that they cannot be compared.  The CFA of a frame without a caller,
     the last one of a stack, need not be known."""
     code: ByCode | None = None
     """The result for SFrame's row where both agree; ``None``: it was not checked."""
@@ -48,7 +48,7 @@ class Pair(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What of the frame is worth a look; empty: nothing."""
+        """The mark of a frame that deserves attention; empty: it does not."""
         if self.differences:
             return ", ".join(self.differences)
         if self.unknown:
@@ -151,7 +151,7 @@ def summary(comparisons: Sequence[Comparison]) -> str:
 
 
 def _agreement(comparisons: Sequence[Comparison]) -> str:
-    """Return how many frames agree, and how many cannot be compared, where none differs."""
+    """Return how many frames agree and how many cannot be compared, given that none differs."""
     pairs = [pair for comparison in comparisons for pair in comparison.pairs]
     frames, by_sframe = sum(pair.agrees for pair in pairs), sum(comparison.by_sframe for comparison in comparisons)
     text = f"{frames} frame{'' if frames == 1 else 's'} agree{'s' if frames == 1 else ''}"
@@ -194,9 +194,9 @@ def _differences(native: ShownFrame | None, sframe: ShownFrame | None) -> tuple[
 
 
 def _unknown(native: ShownFrame | None, sframe: ShownFrame | None, is_last: bool) -> tuple[str, ...]:
-    """Return the values that one side alone knows.
+    """Return the values that only one side knows.
 
-    :param is_last: SFrame's stack ends with the frame: its CFA is not known where the frame has no caller.
+    :param is_last: SFrame's stack ends with the frame: if the frame has no caller, its CFA is unknown.
     """
     if native is None or sframe is None:
         return ()

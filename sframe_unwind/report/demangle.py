@@ -24,7 +24,7 @@ _LONGEST_TEXT = 1 << 16
 _REFERENCE = re.compile(r"S[0-9A-Z]*_|T[0-9]*_|Dp|s[ZP]")
 """Substitutions, template parameters, and expansions of parameter packs."""
 _FEW = 8
-"""So many references expand the longest name to at most 1 MB."""
+"""Maximum number of references in a name that is demangled in this process: they give at most 1 MB of text."""
 _SECONDS = 1.0
 _MEMORY = 256 << 20
 
@@ -45,7 +45,7 @@ def demangle(name: str) -> str:
 
 
 class _Process:
-    """Demangles names in a process of its own, which is started for the first name and again after it was ended."""
+    """Demangles names in another process, which is started for the first name, and again after it was ended."""
 
     def __init__(self) -> None:
         self._running: subprocess.Popen[bytes] | None = None

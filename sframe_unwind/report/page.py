@@ -1,4 +1,4 @@
-"""HTML pages: one file each, which can be opened from disk, and asks nothing of any network or anybody's library."""
+"""HTML pages of one file each, which can be opened from disk and use neither a network nor other libraries."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ _STYLE, _SCRIPT, _DATA = "@STYLE@", "@SCRIPT@", "@DATA@"
 def filled(template: Path, data: Mapping[str, Any], version: str) -> str:
     """Return a page.
 
-    :param template: from the title on, with places for the style and the functions that all pages share, and for the
-        data.
-    :param data: what the page's script reads; it gets the time and the version, for the head of the page.
+    :param template: the page from its title on, with placeholders for the common style and functions, and for the data.
+    :param data: the data for the page's script; the time and the version are added, for the head of the page.
     """
     made = f"{datetime.now(timezone.utc):%Y-%m-%d %H:%M} UTC"
     text = json.dumps({**data, "made": made, "version": version}, separators=(",", ":"))
-    # What ends the element that holds the data, or begins a comment in it, must not stand there.
+    # Text that ends the element with the data, or begins a comment in it, must not occur there.
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     page = (_HERE / "page_head.html").read_text(encoding="utf-8") + template.read_text(encoding="utf-8")

@@ -12,15 +12,15 @@ from sframe_unwind.unwind.modules import Found, Modules
 from sframe_unwind.unwind.walk import SFRAME, STUB_CODE
 
 GENERATED = "sframe (generated)"
-"""The name of the unwinder in frames whose caller SFrame gave that was generated from the CFI of the module."""
+"""The name of the unwinder in frames whose caller was found by SFrame that was generated from the module's CFI."""
 
 _LONGEST_PADDED = 100
-"""Length in characters of the longest label that other labels are padded to."""
+"""Maximum length of labels to which shorter labels are padded, in characters."""
 _SHORTEST_NAME = 12
 
 
 def by_sframe(address: int, modules: Modules) -> str:
-    """Return the name of the unwinder in a frame whose caller the row for a lookup address gave, or its code."""
+    """Return the name of the unwinder for a frame that was unwound by the row for a lookup address, or by its code."""
     found = modules.results[address]
     if isinstance(found, Found) and found.is_refuted:
         return STUB_CODE
@@ -29,7 +29,7 @@ def by_sframe(address: int, modules: Modules) -> str:
 
 
 INLINED = "inlined"
-"""In the place of the unwinder of a frame: an inlined function, whose registers are those of the next frame."""
+"""Name in place of an unwinder: an inlined function, whose registers are those of the next frame."""
 
 
 SIGNAL_FRAME = "<signal handler called>"
@@ -59,11 +59,11 @@ class ShownFrame(NamedTuple):
     address: int | None = None
     """The pc as an address in the module's file, without the load bias; ``None``: not known."""
     lookup: int | None = None
-    """Address that unwind data is looked up by; ``None``: not known."""
+    """Address for the lookup of unwind data; ``None``: not known."""
     file: str = ""
-    """Path of the source file, where :attr:`place` is not the source line; empty: not known."""
+    """Path of the source file, if :attr:`place` is not the source line; empty: not known."""
     line: int = 0
-    """Line in it; 0: not known."""
+    """Line in the source file; 0: not known."""
 
 
 class Stack(NamedTuple):
@@ -77,7 +77,7 @@ class Stack(NamedTuple):
     end: str
     """Why the stack ends."""
     name: str = ""
-    """Of the thread; empty: not known."""
+    """Name of the thread; empty: not known."""
     signal: str = ""
     """The signal that ended the process, if it was sent to this thread."""
 
@@ -106,7 +106,7 @@ class Stack(NamedTuple):
 def to_text(stack: Stack, columns: int | None = None) -> list[str]:
     """Return the stack as lines of text.
 
-    :param columns: width that a line may have; names of functions that are too long are cut in the middle, to not less
+    :param columns: maximum width of a line; names of functions that are too long are cut in the middle, to not less
         than 12 characters.  ``None``: no line is cut.
     """
     digits = len(str(stack.frames[-1].level)) if stack.frames else 1
@@ -116,7 +116,7 @@ def to_text(stack: Stack, columns: int | None = None) -> list[str]:
     if columns is not None and stack.frames:
         room = columns - max(map(len, heads)) - max(map(len, unwinders)) - 2
     labels = [_label(frame, room) for frame in stack.frames]
-    # One long name must not move the last column of all other lines out of sight.
+    # One long name must not move the last column of all other lines out of the visible area.
     width = max((len(label) for label in labels if len(label) <= _LONGEST_PADDED), default=0)
     lines = [f"{head}{label:<{width}}  {unwinder}" for head, label, unwinder in zip(heads, labels, unwinders)]
     return [*lines, f"end: {stack.end}"]

@@ -60,7 +60,7 @@ def to_text(modules: Modules, mode: str, about: Iterable[str]) -> list[str]:
 
 
 def _wrong_rows(module: Module, section: Section, modules: Modules) -> list[str]:
-    """Return the line about rows of PLT stubs that cannot be true; empty: there are none."""
+    """Return the line about rows of PLT stubs that the code refutes; empty: there are none."""
     wrong = [] if modules.read is None else wrong_rows(section, modules.arch, modules.read)
     if not wrong:
         return []

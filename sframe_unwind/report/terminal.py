@@ -1,4 +1,4 @@
-"""Makes text from files fit for a terminal: escaped, and not too wide."""
+"""Makes text from files suitable for a terminal: escaped, and not too wide."""
 
 from __future__ import annotations
 

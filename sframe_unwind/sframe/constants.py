@@ -13,7 +13,7 @@ MAGIC = 0xDEE2
 VERSIONS = (1, 2, 3)
 
 NEWEST = VERSIONS[-1]
-"""The version that is written where nothing asks for another one."""
+"""The default version for writing."""
 
 
 class Flag(IntFlag):
@@ -29,16 +29,16 @@ KNOWN_FLAGS = {1: 0x3, 2: 0x7, 3: 0x5}
 
 
 class Features(NamedTuple):
-    """What a version can express."""
+    """The features of a version."""
 
     signal: bool
     """FDEs can be marked as signal trampolines."""
     flexible: bool
-    """There are flexible FDEs, whose rows have any base register, and values without a load."""
+    """There are flexible FDEs, whose rows can use any base register, and values that are not in memory."""
     undefined_ra: bool
-    """A row can tell that its frame is the outermost one."""
+    """A row can mark its frame as the outermost one."""
     pcrel_optional: bool
-    """Producers write start fields that are relative to the section, too."""
+    """Producers also write start fields that are relative to the section."""
     linkable: bool
     """GNU ld 2.46 and later link object files with it."""
 
@@ -51,7 +51,8 @@ FEATURES = {
 """By version (V2 errata 1; the manual of binutils 2.46)."""
 
 MAX_ROWS = 0xFFFF
-"""Rows of one function: their number has 16 bits in version 3, and GNU as keeps to that in every version."""
+"""Maximum number of rows of a function: the field has 16 bits in version 3, and GNU as has this limit in all
+versions."""
 
 
 class AbiNumber(IntEnum):

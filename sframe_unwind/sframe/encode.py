@@ -34,7 +34,7 @@ class RowSpec(NamedTuple):
     """One FRE."""
 
     start: int
-    """In bytes from the start of the function; in a mask FDE, from the start of the block."""
+    """Start, in bytes from the start of the function; in a mask FDE, from the start of the block."""
     info: int
     """The FRE info byte, as stored."""
     words: tuple[int, ...] = ()

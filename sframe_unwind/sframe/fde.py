@@ -10,7 +10,7 @@ from sframe_unwind.sframe.header import Header
 from sframe_unwind.sframe.raw import ADDRESS_SIZES, FDE_TYPE, FRE_TYPE, PAUTH_KEY, PC_TYPE, SIGNAL, RawFdes
 
 _PC_TYPES, _FDE_TYPES, _KEYS = tuple(PcType), tuple(FdeType), tuple(PauthKey)
-"""By value: looking one up takes a tenth of the time of calling the class."""
+"""The members by value: looking one up takes a tenth of the time of calling the class."""
 
 
 class Fde(NamedTuple):

@@ -21,8 +21,9 @@ MIN_ROW_SIZE = 2
 """Size in bytes of the shortest row: a start address of one byte and the info byte (V2 errata 1, 2.4)."""
 
 MAX_SHARED_ROWS = 32
-"""How many rows each function of a table may share with others, on average.  A limit of this project: if all functions
-claimed the same long list of rows, reading them would take time that grows with the square of the section's size."""
+"""Number of rows that each function of a table may share with others, on average.  A limit of this project: if all
+functions claimed the same long list of rows, reading them would take time that grows with the square of the section's
+size."""
 
 _SIGNED = "bhi"
 _WORD_STRUCTS = {
@@ -34,9 +35,9 @@ _WORD_STRUCTS = {
 
 
 def most_rows(fre_size: int, num_fdes: int) -> int:
-    """Return how many rows the functions of a table can have together, some of which they may share.
+    """Return the maximum total number of rows of a table's functions, some of which they may share.
 
-    :param fre_size: of the FRE sub-section, in bytes.
+    :param fre_size: size of the FRE sub-section, in bytes.
     """
     return fre_size // MIN_ROW_SIZE + MAX_SHARED_ROWS * num_fdes
 
@@ -102,7 +103,7 @@ def _out_of_order(starts: list[int], data: Data, offset: int, address_size: int)
 def _malformed(stop: Stop, number: int, count: int, data: Data) -> FormatError:
     """Return the error of the row at which reading stopped.
 
-    :param number: of the row.
+    :param number: number of the row.
     """
     if stop.error is not None:
         return stop.error.at(stop.offset)

@@ -32,7 +32,7 @@ class Header(NamedTuple):
     """One header.  The properties give offsets in bytes from the start of this header."""
 
     byteorder: ByteOrder
-    """As the magic number shows."""
+    """The byte order that the magic number shows."""
     version: int
     flags: Flag
     abi: AbiNumber
@@ -113,7 +113,7 @@ def decode(data: Data, offset: int = 0) -> Header:
 
 
 def read(data: Data, offset: int) -> tuple[ByteOrder, tuple[int, ...]]:
-    """Return byte order and fields of a header, in the order of :class:`Header`, whatever the fields say.
+    """Return byte order and fields of a header, in the order of :class:`Header`, with any values.
 
     :raises FormatError: the data is too short, or the magic number is wrong.
     """

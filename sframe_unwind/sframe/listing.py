@@ -27,8 +27,8 @@ def listed_functions(sections: Iterable[Section], malformed: list[Malformed] | N
     """Yield all functions of sections.
 
     :param malformed: functions whose FDE is malformed are appended to it; ``None``: the first of them raises.
-    :raises FormatError: an FDE is malformed, or they claim the same rows over and over: checking them would take
-        time that grows with the square of the section.
+    :raises FormatError: an FDE is malformed, or too many claim the same rows: checking them would take time that grows
+        with the square of the section's size.
     """
     for part in (part for section in sections for part in section.tables):
         rows, limit = 0, most_rows(part.header.fre_size, part.header.num_fdes)
@@ -51,9 +51,9 @@ def listed_functions(sections: Iterable[Section], malformed: list[Malformed] | N
 
 
 def unrolled(function: Function, low: int, high: int) -> tuple[list[int], Sequence[UnwindRule | None]]:
-    """Return offsets and rules of a function's rows, for a mask function those of each block in a range.
+    """Return offsets and rules of a function's rows; for a mask function, those of each block in a range.
 
-    ``None`` stands for the rule of what precedes a block's first row.
+    ``None`` is the rule of the bytes before a block's first row.
     """
     starts, rules = function.table.rows(function)
     if function.fde.pc_type is not PcType.MASK or not starts:

@@ -1,7 +1,7 @@
-"""Rows of many functions of one table (V2 errata 1, 2.3 and 2.4; version 3), at the least cost.
+"""Decodes the rows of many functions of one table (V2 errata 1, 2.3 and 2.4; version 3) as fast as possible.
 
-No object is made for an entry, so that this takes two thirds of the time of ``Table.function`` and ``Table.raw_rows``.
-Those report what is wrong with a function; this module does not.
+No object is made for an entry, so this takes two thirds of the time of ``Table.function`` and ``Table.raw_rows``.
+Those report the errors of a function; this module does not.
 """
 
 from __future__ import annotations

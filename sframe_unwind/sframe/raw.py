@@ -1,7 +1,7 @@
 """Reads FDEs and FREs as they are stored (V2 errata 1, 2.3 and 2.4; version 3), with any values.
 
-The decoders of :mod:`~sframe_unwind.sframe.fde` and :mod:`~sframe_unwind.sframe.fre` reject what is invalid; ``lint``
-has to see what lies behind it.
+The decoders of :mod:`~sframe_unwind.sframe.fde` and :mod:`~sframe_unwind.sframe.fre` reject invalid data; ``lint``
+needs the data after it, too.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class RawFde(NamedTuple):
     info2: int
     """0 before version 3."""
     repetition_size: int
-    """In version 1, which has no such field, the size of its PLT entries in a mask FDE and else 0."""
+    """In version 1, which has no such field, the size of its PLT entries in a mask FDE, and otherwise 0."""
     info_offset: int
     """Section offset of :attr:`info`, in bytes.  In version 3, the other attributes follow it."""
 
@@ -102,7 +102,7 @@ class RawFde(NamedTuple):
 
     @property
     def is_signal(self) -> bool:
-        """The bit is set that marks a signal trampoline in version 3."""
+        """The bit that marks a signal trampoline in version 3 is set."""
         return bool(self.info & SIGNAL)
 
 
@@ -118,7 +118,7 @@ class RawFdes:
         self.first = base + header.fdes_start
         """Section offset of the first entry, in bytes."""
         self.entry_size = FDE_SIZES[version]
-        """In bytes."""
+        """Size of an entry in bytes."""
         self.start = _START[version, header.byteorder]
         """Start (signed) and size (unsigned) of an entry.  A search needs no other field."""
         self._data = data
@@ -139,7 +139,7 @@ class RawFdes:
         return RawFde(*self.fields(index))
 
     def fields(self, index: int) -> tuple[int, int, int, int, int, int, int, int]:
-        """Read the fields of a :class:`RawFde`, which takes half as long as making one; raises as :meth:`read`."""
+        """Read the fields of a :class:`RawFde`, in half the time of making one; see :meth:`read` for exceptions."""
         offset = self.first + index * self.entry_size
         entry = self._data[offset : offset + self._read_size]
         if len(entry) != self._read_size:
@@ -184,7 +184,7 @@ class Stop(NamedTuple):
     info_offset: int
     """Section offset of its info byte."""
     error: FormatError | None = None
-    """Of the interpreter."""
+    """The error of the interpreter."""
 
 
 def read_rows(

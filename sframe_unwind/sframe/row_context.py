@@ -1,4 +1,4 @@
-"""What the meaning of a row depends on besides its own bytes, for default and for flexible FDEs."""
+"""The properties besides its own bytes that the meaning of a row depends on, for default and for flexible FDEs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _S390X_CFA_ALIGNMENT = 8
 
 
 class RowContext(Protocol):
-    """The header fields that rows depend on; a decoded header and the description of a table both have them."""
+    """The header fields that rows depend on; decoded headers and descriptions of tables have them."""
 
     @property
     def version(self) -> int: ...

@@ -1,4 +1,4 @@
-"""Functions with equal rows that refer to one copy of them."""
+"""Lets functions with equal rows refer to one copy of them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from sframe_unwind.sframe.fre import MAX_SHARED_ROWS
 
 
 def with_shared_rows(table: TableSpec) -> TableSpec:
-    """Return a table whose functions refer to the same bytes of the FRE sub-section where theirs are equal there.
+    """Return a table whose functions refer to the same bytes of the FRE sub-section if their own are equal.
 
-    In versions 1 and 2 an FDE has its attributes and the number of its rows, so that a function can also refer to the
-    first rows of another.  In version 3, the attribute record before the rows has to be the same.
+    In versions 1 and 2, an FDE has its attributes and the number of its rows, so a function can also refer to the
+    first rows of another.  In version 3, the attribute record before the rows must also be equal.
 
     :raises EncodeError: a function cannot be encoded.
     """
     blobs = [function_rows(table, one, f"function at {one.start:#x}") for one in table.functions]
-    # Longer lists stay alone: that keeps the section within the limit for shared rows, which readers here have.
+    # Longer lists are not shared: this keeps the section within this project's limit for shared rows.
     longest = _longest({blob for one, blob in zip(table.functions, blobs) if len(one.rows) <= MAX_SHARED_ROWS})
     places: dict[bytes, int] = {}
     functions, end = [], 0
@@ -31,10 +31,10 @@ def with_shared_rows(table: TableSpec) -> TableSpec:
 
 
 def _longest(blobs: set[bytes]) -> Mapping[bytes, bytes]:
-    """Return for each byte string the longest one that begins with it."""
+    """Return, for each byte string, the longest one that begins with it."""
     longest: dict[bytes, bytes] = {}
     following = None
-    # In the order of the strings, those that begin with a string directly follow it.
+    # In sorted order, the strings that begin with a string directly follow it.
     for blob in sorted(blobs, reverse=True):
         longest[blob] = longest[following] if following is not None and following.startswith(blob) else blob
         following = blob

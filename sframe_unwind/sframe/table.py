@@ -93,8 +93,8 @@ class Table:
         self._raw = RawFdes(data, offset, self.header)
         self._entries, self._entry_size = self._raw.first, self._raw.entry_size
         self._start = self._raw.start
-        # The relocations that an assembler emits are relative to the field.  Before V2 errata 1, no flag said so, and
-        # GNU ld made the starts relative to the section when it linked.
+        # Relocations of assemblers are relative to the field.  Before V2 errata 1, no flag marked this, and GNU ld
+        # made the starts relative to the section when it linked.
         self._pcrel = relocated or header.starts_are_pcrel(self.header.version, self.header.flags)
         self._fres = offset + self.header.fres_start
         self._fres_end = offset + self.header.fres_end
@@ -161,7 +161,7 @@ class Table:
         return [base + step * i + start for i, (start, _) in enumerate(pairs)], [size for _, size in pairs]
 
     def plain_rows(self) -> PlainRows:
-        """Return what reads the rows of many functions at the least cost."""
+        """Return an object that reads the rows of many functions as fast as possible."""
         return PlainRows(self._data, self.offset, self.header)
 
     def rows(self, function: Function) -> tuple[list[int], list[UnwindRule]]:
@@ -242,7 +242,7 @@ class Table:
                 low = middle + 1
             else:
                 high = middle
-        # Skip empty functions: they can stand between the pc and the function that contains it.
+        # Skip empty functions: they can be between the pc and the function that contains it.
         for index in range(low - 1, -1, -1):
             start, size = self.extent(index)
             if start <= pc < start + size:  # if the table is not really sorted, the start can be above pc

@@ -1,4 +1,4 @@
-"""Abbreviations: which attributes the entries of a unit have (DWARF 5, 7.5.3)."""
+"""Abbreviations: the attributes of the entries of a unit (DWARF 5, 7.5.3)."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _READ = frozenset(
 _SECTION = ".debug_abbrev"
 _CHUNK = 1 << 12
 _MAX = 1 << 22
-"""Bytes of the abbreviations of one unit."""
+"""Maximum size of the abbreviations of one unit, in bytes."""
 
 
 class Attribute(NamedTuple):
-    """Where the entries have an attribute."""
+    """The place of an attribute in the entries."""
 
     form: int
     """``DW_FORM_*``."""
     before: tuple[int, ...]
-    """Steps over the values before it, see :mod:`sframe_unwind.source.forms`."""
+    """Steps over the values before it; see :mod:`sframe_unwind.source.forms`."""
     step: int
-    """The step over its own."""
+    """The step over its own value."""
     implicit: int
-    """The value of ``DW_FORM_implicit_const``, which the abbreviation has; else 0."""
+    """The value of ``DW_FORM_implicit_const``, which is in the abbreviation; otherwise 0."""
 
 
 class Abbreviation(NamedTuple):
@@ -50,9 +50,9 @@ class Abbreviation(NamedTuple):
     steps: tuple[int, ...]
     """Steps over all values."""
     sibling: int
-    """Size in bytes of the reference behind the children, if it is the last value and of fixed size; else 0."""
+    """Size in bytes of the reference to the next sibling, if it is the last value and has a fixed size; otherwise 0."""
     attributes: Mapping[int, Attribute]
-    """By ``DW_AT_*``: those that are read."""
+    """The attributes that are read, by ``DW_AT_*``."""
 
     @property
     def has_code(self) -> bool:
@@ -61,12 +61,12 @@ class Abbreviation(NamedTuple):
 
 
 class Abbreviations(dict[int, Abbreviation]):
-    """The abbreviations of a unit by their codes, decoded as far as they are asked for.
+    """The abbreviations of a unit by their codes, decoded as far as they are needed.
 
-    A code that is not there raises :class:`FormatError`, as malformed abbreviations do, or FileError where the section
-    cannot be decompressed.
+    An unknown code raises :class:`FormatError`, as malformed abbreviations do; a section that cannot be decompressed
+    raises FileError.
 
-    :param offset: where they begin in ``.debug_abbrev``, in bytes.
+    :param offset: their offset in ``.debug_abbrev``, in bytes.
     """
 
     def __init__(self, sections: DebugSections, offset: int, encoding: Encoding) -> None:
@@ -76,7 +76,7 @@ class Abbreviations(dict[int, Abbreviation]):
         self._steps = steps_of(encoding)
         self._data = b""
         self._at: int | None = 0
-        """Offset of the next one; ``None``: there are no more."""
+        """Offset of the next abbreviation; ``None``: there are no more."""
 
     def __missing__(self, code: int) -> Abbreviation:
         while self._at is not None:
@@ -102,7 +102,7 @@ class Abbreviations(dict[int, Abbreviation]):
     def _decode(self, at: int) -> tuple[int, int | None]:
         """Decode the abbreviation at an offset; return its code, and the offset of the next.
 
-        :raises FormatError: the data ends within it, or it has a form that is not known.
+        :raises FormatError: the data ends within it, or it has an unknown form.
         :raises IndexError: the data ends within it.
         """
         data = self._data

@@ -1,8 +1,8 @@
-"""The places in the source of an address: the line, and the calls of the inlined functions that it is in.
+"""The source places of an address: the line, and the calls of the inlined functions at it.
 
-The debug information is decoded here, not by pyelftools.  That makes a Python object of each entry and each row of a
-line number program, and took 1.2 s and 55 MB for the eight units of a stack of Python 3.13; what is needed of them is a
-few ranges and the rows as numbers.
+The debug information is decoded here, not by pyelftools, which makes a Python object of each entry and each row of a
+line number program.  That took 1.2 s and 55 MB for the eight units of a stack of Python 3.13; only a few ranges are
+needed of them, and the rows as numbers.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Place(NamedTuple):
     """A place in the source."""
 
     function: str
-    """The linkage name of the function, else its name in the source; empty: not known."""
+    """The linkage name of the function, or its name in the source; empty: not known."""
     file: str
-    """Path of the file as the compiler wrote it; empty: not known."""
+    """Path of the file in the compiler's spelling; empty: not known."""
     line: int
-    """0: not known."""
+    """Number of the line; 0: not known."""
 
 
 def _survived() -> contextlib.AbstractContextManager[None]:
@@ -41,7 +41,7 @@ def _survived() -> contextlib.AbstractContextManager[None]:
 
 
 class DebugInfo:
-    """The debug information of a file, read as far as addresses are asked for.
+    """The debug information of a file, read as far as it is needed.
 
     :raises FileError: the file cannot be read.
     """
@@ -58,7 +58,7 @@ class DebugInfo:
     def places(self, address: int) -> list[Place]:
         """Return the places of an address in the file, from the innermost inlined function to the function itself.
 
-        The result is empty where there is no debug information, or where it is malformed.
+        The result is empty if there is no debug information, or if it is malformed.
         """
         if address not in self._known:
             found: list[Place] = []
@@ -86,7 +86,7 @@ class DebugInfo:
 
     @cached_property
     def _by_unit(self) -> RangeMap[int]:
-        """The ranges that units have themselves: not all compilers write ``.debug_aranges``."""
+        """The ranges that the units themselves have: not all compilers write ``.debug_aranges``."""
         known = {offset for _, _, offset in self._by_aranges}
         found: list[tuple[int, int, int]] = []
         for offset in self._offsets:
@@ -122,7 +122,7 @@ class DebugInfo:
         return self._unit(self._offsets[number])
 
     def _find_abbreviations(self, offset: int, encoding: Encoding) -> Abbreviations:
-        """Return the abbreviations at an offset; units of programs that are optimised as a whole share them."""
+        """Return the abbreviations at an offset; the units of a program with link-time optimisation share them."""
         key = offset, encoding
         if key not in self._abbreviations:
             self._abbreviations[key] = Abbreviations(self._sections, offset, encoding)

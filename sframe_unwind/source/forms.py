@@ -1,7 +1,7 @@
-"""How the values of attributes are encoded (DWARF 5, 7.5.5 and 7.5.6; GNU's forms for split and supplementary files).
+"""Encodings of the values of attributes (DWARF 5, 7.5.5 and 7.5.6; GNU's forms for split and supplementary files).
 
-A value that is not wanted is got over by a *step*: its size in bytes, or one of the negative numbers below where the
-size depends on the value.  Steps of sizes that follow each other are added up, so that most entries are one addition.
+A value that is not needed is skipped by a *step*: its size in bytes, or one of the negative numbers below if the size
+depends on the value.  Consecutive sizes are added up, so that most entries are skipped by one addition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ADDRESS_INDEXES = frozenset((0x1B, 0x29, 0x2A, 0x2B, 0x2C, 0x1F01))
 STRING_INDEXES = frozenset((0x1A, 0x25, 0x26, 0x27, 0x28, 0x1F02))
 """``DW_FORM_strx`` and its kin: indexes of ``.debug_str_offsets``."""
 STRING_OFFSETS = {0x0E: ".debug_str", 0x1F: ".debug_line_str"}
-"""``DW_FORM_strp`` and ``DW_FORM_line_strp``, with the section that the offset is of."""
+"""``DW_FORM_strp`` and ``DW_FORM_line_strp``, with the section to which the offset refers."""
 UNIT_REFERENCES = frozenset((0x11, 0x12, 0x13, 0x14, 0x15))
 """``DW_FORM_ref1`` to ``DW_FORM_ref_udata``: offsets in the unit."""
 
@@ -56,7 +56,7 @@ _FIXED = {
     0x28: 4,  # indexes
 }
 _OFFSETS = (SEC_OFFSET, *STRING_OFFSETS, 0x1D, 0x1F20, 0x1F21)
-"""Of the size of an offset; the last three lead to a supplementary file."""
+"""Forms with the size of an offset; the last three refer to a supplementary file."""
 _VARIABLE = {
     **dict.fromkeys((0x0F, SDATA, 0x15, 0x1A, 0x1B, 0x22, RNGLISTX, 0x1F01, 0x1F02), LEB128),
     INLINE_STRING: STRING,
@@ -69,12 +69,12 @@ _VARIABLE = {
 
 
 class Encoding(NamedTuple):
-    """What the encodings of a unit, or of a line number program, depend on."""
+    """The properties on which the encodings of a unit, or of a line number program, depend."""
 
     byteorder: ByteOrder
     version: int
     offset_size: int
-    """In bytes: 4, or 8 in the 64-bit format."""
+    """Size in bytes: 4, or 8 in the 64-bit format."""
 
 
 class Value(NamedTuple):
@@ -83,7 +83,7 @@ class Value(NamedTuple):
     form: int
     """``DW_FORM_*``."""
     number: int
-    """The number that it is; of a string or block in place, its offset in the data that is decoded."""
+    """The value as a number; for a string or block in place, its offset in the decoded data."""
 
 
 @cache
@@ -94,7 +94,7 @@ def steps_of(encoding: Encoding) -> Mapping[int, int]:
 
 
 def append(steps: list[int], step: int) -> None:
-    """Append a step; a size is added to a size before it."""
+    """Append a step; a size is added to a preceding size."""
     if step > 0 and steps and steps[-1] > 0:
         steps[-1] += step
     elif step:
@@ -102,7 +102,7 @@ def append(steps: list[int], step: int) -> None:
 
 
 def behind(data: bytes, at: int, steps: Iterable[int], byteorder: ByteOrder) -> int:
-    """Return the offset behind values.
+    """Return the offset after values.
 
     :raises IndexError: the data ends, unless it does so within a value of known size.
     :raises ValueError: it ends within a string.
@@ -128,7 +128,7 @@ def behind(data: bytes, at: int, steps: Iterable[int], byteorder: ByteOrder) -> 
 def number(data: bytes, at: int, form: int, step: int, byteorder: ByteOrder) -> int:
     """Return the number of a :class:`Value`.
 
-    :param step: over the value, see :func:`steps_of`.
+    :param step: the step over the value, see :func:`steps_of`.
     :raises FormatError: the data ends within it.
     """
     if step > 0:

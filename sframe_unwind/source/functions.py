@@ -1,4 +1,4 @@
-"""Functions of a unit, and those that were inlined into them (DWARF 5, 3.3.8)."""
+"""The functions of a unit, and the functions inlined into them (DWARF 5, 3.3.8)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sframe_unwind.source.units import Entry, Unit
 
 _SUBPROGRAM, _INLINED = 0x2E, 0x1D
 _OF_UNIT = frozenset((0x39, 0x1E))
-"""Namespaces and modules: what compilers put functions into."""
+"""Tags of entries in which compilers put functions: namespaces and modules."""
 _OF_FUNCTION = frozenset((0x0B, 0x25, 0x32, _INLINED))
-"""Blocks, those of ``try`` and ``catch``, inlined calls: what they put inlined calls into."""
+"""Tags of entries in which compilers put inlined calls: blocks, those of ``try`` and ``catch``, inlined calls."""
 _ORIGINS = at_names.AT_ABSTRACT_ORIGIN, at_names.AT_SPECIFICATION
 _DEPTH = 8
-"""How often an entry may refer to another for its name."""
+"""Maximum length of a chain of references from an entry to its name."""
 
 FindUnit = Callable[[int], Unit]
 """``(offset)``: returns the unit that contains an offset of ``.debug_info``; raises FormatError if there is none."""
@@ -32,17 +32,17 @@ class Code(NamedTuple):
     unit: Unit
     entry: Entry
     ranges: list[Range]
-    """Start and end address (exclusive), none of them empty."""
+    """Start and end address (exclusive) of each range; none is empty."""
     caller: Code | None
-    """What it is inlined into; ``None``: it is a function."""
+    """The code into which it is inlined; ``None``: it is a function."""
 
     @property
     def call(self) -> tuple[int, int]:
-        """Number of the file, and the line, of the call; 0: it is not told."""
+        """File number and line of the call; 0: not known."""
         return self.unit.number(self.entry, at_names.AT_CALL_FILE), self.unit.number(self.entry, at_names.AT_CALL_LINE)
 
     def name(self, find_unit: FindUnit) -> str:
-        """Return the name, mangled where that is known; empty: it has none.
+        """Return the name, mangled if that is known; empty: it has none.
 
         :raises SFrameError: an entry that has it cannot be read.
         """
@@ -60,7 +60,7 @@ class Code(NamedTuple):
 
 
 class UnitFunctions:
-    """The functions of a unit, each with what is inlined into it read when an address lies in it."""
+    """The functions of a unit; the inlined calls of a function are read when an address in it is looked up."""
 
     def __init__(self, unit: Unit) -> None:
         self._unit = unit
@@ -69,7 +69,7 @@ class UnitFunctions:
         self._inlined: dict[int, list[Code]] = {}
 
     def chain(self, address: int) -> list[Code]:
-        """Return the inlined calls that an address is in, from the innermost outward, and then the function.
+        """Return the inlined calls at an address, from the innermost outward, followed by the function.
 
         :raises FormatError: the unit is malformed.
         :raises FileError: a section cannot be decompressed.
@@ -98,7 +98,7 @@ class UnitFunctions:
 
 
 def _smallest(codes: list[Code], address: int) -> Code | None:
-    """Return what has the smallest range with an address, as in addr2line; of several the last one."""
+    """Return the code with the smallest range that contains an address, as in addr2line; of several, the last one."""
     best, size = None, 0
     for code in codes:
         for start, end in code.ranges:
@@ -110,7 +110,7 @@ def _smallest(codes: list[Code], address: int) -> Code | None:
 def _functions(unit: Unit, through: frozenset[int] | None) -> Iterator[Code]:
     """Yield the functions of a unit.
 
-    :param through: tags of the entries in which there can be functions; ``None``: all.
+    :param through: tags of the entries that can contain functions; ``None``: all.
     """
     for entry, _ in _below(unit, unit.top, _SUBPROGRAM, through):
         if entry.abbreviation.has_code and (ranges := unit.ranges_of(entry)):
@@ -118,7 +118,7 @@ def _functions(unit: Unit, through: frozenset[int] | None) -> Iterator[Code]:
 
 
 def _inlined_into(function: Code) -> Iterator[Code]:
-    """Yield the inlined calls in a function, each behind the one that it is in."""
+    """Yield the inlined calls in a function, each after the one that contains it."""
     callers = [function]
     for entry, level in _below(function.unit, function.entry, _INLINED, _OF_FUNCTION):
         del callers[level + 1 :]
@@ -127,11 +127,11 @@ def _inlined_into(function: Code) -> Iterator[Code]:
 
 
 def _below(unit: Unit, parent: Entry, tag: int, through: frozenset[int] | None) -> Iterator[tuple[Entry, int]]:
-    """Yield the entries with a tag below an entry, in their order, and how many others of them each is in.
+    """Yield the entries with a tag below an entry, in order, each with the number of such entries that contain it.
 
-    Other entries are got over without decoding their values; that is most of the work of a stack with lines.
+    Other entries are skipped without decoding their values; this is most of the work for a stack with lines.
 
-    :param through: tags of the entries whose children are looked at; ``None``: all.
+    :param through: tags of the entries whose children are searched; ``None``: all.
     :raises FormatError: the unit is malformed.
     """
     if not parent.abbreviation.has_children:
@@ -139,7 +139,7 @@ def _below(unit: Unit, parent: Entry, tag: int, through: frozenset[int] | None) 
     data, order, known = unit.data, unit.encoding.byteorder, unit.abbreviations
     depth, around = 1, [0]  # of the lists of children: of the one at hand, and of those that belong to entries found
     ignored = 0
-    """Depth of the entry whose children are not looked at; 0: none."""
+    """Depth of the entry whose children are skipped; 0: none."""
     try:
         at = forms.behind(data, parent.values, parent.abbreviation.steps, order)
         while depth:

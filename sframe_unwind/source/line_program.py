@@ -1,6 +1,6 @@
-"""Line number programs (DWARF 5, 6.2): which line of which file each address is of.
+"""Line number programs (DWARF 5, 6.2): the file and the line of each address.
 
-A program is run up to the sequence with the address that is asked for, and its rows are kept as numbers.
+A program is run up to the sequence with the requested address, and its rows are kept as numbers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sframe_unwind.source.sections import LINE, DebugSections, decoded
 from sframe_unwind.source.units import unit_length
 
 _MAX_PROGRAM = 1 << 23
-"""Bytes; each can be a row of 16.  sqlite3.c, one of the longest files that there are, has a program of 500,000."""
+"""Maximum size in bytes; each can be a row of 16.  sqlite3.c, one of the longest files, has a program of 500,000."""
 _PATH, _DIRECTORY = 1, 2
 """``DW_LNCT_path``, ``DW_LNCT_directory_index``."""
 _NOWHERE = 0, 0
 _LINE_BITS = 32
 _LINE = (1 << _LINE_BITS) - 1
 _MAX_NUMBER = 63
-"""Bits of a number before its last byte."""
+"""Maximum number of bits of a number before its last byte."""
 
 _Names = list[tuple[str, int]]
 """Names, and the number of the directory of each."""
@@ -45,28 +45,28 @@ class _Sequence(NamedTuple):
 
 
 class _Opcodes(NamedTuple):
-    """How the bytes of a program are to be understood."""
+    """The encoding of the bytes of a program."""
 
     minimum: int
     """Length of an instruction, in bytes."""
     first_special: int
     lengths: bytes
-    """How many arguments each standard opcode has."""
+    """The number of arguments of each standard opcode."""
     addresses: list[int]
-    """What each special opcode adds to the address."""
+    """The number that each special opcode adds to the address."""
     lines: list[int]
-    """What it adds to the line."""
+    """The number that it adds to the line."""
 
 
 class LineProgram:
     """The lines of a unit.
 
-    What cannot be read raises :class:`FormatError`, or FileError where a section cannot be decompressed.
+    Unreadable parts raise :class:`FormatError`, or FileError if a section cannot be decompressed.
 
-    :param offset: of the program in ``.debug_line``, in bytes.
-    :param folder: in which the compiler ran.
-    :param lowest: the lowest address of the unit's code.  Sequences that begin below it are of functions that the
-        linker has left out.
+    :param offset: offset of the program in ``.debug_line``, in bytes.
+    :param folder: folder in which the compiler ran.
+    :param lowest: the lowest address of the unit's code.  Sequences that begin below it belong to functions that the
+        linker has discarded.
     """
 
     def __init__(self, sections: DebugSections, offset: int, folder: str, lowest: int) -> None:
@@ -95,7 +95,7 @@ class LineProgram:
         self._left = iter(self._data[self._first :])
 
     def _read_opcodes(self, at: int) -> int:
-        """Read the part of the header that describes opcodes; return the offset behind it."""
+        """Read the part of the header that describes opcodes; return the offset after it."""
         # From version 4 on there is also the number of operations in an instruction: 1 on the machines of SFrame.
         layout = "BxBbBB" if self._encoding.version >= 4 else "BBbBB"
         minimum, statement, line_base, line_range, first = struct.unpack_from(layout, self._data, at)
@@ -113,7 +113,7 @@ class LineProgram:
     def at(self, address: int) -> tuple[int, int]:
         """Return the number of the file and the line of an address; ``(0, 0)``: the program has none.
 
-        Of several rows for one address the last one counts, as in addr2line and elfutils; GDB takes the last one that
+        Of several rows for one address, the last one counts, as in addr2line and elfutils; GDB takes the last one that
         begins a statement.
         """
         found = next((one for one in self._sequences if one.starts[0] <= address < one.end), None)
@@ -134,7 +134,7 @@ class LineProgram:
             try:
                 sequence = self._run(first, take)
             except (StopIteration, OverflowError, FormatError) as error:
-                self._left = iter(b"")  # what follows is not known to be an instruction
+                self._left = iter(b"")  # the following bytes may not be instructions
                 raise FormatError(f"a malformed line number program: {error}", self._offset, LINE) from error
             if sequence is not None and sequence.starts[0] >= self._lowest:
                 return sequence
@@ -143,7 +143,7 @@ class LineProgram:
     def _run(self, opcode: int, take: Callable[[], int]) -> _Sequence | None:
         """Run one sequence; ``None``: it has no code.
 
-        :param opcode: its first one.
+        :param opcode: the first opcode of the sequence.
         :param take: returns the next byte of the program.
         :raises StopIteration: the program ends within the sequence.
         :raises OverflowError: an address or a number of a file is too large.
@@ -260,7 +260,7 @@ class LineProgram:
         return directories, self._list(at)[0]
 
     def _list(self, at: int) -> tuple[_Names, int]:
-        """Decode a list of names; return it, and the offset behind it."""
+        """Decode a list of names; return it, and the offset after it."""
         data, order = self._data, self._encoding.byteorder
         kinds, count, at = [], data[at], at + 1
         for _ in range(count):
@@ -269,7 +269,7 @@ class LineProgram:
             kinds.append((kind, form, forms.steps_of(self._encoding)[form]))
         count, at = read_uleb128(data, at)
         if not any(step for _, _, step in kinds):
-            count = 0  # names of no size, of which any number is claimed
+            count = 0  # names of size 0, whose number can be anything
         found = []
         for _ in range(count):
             name, directory = "", 0
@@ -293,7 +293,7 @@ class LineProgram:
 def _sequence(end: int, starts: array[int], places: array[int], is_sorted: bool) -> _Sequence:
     if is_sorted:
         return _Sequence(end, starts, places)
-    order = sorted(range(len(starts)), key=starts.__getitem__)  # rows of one address stay in their order
+    order = sorted(range(len(starts)), key=starts.__getitem__)  # rows with one address keep their order
     return _Sequence(end, array("Q", map(starts.__getitem__, order)), array("Q", map(places.__getitem__, order)))
 
 

@@ -13,9 +13,9 @@ from sframe_unwind.source.sections import DebugSections
 
 _RANGES, _RNGLISTS, _ARANGES = ".debug_ranges", ".debug_rnglists", ".debug_aranges"
 _CHUNK, _MAX_LIST = 256, 1 << 20
-"""Bytes of a list that are read at first, and of the longest list: that of a unit with a section for each function."""
+"""Number of bytes of a list to read at first, and of the longest list: of a unit with a section for each function."""
 _MAX_ARANGES = 1 << 26
-"""Bytes; what is behind is not read."""
+"""Maximum number of bytes that are read."""
 
 FindAddress = Callable[[int], int]
 """``(index)``: returns an address of ``.debug_addr``."""
@@ -24,8 +24,8 @@ FindAddress = Callable[[int], int]
 class RangeLists:
     """The lists of ranges of a unit.
 
-    :param base: the address that offsets are added to.
-    :param lists: where the table of the lists is that have an index, in bytes.
+    :param base: the address to which offsets are added.
+    :param lists: offset of the table of the lists that have an index, in bytes.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class RangeLists:
             except (IndexError, FormatError) as error:
                 if len(data) < length or length > _MAX_LIST:
                     raise FormatError(f"malformed ranges: {error}", place, section) from error
-            length *= 16  # it was not all of the list
+            length *= 16  # the list is longer
 
     def _old(self, data: bytes) -> list[Range]:
         """Decode a list of DWARF 2 to 4.
@@ -126,7 +126,7 @@ class RangeLists:
 def address_ranges(sections: DebugSections) -> list[tuple[int, int, int]]:
     """Return start, end (exclusive) and offset of the unit of each range in ``.debug_aranges`` (DWARF 5, 6.1.2).
 
-    What is behind a malformed table is left out.
+    Data after a malformed table is ignored.
 
     :raises FileError: the section cannot be decompressed.
     """

@@ -1,4 +1,4 @@
-"""The debug sections of a file, of which only the parts that are asked for are read."""
+"""The debug sections of a file; only the needed parts are read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from sframe_unwind.errors import FormatError
 
 INFO, LINE = ".debug_info", ".debug_line"
 _PREFIX, _OLD_PREFIX = ".debug_", ".zdebug_"
-"""The second is of sections that GNU tools compressed before 2014."""
+"""Prefixes of their names; sections that GNU tools compressed before 2014 have the second one."""
 _MAX_STRING = 1 << 16
-"""Bytes; a longer string is malformed."""
+"""Maximum size in bytes; a longer string is malformed."""
 _STRING_CHUNK = 256
 
 _Read = Callable[[int, int], bytes]
@@ -34,7 +34,7 @@ class DebugSections:
             self.byteorder = binary.byteorder
             """``"little"`` or ``"big"``."""
             self.mark = "<" if binary.byteorder == "little" else ">"
-            """The same in formats of :mod:`struct`."""
+            """The byte order in formats of :mod:`struct`."""
             self._file_size = binary.size
             found = [section for section in binary.sections if section.has_contents]
         self._sections = {
@@ -45,7 +45,7 @@ class DebugSections:
         }
 
     def has(self, name: str) -> bool:
-        """Return whether there is a section with contents."""
+        """Return whether there is a section with this name that has contents."""
         return name in self._sections
 
     def read(self, name: str, offset: int, size: int) -> bytes:

@@ -21,10 +21,10 @@ FindAbbreviations = Callable[[int, Encoding], Abbreviations]
 """``(offset, encoding)``: returns the abbreviations at an offset of their section, in bytes."""
 
 _HEADER = 48
-"""Bytes: the longest header has 40."""
+"""Number of bytes to read: the longest header has 40."""
 _SKELETON, _SPLIT, _TYPE, _SPLIT_TYPE = 4, 5, 2, 6
 _TOP = 1024
-"""Bytes at the start of a unit in which its own entry nearly always is."""
+"""Number of bytes at the start of a unit that nearly always contain its own entry."""
 _MAX_UNIT = 1 << 27
 """Maximum size of a unit in bytes; the unit of a program with link-time optimisation has tens of megabytes."""
 
@@ -36,15 +36,15 @@ class Entry(NamedTuple):
     """Its offset in the unit, in bytes."""
     abbreviation: Abbreviation
     values: int
-    """Offset of its values, likewise."""
+    """Offset of its values in the unit, in bytes."""
 
 
 class Unit:
     """A unit.
 
-    What cannot be read raises :class:`FormatError`, or FileError where a section cannot be decompressed.
+    Unreadable parts raise :class:`FormatError`, or FileError if a section cannot be decompressed.
 
-    :param offset: where it begins in ``.debug_info``, in bytes.
+    :param offset: offset of the unit in ``.debug_info``, in bytes.
     :param find: finds its abbreviations.
     """
 
@@ -72,7 +72,7 @@ class Unit:
         self.first = at
         """Offset of the first entry in the unit, in bytes."""
         self.has_code = kind not in (_TYPE, _SPLIT_TYPE)
-        """Whether it is not one of those that describe a type."""
+        """Whether it describes code, not a type."""
         self.abbreviations = find(position, self.encoding)
 
     @cached_property
@@ -125,27 +125,27 @@ class Unit:
         return self.entry(self.first)
 
     def of_top(self, name: int) -> int | None:
-        """Return the number that an attribute of the unit's own entry is; ``None``: the entry does not have it."""
+        """Return the value of an attribute of the unit's own entry as a number; ``None``: it does not have it."""
         found = self._top.get(name)
         return found.number if found is not None else None
 
     @cached_property
     def folder(self) -> str:
-        """The folder in which the compiler ran; empty: not told."""
+        """The folder in which the compiler ran; empty: not known."""
         return self._text(self._top.get(at_names.AT_COMP_DIR))
 
     def name(self, entry: Entry) -> str:
-        """Return the linkage name of an entry, else its name; empty: it has none itself."""
+        """Return the linkage name of an entry, or its name; empty: it has none itself."""
         names = at_names.AT_LINKAGE_NAME, at_names.AT_NAME
         return next(filter(None, (self._text(self.value(entry, name)) for name in names)), "")
 
     def number(self, entry: Entry, name: int) -> int:
-        """Return the number that an attribute is; 0: the entry does not have it."""
+        """Return the value of an attribute as a number; 0: the entry does not have it."""
         found = self.value(entry, name)
         return found.number if found is not None else 0
 
     def reference(self, entry: Entry, name: int) -> int | None:
-        """Return the offset in ``.debug_info`` that an attribute refers to.
+        """Return the offset in ``.debug_info`` to which an attribute refers.
 
         ``None``: the entry does not have it, or it refers to another file or a type.
         """
@@ -158,7 +158,7 @@ class Unit:
 
     @cached_property
     def ranges(self) -> list[Range]:
-        """Start and end address (exclusive) of the unit's code; empty: not told."""
+        """Start and end address (exclusive) of the unit's code; empty: not known."""
         return self._ranges(*map(self._top.get, (at_names.AT_RANGES, at_names.AT_LOW_PC, at_names.AT_HIGH_PC)))
 
     def ranges_of(self, entry: Entry) -> list[Range]:
@@ -185,7 +185,7 @@ class Unit:
         return RangeLists(self.sections, self.encoding, base, lists, self._indexed_address)
 
     def _address(self, value: Value | None) -> int | None:
-        """Return an address; ``None``: the value is none."""
+        """Return an address; ``None``: the value is not an address."""
         if value is None or value.form == forms.ADDR:
             return value and value.number
         return self._indexed_address(value.number) if value.form in forms.ADDRESS_INDEXES else None
@@ -213,10 +213,9 @@ class Unit:
 def unit_length(sections: DebugSections, section: str, offset: int) -> tuple[int, int, int]:
     """Decode the length at an offset of a section, in bytes (DWARF 5, 7.4).
 
-    Return the length, the size of the length itself, and the size of offsets in what follows: 4, or 8 in the 64-bit
-    format.
+    Return the length, the size of the length itself, and the size of offsets in the data: 4, or 8 in the 64-bit format.
 
-    :raises FormatError: the section ends within it, or within what has this length.
+    :raises FormatError: the section ends within the length, or within the data of this length.
     """
     data, order = sections.read(section, offset, 12), sections.byteorder
     length, size, offset_size = int.from_bytes(data[:4], order), 4, 4
@@ -228,7 +227,7 @@ def unit_length(sections: DebugSections, section: str, offset: int) -> tuple[int
 
 
 def unit_offsets(sections: DebugSections) -> Iterator[int]:
-    """Yield the offsets of all units of a file; those behind one of malformed length are not found."""
+    """Yield the offsets of all units of a file; units after one of malformed length are not found."""
     offset = 0
     while sections.read(INFO, offset, 1):
         yield offset

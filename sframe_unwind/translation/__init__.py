@@ -1,5 +1,4 @@
-"""Makes unwind tables from others, and compares the two: SFrame from DWARF CFI or from SFrame of another version,
-DWARF CFI from SFrame.
+"""Makes SFrame from DWARF CFI or another version of SFrame, and DWARF CFI from SFrame; compares result and source.
 
 It needs only decoded tables, so it works in a debugger's Python, which has no pyelftools.
 """

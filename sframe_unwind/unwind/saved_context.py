@@ -1,7 +1,7 @@
 """Reads contexts that do not run: the registers of fibers and coroutines, and those that ``setjmp`` saved.
 
-What is saved is the state in which the context resumes.  Its pc is a return address where the context was saved by a
-call, and otherwise the next instruction to execute; :func:`lookup_address` needs to know which.
+The saved state is the one in which the context resumes.  Its pc is a return address if a call saved the context, and
+otherwise the next instruction to execute; :func:`lookup_address` needs to know which.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sframe_unwind.unwind.walk import Registers
 
 _ASSIGNMENT = re.compile(r"\s*(\w+)\s*=(?!=)\s*(\S.*?)\s*", re.DOTALL)
 _COMMA = re.compile(r",(?=\s*\w+\s*=(?!=))")
-"""The comma before the next register.  Expressions can have commas, too."""
+"""The comma before the next register.  Expressions can also contain commas."""
 _CODE_SIZE = 8
-"""How many bytes before a return address :attr:`Arch.ends_call` takes."""
+"""Number of bytes before a return address that :attr:`Arch.ends_call` needs."""
 
 
 class SavedContext(NamedTuple):
@@ -28,7 +28,7 @@ class SavedContext(NamedTuple):
 
     arch: Arch
     registers: Mapping[int, int]
-    """By DWARF number; pc, SP and frame pointer are among them."""
+    """The registers by DWARF number; pc, SP and frame pointer are among them."""
     interrupted: bool
     """The pc is the next instruction to execute; ``False``: it is a return address."""
 
@@ -82,7 +82,7 @@ def from_registers(arch: Arch, registers: Mapping[int, int], read: ReadMemory) -
     The pc is taken as a return address if a call instruction ends there, and SP is aligned as calls need it.  At the
     entry of a function on AMD64, SP is not: the entry of a function can follow a call that does not return.
 
-    :param registers: by DWARF number; pc, SP and frame pointer at least.
+    :param registers: the registers by DWARF number; at least pc, SP and frame pointer.
     :param read: reads the memory of the process.
     """
     pc, sp = registers[arch.pc], registers[arch.sp]
@@ -107,7 +107,7 @@ def from_ucontext(arch: Arch, address: int, read: ReadMemory) -> SavedContext:
         raise ContextError(f"ucontext_t at {address:#x}: its {'SP' if pc else 'pc'} is 0, nothing is saved there")
     if exact:
         return SavedContext(arch, {**saved, arch.pc: pc}, True)
-    # The C library leaves the registers that a call may change as they were in memory.
+    # The C library leaves the registers that a call may change at their previous values in memory.
     kept = {arch.sp, arch.fp, arch.ra, *arch.preserved}
     registers = {number: value for number, value in saved.items() if number in kept}
     return from_registers(arch, {**registers, arch.pc: pc}, read)

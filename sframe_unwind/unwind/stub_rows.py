@@ -1,7 +1,7 @@
 """Rows of procedure linkage tables (PLTs), checked against the code of the stubs.
 
-Linkers write these rows themselves, and GNU ld writes some that cannot be true (docs/edge-cases.md, item 31).  A
-debugger that steps into the stub and is given a wrong caller by such a row loses its place.
+Linkers write these rows themselves, and GNU ld writes some that are wrong (docs/edge-cases.md, item 31).  A debugger
+that steps into the stub and gets a wrong caller from such a row loses its place.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from sframe_unwind.unwind_rule import UnwindRule
 _MAX_SIZE = 32
 """Size of the largest stub of any linker, in bytes."""
 _MAX_STUBS_OF_FUNCTION = 16
-"""Stubs of one FDE that :func:`wrong_rows` checks.  All stubs of one PLT have the same code."""
+"""Number of stubs of one FDE that :func:`wrong_rows` checks.  All stubs of one PLT have the same code."""
 _MAX_STUBS = 1024
-"""Stubs of one section that it checks, so that a hostile section does not keep the user waiting."""
+"""Number of stubs of one section that it checks, so that a hostile section does not keep the user waiting."""
 
 
 class WrongRow(NamedTuple):
     """A row that the code of a stub refutes."""
 
     address: int
-    """The first address at which it does."""
+    """The first address at which the code refutes it."""
     row: UnwindRule
     code: UnwindRule
     """The rule that the code proves there."""
@@ -57,9 +57,9 @@ def proven_rule(match: Match, pc: int, arch: Arch, read: ReadMemory) -> UnwindRu
 
 
 def rules_of_plt(function: Function, arch: Arch, read: ReadMemory) -> Iterator[tuple[int, UnwindRule]]:
-    """Yield the addresses of a PLT that a row covers, each with what :func:`proven_rule` returns, or the row's rule.
+    """Yield the addresses of a PLT that a row covers, each with the result of :func:`proven_rule`, or the row's rule.
 
-    :param function: for which :func:`is_plt` holds.
+    :param function: a function for which :func:`is_plt` holds.
     :raises FormatError: a row is malformed.
     """
     size = _stub_size(function, arch)
@@ -99,7 +99,7 @@ def wrong_rows(section: Section, arch: Arch, read: ReadMemory) -> list[WrongRow]
 
 
 def _stubs(section: Section, arch: Arch) -> Iterator[tuple[Function, int, int]]:
-    """Yield stubs: the function that describes the stub, start address and size in bytes."""
+    """Yield stubs: the function that contains the stub, start address and size in bytes."""
     for table in section.tables:
         for function in table.functions():
             size = _stub_size(function, arch)
@@ -111,7 +111,7 @@ def _stubs(section: Section, arch: Arch) -> Iterator[tuple[Function, int, int]]:
 def _stub_size(function: Function, arch: Arch) -> int:
     """Return the size of each stub that a function consists of, in bytes; 0: it is not a PLT.
 
-    The stubs of a PLT are the blocks of a mask FDE.  Its header has an FDE of its own, which GNU ld 2.40 also writes
+    The stubs of a PLT are the blocks of a mask FDE.  Its header has a separate FDE, which GNU ld 2.40 also writes
     for the first stub of ``.plt.sec``.
     """
     fde = function.fde

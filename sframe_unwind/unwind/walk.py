@@ -18,9 +18,9 @@ MAX_FRAMES = 1_000_000
 
 
 SFRAME = "sframe"
-"""The name of the unwinder in frames whose caller SFrame gave."""
+"""Name of the unwinder in frames that SFrame unwound."""
 STUB_CODE = "plt code"
-"""The name of the unwinder in frames of PLT stubs whose SFrame row cannot be true: the stub's code gives the rule."""
+"""Name of the unwinder in frames of PLT stubs whose SFrame row is wrong: the stub's code gives the rule."""
 
 
 class End(Enum):
