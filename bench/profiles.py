@@ -38,7 +38,7 @@ _DATA, _DATA_SIZE, _FEATURES = 40, 48, 72
 """Offsets in ``struct perf_file_header``: ``data.offset``, ``data.size``, and the bit map of the features."""
 _SAMPLE = 9
 _TIME = 24
-"""Offset of the time in the record of a sample: behind its header, the pc, and process and thread."""
+"""Offset of the time in the record of a sample: after its header, the pc, and process and thread."""
 
 
 def rows() -> Iterator[Row]:

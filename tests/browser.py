@@ -109,7 +109,7 @@ class _Parser(HTMLParser):
 def render(page: Path, *flags: str, script: str = "") -> Element:
     """What a page is after its scripts have run; skips the test where there is no browser.
 
-    :param script: runs behind the page's own; what it returns stands in the element `result`.
+    :param script: runs after the page's own; what it returns stands in the element `result`.
     """
     chromium = shutil.which("chromium") or ""
     if not chromium:

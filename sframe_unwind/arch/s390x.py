@@ -209,7 +209,7 @@ ARCH = Arch(
         # The frame of a handler that was installed without SA_SIGINFO.
         SignalFrame(code=b"\x0a\x77", registers=_SIGREGS, pointer=_SAVE_AREA + 8),  # svc 119: sigreturn
     ),
-    ucontext={number: 40 + offset for number, offset in _SIGREGS.items()},  # behind its head
+    ucontext={number: 40 + offset for number, offset in _SIGREGS.items()},  # after its head
     ucontext_pc=ucontext_pc,
     jump_buffer=JumpBuffer(
         registers={
@@ -224,7 +224,7 @@ ARCH = Arch(
     # The guard is that of the stack protector, whose most significant byte is 0.
     pointer_guard=PointerGuard(("acr0", "acr1"), offset=0x28, symbols=(), random=0, random_mask=ADDRESS_MASK >> 8),
     ends_call=ends_call,
-    user_registers=(_PSW_MASK, PC, *range(16)),  # s390_regs; the access registers behind them are left out
+    user_registers=(_PSW_MASK, PC, *range(16)),  # s390_regs; the access registers after them are left out
     float_registers=_FLOAT_REGISTERS,
     # r0 to r15, f0 to f15, the PSW's mask and address
     sample_registers={

@@ -201,7 +201,7 @@ class Records:
         except (FormatError, struct.error) as error:
             raise FormatError(f"FDE at {self._place(offset)} is cut short: {error}") from None
         if at > len(body):
-            raise FormatError(f"FDE at {self._place(offset)}: its augmentation data ends behind it")
+            raise FormatError(f"FDE at {self._place(offset)}: its augmentation data ends after it")
         start = start + begin & ADDRESS_MASK
         return Fde(start, start + size, common, body[at:], address + at)
 

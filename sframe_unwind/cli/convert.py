@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a reader that must accept the SFrame; may be given several times",
     )
     parser.add_argument(
-        "--address", type=_address, help="where a section or object will be loaded (default: behind FILE's segments)"
+        "--address", type=_address, help="where a section or object will be loaded (default: after FILE's segments)"
     )
     parser.add_argument(
         "--all", action="store_true", default=None, help="make DWARF CFI also of functions for which FILE has some"

@@ -1,8 +1,8 @@
 """Tell whether a consumer would load the SFrame of a file, what it would lose, and what is odd about it.
 
 For each consumer that --for names, prints whether the section is accepted whole, accepted with losses
-(which functions, how many bytes of code), or refused (for which rule, and what happens then); then what
-breaks a rule, whoever reads it.  docs/lint.md explains the rules.
+(which functions, how many bytes of code), or refused (for which rule, and with which effect); then the
+other broken rules.  docs/lint.md explains the rules.
 
   spec            the specification: manuals of 2.44 to 2.46 (GNU binutils)
   linux-user      Linux, stacks of user programs (version 3): series v13, not merged

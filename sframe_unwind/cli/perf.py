@@ -12,8 +12,8 @@ another machine, if the files that it names are found here.  The stack of each s
   dwarf         DWARF CFI; the others are compared with it
   dwarf+fp      DWARF CFI, and frame pointers where there is none
 
-A stack is complete (it reaches the start of the thread), cut (it goes on behind the end of the copy), failed (it ends
-before), or wrong (another stack than that of the CFI).
+A stack is complete (it reaches the start of the thread), cut (it continues after the end of the copy), failed (it
+ends earlier), or wrong (it differs from the stack by the CFI).
 
 The exit status is 0, or 2 if the recording cannot be read or no sample of it can be unwound.
 """

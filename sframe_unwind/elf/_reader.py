@@ -170,7 +170,7 @@ class Reader:
         # pyelftools asks for as many bytes as the header says at once, whatever the file has.
         if section.offset + section.size > self.size:
             raise FileError(
-                f"{section.name} is compressed, and ends at {section.offset + section.size:#x}, behind the file"
+                f"{section.name} is compressed, and ends at {section.offset + section.size:#x}, after the file"
             )
         fields = dict(zip(("sh_type", "sh_flags", "sh_addr", "sh_offset", "sh_size"), section[2:7]))
         with translated(f"{section.name} cannot be decompressed"):

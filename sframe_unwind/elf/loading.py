@@ -47,7 +47,7 @@ def _order_problems(loads: Sequence[ElfSegment]) -> Iterator[str]:
     for before, after in zip(loads, loads[1:]):
         end = before.address + before.memory_size
         if after.address < before.address:
-            yield f"the segment at {after.address:#x} comes behind the one at {before.address:#x}, expected them sorted"
+            yield f"the segment at {after.address:#x} comes after the one at {before.address:#x}, expected them sorted"
         elif after.address < end:
             yield f"the segments at {before.address:#x} and {after.address:#x} overlap: the first ends at {end:#x}"
 

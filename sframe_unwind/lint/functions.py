@@ -130,7 +130,7 @@ class _Function:
             return
         end = entry.start + entry.size
         if end > (subject.code_end(entry.start) or limit):
-            self._break(c.LARGE_FUNCTION, entry.offset, f"a function that ends at {end:#x}, behind its section")
+            self._break(c.LARGE_FUNCTION, entry.offset, f"a function that ends at {end:#x}, after its section")
         if not subject.is_kept(entry.start):
             self._break(c.INIT_CODE, entry.offset, "a function in a section that a module frees when it is ready")
 
@@ -175,16 +175,16 @@ class _Function:
             self._row(row, end)
         for previous, row in zip(rows, rows[1:]):
             if row.start < previous.start:
-                self._break(c.ROW_ORDER, row.offset, f"a row at {row.start:#x} behind one at {previous.start:#x}")
+                self._break(c.ROW_ORDER, row.offset, f"a row at {row.start:#x} after one at {previous.start:#x}")
             elif row.start == previous.start:
                 self._break(c.ROW_SAME_ADDRESS, row.offset, f"two rows at {row.start:#x}")
         if len(rows) > 1 and not rows[1].start:
             self._break(c.ROW_SAME_START, rows[1].offset, "the second row starts at 0x0")
         if outside is not None:
-            message = f"row {len(rows)} of {fields.num_rows} ends behind the FRE sub-section"
+            message = f"row {len(rows)} of {fields.num_rows} ends after the FRE sub-section"
             self._break(c.ROW_OUTSIDE, outside.offset, message)
         if behind_section is not None:
-            self._break(c.ROW_OUTSIDE_SECTION, behind_section.offset, "the rows go on behind the section")
+            self._break(c.ROW_OUTSIDE_SECTION, behind_section.offset, "the rows go on after the section")
 
     def _row(self, row: RawRow, end: int) -> None:
         """Judge a row.

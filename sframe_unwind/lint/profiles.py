@@ -180,7 +180,7 @@ GLIBC = Profile(
         **_refuses(_BEYOND, c.AREAS_OVERLAP, c.AREAS_MOVED, c.AREA_OUTSIDE, c.PCREL_WRONG),
         **_refuses(_NOT_RUN, c.UNLOADABLE),
         **_refuses("`backtrace` divides by zero (SIGFPE)", c.REPETITION_0),
-        **_refuses("`backtrace` may read behind the section (SIGSEGV)", c.ROW_OUTSIDE_SECTION, c.ROW_WORD_SIZE),
+        **_refuses("`backtrace` may read after the section (SIGSEGV)", c.ROW_OUTSIDE_SECTION, c.ROW_WORD_SIZE),
         **_loses(
             f"{_DWARF}, if this function is on it",
             *(*_LATE, c.FDE_UNSORTED, c.CONCATENATED, c.FRE_TYPE, c.ROW_ORDER),
@@ -202,7 +202,7 @@ _LIBSFRAME_REFUSES = {
         Effect(Kind.MINDS, "`sframe_decode` fails on a machine of the other byte order"),
     ),
     **_refuses(_OTHER_PLACES, c.AREAS_MOVED, c.AREAS_OVERLAP, c.AREA_OUTSIDE, c.ROW_OUTSIDE, c.ROW_WORD_SIZE),
-    **_refuses("the library writes behind its buffer for a row", c.ROW_WORDS_MANY),
+    **_refuses("the library writes after its buffer for a row", c.ROW_WORDS_MANY),
     **_refuses("`sframe_find_fre` finds nothing", c.NOT_SORTED, c.NO_FUNCTIONS),
     **_refuses("the library aborts (an assertion fails)", c.FRE_TYPE, c.ROW_BEHIND_END, c.MASK_ROW_BEHIND_END),
     **_refuses("the library divides by zero (SIGFPE)", c.REPETITION_0),

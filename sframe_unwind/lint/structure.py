@@ -93,7 +93,7 @@ def _header(subject: Subject, table: TableReading, rows_claimed: int) -> Iterato
     ):
         if end > size:
             what = f"the {name} sub-section, {start:#x} to {end:#x}"
-            yield c.AREA_OUTSIDE, field, f"{what}, ends behind the section's {size:#x}"
+            yield c.AREA_OUTSIDE, field, f"{what}, ends after the section's {size:#x}"
     if head.fres_start < head.fdes_end:
         yield c.AREAS_OVERLAP, _FRE_AT, f"the FREs begin at {head.fres_start:#x}, the FDEs end at {head.fdes_end:#x}"
     if head.fde_offset or head.fres_start != head.fdes_end:

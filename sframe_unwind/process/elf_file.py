@@ -116,7 +116,7 @@ class ElfFile:
         with suppress(SFrameError), opened(self.path) as binary:
             data = _contents(binary, _DEBUG_LINK)
             name = data.partition(b"\0")[0]
-            at = len(name) + 4 & ~3  # behind a zero byte, and padded
+            at = len(name) + 4 & ~3  # after a zero byte, and padded
             if name and b"/" not in name and at + 4 <= len(data):
                 return os.fsdecode(name), int.from_bytes(data[at : at + 4], binary.byteorder)
         return None

@@ -168,8 +168,8 @@ class RawFdes:
 class StopReason(Enum):
     """Why no more rows can be read."""
 
-    STARTS_OUTSIDE = "it starts behind the limit"
-    ENDS_OUTSIDE = "its data words end behind the limit"
+    STARTS_OUTSIDE = "it starts after the limit"
+    ENDS_OUTSIDE = "its data words end after the limit"
     WORD_SIZE = "its data words have the invalid size"
     NO_DATA = "the section ends before the limit"
     MEANING = "the interpreter rejects it"

@@ -60,7 +60,7 @@ KNOWN = (
         SIGNED_VARIANTS,
         r"",
         ("native", FURTHER_OUT),
-        "GDB takes signed return addresses for addresses, as the emulator tells no mask: behind paciasp or pacibsp"
+        "GDB takes signed return addresses for addresses, as the emulator tells no mask: after paciasp or pacibsp"
         " no caller's frame is right",
     ),
     Known(
@@ -70,7 +70,7 @@ KNOWN = (
         PLAIN_VARIANTS,
         r"busy_(leaf|return_address) \+ ",
         ("native",),
-        "GDB 13 cannot read a return address saved in a floating-point register: from behind ldgr %f0,%r14 to behind"
+        "GDB 13 cannot read a return address saved in a floating-point register: from after ldgr %f0,%r14 to after"
         " lgdr %r14,%f0 it ends with an error",
     ),
     Known(

@@ -20,7 +20,7 @@ WAYS = tuple(stop for stop in STOPS if stop.sample == "signals")
 IN_LIBC = ("raise", "kill")
 """Interrupted in the C library, which has no SFrame."""
 BEHIND_ILLEGAL = {"s390x": 2}
-"""How far behind an illegal instruction's start the kernel leaves the pc."""
+"""How far after an illegal instruction's start the kernel leaves the pc."""
 CELLS = [
     (abi, version, name)
     for abi in WITH_LIBC
@@ -61,7 +61,7 @@ def test_behind_the_trampoline(abi: str, version: int, name: str) -> None:
 
 
 def around_signal(answer: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
-    """The level of the trampoline, and the frames behind it with their unwinders."""
+    """The level of the trampoline, and the frames after it with their unwinders."""
     chain = answer["always"]["chain"]
     (level,) = [level for level, frame in enumerate(chain) if frame["kind"] == "signal"]
     shown = answer["compare"]["threads"][0]["frames"]

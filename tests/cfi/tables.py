@@ -155,7 +155,7 @@ def by_readelf(readelf: Path, path: Path, arch: Arch) -> Tables:
             known: dict[str, int | str] = {**names, "CFA": "cfa", "ra": column}
             columns = [known[name] for name in line.split()[1:]]
         elif re.match(r"[0-9a-f]{16} ", line):
-            fields = re.sub(r" \(\w+\)", "", line).split()  # names of registers, behind their numbers
+            fields = re.sub(r" \(\w+\)", "", line).split()  # names of registers, after their numbers
             assert len(fields) == len(columns) + 1, line
             cells = {name: _cell(text, names) for name, text in zip(columns, fields[1:])}
             table[int(fields[0], 16)] = {name: text for name, text in cells.items() if text not in ("u", "s")}

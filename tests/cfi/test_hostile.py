@@ -64,7 +64,7 @@ def test_compressed_section_that_ends_behind_the_file(tmp_path: Path) -> None:
     size = header.shoff + number * header.shentsize + SIZE_FIELD
     longer = struct.pack("<Q", 1 << 45)
     program.write_bytes(content[:size] + longer + content[size + len(longer) :])
-    with pytest.raises(FileError, match=r": \.debug_frame is compressed, and ends at 0x2[0-9a-f]+, behind the file$"):
+    with pytest.raises(FileError, match=r": \.debug_frame is compressed, and ends at 0x2[0-9a-f]+, after the file$"):
         verify(program)
 
 

@@ -41,7 +41,7 @@ class Screen:
     def type(self, command: str) -> list[str]:
         """Type a command and return the lines of the screen when all is drawn."""
         self._child.sendline(command)
-        # Until the command is shown, the prompt before it looks like the one behind its answer.
+        # Until the command is shown, the prompt before it looks like the one after its answer.
         self._stream.feed(self._child.read_nonblocking(65536, SECONDS))
         return self.settled()
 

@@ -137,7 +137,7 @@ class Forced:
         return Entered(sp - machine.sp_at_entry & _MASK, return_address, registers[arch.fp])
 
     def _execute(self, pc: int, random_: random.Random) -> None:
-        """Execute an instruction; go on behind it, wherever it leads."""
+        """Execute an instruction; go on after it, wherever it leads."""
         instruction = self._all.sweep_at(pc).instruction(pc)
         if instruction.kind is Kind.CALL and not _is_local(instruction, self._all, pc):
             self._call(random_)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Optional
 
 _WALK = 24
-"""Blocks behind an edge that is in no shortest path."""
+"""Blocks after an edge that is in no shortest path."""
 
 
 class Edge(NamedTuple):
@@ -38,7 +38,7 @@ def paths(
     """Yield a shortest path to each of some blocks, and for each edge between blocks that is in none, a path with it.
 
     :param entries: where the function is entered.
-    :param random_: chooses among paths of the same length, and where to go behind such an edge.
+    :param random_: chooses among paths of the same length, and where to go after such an edge.
     """
     if not chosen:
         return

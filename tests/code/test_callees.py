@@ -108,7 +108,7 @@ AFTER_END = {
     "aarch64": "str x30,[sp,#-16]!;.cfi_def_cfa_offset 16;.cfi_offset x30,-16;bl {};.cfi_def_cfa_offset 80;nop;ret",
     "s390x": "stg %r14,112(%r15);.cfi_offset %r14,-48;brasl %r14,{};.cfi_def_cfa_offset 320;lghi %r2,0;br %r14",
 }
-"""Functions that do not come back behind a call, where the table has another frame's row."""
+"""Functions that do not come back after a call, where the table has another frame's row."""
 
 TAIL = """
     .text
@@ -281,7 +281,7 @@ def test_the_frame_pointer_of_the_frame_that_is_gone_to_is_not_wrong(machine: st
 
 
 def test_the_return_address_of_the_frame_that_is_gone_to_is_not_wrong(tmp_path: Path) -> None:
-    """As libitm's `GTM_longjmp` has it, which pops its shadow stack behind the change of the stack pointer."""
+    """As libitm's `GTM_longjmp` has it, which pops its shadow stack after the change of the stack pointer."""
     body = """
     mov (%rsi),%rcx
     .cfi_def_cfa %rsi,0

@@ -1,4 +1,4 @@
-"""Instructions that destroy the caller's frame pointer, in its register or in its slot: nothing is proved behind them.
+"""Instructions that destroy the caller's frame pointer, in its register or in its slot: nothing is proved after them.
 
 The same instructions elsewhere in the frame, or on other registers, are in functions that are right, and not accused.
 """

@@ -53,7 +53,7 @@ end:
 table: .long one-table, end-table, two-table
     """,
 )
-"""Clang has cases that cannot be lead behind the function."""
+"""Clang has cases that cannot be lead after the function."""
 
 COMPARED_FOR_SOMETHING_ELSE = (
     "amd64",
@@ -300,7 +300,7 @@ ARGUMENTS_AT_A_LANDING_PAD = (
     .cfi_escape 0x2e,0x10
 first:
     call many
-behind:
+after:
     add $16,%rsp
     .cfi_adjust_cfa_offset -16
     .cfi_escape 0x2e,0x00
@@ -344,7 +344,7 @@ g:  .cfi_startproc
     .size g, .-g
     """,
 )
-"""Clang has a branch that is never taken lead behind the function, where another one begins."""
+"""Clang has a branch that is never taken lead after the function, where another one begins."""
 
 STACK_PROBES = (
     "amd64",
@@ -372,7 +372,7 @@ probe:
     """,
     "",
 )
-"""Clang's: behind the loop the stack pointer is what it was compared with."""
+"""Clang's: after the loop the stack pointer is what it was compared with."""
 
 STACK_POINTERS_THAT_MEET = (
     "amd64",

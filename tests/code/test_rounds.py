@@ -1,6 +1,6 @@
 """Loops that move the stack pointer a constant number of times are followed round by round; others stay unknown.
 
-Each function allocates in a loop, and says behind the loop how far the CFA is from the stack pointer.
+Each function allocates in a loop, and says after the loop how far the CFA is from the stack pointer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PROLOGUES = {
     "s390x": "stg %r11,88(%r15);.cfi_offset %r11,-72;lgr %r11,%r15;.cfi_def_cfa_register %r11",
 }
 BASES = {"amd64": (7, 16), "aarch64": (31, 16), "s390x": (15, 160)}
-"""The stack pointer's number, and its distance from the CFA behind the prologue."""
+"""The stack pointer's number, and its distance from the CFA after the prologue."""
 ENDS = {"amd64": "nop;jmp .", "aarch64": "nop;b .", "s390x": "nopr %r0;j ."}
 LOOPS = {
     "amd64": {

@@ -81,7 +81,7 @@ def report(machine: str, source: str, folder: Path) -> CodeReport:
 
 @pytest.mark.parametrize(("first", "second"), [(RIGHT, WRONG), (WRONG, RIGHT)])
 def test_the_verdict_does_not_depend_on_the_order_of_functions(first: str, second: str, tmp_path: Path) -> None:
-    """Both functions have the same bytes; the constants that they read behind their ends differ."""
+    """Both functions have the same bytes; the constants that they read after their ends differ."""
     found = report("aarch64", LITERALS.format(first=first, second=second), tmp_path)
     assert {finding.function.partition("+")[0] for finding in found.findings} == {"wrong"}
 

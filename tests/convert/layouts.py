@@ -137,7 +137,7 @@ class _Starts(Sequence[int]):
 
 
 def _row(written: Written, at: int) -> tuple[Row, int]:
-    """Return the row behind a start address, and where the next one is."""
+    """Return the row after a start address, and where the next one is."""
     if not written.layout.dictionary:
         return _decode(written.rows, at)
     number = written.rows[at]

@@ -113,7 +113,7 @@ def measured(binary: ElfBinary, max_rows: int, layouts: Sequence[Layout]) -> tup
 
 
 def _without_padding(table: TableSpec, is_padding: Callable[[int, int], bool]) -> TableSpec:
-    """Return a table whose functions reach over the padding behind them."""
+    """Return a table whose functions reach over the padding after them."""
     functions = list(table.functions)
     for number, (one, following) in enumerate(zip(functions, functions[1:])):
         if one.pc_type is PcType.INC and is_padding(one.start + one.size, following.start):

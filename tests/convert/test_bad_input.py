@@ -1,4 +1,4 @@
-"""What cannot be converted: one clear line, and no file left behind."""
+"""What cannot be converted: one clear line, and no file left after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody may type behind the commands of the plugins, drawn from a seed."""
+"""What somebody may type after the commands of the plugins, drawn from a seed."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Comparison:
         """Whether a header says what no producer writes, and what readelf takes in another way.
 
         A table of version 1 or 2 that is not sorted: see `starts_are_pcrel`.  A fixed offset of FP or RA where rows
-        have one of their own: readelf shows the header's.  Functions and rows that do not follow right behind what
+        have one of their own: readelf shows the header's.  Functions and rows that do not follow right after what
         is before them: readelf looks for them there.
         """
         table = section.tables[0]

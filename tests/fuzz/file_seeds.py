@@ -156,7 +156,7 @@ def compact(core: bytes, abi: str) -> bytes:
         entry[2], entry[3], entry[5], entry[6] = len(result), entry[3] + empty, size - empty, entry[6] - empty
         result += data[empty:]
         header.pack_into(result, start + header.size * number, *entry)
-    struct.pack_into(mark + "Q", result, 40, 0)  # e_shoff: some have section headers behind the segments
+    struct.pack_into(mark + "Q", result, 40, 0)  # e_shoff: some have section headers after the segments
     struct.pack_into(mark + "H", result, 60, 0)
     return bytes(result)
 

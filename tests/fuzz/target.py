@@ -102,7 +102,7 @@ def _look_up(section: Section, function: Function, seen: Counter[str]) -> None:
         if found.fde.pc_type is PcType.MASK:
             offset %= found.fde.repetition_size
         if match.row_start > offset:
-            raise WrongAnswerError(f"the row at {match.row_start:#x} begins behind offset {offset:#x}")
+            raise WrongAnswerError(f"the row at {match.row_start:#x} begins after offset {offset:#x}")
 
 
 def _walk(section: Section, abi: Arch, functions: list[Function], seen: Counter[str]) -> None:

@@ -28,7 +28,7 @@ def _stepped(debugger: Debugger, executable: Path, mode: str | None) -> str:
 def test_item_28_step_into_inlined_functions(debugger: Debugger, sframe: bool, tmp_path: Path) -> None:
     executable = compiled("inlined.c", tmp_path, sframe=sframe)
     expected = _stepped(debugger, executable, None)
-    # Some stops are at two levels of inlined functions and behind a tail call.
+    # Some stops are at two levels of inlined functions and after a tail call.
     assert re.search(r"#0 .*\binner\b.*\n#1 .*\bouter\b.*\n#2 .*\blast\b.*\n#3 .*\btail\b.*\n#4 .*\bmain\b", expected)
     for mode in ("always", "fallback", "off"):
         assert _stepped(debugger, executable, mode) == expected

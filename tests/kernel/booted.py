@@ -68,7 +68,7 @@ def test_tasks(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", ["gdb-18", "gdb-13"])
 def test_registers_of_the_interrupted_function(name: str, machine: Machine) -> None:
-    """GDB knows all registers behind an exception: those in memory are the ones in pt_regs."""
+    """GDB knows all registers after an exception: those in memory are the ones in pt_regs."""
     outward = "while f.type() != gdb.SIGTRAMP_FRAME or f.name() == 'call_on_irq_stack': f = f.older()"
     compare = "registers = f.read_register('sp').cast(gdb.lookup_type('struct pt_regs').pointer()); o = f.older()"
     pairs = ", ".join(f"(o.read_register('{name}'), registers['{name}'])" for name in ("sp", "pc"))

@@ -46,7 +46,7 @@ class Compared(NamedTuple):
         """Whether all frames are.
 
         drgn goes on and guesses in user space on AMD64, and on AArch64 where an exception is not saved yet. On s390x,
-        it goes on in user space, and behind the start of a task, where it takes empty registers for an exception's.
+        it goes on in user space, and after the start of a task, where it takes empty registers for an exception's.
         """
         own = [pc for pc, _ in self.own]
         by_drgn = [pc for pc, _ in self.drgn]

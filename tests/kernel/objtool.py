@@ -41,7 +41,7 @@ def by_objtool(objtool: Sequence[str], module: Path) -> list[str]:
 def normalised(line: str) -> str:
     """Return the line of an entry as :func:`shown` has it, whatever the version of objtool.
 
-    Before Linux 6.4 the type is behind the registers, and has neither undefined entries nor ends of stacks.
+    Before Linux 6.4 the type is after the registers, and has neither undefined entries nor ends of stacks.
     """
     found = re.match(r"(.+?)(?:\+([0-9a-f]+))?: ?(.*)$", line)
     assert found is not None

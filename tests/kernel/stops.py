@@ -96,7 +96,7 @@ def stopped(line: str, machine: str, debugger: str) -> Stopped | None:
     found = json.loads(line)
     if not found["in_kernel"]:
         return None
-    # GDB 13 makes frames behind the outermost one, and guesses in user space.
+    # GDB 13 makes frames after the outermost one, and guesses in user space.
     bt = tuple(found["bt"] if debugger == "gdb-13" else found["bt"][-2:])
     alone, with_plugin = found["alone"], found["with_plugin"]
     known = next((number for number, one in enumerate(alone) if ENTRY[machine].search(one.partition("\n")[0])), None)

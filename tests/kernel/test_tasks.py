@@ -63,7 +63,7 @@ def test_the_registers_of_a_task_that_does_not_run() -> None:
     found = kernel(memory)
     context = context_of(found, listed.find(7))
     assert context.innermost == (FORK + 4, THREAD + 0x800, 0)
-    assert not context.interrupted  # behind a call
+    assert not context.interrupted  # after a call
     assert of_pid(found, "7") == context
 
 

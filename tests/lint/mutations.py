@@ -26,7 +26,7 @@ from tests.lint import linux_reader
 
 USER = PROFILES["linux-user"]
 _AROUND = 32
-"""Bytes of text before the first function and behind the last."""
+"""Bytes of text before the first function and after the last."""
 _LOAD_ADDRESS = 0x7F00_0000_0000
 """Of a file that can be loaded anywhere."""
 _OUTCOMES = {Outcome.REFUSED: "refused", Outcome.LOSES: "loses", Outcome.ACCEPTED: "accepted"}

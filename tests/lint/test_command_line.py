@@ -167,7 +167,7 @@ def test_archives_directories_and_modules(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_file_without_section_headers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The segment is longer than the section; what is behind the section is not taken for damage."""
+    """The segment is longer than the section; what is after the section is not taken for damage."""
     file = tmp_path / "bare"
     content = bytearray(build("free_walk").read_bytes())
     content[0x28:0x30] = bytes(8)  # e_shoff

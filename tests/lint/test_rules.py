@@ -151,7 +151,7 @@ def with_rows_size(linted: Subject, size: int) -> Subject:
 
 
 def test_glibc_reads_behind_the_section() -> None:
-    """`backtrace` of glibc 2.43 ends in SIGSEGV where rows go on behind the section."""
+    """`backtrace` of glibc 2.43 ends in SIGSEGV where rows go on after the section."""
     judgement = judged(cut(version_2(SP_8, SP_16), 2), "glibc")
     assert judgement.outcome is Outcome.REFUSED
     assert {refusal.finding.rule for refusal in judgement.refusals} == {c.ROW_OUTSIDE_SECTION}

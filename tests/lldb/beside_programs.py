@@ -1,4 +1,4 @@
-"""Programs with one function, without a symbol, that has SFrame alone: LLDB's own stack is wrong behind it."""
+"""Programs with one function, without a symbol, that has SFrame alone: LLDB's own stack is wrong after it."""
 
 from __future__ import annotations
 

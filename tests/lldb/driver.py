@@ -1,4 +1,4 @@
-"""Runs an LLDB to its end with a time limit, and checks that it leaves no process behind."""
+"""Runs an LLDB to its end with a time limit, and checks that it leaves no process after."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def call(
 
 
 def stacks(said: str) -> list[list[str]]:
-    """The pcs of each backtrace, without the line of the stop, which LLDB 23 can show behind it."""
+    """The pcs of each backtrace, without the line of the stop, which LLDB 23 can show after it."""
     found: list[list[str]] = []
     for part in said.split("(lldb) bt\n")[1:]:
         found.append([])

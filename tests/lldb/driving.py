@@ -71,7 +71,7 @@ def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> li
 def _step(session: Terminal, command: str) -> Step:
     if "exited with status" in session.advance(command):
         session.launch()
-    # LLDB can draw the prompt, and what was typed at it, before or behind what it shows.
+    # LLDB can draw the prompt, and what was typed at it, before or after what it shows.
     said = session.run("bt")
     shown = next((part for part in reversed(said.split("* thread #")) if _FRAME.search(part)), None)
     assert shown, said

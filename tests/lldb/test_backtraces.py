@@ -162,7 +162,7 @@ def names(frames: Sequence[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_signed_addresses_that_lldb_is_told_of(lldb: str) -> None:
-    """Then the trace goes on behind the C library's frames too."""
+    """Then the trace goes on after the C library's frames too."""
     stop = next(stop for stop in STOPS if stop.sample == "callback")
     settings = ["target.process.virtual-addressable-bits 48"]
     described = {**program(stop, "aarch64", 3, "pac"), "settings": settings}

@@ -1,4 +1,4 @@
-"""Frames behind a function that has SFrame alone, in a program that LLDB unwinds well otherwise.
+"""Frames after a function that has SFrame alone, in a program that LLDB unwinds well otherwise.
 
 What LLDB shows is compared with the same code built with CFI, without the plugin's frames.
 """

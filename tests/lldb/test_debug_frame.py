@@ -14,7 +14,7 @@ from tests.lldb.driver import IMPORT, batch
 LOOKS = ("bt", *("frame variable", "register read", "up") * 3)
 MOVES = ("thread step-inst", "continue", "continue", "finish", "thread step-inst", "next", "step", "thread step-out")
 _CHANGING = re.compile(r"Process \d+|jmp_buf = .*")
-"""What differs between two runs: glibc hides addresses in a `jmp_buf` behind a random word."""
+"""Text that differs between two runs: glibc combines addresses in a `jmp_buf` with a random word."""
 
 
 def session(lldb: str, path: Path, place: str, *before: str) -> list[str]:

@@ -114,7 +114,7 @@ def _difference(one: Unwound, theirs: list[int]) -> str:
 
 
 def _goes_on_without_cfi(one: Unwound, ours: list[int], theirs: list[int]) -> bool:
-    """Return whether the stacks have the caller of a frame without CFI in common, and differ behind it."""
+    """Return whether the stacks have the caller of a frame without CFI in common, and differ after it."""
     same = next(at for at, (our, their) in enumerate(zip(ours, theirs)) if our != their)
     lookups = list(frames(one.by_method[METHOD].stack))[: max(same - 1, 0)]
     return any(one.space.find_cfi(lookup) is None for lookup in lookups)

@@ -35,7 +35,7 @@ def with_wrong_sframe(program: Path, target: Path) -> None:
 
 
 def with_wrong_cfi(program: Path, target: Path) -> None:
-    """Add 8 to each ``DW_CFA_def_cfa_offset`` behind ``DW_CFA_advance_loc``."""
+    """Add 8 to each ``DW_CFA_def_cfa_offset`` after ``DW_CFA_advance_loc``."""
     with program.open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(".eh_frame")
         offset, old = section["sh_offset"], section.data()

@@ -135,13 +135,13 @@ def test_a_file_that_is_cut_where_nobody_counts(both: Mapping[str, bytes], tmp_p
 
 
 def headers_first(data: bytes) -> bytes:
-    """Return an ELF file with its section headers directly behind the program headers, and the contents moved."""
+    """Return an ELF file with its section headers directly after the program headers, and the contents moved."""
     start = int.from_bytes(data[40:48], "little")
     count = int.from_bytes(data[60:62], "little")
     at, size = len(data), 64 * count
     assert start + size == len(data)
     headers = bytearray(data[start:])
-    # The contents stay; a second copy of them, behind the headers, is what the headers describe.
+    # The contents stay; a second copy of them, after the headers, is what the headers describe.
     for number in range(1, count):
         field = 64 * number + 24
         offset = int.from_bytes(headers[field : field + 8], "little")

@@ -169,7 +169,7 @@ def test_truncated_anywhere(original: Crash, tmp_path: Path) -> None:
 
 
 def test_memory_is_missing(original: Crash, tmp_path: Path) -> None:
-    """What the kernel leaves behind where the disk is full: the notes come first, the stack last."""
+    """A core file as the kernel leaves it if the disk is full: the notes come first, the stack last."""
     content = bytearray(original.core.read_bytes())
     segments, count = int.from_bytes(content[32:40], "little"), int.from_bytes(content[56:58], "little")
     for number in range(1, count):

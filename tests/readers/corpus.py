@@ -188,7 +188,7 @@ class Maker:
         moved = table._replace(fre_offset=len(pair) * 20 + 8)
         yield self.case("fres-moved", "a gap before the FREs", *pair, table=moved)
         longer = table._replace(fre_size=64)
-        yield self.case("fres-longer", "an FRE sub-section with bytes behind the rows", *pair, table=longer)
+        yield self.case("fres-longer", "an FRE sub-section with bytes after the rows", *pair, table=longer)
         swapped = table._replace(functions=table.functions[::-1], flags=table.flags & ~Flag.FDE_SORTED)
         if self.version > 1:
             swapped = swapped._replace(flags=Flag.FDE_FUNC_START_PCREL)
@@ -303,17 +303,17 @@ def _malformed_old(version: int) -> Iterator[Case]:
         ("fdes", "more FDEs than the section has", 8, "I", 1 << 20),
         ("fdes-most", "the largest number of FDEs", 8, "I", 0xFFFFFFFF),
         ("fres", "another number of FREs", 12, "I", 1 << 20),
-        ("fre-length", "an FRE sub-section that ends behind the section", 16, "I", 1 << 20),
-        ("fde-offset", "FDEs behind the section", 20, "I", 1 << 20),
-        ("fre-offset", "FREs behind the section", 24, "I", 1 << 20),
+        ("fre-length", "an FRE sub-section that ends after the section", 16, "I", 1 << 20),
+        ("fde-offset", "FDEs after the section", 20, "I", 1 << 20),
+        ("fre-offset", "FREs after the section", 24, "I", 1 << 20),
         ("fre-offset-0", "FREs in the place of the FDEs", 24, "I", 0),
-        ("rows-offset", "rows behind the section", header + 8, "I", 1 << 20),
+        ("rows-offset", "rows after the section", header + 8, "I", 1 << 20),
         ("rows", "more rows than there are", header + 12, "I", 1 << 20),
         ("rows-0", "a function without rows", header + 12, "I", 0),
         ("fre-type", "an unknown FRE type", header + 16, "B", 3),
         ("mask", "a mask FDE, in version 2 of repetition size 0", header + 16, "B", 0x10),
         ("row-order", "a row that starts before its predecessor", row + 3, "B", 0),
-        ("row-behind", "a row behind the function", row + 3, "B", 200),
+        ("row-behind", "a row after the function", row + 3, "B", 200),
         ("word-size", "data words of the invalid size 3", row + 1, "B", 0x63),
         ("words", "15 data words", row + 1, "B", 0x1F),
     ):

@@ -84,9 +84,9 @@ def _answered(read: Callable[[Request], list[Any]], request: Request) -> dict[st
 
 
 def guarded(data: bytes) -> ctypes.Array[ctypes.c_char]:
-    """Return a copy of bytes in front of a page that cannot be read: reading behind them is a crash.
+    """Return a copy of bytes in front of a page that cannot be read: reading after them is a crash.
 
-    The copy is aligned to 8 bytes, as sections are, so that up to 7 bytes behind it can be read.
+    The copy is aligned to 8 bytes, as sections are, so that up to 7 bytes after it can be read.
     """
     size = len(data) + -len(data) % 8
     pages = -(-max(size, 1) // mmap.PAGESIZE)

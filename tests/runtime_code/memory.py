@@ -66,7 +66,7 @@ class Memory:
         return address
 
     def entry(self, regions: int, name: str = "", kind: int = 0) -> int:
-        """Register a procedure behind those that are there: ``unw_dyn_info_t`` at the front of the list."""
+        """Register a procedure after those that are there: ``unw_dyn_info_t`` at the front of the list."""
         start = CODE + SIZE * len(self.entries)
         address = self.place(88)
         named = self.string(name) if name else 0

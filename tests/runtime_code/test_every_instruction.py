@@ -46,13 +46,13 @@ def _check(debugger: Debugger, registry: str, abi: str, function: str) -> None:
             assert shown["outside"][:3] == ["sample_call", "call", "main"], where
             wrong += stop["off"]["level"] != level or stop["off"]["sp"] != expected["sp"]
         # GDB's own unwinder does not know the code: each word at SP is a return address to it. Where no word on the
-        # way is 0, it comes to the caller all the same, behind frames that there are not.
+        # way is 0, it comes to the caller all the same, after frames that there are not.
         assert wrong > len(stops) / 4
 
 
 @pytest.mark.parametrize("name", ["pypi", "system"])
 def test_registers_in_memory_behind_a_frame_by_sframe(name: str) -> None:
-    """GDB's own frames tell where the registers are that the directives of the frame behind them locate."""
+    """GDB's own frames tell where the registers are that the directives of the frame after them locate."""
     debugger = find(name) or absent(f"no GDB ({name})")
     described = program("amd64", generated("amd64", LIBUNWIND, sframe=True), "nested")
     result = call(debugger, "tests.runtime_code.inside.stepping.steps", program=described, abi="amd64")

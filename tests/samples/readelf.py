@@ -43,7 +43,7 @@ class Function:
     start: int
     size: int
     attributes: str
-    """What stands behind the size: `attr = "F"` for flexible, `pauth = B key`."""
+    """What stands after the size: `attr = "F"` for flexible, `pauth = B key`."""
     mask: bool
     rows: tuple[Row, ...]
 

@@ -51,7 +51,7 @@ class Fetched:
 def test_opening_fetches_the_header(count: int) -> None:
     fetched = Fetched(count)
     fetched.open()
-    # And the bytes behind the table, which are to be zero.
+    # And the bytes after the table, which are to be zero.
     assert fetched.bytes <= 3 * CHUNK
     assert SIZE <= CHUNK
 

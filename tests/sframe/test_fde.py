@@ -120,7 +120,7 @@ ATTRIBUTES_BIG = literal("""
     ids=["v1-little", "v1-big", "v2-little", "v2-big", "v3-little", "v3-big"],
 )
 def test_item_09_both_byte_orders(version: int, byteorder: ByteOrder, entry: bytes, rows: bytes, expected: Fde) -> None:
-    """Every field; the second entry lies behind the first."""
+    """Every field; the second entry lies after the first."""
     assert decode(version, byteorder, entry, rows) == expected
     assert decode(version, byteorder, bytes(len(entry)) + entry, rows, 1) == expected
 

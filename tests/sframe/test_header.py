@@ -24,7 +24,7 @@ AMD64_V1 = literal("""
     05 00 00 00  # FREs
     10 00 00 00  # length of the FRE sub-section
     00 00 00 00  # offset of the FDE sub-section
-    22 00 00 00  # offset of the FRE sub-section: behind 2 FDEs of 17 bytes
+    22 00 00 00  # offset of the FRE sub-section: after 2 FDEs of 17 bytes
 """)
 
 AARCH64_BE_V2 = literal("""

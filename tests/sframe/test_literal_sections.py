@@ -16,7 +16,7 @@ ADDRESS = 0x2000
 AMD64_V1 = literal("""
     e2 de 01 01 03 00 f8 00                # magic, version 1, sorted, AMD64, RA at CFA-8
     02 00 00 00 05 00 00 00 0e 00 00 00    # 2 FDEs, 5 FREs in 14 bytes
-    00 00 00 00 22 00 00 00                # FDEs at 0, FREs behind 2 * 17 bytes
+    00 00 00 00 22 00 00 00                # FDEs at 0, FREs after 2 * 17 bytes
     00 f0 ff ff 10 00 00 00                # start: section - 0x1000, size 16
     00 00 00 00 03 00 00 00 00             # rows at 0, 3 of them, addresses of 1 byte
     20 f0 ff ff 30 00 00 00                # start: section - 0xfe0, size 48
@@ -31,7 +31,7 @@ AMD64_V1 = literal("""
 AARCH64_BE_V2 = literal("""
     de e2 02 04 01 00 00 02                # magic, version 2, starts relative to themselves, AArch64 big-endian
     00 00 00 01 00 00 00 02 00 00 00 0d    # 1 FDE, 2 FREs in 13 bytes
-    00 00 00 00 00 00 00 14                # FDEs at 0, FREs behind them
+    00 00 00 00 00 00 00 14                # FDEs at 0, FREs after them
     a1 a2                                  # the auxiliary header
     ff ff ef e2 00 00 01 50                # start: its own place 0x201e - 0x101e, size 336
     00 00 00 00 00 00 00 02 21             # rows at 0, 2 of them, key B, addresses of 2 bytes
@@ -43,7 +43,7 @@ AARCH64_BE_V2 = literal("""
 S390X_V2 = literal("""
     de e2 02 05 04 00 00 00                # magic, version 2, sorted, starts relative to themselves, s390x
     00 00 00 01 00 00 00 02 00 00 00 08    # 1 FDE, 2 FREs in 8 bytes
-    00 00 00 00 00 00 00 14                # FDEs at 0, FREs behind them
+    00 00 00 00 00 00 00 14                # FDEs at 0, FREs after them
     00 00 10 00 00 00 00 20                # start: its own place + 0x1000, size 32
     00 00 00 00 00 00 00 02 00 00 00 00    # rows at 0, 2 of them
     00 03 00                               # CFA sp+0*8+160
@@ -53,7 +53,7 @@ S390X_V2 = literal("""
 AMD64_V3 = literal("""
     e2 de 03 05 03 00 f8 00                # magic, version 3, sorted, starts relative to themselves, AMD64
     02 00 00 00 03 00 00 00 1b 00 00 00    # 2 FDEs, 3 FREs in 27 bytes
-    00 00 00 00 20 00 00 00                # FDEs at 0, FREs behind 2 * 16 bytes
+    00 00 00 00 20 00 00 00                # FDEs at 0, FREs after 2 * 16 bytes
     e4 ff ff ff ff ff ff ff 20 00 00 00    # start: its own place 0x201c - 0x1c, size 32
     07 00 00 00                            # attributes at 7
     d4 ff ff ff ff 00 00 00 20 00 00 00    # start: its own place 0x202c + (1 << 40) - 0x2c, size 32

@@ -140,7 +140,7 @@ def test_item_03_a_truncated_second_table_is_reported() -> None:
 
 @pytest.mark.parametrize("behind", [b"", bytes(58), b"\0\0garbage", b"\xe2\xde\x09" + bytes(55), b"\xe2\xde"])
 def test_a_segment_may_be_longer_than_the_section_in_it(behind: bytes) -> None:
-    """What else is loaded behind the section is none of its business."""
+    """What else is loaded after the section is none of its business."""
     content = one(0x1000)
     section = Section(content + behind, ADDRESS, size_known=False)
     assert section.rest is None

@@ -1,4 +1,4 @@
-"""What is found behind names: in packages and archives, and what is told of all that is not looked at."""
+"""The files that are found in packages and archives, and the reports about those that are skipped."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def test_damaged_archives(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
 def test_archive_that_ends_within_a_member(tmp_path: Path, mode: str) -> None:
-    """Random bytes behind the program keep the compressor from putting all members into one block."""
+    """Random bytes after the program keep the compressor from putting all members into one block."""
     large = program() + random.Random(mode).randbytes(300_000)
     packed = tar({"first": program(), "large": large}, mode=mode)
     assert found(write(tmp_path, "whole", packed)) == {"first": digest(), "large": hashlib.sha256(large).hexdigest()}

@@ -89,7 +89,7 @@ class Code:
                 offset += 8
             offsets[address] = section, offset
             offset += 8 * text.startswith("push") + 16 * text.startswith("stp\tx16, x30")
-            # The lazy part behind an entry's first jump is entered by that jump.
+            # The lazy part after an entry's first jump is entered by that jump.
             if re.match(r"(bnd )?jmp +[0-9a-f]|br|jg|retab", text) or (
                 text.startswith(("jmp", "bnd jmp")) and "*" in text
             ):
@@ -227,7 +227,7 @@ def as_is(section: Section) -> Section:
 
 HEADER = bytes.fromhex("ff35e22f0000 ff25e42f0000 0f1f4000")
 LAZY = bytes.fromhex("f30f1efa 6800000000 e9e2ffffff 6690")
-"""An entry 16 bytes behind the header."""
+"""An entry 16 bytes after the header."""
 PLT = 0x10000
 
 

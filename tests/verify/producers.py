@@ -33,7 +33,7 @@ AMD64, ALL = ("amd64",), ("amd64", "aarch64", "aarch64_be", "s390x")
 KNOWN = (
     Known(AMD64, (2, 3), ".plt.got", "cfa", "GNU ld 2.44 to 2.47: a push is claimed that the stub does not have"),
     Known(AMD64, (1,), ".plt.sec", "cfa", "GNU ld 2.40 gives .plt.sec the rows of .plt: pushes that it does not have"),
-    Known(AMD64, (1,), ".plt", "cfa", "GNU ld 2.40: with endbr64, the row for behind the push begins two bytes late"),
+    Known(AMD64, (1,), ".plt", "cfa", "GNU ld 2.40: with endbr64, the row after the push begins two bytes late"),
     Known(ALL, (1, 2), ".text", "ra", "GNU as before 2.46 passes over .cfi_undefined: the entry point has no caller"),
 )
 

@@ -26,7 +26,7 @@ HEADER = """
 def report(folder: Path, pushed: int = 16, bp: int = -16, header: bytes = b"", call: int = 0) -> OrcReport:
     """Return how the ORC of a function with DWARF CFI compares.
 
-    :param pushed: what ORC says of the CFA behind the push.
+    :param pushed: what ORC says of the CFA after the push.
     :param bp: and of the place of the frame pointer.
     :param header: the contents of ``.orc_header``; empty: there is none.
     :param call: the type of entries of functions.

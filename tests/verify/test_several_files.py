@@ -106,7 +106,7 @@ def at_terminal(*arguments: object, output: bool) -> str:
 
 
 def test_progress_at_a_terminal(large: Path) -> None:
-    """The bar moves while a file is worked on, and no line of the output stands behind it."""
+    """The bar moves while a file is worked on, and no line of the output stands after it."""
     shown = at_terminal("-j2", *[large] * 6, output=True).split("\r")
     bars = [piece for piece in shown if "/6 files, " in piece]
     assert len(bars) >= 2

@@ -269,7 +269,7 @@ def _is_page_relative(_raw: bytes) -> bool:
 
 
 def _is_padding(raw: bytes) -> bool:
-    # nop, int3; data16 cs nopw, nopl: 0f 1f behind any prefixes.
+    # nop, int3; data16 cs nopw, nopl: 0f 1f after any prefixes.
     rest = raw.lstrip(b"\x66\x2e\xf2\xf3\x48")
     return raw in _PADDING or rest[:2] == b"\x0f\x1f" or rest == b"\x90"
 

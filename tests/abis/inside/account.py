@@ -41,7 +41,7 @@ class Call(NamedTuple):
 class Account:
     """The frames from the innermost to the one that the account began in.
 
-    A call is an instruction after which the return address is the address behind it, and pc is another; that frame
+    A call is an instruction after which the return address is the address after it, and pc is another; that frame
     ends when pc and SP are what the return address and the entry's SP say.
     """
 

@@ -54,7 +54,7 @@ def _wrong(thread: dict[str, Any], frames: list[tuple[int, int]]) -> list[str]:
 
 
 def _unwinder(thread: dict[str, Any], frames: list[tuple[int, int]]) -> str:
-    """Who unwound the innermost frame in which mode `always` differs from the account; those behind it may follow."""
+    """Who unwound the innermost frame in which mode `always` differs from the account; those after it may follow."""
     for shown, frame in zip(thread["frames"], frames):
         if (shown["sframe_pc"], shown["sframe_cfa"]) != frame:
             return str(shown["unwinder"])

@@ -249,7 +249,7 @@ class Judge:
                 return
 
     def _is_call(self, before: Stopped, at: Stopped) -> bool:
-        """Return whether an instruction has called, by what is in the link register behind it."""
+        """Return whether an instruction has called, by what is in the link register after it."""
         link = self._arch.ra
         return link is None or 0 < at.registers[link] - before.pc <= self._machine.max_size
 

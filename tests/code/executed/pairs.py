@@ -1,7 +1,7 @@
 """Families of planted pairs, in which a right function and a wrong one differ in what stands for a mark.
 
 A family is a recipe of :mod:`tests.code.recipes` with a line ``@`` in it.  Behind ``each:`` it has a line for each of
-its pairs: what stands there in the right function, and behind ``|`` what stands there in the wrong one.  ``{NAME}`` in
+its pairs: what stands there in the right function, and after ``|`` what stands there in the wrong one.  ``{NAME}`` in
 front takes the place of ``REG`` in the recipe; ``?`` says that QEMU does not execute the instructions as processors do,
 so that no more is known than that the wrong function is wrong at the instruction marked with ``!``; ``*`` marks a
 pair of which one was once proved falsely, or accused.

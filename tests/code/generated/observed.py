@@ -22,7 +22,7 @@ _KEPT = 0.9
 
 
 class Row(NamedTuple):
-    """Directives behind which an assembler has the rules of one row."""
+    """Directives after which an assembler has the rules of one row."""
 
     cfa: str
     ra: str

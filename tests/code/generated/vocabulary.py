@@ -11,7 +11,7 @@ in a line              is
 ``{s}``                the stack or frame pointer, mostly
 ``{e}``                ``{d}``, but for s390x's ``%r0``, which cannot be the base of an address
 ``{k}``, ``{u}``       multiples of eight: from -64, and those from 0 that every store can have
-``{a}``, ``{n}``       what is allocated, and added before or behind a store
+``{a}``, ``{n}``       what is allocated, and added before or after a store
 ``{i}``                a small number
 ``{h}``, ``{l}``       a helper of :mod:`tests.code.executed.judge`, and a label
 ====================== ==================================================================================
@@ -27,7 +27,7 @@ class Vocabulary(NamedTuple):
     """The lines for one machine."""
 
     trap: str
-    """Stands behind each function: what runs out of one does not run into the next."""
+    """Stands after each function: what runs out of one does not run into the next."""
     compare: str
     """Stands first: the flags at the entry are the same in each execution."""
     aligns: str
@@ -43,7 +43,7 @@ class Vocabulary(NamedTuple):
     risky: tuple[str, ...]
     """Instructions that change the frame."""
     conditions: tuple[tuple[str, str], ...]
-    """A comparison, and a jump behind it."""
+    """A comparison, and a jump after it."""
     loops: tuple[tuple[str, str], ...]
     """The line before a loop, and the last lines of the loop, which jump back to ``{l}``."""
     pointers: tuple[str, ...]

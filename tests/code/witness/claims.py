@@ -64,7 +64,7 @@ class Claims:
     def broken(self, instruction: Instruction, steps: Sequence[Step], leaves_condition: bool) -> Iterator[Broken]:
         """Yield the claims about an instruction that do not hold in some steps.
 
-        :param leaves_condition: whether the machine says what the condition code is behind the instruction.
+        :param leaves_condition: whether the machine says what the condition code is after the instruction.
         """
         if instruction.kind is Kind.STOP:
             return

@@ -77,7 +77,7 @@ class Witness:
             yield Case(raw, self._each, seed, words, _REPORTED)
 
     def is_left_out(self, raw: bytes) -> bool:
-        """Return whether an instruction is one that the driver cannot execute, or cannot go on behind."""
+        """Return whether an instruction is one that the driver cannot execute, or cannot go on after."""
         instruction, text = self.lifter.instruction(raw, 0), self._text.text(raw, AT)
         # QEMU 7.2 takes a distance of more than 2 GiB for a negative one.
         is_far = self.lifter.machine.max_size == 6 and len(raw) == 6 and raw[0] in _FAR and 0x40 <= raw[2] < 0xC0
