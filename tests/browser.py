@@ -1,4 +1,4 @@
-"""Pages in a real browser: Debian's Chromium, without a window."""
+"""Renders pages in a real browser: Debian's Chromium, without a window."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.missing import absent
 
 TIMEOUT = 60
-"""Seconds that the browser may take."""
+"""Time limit for the browser, in seconds."""
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
@@ -33,7 +33,7 @@ PIXELS = """
     const back = getComputedStyle(document.body).backgroundColor;
     return JSON.stringify({ all: pixels.length / 4, found: COLOURS.map((name) => counts[colour(name)] || 0), back });
 """
-"""A script for :func:`render` on the page of ``verify``: how many pixels of its map have each colour."""
+"""A script for :func:`render` on the page of ``verify``: counts the pixels of each colour in its map."""
 
 NARROW = "--window-size=500,900"
 """A flag for :func:`render`: the narrowest window that Chromium has."""
@@ -55,7 +55,7 @@ FITS = """
         }),
     });
 """
-"""A script for :func:`render`: whether the page is as wide as the window, and its tables scroll by themselves."""
+"""A script for :func:`render`: tells whether the page is as wide as the window, and its tables scroll separately."""
 
 _WITHOUT_END = ("meta", "input", "br", "img", "link")
 
@@ -70,16 +70,16 @@ class Element:
 
     @property
     def text(self) -> str:
-        """All the text in it."""
+        """Return all text in it."""
         return "".join(child if isinstance(child, str) else child.text for child in self.children)
 
     def all(self, tag: str) -> list[Element]:
-        """All elements of a kind in it."""
+        """Return all elements of a kind in it."""
         inside = [child for child in self.children if isinstance(child, Element)]
         return [found for child in inside for found in ([child] if child.tag == tag else []) + child.all(tag)]
 
     def by_id(self, name: str) -> Element:
-        """The element in it with an id."""
+        """Return the element in it with an id."""
         return next(found for found in self._everything() if found.attributes.get("id") == name)
 
     def _everything(self) -> list[Element]:
@@ -107,9 +107,9 @@ class _Parser(HTMLParser):
 
 
 def render(page: Path, *flags: str, script: str = "") -> Element:
-    """What a page is after its scripts have run; skips the test where there is no browser.
+    """Return a page after its scripts have run; skip the test if there is no browser.
 
-    :param script: runs after the page's own; what it returns stands in the element `result`.
+    :param script: runs after the page's own scripts; its result is in the element `result`.
     """
     chromium = shutil.which("chromium") or ""
     if not chromium:
@@ -127,7 +127,7 @@ def render(page: Path, *flags: str, script: str = "") -> Element:
 
 
 def check_narrow(page: Path) -> None:
-    """Check that a page can be read in a narrow window: what is wider scrolls in a box of its own."""
+    """Check that a page can be read in a narrow window: wide parts scroll separately."""
     found = json.loads(render(page, NARROW, script=FITS).by_id("result").text)
     assert found["page"] == found["width"] <= 500
     assert found["broken"] == 0

@@ -16,8 +16,8 @@ _BUILDS_A_KERNEL = Path(__file__).parent / "kernel/test_booted.py"
 _PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 
 for number in (signal.SIGINT, signal.SIGQUIT):
-    # A shell without job control ignores both for what it starts in the background, and programs inherit that.
-    # A handler they do not inherit: they get the default action, and the tests go on.
+    # A shell without job control ignores both signals in its background processes, and programs inherit that.  They do
+    # not inherit a handler: they get the default action, and the tests continue.
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)
 
@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table of what ran on which ABI, and the counts that promises are made about."""
+    """Print the table of tests by ABI, and the counts that the documentation promises."""
     reports = [report for kind in ("passed", "failed", "skipped") for report in terminalreporter.getreports(kind)]
     properties = [entry for report in reports if report.when == "call" for entry in report.user_properties]
     skipped = [

@@ -1,6 +1,6 @@
 """The expected stops and stacks of the samples, for every debugger.
 
-Nothing here knows a debugger or an ABI; the tests of each debugger run its debugger over these.
+Nothing here depends on a debugger or an ABI; the tests of each debugger use these stops and stacks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ANY = "..."
-"""In a list of functions: any number of frames, also none: the C library's, the kernel's."""
+"""In a list of functions: any number of frames of the C library and the kernel, also none."""
 
 
 @dataclass(frozen=True)
@@ -18,42 +18,42 @@ class Stop:
 
     sample: str
     functions: tuple[str, ...]
-    """The selected thread's stack from the innermost function to the program's first, inlined and tail-called functions
-    among them; empty where there are no symbols."""
+    """The selected thread's stack from the innermost function to the program's first one, including inlined and
+    tail-called functions; empty: there are no symbols."""
     arguments: tuple[str, ...] = ()
     place: str = "sample_stop"
     hits: int = 1
-    """How often the place is reached."""
+    """The number of times that the place is reached."""
     signals: tuple[str, ...] = ()
-    """Signals that are the program's own affair: the debugger must let them pass."""
+    """Signals for the program itself: the debugger must pass them on."""
     threads: tuple[tuple[str, ...], ...] = ()
     """The stacks of the other threads."""
     physical: tuple[str, ...] = ()
-    """The functions that have a frame of their own, where that is not all of them."""
+    """The functions that have their own frame, if not all have one."""
 
     @property
     def name(self) -> str:
-        """What test reports call it."""
+        """Return the name in test reports."""
         place = () if self.place == "sample_stop" else (self.place,)
         return "-".join((self.sample, *self.arguments, *place))
 
     @property
     def frames(self) -> tuple[str, ...]:
-        """The functions that an unwinder finds."""
+        """Return the functions that an unwinder finds."""
         return self.physical or self.functions
 
 
 def shows_frames_beyond_start(stop: Stop, version: int) -> bool:
-    """Whether SFrame wrongly gives `_start` a caller.
+    """Return whether SFrame wrongly gives `_start` a caller.
 
-    The assemblers that write versions 1 and 2 describe its return address as saved like any other, though its CFI says
-    that it is undefined; the word there is the number of the program's arguments.
+    The assemblers that write versions 1 and 2 describe its return address as saved, although its CFI marks it as
+    undefined; the word there is the number of the program's arguments.
     """
     return version < 3 and bool(stop.functions) and stop.functions[-1] == "_start"
 
 
 def matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
-    """Whether the names of a stack's frames, from the innermost outward, are those of the pattern.
+    """Return whether the names of a stack's frames, from the innermost outward, match a pattern.
 
     Frames beyond the program's first function do not matter.
     """
@@ -65,7 +65,7 @@ def matches(pattern: Sequence[str], names: Sequence[str]) -> bool:
 
 
 def _descents(depth: int) -> tuple[str, ...]:
-    """The frames of recursion.c, from the innermost outward."""
+    """Return the frames of recursion.c, from the innermost outward."""
     called = []
     for level in range(depth + 1):
         called.append("descend")
@@ -85,10 +85,10 @@ SFRAME_ONLY_STRIPPED = Stop("sframe_only_stripped", ())
 SFRAME_ONLY_FREE = Stop("free_sframe_only", (*_WALK, "free_main", "_start"))
 
 WITHOUT_CFI = (SFRAME_ONLY, SFRAME_ONLY_STRIPPED, SFRAME_ONLY_FREE)
-"""Programs that only SFrame describes: a debugger's own unwinder cannot tell their stacks."""
+"""Programs that only SFrame describes: a debugger's own unwinder cannot find their stacks."""
 
 STRIPPED_DEPTH = len(SFRAME_ONLY.functions)
-"""The number of frames of the stripped program, up to and with main."""
+"""The number of frames of the stripped program, up to and including main."""
 
 STOPS = (
     Stop("leaf", ("sample_stop", "inner", "outer", "main")),
@@ -127,4 +127,4 @@ STOPS = (
     Stop("free_leaf", ("sample_stop", "around", "free_main", "_start")),
     Stop("free_leaf", ("busy_leaf", "around", "free_main", "_start"), place="sample_in_leaf"),
 )
-"""Programs that DWARF describes too: SFrame's stack is the debugger's own."""
+"""Programs that DWARF also describes: SFrame's stack equals the debugger's own."""

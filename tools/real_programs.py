@@ -235,7 +235,7 @@ def total(verdicts: list[Verdict]) -> Sum:
 
 
 def table(rows: list[tuple[str, str, str, Sum]]) -> Iterator[str]:
-    """Return the lines of the table in Markdown."""
+    """Yield the lines of the table in Markdown."""
     head = ["program", "ABI", "form", "in both", "SFrame only", "DWARF only", "not expressible"]
     head += ["addresses", "disagreements", "`.sframe`", "`.eh_frame` + hdr"]
     yield f"| {' | '.join(head)} |"

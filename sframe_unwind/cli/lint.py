@@ -12,7 +12,7 @@ other broken rules.  docs/lint.md explains the rules.
   libsframe-2.44  GNU libsframe (version 2): binutils-2_44
   libsframe-2.47  GNU libsframe (versions 2 and 3): binutils-2_47
 
-Behind each name is the revision whose rules these are; later ones can differ.  docs/lint.md has where each was read.
+The last column is the revision whose rules are checked; later ones can differ.  docs/lint.md has the sources.
 
 An archive stands for its members with SFrame, a directory for all ELF files with SFrame
 and all archives below it.

@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 
 
 def cells() -> Iterator[Cell]:
-    """Every cell."""
+    """Yield all cells."""
     for abi in ABIS:
         for version in (1, 2, 3):
             if (abi, version) not in ABSENT:
@@ -39,12 +39,12 @@ def cells() -> Iterator[Cell]:
 
 
 def stops(cell: Cell) -> list[Stop]:
-    """What runs in a cell."""
+    """Return the stops that are tested in a cell."""
     return [stop for stop in ALL if not why_not(stop.sample, cell.abi, cell.variant)]
 
 
 def why_not(sample: str, abi: str, variant: str) -> str:
-    """Why a sample is not built so; empty if it is."""
+    """Return why a sample is not built in a variant; empty: it is built."""
     if abi not in SAMPLES[sample].abis:
         if not ABIS[abi].has_libc:
             return "there is no C library for it"
@@ -58,7 +58,7 @@ def why_not(sample: str, abi: str, variant: str) -> str:
 
 
 def left_out() -> Iterator[tuple[str, str]]:
-    """What the matrix does not have, and why."""
+    """Yield the combinations that the matrix lacks, with the reasons."""
     for (abi, version), reason in ABSENT.items():
         yield f"{abi}, version {version}", reason
     missing: dict[tuple[str, str], dict[str, None]] = {}

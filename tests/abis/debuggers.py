@@ -14,32 +14,32 @@ from tests.samples.build import run_command
 from tests.samples.catalogue import ABIS
 
 DEBUGGERS = {"pypi": "GDB 18", "system": "GDB 13"}
-"""Names that `tests.gdb.driver.find` knows, and what stands for them in the table."""
+"""Names that `tests.gdb.driver.find` knows, and the names in the table."""
 
 
 def debugger(name: str, abi: str) -> Debugger:
-    """A GDB that knows an ABI; skips the test where there is none."""
+    """Return a GDB that supports an ABI; skip the test if there is none."""
     found = driver.find(name, abi)
     return found or absent(f"no {DEBUGGERS[name]} for {abi}")
 
 
 def newest(abi: str) -> Debugger:
-    """The newest GDB that is there."""
+    """Return the newest installed GDB."""
     return driver.find("pypi", abi) or debugger("system", abi)
 
 
 def described(stop: Stop, executable: Path, abi: str, debugger: str = "pypi") -> dict[str, Any]:
-    """A stop as the functions inside GDB take it; skips the test where nothing runs its program."""
+    """Return a stop in the form for the functions inside GDB; skip the test if nothing can run its program."""
     with toolchain_needed():
         run_command(executable, abi)
     told = {**program(stop, executable, abi), "libraries": str(executable.parent)}
     if (abi, debugger, stop.sample) == ("aarch64", "system", "signals"):
-        # GDB 13 gives up where a signal frame's vectors are shorter than those of the emulator's description.
+        # GDB 13 gives up if a signal frame's vectors are shorter than those of the emulator's description.
         told["emulator"] = [f"{part},sve=off" if part == "max" else part for part in told["emulator"]]
     return told
 
 
 def sysroot(abi: str) -> str:
-    """The folder with the emulated machine's libraries; empty where these are the system's own, or there are none."""
+    """Return the folder with the emulated machine's libraries; empty: it uses the system's own, or none."""
     emulator = ABIS[abi].emulator
     return emulator[emulator.index("-L") + 1] if "-L" in emulator else ""

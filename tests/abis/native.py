@@ -15,7 +15,7 @@ WRONG: dict[tuple[str, str], dict[str, str]] = {
         "signals-above": _SIGNAL,
     }
 }
-"""By ABI and debugger, the stops and what is wrong."""
+"""By ABI and debugger, the stops with the errors of GDB's own unwinder."""
 
 
 def is_wrong(stop: Stop, abi: str, debugger: str) -> bool:

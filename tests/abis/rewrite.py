@@ -15,7 +15,7 @@ from sframe_unwind.sframe.table import Table
 
 
 def rewritten_copy(executable: Path, folder: Path, version: int) -> Path:
-    """A copy of a program and its libraries, whose `.sframe` sections say in another version what they said."""
+    """Make a copy of a program and its libraries whose `.sframe` sections have the same rules in another version."""
     for file in [executable, *executable.parent.glob("*.so")]:
         copy = Path(shutil.copy(file, folder))
         (section,) = elf.load(copy)
@@ -24,7 +24,7 @@ def rewritten_copy(executable: Path, folder: Path, version: int) -> Path:
 
 
 def rewritten(section: Section, version: int) -> SectionSpec:
-    """A section's functions with the same rules in another version, as GNU ld would lay them out."""
+    """Return a section's functions with the same rules in another version, in the layout of GNU ld."""
     return SectionSpec(section.address, tuple(_table(table, version) for table in section.tables))
 
 
@@ -38,7 +38,7 @@ def _table(table: Table, version: int) -> TableSpec:
 
 
 def overwrite(file: Path, content: bytes) -> None:
-    """Put the bytes where the section was; what is left over becomes zeros, which are not a table."""
+    """Write bytes over the section; the rest of it becomes zeros, which are not a table."""
     with file.open("rb") as stream:
         section = ELFFile(stream).get_section_by_name(".sframe")
         offset, size = section["sh_offset"], section["sh_size"]

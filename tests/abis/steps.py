@@ -13,11 +13,11 @@ from sframe_unwind.sframe.constants import NEWEST
 from tests.samples.catalogue import ABIS, PLAIN_VARIANTS, SAMPLES, SIGNED_VARIANTS
 
 LIMIT = 20_000
-"""No walk here takes so many instructions."""
+"""More instructions than any walk here takes."""
 
 
 class Walk(NamedTuple):
-    """From a function's first instruction to its last, all that it calls included."""
+    """A walk from a function's first instruction to its last, including all that it calls."""
 
     sample: str
     abi: str
@@ -32,12 +32,12 @@ class Walk(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Fewer instructions than these mean that something was left out."""
+        """Minimum number of instructions; fewer mean that something was left out."""
         return {"stepper": 550, "stepper_lazy": 1500, "free_walk": 120, "free_leaf": 20}[self.sample]
 
 
 class Known(NamedTuple):
-    """Instructions at which GDB's own unwinder is wrong; so is mode `always`, if at all, from a frame of GDB's on."""
+    """Instructions at which GDB's own unwinder is wrong.  Mode `always` may be wrong from a frame of GDB's own on."""
 
     abis: tuple[str, ...]
     debuggers: tuple[str, ...]
@@ -50,7 +50,7 @@ class Known(NamedTuple):
 
 
 FURTHER_OUT = "frame pointer, or frames further out"
-"""They differ where the account of the instructions does not reach."""
+"""Differences that the account of the instructions does not reach."""
 
 KNOWN = (
     Known(
@@ -87,7 +87,7 @@ KNOWN = (
 
 
 def walks() -> Iterator[Walk]:
-    """All that is stepped through: version 3 as every variant, older versions, whose rules are the same, as one."""
+    """Yield all walks: version 3 in every variant, and one of each older version, whose rules are the same."""
     for abi in ABIS:
         versions = (2, 3) if abi == "s390x" else (1, 2, 3)
         for version in versions:
@@ -108,7 +108,7 @@ def walks() -> Iterator[Walk]:
 
 
 def known(walk: Walk) -> list[Known]:
-    """The differences that a walk has to show."""
+    """Return the differences that a walk must show."""
     return [
         entry
         for entry in KNOWN

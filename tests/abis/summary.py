@@ -14,16 +14,16 @@ from tests.samples.catalogue import ABIS
 from tools.binutils import SFRAME_VERSIONS
 
 CELL = "cell of the matrix"
-"""Name of a test's property: JSON of what ran in a cell."""
+"""Name of a test's property: JSON of the test that ran in a cell."""
 STEPPED = "instructions stepped"
-"""How the names of properties begin that count instructions."""
+"""Prefix of the names of properties that count instructions."""
 
 
 def lines(properties: Iterable[tuple[str, Any]], skipped: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """The lines of the summary.
+    """Yield the lines of the summary.
 
-    :param properties: of all reports.
-    :param skipped: cells as JSON, and why each was skipped.
+    :param properties: the properties of all reports.
+    :param skipped: cells as JSON, with the reason why each was skipped.
     """
     found = list(properties)
     records = [json.loads(value) for name, value in found if name == CELL]
@@ -45,7 +45,7 @@ def _key(record: dict[str, Any]) -> tuple[str, int, str, str]:
 
 
 def _matrix(records: dict[tuple[str, int, str, str], dict[str, Any]], reasons: dict[Any, str]) -> Iterator[str]:
-    """Stops that passed, by ABI, version and debugger; under the table what is not in it, and why."""
+    """Yield the numbers of passed stops by ABI, version and debugger, and the missing cells with their reasons."""
     yield "matrix: stops whose stack by SFrame is right, of those that ran"
     heads = ("ABI", "version", "written by", "debugger", *VARIANTS)
     rows: list[tuple[str, ...]] = [heads]
@@ -82,7 +82,7 @@ def _cell(records: dict[Any, dict[str, Any]], reasons: dict[Any, str], key: tupl
 
 
 def producer(abi: str, version: int) -> str:
-    """Who writes a version."""
+    """Return the producer of a version."""
     if (abi, version) in ENCODED:
         return "the encoder"
     return "GNU as " + next(name for name, written in SFRAME_VERSIONS.items() if written == version)

@@ -32,7 +32,7 @@ def test_walk(walk: Walk, tmp_path: Path, record_property: Callable[[str, Any], 
 
 
 def stepped(walk: Walk, folder: Path) -> dict[str, Any]:
-    """What the functions inside GDB tell of a walk."""
+    """Return the results of the functions inside GDB for a walk."""
     encoded = (walk.abi, walk.version) in ENCODED
     path = built(walk.sample, walk.abi, 3 if encoded else walk.version, walk.variant)
     if encoded:

@@ -26,7 +26,7 @@ REGISTERS = {
     "aarch64_be": ("$sp", "$x29"),
     "s390x": ("$r15", "$r11"),
 }
-"""What a frame can be found by."""
+"""The sources by which a frame can be found."""
 MARK = {"amd64": "<", "aarch64": "<", "aarch64_be": ">", "s390x": ">"}
 OTHER_ABI = {"amd64": 2, "aarch64": 3, "aarch64_be": 4, "s390x": 1}
 """The number of an ABI of the same byte order."""
@@ -39,13 +39,13 @@ CASES = [(abi, name) for abi in ABIS for name in DEBUGGERS]
 
 
 def rows_start(abi: str, data: bytes) -> int:
-    """Where the FRE sub-section begins."""
+    """Return the offset of the FRE sub-section."""
     (count,) = struct.unpack_from(MARK[abi] + "I", data, _NUM_FDES)
     return _HEADER + _FDE * int(count)
 
 
 Change = Callable[[str, bytes, bytes], bytes]
-"""``(ABI, section, section of another ABI) -> section``."""
+"""``(ABI, section, section of another ABI)``: returns the changed section."""
 
 CHANGES: dict[str, tuple[Change, str]] = {
     "magic": (lambda _abi, data, _other: b"\x12\x34" + data[2:], "found bytes 1234"),
@@ -65,7 +65,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
 
 
 def contents(path: Path) -> bytes:
-    """A file's `.sframe`."""
+    """Return the contents of a file's `.sframe`."""
     with path.open("rb") as stream:
         return bytes(ELFFile(stream).get_section_by_name(".sframe").data())
 
@@ -141,7 +141,7 @@ def test_process_dies_during_a_backtrace(abi: str, name: str, tmp_path: Path) ->
 
 
 def test_limit_on_the_size_of_values() -> None:
-    """Memory is read as values, for which the user can set a limit."""
+    """Memory is read as values, whose size the user can limit."""
     program = described(WALK, built(WALK.sample, "aarch64", 3), "aarch64")
     commands = ["bt", "set max-value-size 16", "stepi", "stepi", "bt", "set sframe mode off", "bt"]
     answers = call(debugger("pypi", "aarch64"), "console.session", commands=commands, program=program)

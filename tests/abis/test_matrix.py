@@ -44,12 +44,12 @@ def test_cell(cell: Cell, tmp_path: Path, record_property: Callable[[str, Any], 
 
 
 def producer(cell: Cell) -> int:
-    """The version that the assembler writes, where the cell's own is the encoder's."""
+    """Return the version that the assembler writes, if the encoder writes the cell's own version."""
     return 3 if (cell.abi, cell.version) in ENCODED else cell.version
 
 
 def placed(original: Path, cell: Cell, folder: Path) -> Path:
-    """The program that is debugged."""
+    """Return the program to debug."""
     if (cell.abi, cell.version) not in ENCODED:
         return original
     folder.mkdir()
@@ -57,7 +57,7 @@ def placed(original: Path, cell: Cell, folder: Path) -> Path:
 
 
 def check(stop: Stop, cell: Cell, original: Path, answer: dict[str, Any]) -> None:
-    """What must hold of one stop."""
+    """Check everything that is required of one stop."""
     assert "error" not in answer, answer["error"]
     always, off, fallback = answer["always"], answer["off"], answer["fallback"]
     assert matches(stop.functions, [frame["name"] for frame in always["frames"]]), "functions"
@@ -81,13 +81,13 @@ def check(stop: Stop, cell: Cell, original: Path, answer: dict[str, Any]) -> Non
 
 
 def known(chain: list[dict[str, Any]], cell: Cell) -> list[dict[str, Any]]:
-    """The frames that both can know: before version 3, assemblers do not say that _start is the outermost."""
+    """Return the frames that both can know: before version 3, assemblers do not mark _start as the outermost one."""
     names = [frame["name"] for frame in chain]
     return chain[: names.index("_start") + 1] if cell.version < 3 and "_start" in names else chain
 
 
 def check_used(cell: Cell, original: Path, answer: dict[str, Any]) -> None:
-    """SFrame of the cell's version was used, wherever readelf says that it covers a frame."""
+    """Check that SFrame of the cell's version was used wherever it covers a frame according to readelf."""
     assert f"{original.name}  " in answer["status"]
     (line,) = (line.split() for line in answer["status"].splitlines() if line.startswith(f"{original.name} "))
     assert line[2:4] == [str(cell.version), cell.abi]

@@ -17,9 +17,9 @@ from tests.samples.catalogue import ABIS
 from tests.samples.readelf import Symbol, read_symbols
 
 EXTRA_PACKETS = 3
-"""For each frame, at most so many more than GDB's own unwinder needs.
+"""Maximum number of packets for each frame in addition to those of GDB's own unwinder.
 
-That keeps memory of the stack in a cache; the plugin cannot tell when to drop one.
+GDB's unwinder caches memory of the stack; the plugin cannot know when a cache is outdated.
 """
 SAMPLES = ("recursion", "plt", "dlopen", "free_walk")
 CHOSEN = {stop.sample: stop for stop in STOPS if stop.sample in SAMPLES}
@@ -47,7 +47,7 @@ def test_with_files(abi: str, sample: str, kind: str) -> None:
 def test_by_memory_alone(abi: str, sample: str, kind: str) -> None:
     stop = CHOSEN[sample]
     path = built(sample, abi, 3, "O2", pie=False)
-    # Without a file to tell, GDB takes any target for a little-endian one.
+    # Without a file, GDB takes any target for a little-endian one.
     stops = session(stop, abi, path, kind, ["set endian big"] if abi in BIG_ENDIAN else [], files=False)
     symbols = read_symbols(toolchain(abi, 3), path)
     for shown in stops:
@@ -66,7 +66,7 @@ def test_by_memory_alone(abi: str, sample: str, kind: str) -> None:
 
 
 def session(stop: Stop, abi: str, path: Path, kind: str, settings: list[str], files: bool) -> list[dict[str, Any]]:
-    """What GDB shows each time that the program reaches its place."""
+    """Return GDB's output at each of the program's stops."""
     described(stop, path, abi)
     place = read_symbols(toolchain(abi, 3), path)[stop.place].address
     stops: list[dict[str, Any]] = call(
@@ -84,16 +84,16 @@ def session(stop: Stop, abi: str, path: Path, kind: str, settings: list[str], fi
 
 
 def check_packets(shown: dict[str, Any]) -> None:
-    """A stop's frames cost few packets, and nothing when they are asked for again."""
+    """Check that a stop's frames cost few packets, and none when they are shown again."""
     frames = sum(frame["sframe_pc"] is not None for frame in shown["compare"]["frames"])
     assert shown["off"]
     assert shown["always"] <= shown["off"] + EXTRA_PACKETS * frames
-    # GDB reads the strings that arguments point at each time.
+    # GDB reads the strings of arguments each time.
     assert shown["always again"] <= shown["off again"]
 
 
 def function_at(symbols: dict[str, Symbol], address: int) -> str:
-    """The function of the executable that contains an address; empty if there is none."""
+    """Return the function of the executable that contains an address; empty: there is none."""
     found = (
         name
         for name, symbol in symbols.items()

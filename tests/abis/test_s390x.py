@@ -27,7 +27,7 @@ WALK = replace(next(stop for stop in STOPS if stop.sample == "free_walk"), sampl
 
 
 def opened(path: Path) -> Section:
-    """A file's only section."""
+    """Return a file's only section."""
     (section,) = elf.load(path)
     return section
 
@@ -80,7 +80,7 @@ def test_version_2_says_what_version_3_said(variant: str, tmp_path: Path) -> Non
 
 
 def test_padding_return_address() -> None:
-    """A function that saves its frame pointer and not its return address needs a word for that all the same."""
+    """A function that saves its frame pointer but not its return address still needs a word for the return address."""
     section = opened(built("free_leaf", ARCH.name, 3, "O2"))
     rules = [rule for function in section.functions() for rule in function.table.rows(function)[1]]
     assert any(rule.ra is None and rule.fp is not None for rule in rules)

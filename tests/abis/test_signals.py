@@ -18,15 +18,15 @@ from tests.samples.catalogue import WITH_LIBC
 
 WAYS = tuple(stop for stop in STOPS if stop.sample == "signals")
 IN_LIBC = ("raise", "kill")
-"""Interrupted in the C library, which has no SFrame."""
+"""Ways in which the program is interrupted in the C library, which has no SFrame."""
 BEHIND_ILLEGAL = {"s390x": 2}
-"""How far after an illegal instruction's start the kernel leaves the pc."""
+"""Distance in bytes from the start of an illegal instruction to the pc that the kernel saves."""
 CELLS = [
     (abi, version, name)
     for abi in WITH_LIBC
     for version in (1, 2, 3)
     for name in ("pypi", "system")
-    if abi != "s390x" or version == 3  # of version 2 the matrix has them
+    if abi != "s390x" or version == 3  # the matrix has version 2
 ]
 
 
@@ -52,7 +52,7 @@ def test_behind_the_trampoline(abi: str, version: int, name: str) -> None:
         start = function.address - text + answer["text"]["start"]
         assert interrupted["name"] == ("fault_at_entry" if way == "entry" else "fault")
         if way == "entry":
-            # Only pc itself finds the function of which no instruction has been carried out.
+            # Only the pc itself finds the function: none of its instructions has been executed.
             assert interrupted["pc"] == start + BEHIND_ILLEGAL.get(abi, 0)
         else:
             assert start < interrupted["pc"] < start + function.size
@@ -61,7 +61,7 @@ def test_behind_the_trampoline(abi: str, version: int, name: str) -> None:
 
 
 def around_signal(answer: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
-    """The level of the trampoline, and the frames after it with their unwinders."""
+    """Return the level of the trampoline, and the frames after it with their unwinders."""
     chain = answer["always"]["chain"]
     (level,) = [level for level, frame in enumerate(chain) if frame["kind"] == "signal"]
     shown = answer["compare"]["threads"][0]["frames"]

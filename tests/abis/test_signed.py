@@ -39,7 +39,7 @@ def test_trace_is_complete(abi: str, version: int, name: str, variant: str) -> N
 
 
 def check_always(stop: Stop, answer: dict[str, Any]) -> None:
-    """`bt` goes to the program's first function, and no address in it has an authentication code."""
+    """Check that `bt` reaches the program's first function, and that no address has an authentication code."""
     always = answer["always"]
     assert matches(stop.frames, [frame["name"] for frame in always["chain"]]), (stop, always)
     shown = re.findall(r"^#\d+ +0x([0-9a-f]+) in ", always["bt"] + always["threads"], flags=re.MULTILINE)
@@ -48,9 +48,9 @@ def check_always(stop: Stop, answer: dict[str, Any]) -> None:
 
 
 def check_verdict(stop: Stop, answer: dict[str, Any]) -> bool:
-    """`sframe compare` says at which frame GDB's own unwinder is wrong, and why it stops there.
+    """Check that `sframe compare` names the frame at which GDB's own unwinder is wrong, and the reason.
 
-    Returns whether it is wrong at all: one code in 128 is 0, and the signed address then is the address.
+    Return whether it is wrong at all: one code in 128 is 0, and the signed address then is the plain address.
     """
     verdict, frames = answer["verdict"], answer["compare"]["threads"][0]["frames"]
     native, always = (answer[mode]["chain"] for mode in ("off", "always"))
@@ -69,7 +69,7 @@ def check_verdict(stop: Stop, answer: dict[str, Any]) -> bool:
 
 def test_mask_of_the_target() -> None:
     answer = call(debugger("pypi", "aarch64"), "tests.abis.inside.masks.collect")
-    # 39-bit addresses, and bit 55 as it stands; without a mask register, 48 bits.
+    # 39-bit addresses, with bit 55 unchanged; without a mask register, 48 bits.
     assert answer["told"] == [0x12_3456_7890, 0x7F_7F12_3456_7890 & (1 << 39) - 1]
     assert answer["not told"] == [0x12_3456_7890, 0x7F12_3456_7890]
     assert answer["unreadable"] == answer["not told"]

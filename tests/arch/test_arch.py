@@ -19,7 +19,7 @@ S390X = AbiNumber.S390X_ENDIAN_BIG
 
 
 def rule(abi: AbiNumber, row: str, version: int = 2, ra: int | None = None, fp: int = 0) -> UnwindRule:
-    """The rule of a default row, given as hexadecimal digits from its info byte on."""
+    """Return the rule of a default row, given as hexadecimal digits from its info byte on."""
     fixed_ra = ra if ra is not None else -8 if abi is AMD64 else 0
     head = Header(ARCH_BY_ABI[abi].byteorder, version, Flag(0), abi, fp, fixed_ra, 0, 0, 0, 0, 0, 0)
     return RuleTable(head, FdeType.DEFAULT)[literal(row)]
@@ -30,7 +30,7 @@ SP, FP = 7, 6
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_amd64(version: int) -> None:
-    """CFA from SP or FP; RA where the header says; FP where it was saved, if it was."""
+    """The CFA is computed from SP or FP; RA is at the header's offset; FP is at its saved place, if it was saved."""
     ra = saved_at_cfa(-8)
     assert rule(AMD64, "03 08", version) == UnwindRule(RegisterRule(SP, 8, False), ra, None)
     assert rule(AMD64, "04 10 f0", version) == UnwindRule(RegisterRule(FP, 16, False), ra, saved_at_cfa(-16))
@@ -48,7 +48,7 @@ def test_amd64_with_another_fixed_offset() -> None:
 @pytest.mark.parametrize("version", [1, 2, 3])
 @pytest.mark.parametrize("abi", [AARCH64, AARCH64_BE])
 def test_aarch64(abi: AbiNumber, version: int) -> None:
-    """RA and FP are in their registers until a row says where they were saved."""
+    """RA and FP are in their registers until a row has a place for them."""
     assert rule(abi, "03 00", version) == UnwindRule(RegisterRule(31, 0, False), None, None)
     assert rule(abi, "05 20 e8", version) == UnwindRule(RegisterRule(31, 32, False), saved_at_cfa(-24), None)
     assert rule(abi, "06 20 e8 e0", version) == UnwindRule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 AT = 0x7F00_0000_1000
-"""Where the records of the tests lie."""
+"""Address of the records."""
 START, END = 0x7F00_0010_0000, 0x7F00_0010_0040
 """The function that they describe."""
 

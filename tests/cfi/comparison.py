@@ -1,4 +1,4 @@
-"""Compares our decoding of the call frame information of one file with those of pyelftools and readelf."""
+"""Compares this project's decoding of a file's call frame information with those of pyelftools and readelf."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tests.cfi import tables
 
 
 class Account(NamedTuple):
-    """What came of one file."""
+    """The result for one file."""
 
     functions: int
     rows: int
     excepted: tuple[str, ...]
-    """For each function that pyelftools decodes wrongly, how."""
+    """For each function that pyelftools decodes wrongly, the error."""
     differences: tuple[str, ...]
     seconds: float
-    """That our decoding took."""
+    """Seconds that this project's decoding took."""
     pyelftools_seconds: float
 
 
 def compare(path: Path, readelf: Path | None) -> Account:
     """Compare one file.
 
-    :param readelf: the program; ``None``: leave it out.
+    :param readelf: the program; ``None``: do not compare with it.
     """
     started = time.perf_counter()
     ours = tables.by_us(path)

@@ -12,7 +12,7 @@ START, SIZE = 0x1000, 0x100
 AMD64, AARCH64, S390X = BY_NAME["amd64"], BY_NAME["aarch64"], BY_NAME["s390x"]
 ID32, ID64 = 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF
 ENTRY = b"\x0c\x07\x08\x90\x01"
-"""What CIEs for AMD64 begin with: the CFA is rsp + 8 (register 7), the return address (16) is saved at CFA - 8."""
+"""First instructions of CIEs for AMD64: the CFA is rsp + 8 (register 7), the return address (16) is at CFA - 8."""
 
 PLENTY = b"".join(
     (
@@ -49,10 +49,10 @@ def debug_frame(
 ) -> tuple[bytes, int]:
     """Return a ``.debug_frame`` of one CIE and one FDE, and the offset of the latter.
 
-    :param code: the FDE's instructions; ``initial``: the CIE's.
+    :param code: the FDE's instructions; ``initial`` are those of the CIE.
     :param wide: 64-bit DWARF.
     :param factors: code and data alignment factor.
-    :param column: the return address register.
+    :param column: number of the return address column.
     """
     offset = "Q" if wide else "I"
     sizes = b"\x08\x00" if version == 4 else b""
@@ -70,7 +70,7 @@ def _record(body: bytes, wide: bool, mark: str) -> bytes:
 
 
 def decoded(code: bytes, arch: Arch = AMD64, **options: object) -> CfiFunction:
-    """Return the function of an FDE with some instructions."""
+    """Return the function of an FDE with the given instructions."""
     mark = "<" if arch.byteorder == "little" else ">"
     data, offset = debug_frame(code, mark=mark, **options)  # type: ignore[arg-type]
     return Records(data, 0, arch, debug_frame=True).fde(offset).decode()

@@ -1,4 +1,4 @@
-"""Sections that are made to cost time or memory, by name; run as a program, it decodes one within a limit of memory.
+"""Sections that cost time or memory, by name; run as a program, it decodes one of them within a memory limit.
 
 python -m tests.cfi.hostile NAME BYTES
 """
@@ -23,7 +23,7 @@ TOO_LONG = "LEB128 number of more than 10 bytes in call frame instruction 0xe"
 
 
 def _overlapping() -> bytes:
-    """20,000 CIEs that all end at the same place, and an FDE for each."""
+    """Return 20,000 CIEs that all end at the same place, and an FDE for each."""
     count = 20_000
     cie = struct.pack("<I", 0xFFFFFFFF) + b"\x04\0\x08\0\x01\x78\x10\0"
     cies = (struct.pack("<I", 16 * (count - number) - 4) + cie for number in range(count))
@@ -47,11 +47,11 @@ INPUTS: dict[str, tuple[Callable[[], bytes], str]] = {
     "a long number of zeros": (lambda: _function(b"\x0e" + b"\x80" * 1_000_000 + b"\0"), TOO_LONG),
     "CIEs above each other": (_overlapping, "the CIEs lie above each other"),
 }
-"""What makes each, and what is said of it: at the end."""
+"""The function that makes each section, and the expected end of the message."""
 
 
 def main() -> None:
-    """Decode an input; print what came of it, and the seconds of processor time."""
+    """Decode an input; print the result, and the processor time in seconds."""
     data = INPUTS[sys.argv[1]][0]()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     limit = pages * resource.getpagesize() + int(sys.argv[2])
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def decode(data: bytes) -> str:
-    """Return what comes of a section: how many rows the last function has, or the last error."""
+    """Decode a section; return the number of rows of the last function, or the last error."""
     section = Records(data, 0, AMD64, debug_frame=True)
     problems: list[FormatError] = []
     said = ""

@@ -1,8 +1,8 @@
-"""Real libraries of three machines, and the samples of every ABI: our CFI against pyelftools' and readelf's.
+"""Compares CFI of real libraries of three machines, and of the samples of every ABI, with pyelftools and readelf.
 
     python -m tests.cfi.libraries [--jobs N] [--limit N]
 
-takes some minutes; the tests do the same for a few of them.
+It takes some minutes; the tests do the same for a few of the libraries.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ FOLDERS = {
     "s390x": Path("/usr/s390x-linux-gnu/lib"),
 }
 COUNTS = {"amd64": 30, "aarch64": 12, "s390x": 12}
-"""How many libraries of each machine."""
+"""Number of libraries of each machine."""
 _MAX_SIZE = 1 << 20
-"""Bytes of ``.eh_frame``: pyelftools takes a minute for so many."""
+"""Maximum size of ``.eh_frame`` in bytes: pyelftools takes a minute for so many."""
 
 
 class Item(NamedTuple):
@@ -41,7 +41,7 @@ class Item(NamedTuple):
 
 
 def libraries(abi: str, count: int) -> list[Item]:
-    """Return libraries from the smallest to the largest CFI that is not too large, evenly."""
+    """Return libraries, evenly chosen from the smallest to the largest CFI within the limit."""
     sizes = {}
     for path in sorted(FOLDERS[abi].glob("*.so*")):
         if path.is_file() and not path.is_symlink() and (size := _cfi_size(path)):
@@ -53,7 +53,7 @@ def libraries(abi: str, count: int) -> list[Item]:
 
 
 def _cfi_size(path: Path) -> int:
-    """Return the size in bytes of a library's ``.eh_frame``; 0 where it has none, or one that is too large."""
+    """Return the size in bytes of a library's ``.eh_frame``; 0: there is none, or it is too large."""
     try:
         with elf.opened(path) as binary:
             size = binary.size_of(".eh_frame")
@@ -78,7 +78,7 @@ def account(item: Item) -> tuple[Item, Account]:
 
 
 def main() -> int:
-    """Compare all; exit status 1 when something differs."""
+    """Compare all; return exit status 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=2, help="files at the same time (default: 2)")
     parser.add_argument("--limit", type=int, help="at most so many libraries of each machine, and no samples")

@@ -1,8 +1,8 @@
-"""Tables of call frame information as three decoders give them, in one form: ours, pyelftools' and readelf's.
+"""Tables of call frame information by three decoders, in one form: this project's, pyelftools' and readelf's.
 
 A table has the rows of one FDE: address to row, and a row has the CFA under ``"cfa"`` and registers by their DWARF
 numbers, in readelf's notation: ``c-16`` in memory at CFA - 16, ``v-8`` the value CFA - 8, ``r5`` in a register, ``u``
-undefined, ``exp`` and ``vexp`` computed.  What is unchanged is left out.
+undefined, ``exp`` and ``vexp`` computed.  Unchanged registers are left out.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule
 TableRow = dict[Union[int, str], str]
 Table = dict[int, TableRow]
 Tables = dict[tuple[int, int], Table]
-"""By start and end address of the function; of several FDEs for the same addresses the last."""
+"""By start and end address of the function; of several FDEs for the same addresses, the last one."""
 
 _DEF_CFA_SF, _GNU_ARGS_SIZE = 0x12, 0x2E
 TIMEOUT = 300
 
 
 def by_us(path: Path) -> Tables:
-    """Decode ``.eh_frame`` and ``.debug_frame`` with our own code."""
+    """Decode ``.eh_frame`` and ``.debug_frame`` by this project's code."""
     tables: Tables = {}
     with elf.opened(path) as binary:
         for records in sections(binary):
@@ -76,7 +76,7 @@ def _source(source: Source) -> str:
 
 
 def by_pyelftools(path: Path) -> tuple[Tables, dict[tuple[int, int], str]]:
-    """Decode with pyelftools; return also what it does wrong, for each FDE that is left out for that."""
+    """Decode with pyelftools; return also its error for each FDE that is left out because of that error."""
     tables: Tables = {}
     defects: dict[tuple[int, int], str] = {}
     with path.open("rb") as stream:
@@ -96,7 +96,7 @@ def by_pyelftools(path: Path) -> tuple[Tables, dict[tuple[int, int], str]]:
 
 
 def _defect(entry: FDE) -> str:
-    """Return what pyelftools 0.33 does wrong with an FDE; empty where nothing is known."""
+    """Return the error of pyelftools 0.33 in an FDE; empty: none is known."""
     opcodes = {instruction.opcode for part in (entry.cie, entry) for instruction in part.instructions}
     if _DEF_CFA_SF in opcodes:
         return "DW_CFA_def_cfa_sf: the offset is multiplied by the code alignment factor (callframe.py, line 608)"
@@ -149,7 +149,7 @@ def by_readelf(readelf: Path, path: Path, arch: Arch) -> Tables:
         elif found := _FDE.match(line):
             column, common = cies[section + found[1]]
             start, end = int(found[2], 16), int(found[3], 16)
-            # Of an FDE that adds nothing to its CIE it shows no row.
+            # readelf shows no row for an FDE that adds nothing to its CIE.
             table = tables[start, end] = dict(zip([start], common.values()))
         elif line.startswith("   LOC"):
             known: dict[str, int | str] = {**names, "CFA": "cfa", "ra": column}
@@ -163,18 +163,18 @@ def by_readelf(readelf: Path, path: Path, arch: Arch) -> Tables:
 
 
 def _cell(text: str, names: dict[str, int]) -> str:
-    """Return readelf's words for a rule with numbers in place of the names of registers."""
+    """Return readelf's text for a rule, with numbers in place of the names of registers."""
     name, sign, offset = re.split(r"([+-]|$)", text, maxsplit=1)
     return f"r{names[name]}{sign}{offset}" if name in names else text
 
 
 def without_undefined(table: Table) -> Table:
-    """Return a table as readelf shows it."""
+    """Return a table in the form in which readelf shows it."""
     return {at: {name: text for name, text in row.items() if text != "u"} for at, row in table.items()}
 
 
 def distinct(table: Table) -> Table:
-    """Return a table without the rows that say what their predecessor says."""
+    """Return a table without rows that are equal to their predecessor."""
     kept: Table = {}
     last = None
     for at, row in sorted(table.items()):

@@ -1,4 +1,4 @@
-"""When SFrame and CFI give the same caller, and what the modules of a process say of it."""
+"""Rules of SFrame and CFI that give the same caller, and the lookup of both in the modules of a process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OTHERS = ((3, saved_at_cfa(-24)),)
 
 
 def in_register(number: int) -> RegisterRule:
-    """The value of a register."""
+    """Return the rule for a value in a register."""
     return RegisterRule(number, 0, False)
 
 
@@ -53,7 +53,7 @@ def test_agreement(sframe: UnwindRule, cfi: UnwindRule, arch: str, agree: bool) 
 
 
 def loaded(reads: list[int], broken: bool = False) -> Modules:
-    """A module with a function, whose memory counts how often it is read."""
+    """Return a module with a function, whose memory counts the reads."""
     data = records("<", *ADDRESSES["absolute"])
 
     def fetch(offset: int, size: int) -> bytes:

@@ -1,4 +1,7 @@
-"""Real call frame information against pyelftools' and readelf's decoding; `python -m tests.cfi.libraries` does more."""
+"""Real call frame information, compared with the decoding of pyelftools and readelf.
+
+`python -m tests.cfi.libraries` compares more of it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ LIBRARIES = {"amd64": "libgcc_s.so.1", "aarch64": "libm.so.6", "s390x": "libgomp
 
 
 def readelf(abi: str) -> Path:
-    """Return the newest one."""
+    """Return the newest readelf."""
     with toolchain_needed():
         return toolchain(abi, ABIS[abi].versions[-1]) / "readelf"
 
@@ -50,7 +53,7 @@ def test_sample(abi: str, name: str) -> None:
 
 @pytest.mark.parametrize("flags", [(), ("-gdwarf-2",), ("-gdwarf-5",), ("-gz",)], ids=lambda flags: " ".join(flags))
 def test_debug_frame(flags: tuple[str, ...], tmp_path: Path) -> None:
-    """Without unwind tables and with debugging information the compiler writes .debug_frame, and nothing else."""
+    """With debugging information and without unwind tables, the compiler writes only .debug_frame."""
     source, program = tmp_path / "program.c", tmp_path / "program.so"
     source.write_text("int g(int *); int f(int n) { int room[n]; return g(room) + 1; }\n", encoding="ascii")
     gcc = shutil.which("gcc") or absent("gcc is not installed")

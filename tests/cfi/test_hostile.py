@@ -1,4 +1,4 @@
-"""Call frame information made to cost time or memory: the work is bounded by its size, and by limits that are named."""
+"""Call frame information that costs time or memory: the work is bounded by its size, and by named limits."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tests.elf.objects import tools_for
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MEMORY = 100 << 20
-"""Bytes that decoding one input may take beyond what the process had before."""
+"""Maximum number of bytes that decoding one input may take in addition to the process's memory before."""
 SIZE_FIELD = 32
 """Offset of ``sh_size`` in a section header, in bytes."""
 SECONDS = 10.0
-"""Of processor time; a quiet machine takes a tenth of it at most."""
+"""Maximum processor time; a quiet machine takes at most a tenth of it."""
 
 
 @pytest.mark.parametrize("name", INPUTS)
 def test_input_is_bounded(name: str) -> None:
-    """In a process of its own, whose memory is limited."""
+    """It is decoded in another process, whose memory is limited."""
     command = [sys.executable, "-m", "tests.cfi.hostile", name, str(MEMORY)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=120, check=True)
     said, seconds = done.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""Each call frame instruction, from bytes to rows (DWARF 5, 6.4.2 and 7.24)."""
+"""Each call frame instruction, from bytes to the expected rows (DWARF 5, 6.4.2 and 7.24)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RA = saved_at_cfa(-8)
 
 
 def at(register: int, offset: int) -> RegisterRule:
-    """A register plus an offset."""
+    """Return the rule for a register plus an offset."""
     return RegisterRule(register, offset, False)
 
 
 def last(code: bytes, **options: object) -> Row:
-    """The last row that some instructions amount to."""
+    """Return the last row of some instructions."""
     return decoded(code, **options).rows[-1]  # type: ignore[arg-type]
 
 
@@ -57,7 +57,7 @@ def test_cfa(code: bytes, cfa: Source) -> None:
         (b"\x83\x02\x08\x03", None),
         (b"\x10\x03\x02\x77\x00", Expression(b"\x77\x00", True)),  # expression
         (b"\x16\x03\x02\x77\x00", Expression(b"\x77\x00", False)),  # val_expression
-        (b"\x83\x02\xc3", None),  # restore, of what the CIE does not say
+        (b"\x83\x02\xc3", None),  # restore, of a register without a rule in the CIE
         (b"\x83\x02\x06\x03", None),  # restore_extended
     ],
 )
@@ -203,7 +203,7 @@ def test_rule_has_every_register() -> None:
         (b"\x14\x07\x7f", at(7, -1008), saved_at_cfa(1008)),  # val_offset: CFA - 1016
         (b"\x09\x07\x08", at(8, 0), RegisterRule(7, 0, True)),  # register
         (b"\x16\x07\x02\x77\x10", at(7, 16), saved_at_cfa(-16)),  # val_expression: rsp + 16
-        (b"\x16\x07\x02\x77\x08", at(7, 8), RA),  # what the CFA says, too
+        (b"\x16\x07\x02\x77\x08", at(7, 8), RA),  # which also follows from the CFA
         (b"\x07\x07", at(7, 8), RA),  # undefined
     ],
 )
@@ -245,7 +245,7 @@ def test_return_address_in_a_register() -> None:
 
 
 PLT = bytes([0x77, 8, 0x80, 0, 0x3F, 0x1A, 0x3B, 0x2A, 0x33, 0x24, 0x22])
-"""``breg7+8 breg16+0 lit15 and lit11 ge lit3 shl plus``: what GNU ld writes for a PLT."""
+"""``breg7+8 breg16+0 lit15 and lit11 ge lit3 shl plus``: GNU ld's expression for a PLT."""
 
 
 def test_cfa_computed_from_the_address() -> None:
@@ -299,7 +299,7 @@ def test_malformed_expression(expression: bytes) -> None:
 
 
 def test_encoding_of_the_tests() -> None:
-    """DWARF 5, 7.6, tables 7.7 and 7.8."""
+    """The tests' own encoder agrees with DWARF 5, 7.6, tables 7.7 and 7.8."""
     assert [uleb(value) for value in (2, 127, 128, 12857)] == [b"\x02", b"\x7f", b"\x80\x01", b"\xb9\x64"]
     signed = {2: b"\x02", -2: b"\x7e", 127: b"\xff\x00", -127: b"\x81\x7f", 128: b"\x80\x01", -128: b"\x80\x7f"}
     assert {value: sleb(value) for value in signed} == signed

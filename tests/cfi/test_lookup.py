@@ -59,7 +59,7 @@ def test_every_boundary_agrees_with_pyelftools(with_index: bool) -> None:
 
 
 class _Counted(bytes):
-    """Data that counts how often a part of it is taken."""
+    """Data that counts the reads of its parts."""
 
     reads = 0
 
@@ -83,7 +83,7 @@ def test_the_fde_that_was_found_last_is_not_searched_again() -> None:
 
 
 def test_an_fde_within_another_is_found_whatever_was_found_before() -> None:
-    """As without an FDE that was found before: by a section that is asked for one address alone."""
+    """The result is equal to that of a new section, in which no FDE was found before."""
     frames, index, ranges = pieces(build("stepper"))
     first, (start, _) = sorted(ranges)[:2]
     size = struct.pack("<I", first[1] - first[0])

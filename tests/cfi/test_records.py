@@ -15,7 +15,7 @@ from tests.cfi.addressed import AT, END, FORMS, SIZE, START, records
 
 
 def second(data: bytes, extended: bool = False, mark: str = "<") -> int:
-    """Return where the second of two records is."""
+    """Return the offset of the second of two records."""
     if extended:
         return int(12 + struct.unpack_from(mark + "Q", data, 4)[0])
     return int(4 + struct.unpack_from(mark + "I", data)[0])
@@ -27,7 +27,7 @@ AMD64 = BY_NAME["amd64"]
 
 
 def decoded(data: bytes, offset: int, data_base: int | None = None, byteorder: ByteOrder = "little") -> CfiFunction:
-    """Decode the FDE at an offset of some records that lie at AT."""
+    """Decode the FDE at an offset of records at the address AT."""
     return Records(data, AT, AMD64._replace(byteorder=byteorder), data_base=data_base).fde(offset).decode()
 
 

@@ -15,14 +15,14 @@ _WORDS = "bhi"
 
 
 def order(abi: int) -> str:
-    """The byte order of an ABI, for `struct`."""
+    """Return the byte order of an ABI, for `struct`."""
     return ">" if abi in (AARCH64_BE, S390X) else "<"
 
 
 def row(abi: int, start: int, words: Sequence[int], size: int = 0, fp: bool = False, signed: bool = False) -> bytes:
-    """A row with a start address of one byte; `size` is 0, 1 or 2 for words of 1, 2 or 4 bytes.
+    """Return a row with a start address of one byte; `size` is 0, 1 or 2 for words of 1, 2 or 4 bytes.
 
-    Words are given signed or unsigned.
+    Words are given as signed or unsigned numbers.
     """
     info = (not fp) | len(words) << 1 | size << 5 | _SIGNED_BIT * signed
     bits = 8 << size
@@ -44,7 +44,7 @@ class Function(NamedTuple):
 def section(
     abi: int, functions: Sequence[Function], version: int = 3, ra: int = 0, fp: int = 0, flags: int = 1
 ) -> bytes:
-    """A section of version 2 or 3 with starts that count from the section."""
+    """Return a section of version 2 or 3 whose starts are relative to the section."""
     mark = order(abi)
     entries, rows = b"", b""
     for function in functions:
@@ -91,5 +91,5 @@ def elf(path: Path, abi: int, *sframe: bytes, address: int = 0, symbols: Sequenc
 
 
 def small(path: Path, count: int = 1) -> Path:
-    """A file with some functions of one row."""
+    """Write a file with some functions of one row."""
     return elf(path, AMD64, section(AMD64, [Function(16 * i, 16, [row(AMD64, 0, [8])]) for i in range(count)], ra=-8))

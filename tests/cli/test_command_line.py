@@ -21,13 +21,13 @@ from tests.cli.sections import AMD64, elf, small
 from tests.missing import not_on_this_system
 
 TIMEOUT = 30
-"""Seconds that a command may take."""
+"""Time limit for a command, in seconds."""
 
 COMMAND = [sys.executable, "-m", "sframe_unwind"]
 
 
 def run(*arguments: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-    """A run of the command line as a process of its own.
+    """Run the command line in another process.
 
     :param before: a command that starts it.
     """
@@ -151,7 +151,7 @@ def test_interrupt(tmp_path: Path) -> None:
     file = small(tmp_path / "file", 5_000)
     process = subprocess.Popen([*COMMAND, "dump", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
-    process.stdout.readline()  # it is at work, and then waits for somebody to read on
+    process.stdout.readline()  # it is running, and then waits for a reader
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, error) == (130, b"")
@@ -187,7 +187,7 @@ def test_bugs_are_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def arguments_for(command: str, file: Path) -> list[str]:
-    """The arguments with which a command reads a file."""
+    """Return the arguments with which a command reads a file."""
     more = {"lookup": [str(file), "0"], "backtrace": ["--core", str(file)], "convert": [str(file), "-o", f"{file}.out"]}
     return [command, *more.get(command, [str(file)])]
 
@@ -207,7 +207,7 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, command: str,
     elif name == "loop":
         file.symlink_to("loop")
     done = run(*arguments_for(command, file))
-    # Nobody opens a socket's file.
+    # Nothing can open a socket's file.
     why = {"socket": "No such device or address", "loop": "Too many levels of symbolic links"}.get(
         name, "not a regular file"
     )
@@ -216,7 +216,7 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path, command: str,
 
 @pytest.mark.parametrize("command", READING)
 def test_name_that_is_too_long(tmp_path: Path, command: str) -> None:
-    """Asking whether it is a directory fails, like opening it: for everybody, unlike in a locked directory."""
+    """Asking whether it is a directory fails like opening it, for all users, unlike in a locked directory."""
     file = tmp_path / ("x" * 300)
     done = run(*arguments_for(command, file))
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"sframe-unwind: {file}: File name too long\n")
@@ -230,7 +230,7 @@ def test_output_with_a_name_that_is_too_long(tmp_path: Path, command: list[str])
     assert done.stderr.endswith(f"{output}: cannot be written: File name too long\n")
 
 
-# The capabilities by which root may look into every directory.
+# The capabilities by which root can search every directory.
 AS_OTHERS = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.getuid() == 0 else ()
 
 
@@ -280,7 +280,7 @@ def test_name_that_is_no_utf_8(tmp_path: Path, command: str) -> None:
 
 @pytest.mark.parametrize("command", [["verify", "-j2"], ["lint"], ["lookup"]])
 def test_pipe_that_is_closed_early(tmp_path: Path, command: list[str]) -> None:
-    """Of several files, or of many addresses."""
+    """The reader closes the pipe while several files, or many addresses, are processed."""
     files = [str(small(tmp_path / f"file{number}", 2_000)) for number in range(8)]
     typed = b"0x10\n" * 200_000 if command == ["lookup"] else b""
     words = [*COMMAND, *command, *([files[0], "-"] if typed else files)]
@@ -296,7 +296,7 @@ def test_pipe_that_is_closed_early(tmp_path: Path, command: list[str]) -> None:
 
 @pytest.mark.parametrize("command", READING)
 def test_file_that_shrinks_meanwhile(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
-    """Whatever is read before and after, it is answered or refused in a line."""
+    """A command reads it at different times, and prints the result, or an error in one line."""
     file = small(tmp_path / "file", 300)
     content, done, seen = file.read_bytes(), threading.Event(), set()
 

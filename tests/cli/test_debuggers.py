@@ -1,4 +1,4 @@
-"""`gdb` and `lldb`: which program they start, with which arguments, and in which state."""
+"""`gdb` and `lldb`: the program that they start, its arguments, and its state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.missing import absent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 TIMEOUT = 60
-"""Seconds that a debugger may take."""
+"""Time limit for a debugger, in seconds."""
 
 FAKE = """\
 #!/bin/sh
@@ -34,7 +34,7 @@ LOADED = {
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A run of the command line as a process of its own."""
+    """Run the command line in another process."""
     return subprocess.run(
         [sys.executable, "-m", "sframe_unwind", *arguments],
         env={**os.environ, **environment},
@@ -48,7 +48,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Path:
-    """A debugger that prints its arguments and the signals that it ignores, and ends with status 7."""
+    """Write a debugger that prints its arguments and the signals that it ignores, and ends with status 7."""
     program = tmp_path / "a debugger"
     program.write_text(FAKE)
     program.chmod(0o755)
@@ -64,7 +64,7 @@ def test_arguments_and_status_are_the_debuggers(fake: Path, name: str, arguments
     *said, ignored = done.stdout.splitlines()
     assert said == [*LOADED[name], *(f"<{argument}>" for argument in arguments)]
     assert done.returncode == 7
-    # Python ignores signal 13, SIGPIPE; the debugger and what it runs must not.
+    # Python ignores signal 13, SIGPIPE; the debugger and its programs must not.
     assert not int(ignored.split()[1], 16) & 1 << 12
 
 
@@ -132,7 +132,7 @@ def test_real_gdb() -> None:
 
 
 def test_lldb_of_debian_finds_its_own_python_module() -> None:
-    """Without it, LLDB 14 of Debian 12 prints tracebacks instead of loading a script."""
+    """Without its module, LLDB 14 of Debian 12 prints tracebacks instead of loading a script."""
     lldb = ("lldb", "--no-lldbinit", "--batch", "-o", "sframe status")
     done = run(*lldb, SFRAME_UNWIND_LLDB=find_without_provider(), PYTHONPATH="")
     assert (done.returncode, done.stderr) == (0, "")

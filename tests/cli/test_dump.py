@@ -39,11 +39,11 @@ FORM: dict[str, Any] = {
         }
     ],
 }
-"""What the JSON looks like: in place of a value its type, or the values that there are."""
+"""The form of the JSON: in place of a value, its type or the possible values."""
 
 
 def check_form(value: object, form: object) -> None:
-    """Check that a value has a form: no member more or less."""
+    """Check that a value has a form, with no member more or less."""
     if isinstance(form, dict):
         assert isinstance(value, dict)
         assert list(value) == list(form)
@@ -60,7 +60,7 @@ def check_form(value: object, form: object) -> None:
 
 
 def dumped(capsys: pytest.CaptureFixture[str], file: Path, status: int = 0) -> tuple[str, dict[str, Any], list[str]]:
-    """Text, JSON and complaints, the same for both; checks the exit status of both."""
+    """Return text, JSON and messages, which must be the same for both; check the exit status of both."""
     assert main(["dump", str(file)]) == status
     text = capsys.readouterr()
     assert main(["dump", "--json", str(file)]) == status

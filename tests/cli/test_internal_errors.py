@@ -1,4 +1,4 @@
-"""A bug of this package is reported as one, whichever part of which command it is in."""
+"""A bug of this package is reported as an internal error, in whichever part of a command it is."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_bug_is_reported_as_one(
 
 
 def test_survey_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The database has the bug at one file, and the results of the other."""
+    """The database has the bug for one file, and the results for the other."""
     good, bad = build("leaf", "aarch64"), build("leaf")
 
     def planted(binary: ElfBinary) -> Producers:

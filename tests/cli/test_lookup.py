@@ -1,4 +1,4 @@
-"""`lookup`: the rows that readelf prints, found by address and by name."""
+"""`lookup` finds, by address and by name, the rows that readelf prints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROW = row(AMD64, 0, [8])
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A file with three functions, symbols for two of them, and a gap."""
+    """Write a file with three functions, symbols for two of them, and a gap."""
     functions = [
         Function(0x10, 0x10, [row(AMD64, 0, [8]), row(AMD64, 4, [16, -16])]),
         Function(0x20, 0x20, [row(AMD64, 0, [8]), row(AMD64, 11, [16])], 0x10, repetition=16),
@@ -37,7 +37,7 @@ def small(tmp_path: Path) -> Path:
 
 
 def looked_up(capsys: pytest.CaptureFixture[str], status: int, file: Path, *addresses: str) -> str:
-    """What lookup prints; checks its exit status, and that it complains when it says so."""
+    """Return the output of lookup; check its exit status, and that it prints an error if the status requires one."""
     assert main(["lookup", str(file), *addresses]) == status
     out, err = capsys.readouterr()
     assert bool(err) == (status == 2)
@@ -122,7 +122,7 @@ def test_name_of_several(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     ids=["word size 3", "three words", "rows out of order"],
 )
 def malformed(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A file with two functions, of which the first is malformed."""
+    """Write a file with two functions, of which the first is malformed."""
     functions = [Function(0x10, 8, request.param), Function(0x20, 8, [ROW])]
     symbols = [(b"bad", 0x10, 8), (b"good", 0x20, 8)]
     return elf(tmp_path / "file", AMD64, section(AMD64, functions, ra=-8), symbols=symbols)
@@ -135,7 +135,7 @@ def test_malformed_function(malformed: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_malformed_function_on_standard_input(malformed: Path) -> None:
-    """Each address has its line, or its error; the first error of the command was its last line."""
+    """Each address gets its line or its error; the first error used to end the command."""
     done = answered(malformed, "0x20\n0x10\n0x21\n0x10\n0x30\n")
     assert done.returncode == 2
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["0x20", "0x21", "0x30"]
@@ -146,7 +146,7 @@ def test_malformed_function_on_standard_input(malformed: Path) -> None:
 
 @pytest.mark.parametrize(("abi", "version"), [(abi.name, version) for abi in ABIS.values() for version in abi.versions])
 def test_rows_of_readelf(capsys: pytest.CaptureFixture[str], abi: str, version: int) -> None:
-    """Every row is found by its first address and by the last before the next one."""
+    """Every row is found by its first address and by the last address before the next row."""
     with toolchain_needed():
         file = build("free_leaf", abi, version)
         tools = toolchain(abi, version)
@@ -163,7 +163,7 @@ def test_rows_of_readelf(capsys: pytest.CaptureFixture[str], abi: str, version: 
     assert len(found) == len(expected)
     for address, start, cfa, fp, ra in found:
         printed = expected[int(address, 16)]
-        # What readelf of binutils 2.40 does not know: where the return address of AMD64 is.
+        # readelf of binutils 2.40 does not know where the return address of AMD64 is.
         known = "u" if version == 1 and ra == "f" else ra
         assert (int(start, 16), cfa, fp, known) == (printed.start, printed.cfa, printed.fp, printed.ra)
     names = {symbol.address: name for name, symbol in read_symbols(tools, file).items()}
@@ -194,7 +194,7 @@ SECTIONS = "".join(
 
 
 def test_object_file_with_several_sections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All its functions begin at 0, so that a number says nothing."""
+    """All its functions begin at 0, so numbers are ambiguous."""
     source, file = tmp_path / "two.s", tmp_path / "two.o"
     source.write_text(SECTIONS, encoding="ascii")
     run(tools_for("amd64", 3) / "as", "--gsframe", "-o", file, source)
@@ -215,7 +215,7 @@ def test_object_file_with_one_section(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_plt_stubs_have_their_own_names(capsys: pytest.CaptureFixture[str]) -> None:
-    """`_init`, which has no size, was taken to reach from .init into .plt."""
+    """`_init`, which has no size, used to reach from .init into .plt."""
     program = build("plt")
     with elf_file.opened(program) as binary:
         section = binary.named(".plt")
@@ -271,7 +271,7 @@ def test_closed_standard_input(small: Path) -> None:
 
 
 def test_answer_comes_before_the_next_question(small: Path) -> None:
-    """As from addr2line: a program can keep the command running and ask it."""
+    """Like addr2line: a program can keep the command running and send it addresses."""
     command = [sys.executable, "-m", "sframe_unwind", "lookup", str(small), "-"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
     assert process.stdin is not None
@@ -291,7 +291,7 @@ def test_answer_comes_before_the_next_question(small: Path) -> None:
 
 @pytest.mark.parametrize("abi", list(ABIS))
 def test_many_addresses_have_the_answers_of_each(capsys: pytest.CaptureFixture[str], abi: str) -> None:
-    """The line has what the longer answer to a single address has."""
+    """Each line has the data of the longer answer for a single address."""
     with toolchain_needed():
         file = build("free_walk", abi)
     with elf_file.opened(file) as binary:

@@ -1,4 +1,4 @@
-"""Files that a command writes: whole, or the old one stays."""
+"""Files that a command writes are complete, or the old file stays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.samples.build import build
 
 OLD = "an older report\n"
 LIMIT = 4096
-"""Bytes that a file may have in the process, which then cannot write its report, as on a full disk."""
+"""Size limit of files in the process, which cannot write its report, as on a full disk."""
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_too_few_open_files(tmp_path: Path, program: Path) -> None:
 
 
 def test_read_only_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told from missing permissions."""
+    """The message differs from that for missing permissions."""
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(FileError, match=": cannot be written: Permission denied"):
         check_writable("--html", str(tmp_path / "report"))

@@ -1,4 +1,4 @@
-"""`dump` of real programs equals the output of the readelf that belongs to their assembler, as text and as JSON."""
+"""`dump` of real programs, as text and as JSON, equals the output of the readelf of their assembler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.samples.catalogue import ABIS, PLAIN_VARIANTS, SAMPLES
 from tests.samples.readelf import read_sframe
 
 TIMEOUT = 60
-"""Seconds that one run of a tool may take."""
+"""Time limit for a tool, in seconds."""
 
 ASSEMBLY = """\
         .cfi_sections .sframe
@@ -44,9 +44,9 @@ three:  .cfi_startproc
 
 
 def sample_builds() -> Iterator[tuple[str, str, int, str]]:
-    """Everything for amd64; for the others every sample in one variant, and the variants that differ in kind.
+    """Yield all builds for amd64; for the others, every sample in one variant, and the variants that differ in kind.
 
-    Those are signed return addresses, and for s390x no optimisation, where functions save registers in registers.
+    These are signed return addresses, and for s390x no optimisation, where functions save registers in registers.
     """
     for name, sample in SAMPLES.items():
         for abi in sample.abis:
@@ -72,7 +72,7 @@ def test_sample(capsys: pytest.CaptureFixture[str], name: str, abi: str, version
 
 @pytest.mark.parametrize(("abi", "version"), [(abi.name, version) for abi in ABIS.values() for version in abi.versions])
 def test_object_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, abi: str, version: int) -> None:
-    """Relocations fill in where the functions start."""
+    """Relocations give the starts of its functions."""
     with toolchain_needed():
         tools = toolchain(abi, version)
     file = tmp_path / "object.o"
@@ -82,7 +82,7 @@ def test_object_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, abi: st
     subprocess.run(command, input=assembly, text=True, check=True, timeout=TIMEOUT)
     if version == 3:
         compare(capsys, tools, file, abi, version)
-    # Older ones print every function of an object file as if it started at 0; but they do print the relocations.
+    # Older versions print every function of an object file as if it started at 0, but they print the relocations.
     found = re.findall(r" \.text\S* \+ (\w+)$", readelf(tools, "-r", "-W", file), re.MULTILINE)
     starts = [int(addend, 16) for addend in found]
     assert main(["dump", "--json", str(file)]) == 0
@@ -96,13 +96,13 @@ def test_object_file(capsys: pytest.CaptureFixture[str], tmp_path: Path, abi: st
 
 
 def readelf(tools: Path, *arguments: str | Path) -> str:
-    """What readelf prints."""
+    """Return the output of readelf."""
     command = [str(tools / "readelf"), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=TIMEOUT).stdout
 
 
 def compare(capsys: pytest.CaptureFixture[str], tools: Path, file: Path, abi: str, version: int) -> None:
-    """Hold both forms of the dump of a file against readelf."""
+    """Compare both forms of the dump of a file with readelf."""
     printed = readelf(tools, "--sframe", file)
     assert main(["dump", str(file)]) == 0
     ours = capsys.readouterr().out
@@ -113,7 +113,7 @@ def compare(capsys: pytest.CaptureFixture[str], tools: Path, file: Path, abi: st
 
 
 def compare_json(said: dict[str, object], tools: Path, file: Path, version: int) -> None:
-    """Hold the JSON against readelf's values."""
+    """Compare the JSON with readelf's values."""
     expected = read_sframe(tools, file)
     assert said["file"] == str(file)
     sections = said["sections"]
@@ -126,7 +126,7 @@ def compare_json(said: dict[str, object], tools: Path, file: Path, version: int)
         assert (ours["start"], ours["size"]) == (function.start, function.size)
         assert ours["type"] == ("flex" if function.flexible else "default")
         assert ours["pc_type"] == ("mask" if function.mask else "inc")
-        # GNU ld 2.44 gives the first entry of a PLT one as well, though its rows do not repeat.
+        # GNU ld 2.44 also gives the first entry of a PLT a repetition size, although its rows do not repeat.
         assert ours["repetition_size"] > 0 or not function.mask
         assert not ours["signal"]
         assert ours["pauth_key"] == ("b" if "B key" in function.attributes else "a")

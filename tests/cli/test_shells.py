@@ -1,4 +1,4 @@
-"""Completion in real shells, and the manual page as `man` shows it."""
+"""Completion in real shells, and the manual page in `man`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def offered(shell: str, program: str) -> str:
-    """What a shell prints."""
+    """Return the completions that a shell prints."""
     if shutil.which(shell) is None:
         absent(f"{shell} is not installed: its completion stays untested")
     command = [shell, "--norc" if shell == "bash" else "--no-config", "-c", program]
@@ -63,7 +63,7 @@ def test_fish(folder: Path, words: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize(("words", "expected"), CASES[1:], ids=lambda value: value if isinstance(value, str) else "")
 def test_zsh(folder: Path, words: str, expected: list[str]) -> None:
-    """It completes at a terminal only."""
+    """zsh completes only at a terminal."""
     if shutil.which("zsh") is None:
         absent("zsh is not installed: its completion stays untested")
     shell = pexpect.spawn("zsh", ["-f", "-i"], timeout=20, encoding="utf-8", dimensions=(40, 200))

@@ -1,4 +1,4 @@
-"""What each command imports: importing everything took longer than most commands run."""
+"""The modules that each command imports: importing everything took longer than most commands run."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def test_command_imports_what_it_needs(tmp_path: Path, arguments: list[str], unw
     done = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=True)
     imported = json.loads(done.stdout.splitlines()[-1])
     found = [name for name in imported for one in unwanted if name == one or name.startswith(f"{one.rstrip('.')}.")]
-    # The package of the commands itself is there, with what begins and ends each of them.
+    # The package of the commands itself is imported, with the code that begins and ends each of them.
     assert set(found) <= {"sframe_unwind.cli.own_process", "sframe_unwind.cli.status"}

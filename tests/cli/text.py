@@ -6,9 +6,9 @@ import re
 
 
 def comparable(text: str) -> str:
-    """A dump, or what readelf printed, without what only one of them says.
+    """Return a dump, or the output of readelf, without the parts that only one of them has.
 
-    readelf pads its lines with blanks at the end and puts blank lines around the whole. The dump adds the ABI, which
+    readelf pads its lines with blanks and puts blank lines around the whole output.  The dump adds the ABI, which
     readelf leaves to the file's own header, the length of an auxiliary header, and the repetition size of mask
     functions.
     """
@@ -19,10 +19,10 @@ def comparable(text: str) -> str:
 
 
 def as_in_2_40(text: str) -> str:
-    """A dump without what the readelf of binutils 2.40 does not know.
+    """Return a dump without the parts that readelf of binutils 2.40 does not know.
 
-    It does not print the fixed offsets of the header, and where the return address is at such an offset, which is
-    everywhere on AMD64, it prints `u` for it as for one in its register.
+    It does not print the fixed offsets of the header.  If the return address is at such an offset, which is always so
+    on AMD64, it prints `u`, as for one in its register.
     """
     fixed = "CFA fixed RA offset" in text
     text = re.sub(r"^    CFA fixed .*\n", "", text, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A client of the Debug Adapter Protocol, as editors are."""
+"""A client of the Debug Adapter Protocol, like an editor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEADER = re.compile(rb"Content-Length: (\d+)\r\n\r\n")
 
 
 class Client:
-    """One session; all messages that came are kept, and bytes between messages are an error."""
+    """One session; all received messages are kept, and bytes between messages are an error."""
 
     def __init__(self, process: Process) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -21,7 +21,7 @@ class Client:
         self._requests = 0
 
     def ask(self, command: str, **arguments: Any) -> Any:
-        """Send a request and return the body of its response, which has to be a success."""
+        """Send a request and return the body of its response, which must be a success."""
         response = self.respond(command, **arguments)
         assert response["success"], response
         return response.get("body")
@@ -44,7 +44,7 @@ class Client:
         return self.await_message(lambda message: message.get("event") in names)
 
     def await_message(self, wanted: Callable[[Mapping[str, Any]], bool]) -> dict[str, Any]:
-        """Read messages until one is the wanted one, and return that."""
+        """Read messages until the wanted one arrives, and return it."""
         while True:
             message = self._process.read(_message)
             self.messages.append(message)

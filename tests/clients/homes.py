@@ -13,7 +13,7 @@ WITH_AND_WITHOUT = (True, False)
 
 
 def gdb_environment(home: Path, plugin: bool, more: Sequence[str] = ()) -> dict[str, str]:
-    """The environment of a GDB whose init file sources the plugin, or does not.
+    """Return the environment of a GDB whose init file sources the plugin, or does not.
 
     :param home: becomes a folder with the init file.
     :param more: the last lines of the init file.
@@ -25,7 +25,7 @@ def gdb_environment(home: Path, plugin: bool, more: Sequence[str] = ()) -> dict[
 
 
 def lldb_environment(home: Path, plugin: bool, more: Sequence[str] = ()) -> dict[str, str]:
-    """Likewise for an LLDB."""
+    """Return the same for an LLDB."""
     home.mkdir(parents=True)
     settings = ["settings set symbols.enable-external-lookup false", "settings set use-color false"]
     lines = [*settings, *([f'command script import "{lldb.PLUGIN}"'] if plugin else []), *more]

@@ -1,4 +1,4 @@
-"""A client's side of a debugger: what it prints is read until something in it is there, or time is up."""
+"""A client's side of a debugger: reads its output until an expected text is there, or the time is up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Callable, TypeVar
 
 SECONDS = 60.0
-"""How long an answer may take."""
+"""Time limit for an answer."""
 Found = TypeVar("Found")
 
 
@@ -41,9 +41,9 @@ class Process:
         self._process.stdin.flush()
 
     def read(self, take: Callable[[bytes], tuple[Found, bytes] | None]) -> Found:
-        """Read until `take` finds something in what is there.
+        """Read until `take` finds something in the output.
 
-        :param take: is given what is not yet read, and returns what it found and what follows; ``None``: not yet.
+        :param take: gets the unread output, and returns the found part and the rest; ``None``: not yet.
         """
         assert self._process.stdout is not None
         descriptor = self._process.stdout.fileno()
@@ -59,7 +59,7 @@ class Process:
         return found[0]
 
     def errors(self) -> str:
-        """What it wrote to standard error."""
+        """Return the text on standard error."""
         return self._errors.read_text(encoding="utf-8", errors="replace")
 
     def _tail(self) -> str:
@@ -74,7 +74,7 @@ class Process:
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End it, and what it started."""
+        """End the debugger and its children."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

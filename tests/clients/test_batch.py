@@ -1,4 +1,4 @@
-"""Scripts that attach to a process and print all stacks, as gstack does."""
+"""Scripts that attach to a process and print all stacks, like gstack."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ THREADS = 4
 
 @pytest.fixture(scope="module", params=["-O0", "-O2"])
 def sleeping(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The number of a process whose threads wait."""
+    """Yield the id of a process whose threads wait."""
     executable = tmp_path_factory.mktemp("sleeping") / "sleeping"
     source = Path(__file__).with_name("sleeping.c")
     command = ["gcc", *COMMON_FLAGS, f"-B{toolchain('amd64', 3)}/", request.param, "-pthread", str(source)]
@@ -37,13 +37,13 @@ def sleeping(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def _waiting(process: int) -> int:
-    """How many threads of a process are in the system call that the program waits in."""
+    """Return how many threads of a process are in the system call in which the program waits."""
     calls = [path.read_text().split()[0] for path in Path(f"/proc/{process}/task").glob("*/syscall")]
     return calls.count("34")  # pause, of AMD64
 
 
 def stacks(debugger: Debugger, home: Path, plugin: bool, process: int) -> list[str]:
-    """What GDB prints when it attaches, shows all stacks, and lets the process go."""
+    """Return GDB's output when it attaches, shows all stacks, and detaches."""
     commands = [part for command in BACKTRACES for part in ("-ex", command)]
     done = subprocess.run(
         [debugger.path, "-q", "-batch", "-p", str(process), *commands],

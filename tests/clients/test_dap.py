@@ -1,4 +1,4 @@
-"""The Debug Adapter Protocol, which editors speak: GDB 18's own adapter, and lldb-dap."""
+"""The Debug Adapter Protocol of editors: GDB 18's own adapter, and lldb-dap."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from tools.debian import FetchError
 from tools.lldb_dap import provide
 
 SESSIONS = (("calls-O2", "growing"), ("calls-O0", "sorted"), ("objects-O2", "check"))
-"""A program, and the function where it is stopped."""
+"""A program, and the function in which it stops."""
 STEPS = ("next", "stepIn", "stepOut", "next", "next", "stepIn")
 DEEP = 4
-"""Frames whose variables and registers are asked for."""
+"""Number of frames whose variables and registers are requested."""
 
 REGISTERS = ("rip", "rsp", "rbx", "rbp", "r12", "r13", "r14", "r15")
 
 
 def look(client: Client, thread: int) -> list[Any]:
-    """What an editor asks for at each stop: threads, frames, and what is in them."""
+    """Request what an editor requests at each stop: threads, frames, and their contents."""
     shown: list[Any] = [client.ask("threads")]
     frames = client.ask("stackTrace", threadId=thread)["stackFrames"]
     shown += frames
     for frame in frames[:DEEP]:
         for scope in client.ask("scopes", frameId=frame["id"])["scopes"]:
-            # Where a variable is optimized out, GDB's adapter may have nothing but an error for all of them.
+            # If a variable is optimized out, GDB's adapter may return only an error for all of them.
             response = client.respond("variables", variablesReference=scope["variablesReference"])
             variables = response["body"]["variables"] if response["success"] else [response["message"]]
-            if scope["name"] == "Globals":  # LLDB indexes them in several threads, and their order is luck
+            if scope["name"] == "Globals":  # LLDB indexes them in several threads, and their order varies
                 variables = sorted(variables, key=lambda each: masked(json.dumps(each, sort_keys=True)))
             registers = scope["name"] == "Registers"
             shown += [scope["name"], *(each for each in variables if not registers or each["name"] in REGISTERS)]
@@ -49,7 +49,7 @@ def look(client: Client, thread: int) -> list[Any]:
 
 
 def session(process: Process, executable: Path, function: str, arguments: Sequence[str] = ()) -> list[str]:
-    """A session of an editor: all that it is shown, and then all events and errors that it was sent."""
+    """Return an editor's session: everything that it shows, and then all events and errors that it received."""
     client = Client(process)
     client.ask("initialize", adapterID="test", clientID="test", linesStartAt1=True, columnsStartAt1=True)
     client.send("launch", program=str(executable), args=list(arguments))
@@ -71,13 +71,13 @@ def session(process: Process, executable: Path, function: str, arguments: Sequen
         or message.get("success") is False
     ]
     client.send("disconnect", terminateDebuggee=True)
-    # Events are sent by other threads of the adapter than answers, so that only what they say can be compared.
+    # Other threads of the adapter send events, so only their contents can be compared.
     texts = [[masked(json.dumps(entry, sort_keys=True)) for entry in entries] for entries in (shown, told)]
     return [*texts[0], *sorted(texts[1])]
 
 
 def masked(line: str) -> str:
-    """A message without the numbers that count messages and processes."""
+    """Return a message without the numbers that count messages and processes."""
     line = re.sub(r'"(seq|request_seq|systemProcessId|threadId)": \d+', r'"\1": N', line)
     line = re.sub(r'"(declarationLocationReference|variablesReference)": [1-9]\d*', r'"\1": N', line)
     line = re.sub(r'\{"id": \d+, "name"', '{"id": N, "name"', line)  # a thread
@@ -121,7 +121,7 @@ def test_lldbs_adapter_shows_what_it_shows_without_the_plugin(build: str, functi
 def test_item_34_gdbs_adapter_fails_where_the_bound_of_an_array_is_lost(
     settings: Sequence[str], tmp_path: Path
 ) -> None:
-    """So it does without the plugin where CFI says that a register is lost, not only in frames of SFrame alone."""
+    """This also holds without the plugin if CFI marks a register as lost."""
     gdb = driver.find("pypi")
     assert gdb is not None
     executable = compiled("lost_bound.c", tmp_path, "-O2")
@@ -142,7 +142,7 @@ def test_item_34_gdbs_adapter_fails_where_the_bound_of_an_array_is_lost(
 
 
 WATCHES = ("1 + 2", "start", "this->start", "local", "no_such_thing", "this", "*this")
-"""What an editor evaluates in a method: the object's members, a local, and what is not there."""
+"""Expressions that an editor evaluates in a method: the object's members, a local, and missing names."""
 
 
 @pytest.mark.timeout(600)  # the first time it is fetched

@@ -1,7 +1,7 @@
-"""Other plugins beside this one.
+"""Other GDB plugins together with this one.
 
-GEF, gdb-dashboard and pwndbg are in no package index that a test could install them from; `inside` has plugins that do
-with frames what those do.
+GEF, gdb-dashboard and pwndbg are in no package index from which a test could install them; `inside` has plugins that
+walk frames in the same way.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SESSIONS = {
     "objects-O2": ("catch throw", "up 2", "catch catch", "continue", "next", "step", "finish", "next 4"),
     "handoff-O1": ("break nested", "continue", "finish", "thread 1", "continue", "up 2", "finish"),
 }
-"""A program, where it is to stop, and what is typed then."""
+"""A program, the place where it stops, and the commands that are typed then."""
 SECONDS = 60
 PROCESSOR = str(min(os.sched_getaffinity(0)))
-"""All threads run on it and do not interrupt each other, so that they are at the same places each time."""
+"""The processor of all threads: they do not interrupt each other, so they are at the same places each time."""
 
 
 def shown(debugger: Debugger, folder: Path, build: str, beside: str, plugin: bool) -> list[str]:
-    """All that GDB prints in a session whose commands come as from a keyboard."""
+    """Return GDB's output in a session whose commands come as from a keyboard."""
     folder.mkdir()
     stop, *commands = SESSIONS[build]
     environment = gdb_environment(folder / "home", plugin, [f"source {INSIDE / beside}.py"])
@@ -54,9 +54,9 @@ def shown(debugger: Debugger, folder: Path, build: str, beside: str, plugin: boo
 
 
 def masked(lines: Sequence[str]) -> list[str]:
-    """Lines without what differs from run to run: process numbers, and when a thread is noticed.
+    """Return lines without the parts that vary: process ids, and the time when a thread is noticed.
 
-    And without the line that the plugin prints when it is loaded.
+    The line that the plugin prints when it is loaded is also removed.
     """
     kept = [line for line in lines if not re.search(r"\[(New )?(Thread|LWP)|\[Switching to|^sframe-unwind ", line)]
     return [re.sub(r"\b(LWP|process) \d+", r"\1 N", line) for line in kept]

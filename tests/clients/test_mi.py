@@ -1,4 +1,4 @@
-"""MI, which most IDEs and Emacs speak with GDB."""
+"""GDB/MI, which most IDEs and Emacs use."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ SESSIONS = {
         *("-exec-next", "-exec-step", *FRAMES, '-data-evaluate-expression "guarded(2)"', "-exec-next", *FRAMES),
     ),
 }
-"""What is asked of programs of `tests.drive`."""
+"""Commands for programs of `tests.drive`."""
 
 
 def spoken(debugger: Debugger, folder: Path, plugin: bool, build: str, commands: Sequence[str]) -> list[str]:
-    """All that GDB says in a session, a record in each line; a command before its answer."""
+    """Return all output of GDB in a session, one record in each line; a command precedes its answer."""
     folder.mkdir()
     environment = gdb_environment(folder / "home", plugin)
     with Process([debugger.path, "-q", "--interpreter=mi3"], environment, folder) as gdb:
@@ -81,12 +81,12 @@ def _records(lines: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _kinds(lines: Sequence[str]) -> set[str]:
-    """The messages of the records that say how a command went, or where the program is."""
+    """Return the messages of the records about the results of commands and the place of the program."""
     return {record["message"] for record in _records(lines) if record["type"] in ("result", "notify")}
 
 
 def _masked(line: str) -> str:
-    """A record without what differs from run to run."""
+    """Return a record without the parts that vary."""
     line = re.sub(r'(pid|core)="\d+"', r'\1="N"', line)
     return re.sub(r"(process|LWP) \d+", r"\1 N", line)
 
@@ -101,7 +101,7 @@ def test_all_records_are_what_they_are_without_the_plugin(build: str, debugger: 
 
 
 def test_the_commands_work(debugger: Debugger, tmp_path: Path) -> None:
-    """A client's console: the same text as at GDB's own."""
+    """A client's console shows the same text as GDB itself."""
     commands = ["-break-insert by_weight", "-exec-run"]
     console = ["sframe status", "sframe bt", "sframe compare", "sframe explain", "show sframe mode"]
     asked = [f'-interpreter-exec console "{command}"' for command in console]

@@ -1,4 +1,4 @@
-"""GDB's text user interface: the screen, character for character."""
+"""GDB's text user interface: the screens with and without the plugin are equal, character for character."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SECONDS = 60.0
 QUIET = 0.4
 """Seconds without output after which the screen is complete."""
 BEFORE = ("break twice", "run >/dev/null", "tui enable", "layout src")
-"""Until there are windows, the line that the plugin prints when it is loaded is on the screen."""
+"""Commands before there are windows: until then, the line that the plugin prints when loaded is on the screen."""
 COMMANDS = ("next", "step", "up", "layout asm", "stepi", "layout regs", "finish", "focus cmd", "info locals", "bt")
 
 
 class Screen:
-    """A terminal with GDB in it."""
+    """A terminal in which GDB runs."""
 
     def __init__(self, debugger: Debugger, home: Path, plugin: bool) -> None:
         environment = {**gdb_environment(home, plugin, ["set style enabled off"]), "TERM": "xterm"}
@@ -39,14 +39,14 @@ class Screen:
         self._stream = pyte.ByteStream(self._screen)
 
     def type(self, command: str) -> list[str]:
-        """Type a command and return the lines of the screen when all is drawn."""
+        """Type a command and return the lines of the screen when it is complete."""
         self._child.sendline(command)
         # Until the command is shown, the prompt before it looks like the one after its answer.
         self._stream.feed(self._child.read_nonblocking(65536, SECONDS))
         return self.settled()
 
     def settled(self) -> list[str]:
-        """The lines of the screen when nothing has been drawn for a while, and the last line is a prompt."""
+        """Return the lines of the screen when nothing has been drawn for a while, and the last line is a prompt."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             try:
@@ -67,7 +67,7 @@ def _masked(line: str) -> str:
 
 
 def screens(debugger: Debugger, home: Path, plugin: bool) -> list[list[str]]:
-    """The screen after each command of a session."""
+    """Return the screen after each command of a session."""
     screen = Screen(debugger, home, plugin)
     try:
         screen.settled()

@@ -1,6 +1,6 @@
-"""The machine code as the judge: planted errors, mutated rows, hostile code, and the command that shows it."""
+"""Checks against machine code: planted errors, mutated rows, hostile code, and the command that reports them."""
 
 from tests.missing import package_needed
 
-# Its wheels are for Python 3.10 and later.
+# The wheels of its packages are for Python 3.10 and later.
 package_needed("pyvex")

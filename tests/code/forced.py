@@ -1,8 +1,8 @@
-"""Executes a function in QEMU along paths of its control flow, whichever way its branches would go.
+"""Executes a function in QEMU along paths of its control flow, independent of the conditions of its branches.
 
-Calls are left out, and what a call need not keep gets random values.  So are instructions that fault, for most pointers
-of a function that is entered with random registers lead nowhere, and those that store as much as a register says.  QEMU
-executes all others, so that what registers and the stack hold on the way does not rest on what is claimed of them.
+Calls are left out, and registers that a call need not preserve get random values.  Instructions that fault are left out
+too, because most pointers of a function that is entered with random registers are invalid, and so are those that store
+as many bytes as a register says.  QEMU executes all others, so the values on the way do not depend on any claim.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from tests.code.paths import Edge, paths, reached
 
 _MASK = (1 << 64) - 1
 _UNSIGNED = (1 << 47) - 1
-"""The bits of an address that signing leaves as they are."""
+"""The bits of an address that signing leaves unchanged."""
 _STACK, _DATA = 0x40000, 0x80000
-"""Where functions have their stack and data, in bytes below the stack pointer that the program begins with."""
+"""Places of a function's stack and data, in bytes below the stack pointer with which the program starts."""
 _WINDOW, _DATA_SIZE = 0x2000, 0x1000
 _JUMPS = 2
-"""How many jumps with unknown targets are taken to lead to a place that they may lead to."""
+"""Number of jumps with unknown targets that are assumed to lead to a place that they may lead to."""
 _RED_ZONE = 128
-"""Bytes below the stack pointer that a call may overwrite, and more."""
+"""Number of bytes below the stack pointer that a call may overwrite at least."""
 
 
 class Question(NamedTuple):
-    """Whether a rule gives a value."""
+    """The question whether a rule gives a value."""
 
     what: str
     """``cfa``, ``ra`` or ``fp``."""
@@ -45,13 +45,13 @@ class Question(NamedTuple):
 
 
 Answers = dict[tuple[int, Question], bool]
-"""By the address of an instruction."""
+"""Answers by the address of an instruction."""
 
 
 class Forced:
     """The functions of one executable.
 
-    :param folder: for a copy of it, which needs no dynamic linker.
+    :param folder: folder for a copy of it that needs no dynamic linker.
     :raises ToolchainUnavailable: there is no emulator.
     """
 
@@ -76,11 +76,11 @@ class Forced:
     def answers(
         self, run: Run, entries: Collection[int], wanted: Mapping[int, Collection[Question]], seed: int
     ) -> Answers:
-        """Ask questions at instructions of a function that was interpreted, on paths through all of it.
+        """Answer questions about instructions of an interpreted function, on paths through all of it.
 
-        :param entries: where the function is entered.
-        :param wanted: by the address of the instruction.
-        :param seed: for the choice of paths, and the state at the entry.
+        :param entries: addresses at which the function is entered.
+        :param wanted: questions by the address of the instruction.
+        :param seed: seed for the choice of paths, and for the state at the entry.
         """
         random_, found = random.Random(seed), Answers()
         addresses = {block: [pc for pc, _ in walk(self._all, run, block)] for block in run.states}
@@ -101,7 +101,7 @@ class Forced:
         return found
 
     def _guessed(self, run: Run, known: Collection[int], random_: random.Random) -> Iterator[Edge]:
-        """Yield edges to the blocks that nothing is known to lead to, each from some of the jumps that may.
+        """Yield edges to the blocks without a known predecessor, each from some of the jumps that may lead there.
 
         :param known: the blocks to which edges are known to lead.
         """
@@ -137,7 +137,7 @@ class Forced:
         return Entered(sp - machine.sp_at_entry & _MASK, return_address, registers[arch.fp])
 
     def _execute(self, pc: int, random_: random.Random) -> None:
-        """Execute an instruction; go on after it, wherever it leads."""
+        """Execute an instruction; continue after it, wherever it leads."""
         instruction = self._all.sweep_at(pc).instruction(pc)
         if instruction.kind is Kind.CALL and not _is_local(instruction, self._all, pc):
             self._call(random_)
@@ -149,7 +149,7 @@ class Forced:
         self._stub.assign(None, pc + instruction.size + self._moved)
 
     def _call(self, random_: random.Random) -> None:
-        """Change what a call need not keep."""
+        """Change the registers that a call need not preserve."""
         machine, arch = self._machine, self._arch
         for number in machine.general:
             if number not in machine.preserved and number != arch.sp:
@@ -175,7 +175,7 @@ class Forced:
         return value == entered.ra
 
     def _value(self, rule: RegisterRule, at: Stopped, entered: Entered) -> int | None:
-        """Return the value of a rule, counted from the right CFA."""
+        """Return the value of a rule, relative to the right CFA."""
         base, offset, in_memory = rule
         if base == unwind_rule.CFA:
             value = entered.cfa
@@ -191,7 +191,7 @@ class Forced:
 
 
 def _edges(run: Run) -> Iterator[Edge]:
-    """Yield the edges between the blocks of a function that was interpreted."""
+    """Yield the edges between the blocks of an interpreted function."""
     for block, sources in sorted(run.sources.items()):
         yield from (Edge(*source, block) for source in sorted(sources))
 
@@ -212,12 +212,12 @@ def _without_interpreter(path: Path, copy: Path) -> int:
 
 
 def _is_short(instruction: Instruction) -> bool:
-    """Return whether no register decides how many bytes an instruction stores; random ones make it take very long."""
+    """Return whether no register decides how many bytes an instruction stores; random sizes would take very long."""
     return all(isinstance(size, int) for _, size, _ in instruction.stores)
 
 
 def _is_local(instruction: Instruction, interpreter: Interpreter, pc: int) -> bool:
-    """Return whether a call leads to a place in its own function: it is there to find out where it is."""
+    """Return whether a call leads to a place in its own function, which code does to find its own address."""
     target = instruction.target
     if target is None or target[0] != PC_RELATIVE:
         return False

@@ -1,4 +1,4 @@
-"""Code and rules that no compiler wrote: whatever they are, checking ends, and ends without an exception.
+"""Checks code and rules that no compiler wrote: the check must end, without an exception.
 
 python -m tests.code.hostile [--count N] [--seed N]
 """
@@ -29,17 +29,17 @@ _JUMPS = {
     "aarch64": ("40000054", "02000014", "f0ffff97", "00001fd6", "c0035fd6"),
     "s390x": ("a7840004", "a7f4fff8", "c0e5fffffff0", "07f1", "07fe", "c610"),
 }
-"""Jumps, calls and returns, or how they begin, in hexadecimal digits."""
+"""Jumps, calls and returns, or their first bytes, in hexadecimal digits."""
 _MOVES = {
     "amd64": ("53", "5b", "4883ec10", "4883e4e0", "4889e5", "c9", "4829c4", "55"),
     "aarch64": ("fd7bbea9", "fd7bc2a8", "ff4300d1", "ff6320cb", "3f2303d5"),
     "s390x": ("ebbff0580024", "a7fbff60", "b3c1004b", "b90900f2", "e3f0ff58ff71"),
 }
-"""What functions do to the stack."""
+"""Instructions that change the stack."""
 
 
 class RandomRules:
-    """Rules that say anything."""
+    """Random rules."""
 
     def __init__(self, random_: random.Random, ranges: list[tuple[int, int]], machine: Machine) -> None:
         self._ranges = ranges
@@ -75,7 +75,7 @@ def _rule(random_: random.Random, machine: Machine) -> UnwindRule | str | None:
 
 
 def code(random_: random.Random, machine: Machine, size: int) -> bytes:
-    """Return code of which some instructions mean something."""
+    """Return code in which some instructions are meaningful."""
     name = machine.arch.name.partition("_")[0]
     result = bytearray()
     while len(result) < size:
@@ -88,7 +88,7 @@ def code(random_: random.Random, machine: Machine, size: int) -> bytes:
 
 
 def check(random_: random.Random, lifter: Lifter, size: int) -> CodeVerdict:
-    """Check code of some size that is made anew."""
+    """Check new code of some size."""
     machine = lifter.machine
     contents = code(random_, machine, size)
     end = START + size
@@ -106,7 +106,7 @@ def check(random_: random.Random, lifter: Lifter, size: int) -> CodeVerdict:
 
 
 def main() -> None:
-    """Check many."""
+    """Check many pieces of code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,4 +1,4 @@
-"""What changed rows mean, by what QEMU shows at their instructions: no verdict and no abstract state is asked."""
+"""Finds the meaning of changed rows by executing their instructions in QEMU, independent of verdicts and states."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tests.code.forced import Answers, Forced, Question
 from tests.code.mutating import Mutation
 
 _EXECUTIONS = 2
-"""Of a function, from other states and on other paths."""
+"""Number of executions of a function, from different states and on different paths."""
 
 
 class Meaning(NamedTuple):
-    """What a changed row means."""
+    """The meaning of a changed row."""
 
     text: str
     executed: int
-    """How many of its instructions were."""
+    """Number of its instructions that were executed."""
     instructions: int
     is_same: bool
-    """Whether it gives the right value at all that were."""
+    """Whether it gives the right value at all of these."""
 
 
 class Meanings:
@@ -37,7 +37,7 @@ class Meanings:
         self._forced = forced
 
     def of(self, function: CodeRange, changed: Sequence[Mutation]) -> Iterator[Meaning]:
-        """Yield what each of some changed rows of a function means."""
+        """Yield the meaning of each of a function's changed rows."""
         interpreter = self._interpreter
         entered = entries(interpreter, function)
         run = interpreted(interpreter, function, entered)
@@ -53,7 +53,7 @@ class Meanings:
             yield self._meaning(mutation, found)
 
     def _instructions(self, addresses: range) -> list[int]:
-        """Return the addresses of instructions in a range, but for padding."""
+        """Return the addresses of instructions in a range, without padding."""
         sweep = self._interpreter.sweep_at(addresses.start)
         padding = self._interpreter.machine.is_padding
         return [

@@ -13,7 +13,7 @@ from sframe_unwind.code.tables import Rows, RuleTable
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule
 
 _BY = 8
-"""How far offsets are moved, in bytes."""
+"""Number of bytes by which offsets are moved."""
 
 
 class Mutation(NamedTuple):
@@ -24,17 +24,17 @@ class Mutation(NamedTuple):
     field: str
     before: UnwindRule
     rule: UnwindRule
-    """What it is changed to."""
+    """The changed rule."""
     rows: Rows
 
     @property
     def what(self) -> str:
-        """Which value is found in another way: ``cfa``, ``ra`` or ``fp``."""
+        """Return the value that is found in another way: ``cfa``, ``ra`` or ``fp``."""
         return self.field.partition(" ")[0]
 
     @property
     def addresses(self) -> range:
-        """Of the row."""
+        """Return the addresses of the row."""
         starts = [*self.rows.starts, self.function.end]
         return range(starts[self.row], starts[self.row + 1])
 
@@ -59,7 +59,7 @@ class Substitute:
 
 
 def changed(rule: UnwindRule, arch: Arch) -> Iterator[tuple[str, UnwindRule]]:
-    """Yield a rule with one field changed, and which."""
+    """Yield a rule with one field changed, and the name of the field."""
     cfa = rule.cfa
     if cfa is None:
         return

@@ -1,9 +1,9 @@
-"""How many wrong rows the code shows: each row of a program is changed in one field, one at a time.
+"""Counts the wrong rows that the code detects: each row of a program is changed in one field at a time.
 
 python -m tests.code.mutations FILE [--most N] [--same] [--found]
 
-QEMU executes the instructions of changed rows, on paths through their functions.  A row that is not found must mean the
-same: it gives what it is to give at all of them.  One that is found must not.  Rows that do otherwise are printed.
+QEMU executes the instructions of changed rows, on paths through their functions.  A row that is not detected must have
+the same meaning: it gives the right value at all of them.  A detected one must not.  Exceptions are printed.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from tests.code.mutating import Mutation, Substitute, mutations
 
 
 class Fate(NamedTuple):
-    """What became of a mutation."""
+    """The result for a mutation."""
 
     mutation: Mutation
     worst: Judgement
-    """At the instructions of the row."""
+    """The worst judgement at the instructions of the row."""
     why: str
-    """The reason if that is unknown."""
+    """The reason if it is unknown."""
     meaning: Meaning | None
     """``None``: it was not executed."""
 
 
 def fates(path: Path, most: int, found: bool) -> Iterator[Fate]:
-    """Yield what becomes of the mutations of a file, evenly chosen among all if there are too many.
+    """Yield the results for the mutations of a file, evenly chosen among all if there are too many.
 
-    :param found: execute those that are found, too.
+    :param found: also execute those that are detected.
     """
     with elf.opened(path) as binary, tempfile.TemporaryDirectory() as folder:
         arch = binary.arch
@@ -100,7 +100,7 @@ def _verdicts(checker: Checker, function: CodeRange) -> Iterator[Verdicts]:
 
 
 def main() -> None:
-    """Print how many are found."""
+    """Print how many are detected."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--most", type=int, default=2000)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple, Optional
 
 _WALK = 24
-"""Blocks after an edge that is in no shortest path."""
+"""Number of blocks after an edge that is in no shortest path."""
 
 
 class Edge(NamedTuple):
@@ -16,7 +16,7 @@ class Edge(NamedTuple):
 
     block: int
     pc: int
-    """The address of the instruction that leaves it."""
+    """Address of the instruction that leaves the block."""
     following: int
 
 
@@ -35,10 +35,10 @@ _Ways = Mapping[int, Optional[Edge]]
 def paths(
     edges: Iterable[Edge], entries: Collection[int], chosen: Collection[int], random_: random.Random
 ) -> Iterator[list[Step]]:
-    """Yield a shortest path to each of some blocks, and for each edge between blocks that is in none, a path with it.
+    """Yield a shortest path to each of some blocks, and for each edge that is in none of them, a path with it.
 
-    :param entries: where the function is entered.
-    :param random_: chooses among paths of the same length, and where to go after such an edge.
+    :param entries: addresses at which the function is entered.
+    :param random_: chooses among paths of the same length, and the blocks after such an edge.
     """
     if not chosen:
         return
@@ -66,7 +66,7 @@ def paths(
 
 
 def reached(edges: Iterable[Edge], entries: Collection[int]) -> Collection[int]:
-    """Return the blocks that edges lead to from where a function is entered."""
+    """Return the blocks that edges lead to from the entries of a function."""
     return _ways(_leaving(edges), entries, random.Random(0)).keys()
 
 
@@ -91,7 +91,7 @@ def _ways(leaving: Mapping[int, list[Edge]], entries: Collection[int], random_: 
 
 
 def _way(ways: _Ways, block: int) -> list[Edge]:
-    """Return the edges of the way to a block."""
+    """Return the edges on the way to a block."""
     found: list[Edge] = []
     while (edge := ways[block]) is not None:
         found.append(edge)

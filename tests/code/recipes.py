@@ -1,10 +1,10 @@
-"""Functions with a wrong directive, and the same functions with the right ones, made of recipes.
+"""Makes functions with a wrong directive, and the same functions with the right one, from recipes.
 
-A recipe is assembly with a mark in front of some lines:
+A recipe is assembly with marks at the start of some lines:
 
 ====== =====================================================================================
-``-``  stands in the right function only
-``+``  stands in the wrong one only
+``-``  only in the right function
+``+``  only in the wrong function
 ``!``  the first instruction at which the wrong function's tables are wrong
 ====== =====================================================================================
 

@@ -1,4 +1,4 @@
-"""Jumps and calls that are decoded without VEX do what VEX says."""
+"""Jumps and calls that are decoded without VEX have the effects that VEX gives."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def branches(name: str, random_: random.Random) -> Iterator[bytes]:
 
 
 def ways(instruction: Instruction) -> dict[Expression, str | None]:
-    """Where an instruction leads, and on which relation."""
+    """Return the targets of an instruction, and the relation of its condition."""
     following = (2, instruction.size)
     found: dict[Expression, str | None] = {instruction.target or following: None}
     for leaving in instruction.exits:
@@ -56,6 +56,6 @@ def test_a_branch_is_what_vex_says(name: str) -> None:
             assert [getattr(one, field) for field in same] == [getattr(other, field) for field in same], raw.hex()
             assert (one.kind is Kind.CALL) == (other.kind is Kind.CALL)  # VEX may turn a condition round
             assert ways(one).keys() == ways(other).keys(), raw.hex()
-            # Conditions of no use for what is interpreted are left out.
+            # Conditions that the interpretation does not use are left out.
             said = {way: relation for way, relation in ways(one).items() if relation is not None}
             assert said.items() <= ways(other).items(), raw.hex()

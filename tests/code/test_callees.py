@@ -1,4 +1,4 @@
-"""What a function of the file does is known from its code; what others do, from the ABI."""
+"""The effects of functions in the file are known from their code; the effects of others, from the ABI."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ AFTER_END = {
     "aarch64": "str x30,[sp,#-16]!;.cfi_def_cfa_offset 16;.cfi_offset x30,-16;bl {};.cfi_def_cfa_offset 80;nop;ret",
     "s390x": "stg %r14,112(%r15);.cfi_offset %r14,-48;brasl %r14,{};.cfi_def_cfa_offset 320;lghi %r2,0;br %r14",
 }
-"""Functions that do not come back after a call, where the table has another frame's row."""
+"""Functions that do not return from a call after which the table has another frame's row."""
 
 TAIL = """
     .text
@@ -153,7 +153,7 @@ user: .cfi_startproc
     .cfi_endproc
     .size user,.-user
 """
-"""A conditional jump to another function that cannot be taken, a tail call of that, and a call of who jumps."""
+"""A conditional jump to another function that is never taken, a tail call of that, and a call of the jumping one."""
 
 REPLACED = """
     .text
@@ -185,7 +185,7 @@ def _function(name: str, body: str, visible: bool = False) -> list[str]:
 
 
 class Checked:
-    """What is found in an assembled source, by function."""
+    """The findings in an assembled source, by function."""
 
     def __init__(self, machine: str, source: str, folder: Path) -> None:
         with elf.opened(assemble(machine, source, folder / "f.o")) as binary:
@@ -237,7 +237,7 @@ def test_a_function_that_is_entered_by_tail_calls_is_no_part_of_another(tmp_path
 
 
 def test_a_function_may_return_to_what_it_stores_over_its_return_address(tmp_path: Path) -> None:
-    """As `__builtin_eh_return` has it; a function that returns to where it came from does not."""
+    """Like `__builtin_eh_return`; a function that returns to its caller does not."""
     assert Checked("aarch64", REPLACED.format(""), tmp_path).worst["f"] is Judgement.UNKNOWN
     assert Checked("aarch64", REPLACED.format("x9"), tmp_path).worst["f"] is Judgement.WRONG
 
@@ -259,7 +259,7 @@ LINKED = "{entered};lgr %r1,{link};br %r1"
 
 @pytest.mark.parametrize(("link", "expected"), [("%r0", Judgement.PROVED), ("%r14", Judgement.WRONG)])
 def test_a_function_that_is_entered_with_another_link_register(link: str, expected: Judgement, tmp_path: Path) -> None:
-    """As `__fentry__` is on s390x: its rows say so, and it returns through that register."""
+    """Like `__fentry__` on s390x: according to its rows, it returns through that register."""
     body = LINKED.format(entered=".cfi_register %r14,%r0;lghi %r2,0", link=link)
     source = "\n".join([".text", *_function("f", body, visible=True), ""])
     assert Checked("s390x", source, tmp_path).worst["f"] is expected
@@ -273,7 +273,7 @@ JUMPS = {
 
 @pytest.mark.parametrize("machine", list(JUMPS))
 def test_the_frame_pointer_of_the_frame_that_is_gone_to_is_not_wrong(machine: str, tmp_path: Path) -> None:
-    """As `longjmp` has it."""
+    """Like `longjmp`."""
     source = "\n".join([".text", *_function("f", JUMPS[machine], visible=True), ""])
     found = Checked(machine, source, tmp_path)
     assert not found.findings
@@ -281,7 +281,7 @@ def test_the_frame_pointer_of_the_frame_that_is_gone_to_is_not_wrong(machine: st
 
 
 def test_the_return_address_of_the_frame_that_is_gone_to_is_not_wrong(tmp_path: Path) -> None:
-    """As libitm's `GTM_longjmp` has it, which pops its shadow stack after the change of the stack pointer."""
+    """Like libitm's `GTM_longjmp`, which pops its shadow stack after the change of the stack pointer."""
     body = """
     mov (%rsi),%rcx
     .cfi_def_cfa %rsi,0

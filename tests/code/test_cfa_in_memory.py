@@ -1,4 +1,4 @@
-"""A CFA that is a word in memory plus a constant, as assembly has it that realigns the stack."""
+"""A CFA that is a word in memory plus a constant, as in assembly that realigns the stack."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ BESIDE = (
     "vfmadd231ps -8(%rbp),%zmm1,%zmm2",
     "vpaddd -8(%rbp,%rcx,8),%zmm1,%zmm2{%k1}",
 )
-"""AVX-512 that leaves that word as it is."""
+"""AVX-512 that leaves that word unchanged."""
 INTO = (
     "vmovq %xmm29,-8(%rbp)",
     "vmovsd %xmm29,-8(%rbp)",

@@ -1,4 +1,4 @@
-"""`verify --against code`: what it prints, its exit statuses, JSON and the page."""
+"""`verify --against code`: its output, exit statuses, JSON and page."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ RIGHT, WRONG = "    .cfi_def_cfa_offset 16", ""
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    """An object file with a function whose push has no directive, and one whose push has one."""
+    """Build an object file with a function whose push has no directive, and one whose push has one."""
     source = FUNCTION.format(name="wrong", directive=WRONG) + FUNCTION.format(name="right", directive=RIGHT)
     return assemble("amd64", source, tmp_path / "two.o")
 
@@ -52,7 +52,7 @@ def test_what_is_printed(program: Path, capsys: pytest.CaptureFixture[str]) -> N
     first, *rest = capsys.readouterr().out.splitlines()
     sums = "6 proved, 2 wrong, 0 unknown"
     assert first == f"{program}: code of 2 functions, 8 instructions: SFrame {sums}; DWARF {sums}"
-    # Until the pop the table is wrong, and then it is right again.
+    # The table is wrong until the pop, and right after it.
     assert rest == [
         "  .text+0x1 wrong+0x1: cfa: the code has CFA = rsp + 16 since `push %rbx` at .text+0x0;"
         " SFrame and DWARF say rsp + 8"

@@ -1,4 +1,4 @@
-"""What `convert --compact` writes is judged by functions, not by its entries, which are parts of them, or several."""
+"""Files of `convert --compact` are judged by functions, not by entries, which are parts of them or several of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def library() -> Path:
 
 
 def judged(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Check a file against its code, make sure that there are no findings, and return the report."""
+    """Check a file against its code, require that there are no findings, and return the report."""
     capsys.readouterr()
     assert main(["verify", "--against", "code", "-j", "1", "--json", str(path)]) == 0
     (file,) = json.loads(capsys.readouterr().out)["files"]

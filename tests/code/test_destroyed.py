@@ -1,6 +1,6 @@
-"""Instructions that destroy the caller's frame pointer, in its register or in its slot: nothing is proved after them.
+"""Instructions that destroy the caller's frame pointer, in its register or its slot: nothing is proved after them.
 
-The same instructions elsewhere in the frame, or on other registers, are in functions that are right, and not accused.
+Right functions have the same instructions elsewhere in the frame, or on other registers, and are not called wrong.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sframe_unwind.verify.code_check import check_elf
 from tests.code.assembled import assemble
 
 DEPTHS = (0, 16, 32, 64, 128)
-"""How far below the slot the stack pointer is, in bytes."""
+"""Distances of the stack pointer below the slot, in bytes."""
 _FAR = 2048
-"""Bytes of the frame of a right function below the slot, so that nothing that is stored in it reaches that."""
+"""Size of the frame of a right function below the slot, in bytes, so that no store in it reaches the slot."""
 MOST_UNKNOWN = 0.25
 
 STORES = {
@@ -51,7 +51,7 @@ STORES = {
         |la %r2,@(%r15);lghi %r3,8;lghi %r5,0;mvcle %r2,%r4,0|la %r2,@(%r15);mvst %r2,%r4
         |lghi %r1,7;exrl %r1,mvc_@""",
 }
-"""With ``@`` for the address, or its distance from the stack pointer."""
+"""Stores; ``@`` stands for the address, or its distance from the stack pointer."""
 WRITES = {
     "amd64": """kmovq %k1,@|rdpid @|rdfsbase @|rdrand @|rdseed @|mulx %rax,@,%rcx|pext %rax,%rcx,@
         |vcvttsd2usi %xmm0,@|rdsspq @
@@ -68,7 +68,7 @@ WRITES = {
         |mvcle %r10,%r4,0|ipm @
         |csst 0(%r2),0(%r4),%r12|cgxbr @,0,%f0|etnd @|stfle 0(%r2);lgr @,%r0""",
 }
-"""With ``@`` for the register."""
+"""Changes of a register, for which ``@`` stands."""
 REGISTERS = {"amd64": ("%rbp", "%rdx"), "aarch64": ("x29", "x9"), "s390x": ("%r11", "%r3")}
 PROLOGUES = {
     "amd64": ".text;push %rbp;.cfi_adjust_cfa_offset 8;.cfi_offset %rbp,-16;"

@@ -1,4 +1,4 @@
-"""Nothing is proved of planted functions that QEMU shows to be wrong; `python -m tests.code.executed` runs all."""
+"""Nothing is proved about planted functions that is wrong in QEMU; `python -m tests.code.executed` runs all of them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.code.recipes import MACHINES
 from tests.missing import toolchain_needed
 
 _EVERY = 12
-"""One pair of so many is executed, besides those that were once proved falsely, or accused."""
+"""One pair of so many is executed, besides those that were once proved falsely, or falsely called wrong."""
 _MOST_UNKNOWN = 0.12
-"""Of the verdicts on instructions."""
+"""Maximum share of unknown verdicts on instructions."""
 
 
 @pytest.mark.parametrize("machine", MACHINES)

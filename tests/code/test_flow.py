@@ -1,4 +1,4 @@
-"""Where execution goes: functions that are right, unless a test says otherwise, and little of which stays unknown."""
+"""The control flow of right functions (unless a test says otherwise) is followed, and little stays unknown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ end:
 table: .long one-table, end-table, two-table
     """,
 )
-"""Clang has cases that cannot be lead after the function."""
+"""Clang makes impossible cases lead to after the function."""
 
 COMPARED_FOR_SOMETHING_ELSE = (
     "amd64",
@@ -106,7 +106,7 @@ inside:
 table: .long one-table, out-table, inside-table
     """,
 )
-"""What was compared last lets in what follows the table: nothing of it is a reason to accuse another function."""
+"""The last comparison allows values after the table: this must not make another function look wrong."""
 
 TABLES_SIDE_BY_SIDE = (
     "amd64",
@@ -150,8 +150,8 @@ first: .long two-first, two-first
 second: .long one-second, three-second
     """,
 )
-"""Clang masks the indexes, and the tables end where no value can be: read as a part of the first, the second has a
-target in the prologue."""
+"""Clang masks the indexes, and the tables end before values that cannot occur.  If the second table is read as a part
+of the first, it has a target in the prologue."""
 
 PART_WITHOUT_A_FRAME = (
     "amd64",
@@ -179,7 +179,7 @@ g:  .cfi_startproc
 table: .long one-table, g-table, two-table
     """,
 )
-"""GCC has cases that cannot be lead to a part that lies elsewhere, and has the rows of a function."""
+"""GCC makes impossible cases lead to a part that is elsewhere, and has the rows of a function."""
 
 MANY_ENTRIES = (
     "amd64",
@@ -204,7 +204,7 @@ table: .rept 30000
     .long two-table
     """,
 )
-"""Clang has an argument as it is for the index, and as many entries as it has cases."""
+"""Clang uses an argument as the index, and the table has as many entries as there are cases."""
 
 INTO_A_PART = (
     "amd64",
@@ -229,7 +229,7 @@ two:
     .size f.cold, .-f.cold
     """,
 )
-"""GCC puts what is unlikely into one part, and jumps to several places in it."""
+"""GCC puts unlikely code into one part, and jumps to several places in it."""
 
 JUMP_BY_TABLE = """
     cmp w0,#1
@@ -255,7 +255,7 @@ TABLE_OF_DISTANCES = """
     .align 2
 table: .word (one-one)/4, (two-one)/4
     """
-"""GCC's for AArch64.  In big-endian programs the table has the other byte order, and the instructions have not."""
+"""GCC's code for AArch64.  In big-endian programs, the table has the other byte order, and the instructions do not."""
 
 JUMP_THROUGH_THE_RETURN_REGISTER = (
     "s390x",
@@ -285,7 +285,7 @@ out:
 table: .long one-table, two-table
     """,
 )
-"""On s390x any register may hold the target of a jump by a table, the return address's too."""
+"""On s390x, any register may hold the target of a jump by a table, even the return address register."""
 
 ARGUMENTS_AT_A_LANDING_PAD = (
     "amd64",
@@ -320,7 +320,7 @@ rows: .uleb128 first-f, behind-first, pad-f, 0
 last:
     """,
 )
-"""The unwinder takes the arguments off the stack, as ``DW_CFA_GNU_args_size`` says how many bytes they are."""
+"""The unwinder removes the arguments from the stack; ``DW_CFA_GNU_args_size`` has their size."""
 
 DEFAULT_THAT_CANNOT_BE = (
     "amd64",
@@ -344,7 +344,7 @@ g:  .cfi_startproc
     .size g, .-g
     """,
 )
-"""Clang has a branch that is never taken lead after the function, where another one begins."""
+"""Clang makes a branch that is never taken lead to after the function, where another one begins."""
 
 STACK_PROBES = (
     "amd64",
@@ -372,7 +372,7 @@ probe:
     """,
     "",
 )
-"""Clang's: after the loop the stack pointer is what it was compared with."""
+"""Clang's code: after the loop, the stack pointer is equal to the value that it was compared with."""
 
 STACK_POINTERS_THAT_MEET = (
     "amd64",
@@ -411,7 +411,7 @@ g:  .cfi_startproc
     .size g, .-g
     """,
 )
-"""Where the stack pointer is not known, what is loaded by it may be the caller's frame pointer."""
+"""If the stack pointer is unknown, a value loaded through it may be the caller's frame pointer."""
 
 SAVED_WHERE_STACK_POINTERS_MEET = (
     "amd64",
@@ -442,7 +442,7 @@ two:
     """,
     "",
 )
-"""Where the stack pointer is not known, neither is in which slot a register was saved."""
+"""If the stack pointer is unknown, so is the slot in which a register was saved."""
 
 
 PART_BEHIND_A_NOP = (
@@ -469,7 +469,7 @@ inside:
     .size part, .-part
     """,
 )
-"""GCC puts an instruction with the row of an entry in front of a part that lies elsewhere."""
+"""GCC puts an instruction with the row of an entry before a part that is elsewhere."""
 
 ENTERED_BY_A_PLT = (
     "amd64",
@@ -493,7 +493,7 @@ ENTERED_BY_A_PLT = (
     """,
     "",
 )
-"""The dynamic linker's, which takes off the stack what the header of the procedure linkage table has pushed."""
+"""The dynamic linker's code, which removes what the header of the procedure linkage table has pushed."""
 
 FRAME_OF_ITS_CALLER = (
     "amd64",
@@ -515,7 +515,7 @@ FRAME_OF_ITS_CALLER = (
     """,
     "",
 )
-"""libffi's, which puts its frame where its caller has made place for it."""
+"""libffi's code, which puts its frame where its caller has made room for it."""
 
 STACK_OF_ANOTHER = (
     "amd64",
@@ -535,7 +535,7 @@ STACK_OF_ANOTHER = (
     """,
     "",
 )
-"""longjmp's, with the rows of the frame that it goes to."""
+"""longjmp's code, with the rows of the frame to which it jumps."""
 
 WRONG_CFA = (
     "amd64",
@@ -570,7 +570,7 @@ begun:
     """,
     "",
 )
-"""Xen executes what follows the five bytes from `ud2` on.  As instructions they jump to the last line."""
+"""Xen executes the bytes after the five from `ud2` on.  As instructions, these jump to the last line."""
 
 ANOTHER_STACK = (
     "amd64",
@@ -586,7 +586,7 @@ ANOTHER_STACK = (
     """,
     "",
 )
-"""The CFA is what memory has at the stack pointer, plus 16, where that is on another stack."""
+"""The CFA is the word at the stack pointer plus 16, on another stack."""
 
 PART_OF_WHAT_IS_NOT_FOLLOWED = (
     "amd64",
@@ -615,7 +615,7 @@ part:
     .cfi_endproc
     """,
 )
-"""It is not known how long `rmpadjust` is."""
+"""The length of `rmpadjust` is unknown."""
 
 CASES = {
     "clang's cases that cannot be": CASES_THAT_CANNOT_BE,
@@ -646,7 +646,7 @@ NOT_FOLLOWED = {
 
 
 def judged(case: tuple[str, str, str], folder: Path) -> CodeReport:
-    """Return what the code makes of a case."""
+    """Return the code's judgement of a case."""
     machine, body, data = case
     found = verify(str(assemble(machine, FUNCTION.format(body=body, data=data), folder / "f.o")), Plan(False, True))
     assert found.code is not None
@@ -654,7 +654,7 @@ def judged(case: tuple[str, str, str], folder: Path) -> CodeReport:
 
 
 def counts(case: tuple[str, str, str], folder: Path) -> tuple[int, Counts]:
-    """Return how many instructions a case has, and what is found of its DWARF CFI."""
+    """Return the number of instructions of a case, and the findings about its DWARF CFI."""
     found = judged(case, folder)
     return found.instructions, found.counts[DWARF]
 

@@ -1,4 +1,4 @@
-"""Nothing is proved of random functions that an execution shows to be wrong, nor is what is right called wrong."""
+"""No row of random functions is proved that an execution shows to be wrong, and no right row is called wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_what_is_proved_holds_in_each_execution(machine: str, tmp_path: Path) ->
         assert not function.accused, str(function)
     right, proved = sum(each.right for each in functions), sum(each.proved for each in functions)
     wrong, found = sum(each.wrong for each in functions), sum(each.found for each in functions)
-    # The judge would see what does not hold: a row in six is wrong, and most of these are called so.
+    # The executions would show false proofs: a row in six is wrong, and most of these are called wrong.
     assert wrong > 100
     assert found > wrong / 2
     assert proved > 0.9 * right

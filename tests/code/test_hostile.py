@@ -1,4 +1,4 @@
-"""Code and rules that no compiler wrote."""
+"""Code and rules that no compiler wrote do not end the check with an exception."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sframe_unwind.code.machines import MACHINES
 from tests.code.hostile import check
 
 COUNT = 100
-"""Of each machine; `python -m tests.code.hostile` does 100,000."""
+"""Number of inputs for each machine; `python -m tests.code.hostile` runs 100,000."""
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -32,7 +32,7 @@ def test_time_is_bounded(name: str) -> None:
 
 
 def test_a_stack_that_ends_far_above_its_entry() -> None:
-    """What the end of a function shows to be pushed before its entry is given up where that is gigabytes."""
+    """A function whose end shows gigabytes of pushed bytes at its entry is given up."""
     number, lifters = 343254, [Lifter(machine) for machine in MACHINES.values()]
     random_ = random.Random(number)
     started = time.process_time()

@@ -1,4 +1,4 @@
-"""What `sframe explain` and `sframe compare` say of rows that the machine code proves, and of one that it does not."""
+"""`sframe explain` and `sframe compare` for rows that the machine code proves, and for one that it does not."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ HOW_TO_GET_IT = "code:  not checked: this needs the package pyvex: pip install p
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of `forgetful.c`."""
+    """Build the program of `forgetful.c`."""
     with toolchain_needed():
         tools = toolchain("amd64", 3)
     executable: Path = tmp_path_factory.mktemp("debugged") / "forgetful"
-    # main finds its frame by %rbp, so that the wrong CFA of its callee does no further harm.
+    # main finds its frame by %rbp, so the wrong CFA of its callee does no further harm.
     flags = [*COMMON_FLAGS, "-O2", "-fno-omit-frame-pointer", f"-B{tools}/"]
     subprocess.run(["gcc", *flags, str(SOURCE), "-o", str(executable)], check=True, timeout=60)
     return executable
@@ -52,7 +52,7 @@ def in_lldb(name: str, program: Path) -> str:
 
 @pytest.fixture(scope="module", params=["GDB", "LLDB"])
 def said(request: pytest.FixtureRequest, program: Path) -> str:
-    """What a debugger says whose Python is the one of this environment, so that it has the extra."""
+    """Return the output of a debugger whose Python is the one of this environment, so it has the extra."""
     return in_gdb("pypi", program) if request.param == "GDB" else in_lldb("newest", program)
 
 
@@ -85,7 +85,7 @@ def test_json_has_the_verdict_on_each_frame(said: str) -> None:
 
 @pytest.mark.parametrize("debugger", ["GDB", "LLDB"])
 def test_without_the_extra_it_is_said_once_how_to_get_it(debugger: str, program: Path) -> None:
-    """The system's GDB has a Python of its own; LLDB 22.1 has an environment of its own."""
+    """The system's GDB and LLDB 22.1 have other Pythons, without the extra."""
     text = in_gdb("system", program) if debugger == "GDB" else in_lldb("22.1", program)
     lines = [line for line in text.splitlines() if line.startswith("code:")]
     assert len(lines) == 1
@@ -96,7 +96,7 @@ def test_without_the_extra_it_is_said_once_how_to_get_it(debugger: str, program:
 
 @pytest.mark.parametrize("name", ["pypi", "system"])
 def test_extra_that_cannot_be_loaded(name: str, program: Path, tmp_path: Path) -> None:
-    """The commands work without it: a GDB with a Python of its own can have another version of cffi's library."""
+    """The commands work without it: a GDB with another Python can have another version of cffi's library."""
     debugger = gdb.find(name)
     if debugger is None:
         absent(f"no GDB {gdb.MINIMUM} or later ({name})")

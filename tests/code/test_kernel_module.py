@@ -1,6 +1,6 @@
-"""A kernel module: relocatable, several sections of code, and what it calls is the kernel's.
+"""A kernel module: it is relocatable, has several sections of code, and calls functions of the kernel.
 
-Those of distributions have no SFrame, and for AMD64 their CFI is in other files.
+Modules of distributions have no SFrame, and for AMD64 their CFI is in other files.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FLAGS = (
     *("-pg", "-mfentry", "-mindirect-branch=thunk-extern", "-mfunction-return=thunk-extern", "-fno-jump-tables"),
     *("-fcf-protection=none", "-fasynchronous-unwind-tables", "-Wa,--gsframe"),
 )
-"""What kbuild compiles with, but for the unwind tables."""
+"""kbuild's options, without those about unwind tables."""
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> CodeReport:
-    """What verifying the module against its code gives."""
+    """Return the report of verifying the module against its code."""
     with toolchain_needed():
         tools = toolchain("amd64", 3)
     folder = tmp_path_factory.mktemp("kernel")

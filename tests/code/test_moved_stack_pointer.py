@@ -1,7 +1,7 @@
-"""Stores through a stack pointer at no constant distance from the CFA: they may overwrite what the prologue saved.
+"""Stores through a stack pointer at a variable distance from the CFA may overwrite registers that the prologue saved.
 
-Each wrong function destroys the slot of the frame pointer where the interpretation cannot know that a store goes there;
-each right one stores beside it.
+Each wrong function destroys the slot of the frame pointer, but the interpretation cannot know that a store goes there;
+each right function stores beside it.
 """
 
 from __future__ import annotations

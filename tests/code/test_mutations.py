@@ -1,4 +1,4 @@
-"""Rows of a program that were changed in one field are found, but for those that mean the same."""
+"""Rows of a program with one changed field are detected, except those with the same meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a debugger asks: the rule for one address of a function whose bytes it has."""
+"""A debugger's question: the rule for one address of a function whose bytes it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong directives are found at the first wrong instruction, and right ones are not accused."""
+"""Wrong directives are found at the first wrong instruction, and right directives are not called wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.code.recipes import MACHINES, Planted, planted, source
 class Checked:
     """The functions of one machine, assembled and checked.
 
-    :param variant: the machine as the assembler is told it.
+    :param variant: the assembler's name of the machine.
     """
 
     def __init__(self, machine: str, variant: str, folder: Path) -> None:
@@ -42,7 +42,7 @@ class Checked:
                 yield finding
 
     def has_rows(self, function: Planted, table: str) -> bool:
-        """Whether a table describes the function, and its cold part if it has one: SFrame cannot say everything."""
+        """Return whether a table describes the function, and its cold part: SFrame cannot express everything."""
         names = [function.name, *([f"{function.name}.cold"] if "%cold" in function.recipe.lines else [])]
         return all(self.address(name) in self.described[table] for name in names)
 
@@ -80,7 +80,7 @@ def test_right_functions_are_not_accused(checked: tuple[str, Checked]) -> None:
 
 
 def test_few_functions_are_beyond_sframe(checked: tuple[str, Checked]) -> None:
-    """Those that GNU as writes no SFrame for are judged in DWARF only."""
+    """Functions without SFrame from GNU as are judged only in DWARF."""
     machine, found = checked
     missing = {function.recipe.title for function in planted(machine) if not found.has_rows(function, SFRAME)}
     assert len(missing) <= 4, missing

@@ -1,4 +1,4 @@
-"""What is proved while a function is interpreted is what carrying every instruction out again shows."""
+"""The proofs during an interpretation equal the results of executing every instruction again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.code.witness.encodings import small_library
 
 
 class Walked:
-    """Counts the instructions that are carried out a second time."""
+    """Counts the instructions that are executed a second time."""
 
     count = 0
 
@@ -31,7 +31,7 @@ class Walked:
 
 
 def checked(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[CodeVerdict, int]:
-    """Return what comes of a file, with the verdict on each instruction, and how many are carried out again."""
+    """Return the result for a file with the verdict on each instruction, and the number of repeated executions."""
     walked = Walked()
     monkeypatch.setattr(checking, "walk", walked)
     with elf.opened(path) as binary:

@@ -1,4 +1,4 @@
-"""Constants of a program near the addresses that instructions are lifted at are not taken for relative ones."""
+"""A program's constants near the addresses at which instructions are lifted are not taken for relative ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_highest_bits_of_a_constant_are_themselves(base: int) -> None:
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize(("size", "judgement"), [(64, Judgement.PROVED), (64 - 10, Judgement.WRONG)])
 def test_what_is_allocated_with_such_constants(base: int, size: int, judgement: Judgement, tmp_path: Path) -> None:
-    """The second instruction lies 10 bytes after the first: taken for relative ones, the constants differ by 54."""
+    """The second instruction is 10 bytes after the first: as relative ones, the constants would differ by 54."""
     source = f"""
         .text
         .type f,%function

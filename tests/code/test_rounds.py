@@ -1,6 +1,6 @@
 """Loops that move the stack pointer a constant number of times are followed round by round; others stay unknown.
 
-Each function allocates in a loop, and says after the loop how far the CFA is from the stack pointer.
+Each function allocates in a loop, and has a row for the distance of the CFA from the stack pointer after the loop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOOPS = {
     },
     "s390x": {"counted down": "lghi %r1,3;1: aghi %r15,-16;aghi %r1,-1;cghi %r1,0;jne 1b"},
 }
-"""All allocate 48 bytes."""
+"""Loops that all allocate 48 bytes."""
 UNCERTAIN = {
     "amd64": {
         "counted by an argument": "1: sub $16,%rsp;sub $1,%rdi;jne 1b",
@@ -60,7 +60,7 @@ UNCERTAIN = {
 LOCAL = {
     "amd64": (".text", ".type h,%function", "h: .cfi_startproc", "mov %rdi,%rbx", "ret", ".cfi_endproc", ".size h,.-h")
 }
-"""A function that does not keep to the ABI."""
+"""A function that violates the ABI."""
 
 
 def _function(machine: str, name: str, body: str, allocated: int) -> list[str]:
@@ -72,7 +72,7 @@ def _function(machine: str, name: str, body: str, allocated: int) -> list[str]:
 
 
 def _worst(machine: str, functions: list[tuple[str, int]], folder: Path) -> list[Judgement]:
-    """Return what comes of functions that have one body each, and say that so much is allocated."""
+    """Return the verdicts on functions with one body each, whose rows have a given size of the allocation."""
     lines = [".text"]
     for number, (body, allocated) in enumerate(functions):
         lines += _function(machine, f"f{number}", body, allocated)

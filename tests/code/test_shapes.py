@@ -1,4 +1,4 @@
-"""Instructions made from the shape of others are what lifting them would give."""
+"""Instructions that are made from the shape of others equal the lifted ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEED, SAMPLED, GENERATED, EACH = 1, 2000, 400, 4
 
 
 def differing(name: str, instructions: list[bytes]) -> tuple[list[str], int]:
-    """Return what is made of instructions in another way than by lifting, and how many have a shape seen before."""
+    """Return the made instructions that differ from the lifted ones, and the number of those with a known shape."""
     lifter, direct = Lifter(MACHINES[name]), Lifter(MACHINES[name])
     seen: defaultdict[bytes, int] = defaultdict(int)
     wrong, repeated = [], 0

@@ -1,4 +1,4 @@
-"""What "proved" means: verdicts that do not depend on order, and counts that leave no instruction out."""
+"""The meaning of "proved": verdicts do not depend on order, and counts include every instruction."""
 
 from __future__ import annotations
 

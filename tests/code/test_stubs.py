@@ -1,4 +1,4 @@
-"""Behind the last stub of a table of stubs comes other code, to which no stub leads."""
+"""After the last stub of a table of stubs comes other code, to which no stub leads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ f:
 
 
 def test_a_stub_does_not_enter_what_lies_behind_it(tmp_path: Path) -> None:
-    """The part of a function that lies after the stubs is entered with the frame of the rest."""
+    """The part of a function after the stubs is entered with the frame of the rest."""
     file = assemble("amd64", SOURCE, tmp_path / "f.o")
     linked = tmp_path / "f.so"
     run(tools_for("amd64", 3) / "ld", "-shared", file, "-o", linked)

@@ -1,4 +1,4 @@
-"""What the lifter claims of instructions holds where these are executed; `python -m tests.code.witness` runs more."""
+"""The lifter's claims about instructions hold when they are executed; `python -m tests.code.witness` runs more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.missing import absent, toolchain_needed
 
 MACHINES = ("amd64", "aarch64", "s390x")
 GENERATED, OF_A_LIBRARY, DISTORTED = 1500, 1500, 300
-"""Instructions of each machine."""
+"""Numbers of instructions of each machine."""
 EACH, SEED = 128, 1
 
 KNOWN = {
@@ -45,7 +45,7 @@ KNOWN = {
         e71af050003f
     """,
 }
-"""Instructions whose effects were once passed over, and those with which VEX is wrong itself."""
+"""Instructions whose effects were once missed, and instructions that VEX itself has wrong."""
 
 
 @pytest.fixture(params=MACHINES)
@@ -109,7 +109,7 @@ def test_the_driver_judges_steps_as_the_witness_does(witness: Witness) -> None:
 
 
 def distorted(instruction: Instruction) -> Iterator[Instruction]:
-    """Yield an instruction, and what is like it but for one claim, which is left out or another."""
+    """Yield an instruction, and copies of it in which one claim is missing or changed."""
     yield instruction
     puts, stores = instruction.puts, instruction.stores
     for at, (number, value) in enumerate(puts):

@@ -1,4 +1,4 @@
-"""The program with contexts that do not run, the commands about them, and what these must print."""
+"""The program with contexts that do not run, commands for these contexts, and the required output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.samples.catalogue import ABIS
 
 SOURCE = Path(__file__).resolve().parent / "contexts.c"
 STOPS = 6
-"""In sample_stop, but for the third one: before the instruction in trap that raises a signal."""
+"""Number of stops, all in sample_stop except the third: before the instruction in trap that raises a signal."""
 SIGNAL = "<signal handler called>"
 
 SWITCHED = {
@@ -22,14 +22,14 @@ SWITCHED = {
     "aarch64": "pc=switched[1], sp=switched + 14, fp=switched[0], lr=switched[1]",
     "s390x": "pc=switched[14],sp=switched,fp=switched[11]",
 }
-"""Where `switch_stack` of contexts.c saves the registers."""
+"""The places where `switch_stack` of contexts.c saves the registers."""
 
 BY_HAND = {
     "amd64": {"rip": "gregs[16]", "rsp": "gregs[15]", "rbp": "gregs[10]"},
     "aarch64": {"pc": "pc", "sp": "sp", "x29": "regs[29]", "x30": "regs[30]"},
     "s390x": {"pc": "gregs[14]", "r15": "gregs[15]", "r11": "gregs[11]", "r14": "gregs[14]"},
 }
-"""Which member of `mcontext_t` belongs in which register, by the C library's headers."""
+"""The member of `mcontext_t` for each register, according to the C library's headers."""
 
 CONTEXTS = {
     "-ucontext fiber": ("fiber_inner", "fiber_body"),
@@ -40,7 +40,8 @@ CONTEXTS = {
     "-ucontext &interrupted": ("trap", "trap_body"),
     "-regs SWITCHED": ("switched_inner", "switched_start"),
 }
-"""Each context: the function that it was left in (for a signal handler, the interrupted one), and the outermost one."""
+"""For each context, the function in which it was left (for a signal handler, the interrupted one), and the outermost
+one."""
 
 FRESH = "-ucontext fresh"
 USAGE = "Usage: sframe backtrace [N] [-all] [-regs "
@@ -66,7 +67,7 @@ WRONG = {
     "sframe bt -regs main": "'main' is not of the form REGISTER=VALUE",
     "sframe explain -jmpbuf empty.jump": "jmp_buf at 0x",
 }
-"""Commands that fail, and what their one line has."""
+"""Commands that fail, with a part of their one line."""
 
 SHORT = {
     "sframe bt -regs pc=1,sp=2,fp=3": "end: no unwind data: no module has code there",
@@ -75,11 +76,11 @@ SHORT = {
     "sframe bt -regs pc=(long)fiber_inner+200,sp=0x1230,fp=0": "end: ",
     "sframe bt -regs pc=fiber_inner,sp=&empty,fp=0": "end: ",
 }
-"""Commands that show what there is, and how their last line begins."""
+"""Commands that succeed, with the start of their last line."""
 
 
 def built(abi: str, folder: Path, *more: str) -> Path:
-    """The program, with more flags; skips the test where there is no toolchain for it."""
+    """Build the program, with more flags; skip the test if there is no toolchain for it."""
     with toolchain_needed():
         tools = toolchain(abi, 3)
     executable = folder / f"contexts-{abi}"
@@ -89,14 +90,14 @@ def built(abi: str, folder: Path, *more: str) -> Path:
 
 
 def commands(abi: str) -> list[str]:
-    """The commands, in the order in which `check` wants what they print."""
+    """Return the commands, in the order in which `check` expects their output."""
     right = [f"sframe bt {context}".replace("SWITCHED", SWITCHED[abi]) for context in (*CONTEXTS, FRESH)]
     explained = [f"sframe explain {context}".replace("SWITCHED", SWITCHED[abi]) for context in CONTEXTS]
     return [*right, *explained, "sframe bt 2 -ucontext fiber", *WRONG, *SHORT]
 
 
 def check(abi: str, stops: list[list[dict[str, Any]]], said: list[tuple[bool, str]], calm: bool = False) -> None:
-    """Check what the commands print against the stacks that a debugger alone gave while each context ran.
+    """Check the output of the commands against the stacks that a debugger alone gave while each context ran.
 
     :param calm: no signal came.
     """
@@ -130,7 +131,7 @@ def check(abi: str, stops: list[list[dict[str, Any]]], said: list[tuple[bool, st
 
 
 def check_stack(abi: str, context: str, text: str, expected: list[dict[str, Any]], outermost: str) -> None:
-    """Check one stack against the frames that a debugger gave when the context ran."""
+    """Check one stack against the frames of a debugger when the context ran."""
     found = shown(text)
     if context == "-ucontext handling":
         assert [name for name, _ in found[:2]] == ["handler", SIGNAL], text
@@ -151,7 +152,7 @@ def check_stack(abi: str, context: str, text: str, expected: list[dict[str, Any]
 
 
 def left_in(stops: list[list[dict[str, Any]]], function: str) -> list[dict[str, Any]]:
-    """The frames of the first stop in a function, from the innermost one of the function on."""
+    """Return the frames of the first stop in a function, from the innermost one of the function on."""
     for stop in stops:
         names = [frame["name"] for frame in stop]
         if function in names:
@@ -160,6 +161,6 @@ def left_in(stops: list[list[dict[str, Any]]], function: str) -> list[dict[str, 
 
 
 def shown(text: str) -> list[tuple[str, int]]:
-    """Function and pc of each frame that `sframe bt` prints."""
+    """Return function and pc of each frame that `sframe bt` prints."""
     rows = re.findall(r"^#\d+ +(0x[0-9a-f]+)  (<signal handler called>|\S+)", text, re.MULTILINE)
     return [(name, int(pc, 16)) for pc, name in rows]

@@ -1,4 +1,4 @@
-"""`sframe-unwind backtrace --regs`: a fiber of a running process, and what cannot be registers."""
+"""`sframe-unwind backtrace --regs` for a fiber of a running process, and texts that are not registers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_fiber_of_a_process(executable: Path) -> None:
-    """Its registers are where `switch_stack` of contexts.c leaves them."""
+    """Its registers are at the places where `switch_stack` of contexts.c saves them."""
     symbols = subprocess.run(["nm", str(executable)], check=True, capture_output=True, text=True).stdout
     found = re.search(r"^([0-9a-f]+) B switched$", symbols, re.MULTILINE)
     assert found is not None, symbols

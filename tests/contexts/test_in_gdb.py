@@ -1,4 +1,4 @@
-"""GDB: the stacks of contexts that do not run are those that GDB alone gave while they ran; so in their core files."""
+"""GDB: stacks of contexts that do not run equal those of GDB alone while they ran, also in their core files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_stacks(abi: str, name: str, tmp_path: Path) -> None:
     executable = built(abi, tmp_path)
     emulator = list(ABIS[abi].emulator)
     if (abi, name) == ("aarch64", "system"):
-        # GDB 13 gives up where a signal frame's vectors are shorter than those of the emulator's description.
+        # GDB 13 gives up if a signal frame's vectors are shorter than those of the emulator's description.
         emulator = [f"{part},sve=off" if part == "max" else part for part in emulator]
     program = {
         "executable": str(executable),
@@ -45,7 +45,7 @@ def test_stacks(abi: str, name: str, tmp_path: Path) -> None:
 
 
 def check_fresh(answer: dict[str, Any], said: tuple[bool, str]) -> None:
-    """A context that never ran, against GDB with its registers set by hand."""
+    """Check a context that never ran against GDB with its registers set by hand."""
     succeeded, text = said
     assert succeeded, text
     by_hand = answer["stops"][STOPS]
@@ -56,7 +56,7 @@ def check_fresh(answer: dict[str, Any], said: tuple[bool, str]) -> None:
 
 
 def check_command(abi: str, answer: dict[str, Any], executable: Path) -> None:
-    """`sframe-unwind backtrace --regs` for the core file prints the frames that the debugger printed."""
+    """Check that `sframe-unwind backtrace --regs` for the core file prints the debugger's frames."""
     switched = next(text for command, (_, text) in zip(commands(abi), answer["dead"]) if "bt -regs" in command)
     wanted = shown(switched)
     # A debugger does not print SP; while the context ran, the function that it was left in had the same.

@@ -1,4 +1,4 @@
-"""LLDB: the stacks of contexts that do not run are those that LLDB alone gave while they ran; so in a core file."""
+"""LLDB: stacks of contexts that do not run equal those of LLDB alone while they ran, also in a core file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.samples.catalogue import ABIS
 @pytest.mark.parametrize("name", PROVIDING)
 @pytest.mark.parametrize(
     ("abi", "flags"),
-    # On s390x, LLDB 22.1 and 23.1 crash by themselves as a dynamically linked program starts, and in signal handlers.
+    # On s390x, LLDB 22.1 and 23.1 crash without the plugin when a dynamically linked program starts, and in handlers.
     [("amd64", ()), ("aarch64", ()), ("aarch64", ("-static",)), ("s390x", ("-static",))],
 )
 def test_stacks(abi: str, flags: tuple[str, ...], name: str, tmp_path: Path) -> None:

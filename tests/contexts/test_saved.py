@@ -1,4 +1,4 @@
-"""`backtrace --ucontext` and `--jmpbuf`: a running process, and core files that QEMU writes for the other machines."""
+"""`backtrace --ucontext` and `--jmpbuf` for a running process, and for QEMU's core files of the other machines."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CONTEXTS = {
     "jump": ("--jmpbuf", JUMP),
     "signal_jump": ("--jmpbuf", JUMP),
 }
-"""Variables of contexts.c, the option that takes their address, and the functions from the innermost outward."""
+"""Variables of contexts.c, the option for their address, and the functions from the innermost outward."""
 
 
 @contextmanager
 def left(abi: str, executable: Path, folder: Path) -> Iterator[list[str | Path]]:
-    """The options for the program where none of its contexts runs."""
+    """Yield the options for the program at a stop where none of its contexts runs."""
     if not ABIS[abi].emulator:
         with running(executable, "wait") as process:
             yield ["--pid", str(process)]

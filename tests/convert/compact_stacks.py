@@ -1,4 +1,4 @@
-"""Compares the stacks of processes stopped inside files with plain and with compacted SFrame, and by DWARF CFI.
+"""Compares stacks of processes stopped inside files with plain and with compacted SFrame, and by DWARF CFI.
 
     python -m tests.convert.compact_stacks [--stops N] [--seed N] [FILE ...]
 
@@ -39,36 +39,36 @@ from tests.waiting import wait_until
 _SOURCE = Path(__file__).with_name("stops.c")
 _SECONDS = 300
 _AT_ENTRY = RegisterRule(amd64.ARCH.sp, 8, False)
-"""The CFA where a function was called just now."""
+"""The CFA at the entry of a function."""
 _MOST_INSTRUCTIONS = 9
-"""As a power of 2."""
+"""Maximum number of instructions, as a power of 2."""
 
 Place = tuple[str, int]
-"""File name, and offset from where the file is loaded."""
+"""File name, and offset from the file's load address."""
 Stacks = Mapping[int, Sequence[Place]]
 """The places of a stack's frames, by the function that was called."""
 
 
 class Seen(NamedTuple):
-    """What is shown of one process."""
+    """The stacks of one process."""
 
     stops: Mapping[int, Place]
-    """Where the function that was called, or what it calls, was interrupted; by the function's address in the file."""
+    """By the function's address in the file, the place where it, or a function that it calls, was interrupted."""
     views: Mapping[str, Stacks]
-    """By who shows them."""
+    """The stacks by the tool that shows them."""
     by_sframe: int
-    """Frames in functions of the file that SFrame unwinds, in GDB."""
+    """Number of frames in functions of the file that SFrame unwinds, in GDB."""
     by_others: int
-    """Frames in functions of the file that something else unwinds."""
+    """Number of frames in functions of the file that something else unwinds."""
 
 
 class Result(NamedTuple):
-    """What came of one file."""
+    """The result for one file."""
 
     path: Path
     compact: Seen
     different: Mapping[str, Sequence[int]]
-    """The functions whose stacks differ from what they are compared with, by what is compared."""
+    """The functions with differing stacks, by the compared views."""
 
     def __str__(self) -> str:
         seen = self.compact
@@ -77,10 +77,10 @@ class Result(NamedTuple):
 
 
 def compare(path: Path, count: int, seed: int, plain: bool = True) -> Result:
-    """Stop functions of a file, and compare what is shown.
+    """Stop functions of a file, and compare their stacks.
 
-    :param count: of the stops.
-    :param plain: compare with the plain section, too.
+    :param count: number of stops.
+    :param plain: also compare with the plain section.
     """
     wanted = choose(path, count, seed)
     seen = look(path, wanted, MAX_ROWS)
@@ -89,7 +89,7 @@ def compare(path: Path, count: int, seed: int, plain: bool = True) -> Result:
     different = {
         "GDB": _differ(views["GDB, always"], by_dwarf) | _differ(views["GDB, SFrame"], by_dwarf),
         "LLDB": _differ(views["LLDB, always"], views["LLDB, off"]),
-        # Where there is neither SFrame nor CFI, as LLDB has none of the vDSO, its own unwinder goes on.
+        # Without SFrame and CFI (LLDB has none of the vDSO), the debugger's own unwinder continues.
         "LLDB's SFrame": _differ(views["LLDB, SFrame"], by_dwarf) & _differ(views["LLDB, SFrame"], views["LLDB, off"]),
         "backtrace": _differ(views["backtrace"], by_dwarf),
         "LLDB's own": _differ(views["LLDB, off"], by_dwarf),
@@ -104,10 +104,10 @@ def compare(path: Path, count: int, seed: int, plain: bool = True) -> Result:
 
 
 def choose(path: Path, count: int, seed: int) -> list[tuple[int, int]]:
-    """Return functions of a file, and how many instructions to carry out."""
+    """Return functions of a file, and the number of instructions to execute in each."""
     chance = random.Random(seed)
     with elf.opened(path) as binary:
-        # Parts of functions do not begin so; they are not called.
+        # Parts of functions do not begin this way; they are not called.
         found = [
             one.start
             for one in binary.cfi.all_functions()
@@ -118,10 +118,10 @@ def choose(path: Path, count: int, seed: int) -> list[tuple[int, int]]:
 
 
 def look(path: Path, wanted: Sequence[tuple[int, int]], max_rows: int | None) -> Seen:
-    """Stop functions of a copy, and return what is shown.
+    """Stop functions of a copy, and return their stacks.
 
-    :param wanted: as :func:`choose` returns.
-    :param max_rows: of an entry for several functions; ``None``: a plain section.
+    :param wanted: the result of :func:`choose`.
+    :param max_rows: maximum number of rows of an entry for several functions; ``None``: a plain section.
     """
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name, path.name)
@@ -153,24 +153,24 @@ def look(path: Path, wanted: Sequence[tuple[int, int]], max_rows: int | None) ->
 
 
 class _Stop(NamedTuple):
-    """Where a thread is."""
+    """The place of a thread."""
 
     function: int
-    """What it has called; its address in the file."""
+    """The function that it has called, by its address in the file."""
     pc: int
-    """Where that was interrupted; an address in memory."""
+    """The pc at which it was interrupted, in memory."""
 
 
 @contextmanager
 def _stopped(copy: Path, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Mapping[str, _Stop]]]:
-    """Have a process with threads that are stopped; yield its id, and where the threads are, by their ids."""
+    """Run a process whose threads are stopped; yield its id, and the places of the threads by their ids."""
     is_library = ".so" in copy.name
     preloaded, described = copy.with_name("stops.so"), copy.with_name("stops")
     subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-o", preloaded, _SOURCE], check=True, timeout=_SECONDS)
     lines = [str(copy) if is_library else "-", *(f"{function:x} {steps}" for function, steps in wanted)]
     described.write_text("\n".join(lines) + "\n", encoding="utf-8")
     preload = f"{preloaded}:{copy}" if is_library else preloaded
-    # What binds symbols lazily has its CFA in a register that SFrame does not track.
+    # Code that binds symbols lazily has its CFA in a register that SFrame does not track.
     environment = ["env", "LD_BIND_NOW=1", f"SFRAME_STOPS={described}", f"LD_PRELOAD={preload}"]
     command = [*_same_addresses(), *environment, "/bin/true" if is_library else copy]
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
@@ -191,14 +191,14 @@ def _stopped(copy: Path, wanted: Sequence[tuple[int, int]]) -> Iterator[tuple[in
 
 @functools.cache
 def _same_addresses() -> tuple[str, ...]:
-    """Return what has a program loaded at the same addresses each time, if that is permitted here."""
+    """Return the command that loads a program at the same addresses each time, if that is permitted here."""
     command = ("setarch", "-R")
     done = subprocess.run([*command, "true"], stderr=subprocess.DEVNULL, timeout=_SECONDS, check=False)
     return command if not done.returncode else ()
 
 
 def _backtrace(pid: int) -> dict[str, list[int]]:
-    """Return the pcs that ``sframe-unwind backtrace`` prints, by thread."""
+    """Return the pcs in the output of ``sframe-unwind backtrace``, by thread."""
     command = [sys.executable, "-m", "sframe_unwind", "backtrace", "--pid", str(pid), "--json", "--no-lines"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=True)
     return {
@@ -207,7 +207,7 @@ def _backtrace(pid: int) -> dict[str, list[int]]:
 
 
 class _Places:
-    """Tells in which file an address is.
+    """Finds the file that contains an address.
 
     :param maps: the contents of ``/proc/PID/maps``.
     """
@@ -224,7 +224,7 @@ class _Places:
             self._ends.append((end, path))
 
     def of(self, pc: int) -> Place:
-        """Return file name and offset; without a file, the address."""
+        """Return file name and offset; without a file, return the address."""
         number = bisect_right(self._starts, pc) - 1
         end, path = self._ends[number] if number >= 0 else (0, "")
         return (Path(path).name, pc - self._bases[path]) if pc < end and path.startswith("/") else ("", pc)
@@ -235,7 +235,7 @@ def _differ(one: Stacks, other: Stacks) -> set[int]:
 
 
 def main() -> int:
-    """Compare, and print a line for each file; exit status 1 when stacks differ that must not."""
+    """Compare, and print a line for each file; return exit status 1 if stacks differ that must not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("files", metavar="FILE", nargs="*", type=Path, help="files to compare instead")
     parser.add_argument("--stops", type=int, default=150, help="in each file (default: 150, most: 512)")

@@ -1,9 +1,9 @@
-"""Tries which unwinders read the `.debug_frame` that `convert` makes of SFrame.
+"""Finds the unwinders that read the `.debug_frame` that `convert` makes from SFrame.
 
     python -m tests.convert.debug_frame_readers
 
-prints how many of the 12 frames of a program each unwinder of Debian 12, 13 and unstable gives, by the CFI that the
-program has.  Debuggers are in `test_to_debug_frame.py`.
+prints how many of the 12 frames of a program each unwinder of Debian 12, 13 and unstable shows, for each kind of CFI.
+The debuggers are tested in `test_to_debug_frame.py`.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _FLAGS = ("-O2", "-fomit-frame-pointer", "-fcf-protection=none", "-Wa,--gsframe"
 
 
 class System(NamedTuple):
-    """A release of Debian, as far as it unwinds."""
+    """A release of Debian with its unwinders."""
 
     name: str
     root: Path
 
     @property
     def loader(self) -> tuple[str, ...]:
-        """How each command begins: with the dynamic linker of the release."""
+        """Return the start of each command: the dynamic linker of the release."""
         libraries = self.root / "usr/lib/x86_64-linux-gnu"
         if self.root == Path("/"):
             return ()
         return (str(libraries / "ld-linux-x86-64.so.2"), "--library-path", f"{libraries}:{libraries / 'elfutils'}")
 
     def run(self, program: str | Path, *arguments: str | Path) -> str:
-        """What one of its programs prints; an unwinder that ends early may have any status."""
+        """Return the output of one of its programs; an unwinder that ends early may have any status."""
         command = [*self.loader, str(program), *map(str, arguments)]
         return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
 
@@ -62,7 +62,7 @@ class System(NamedTuple):
 
 
 def system(suite: str) -> System:
-    """A release of Debian, unpacked; "" is the installed one."""
+    """Return a release of Debian, unpacked; "" is the installed one."""
     if not suite:
         return System("installed", Path("/"))
     if not (_CACHE / suite).exists():
@@ -74,7 +74,7 @@ def system(suite: str) -> System:
 
 
 def builds(folder: Path, flags: Sequence[str] = ()) -> list[Path]:
-    """The program with each kind of CFI, in the order of :data:`BUILDS`; all have SFrame."""
+    """Return the program with each kind of CFI, in the order of :data:`BUILDS`; all have SFrame."""
     with_index, with_frames, bare, copy = (folder / f"deep{number}" for number in range(4))
     for output, more in ((with_index, ()), (with_frames, ("-Wl,--no-eh-frame-hdr",))):
         command = ["gcc", *_FLAGS, f"-B{tools_for('amd64', 3)}/", _SOURCES / "deep.c", "-o", output, *flags, *more]
@@ -86,18 +86,18 @@ def builds(folder: Path, flags: Sequence[str] = ()) -> list[Path]:
 
 
 def counted(printed: str) -> int:
-    """How many frames of the program an unwinder has printed."""
+    """Return how many frames of the program an unwinder has printed."""
     return len(re.findall(r"\b(?:down|innermost)\b", printed))
 
 
 def attached(program: Path, on: System, unwinder: Path, *options: str) -> int:
-    """How many frames of a waiting process an unwinder gives."""
+    """Return how many frames of a waiting process an unwinder shows."""
     with running(program) as process:
         return counted(on.run(unwinder, *options, str(process)))
 
 
 def in_perf(on: System, program: Path, folder: Path) -> int:
-    """How many frames perf gives at most for a sample in the innermost function."""
+    """Return how many frames perf shows at most for a sample in the innermost function."""
     data = folder / "perf.data"
     record = ["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "99", "--call-graph", "dwarf,8192", "-o", str(data)]
     subprocess.run([*record, str(program), "spin"], check=False, capture_output=True, timeout=SECONDS)

@@ -1,6 +1,6 @@
-"""Layouts that a next version of SFrame could have, to measure them: written, and read by a lookup.
+"""Possible layouts of a next version of SFrame, written to measure them, and read by a lookup.
 
-They carry what version 3 carries for the tables that ``convert`` makes: default and flexible FDEs, mask FDEs, signal
+They hold the contents of version 3 in the tables that ``convert`` makes: default and flexible FDEs, mask FDEs, signal
 trampolines, keys.  All begin with a header of 28 bytes, as version 3.
 """
 
@@ -19,18 +19,18 @@ HEADER = 28
 _ATTRIBUTES = struct.Struct("<HBBB")
 _SIZES = (1, 2, 4)
 _ESCAPE = 255
-"""In the place of the number of a shape: the row has its own."""
+"""Value of the number of a shape if the row has its own."""
 _ENTRIES = struct.Struct("<qII"), struct.Struct("<II")
 ENTRY, SHORT_ENTRY = (entry.size for entry in _ENTRIES)
 """The size of an entry in bytes."""
 _NOTHING = 0xFFFFFFFF
-"""In the place of the offset of rows: no function is here."""
+"""Value of the offset of rows if there is no function."""
 Row = tuple[int, tuple[int, ...]]
 """Info byte and data words."""
 
 
 class Layout(NamedTuple):
-    """What is different from version 3."""
+    """The differences from version 3."""
 
     name: str
     dictionary: bool
@@ -42,7 +42,7 @@ class Layout(NamedTuple):
 
 
 VERSION_3 = Layout("version 3", dictionary=False, short_index=False)
-"""As large as version 3, and read in the same way."""
+"""Has the size of version 3, and is read in the same way."""
 LAYOUTS = (
     Layout("dictionary", dictionary=True, short_index=False),
     Layout("index", dictionary=False, short_index=True),
@@ -55,14 +55,14 @@ class Written(NamedTuple):
 
     layout: Layout
     first: int
-    """Address that starts are relative to."""
+    """Address to which starts are relative."""
     shapes: tuple[bytes, ...]
     entries: bytes
     rows: bytes
 
     @property
     def size(self) -> int:
-        """In bytes."""
+        """Size in bytes."""
         return HEADER + sum(map(len, self.shapes)) + len(self.entries) + len(self.rows)
 
 
@@ -111,7 +111,7 @@ def lookup(written: Written, pc: int) -> Row | None:
 
 
 def _find(written: Written, offset: int) -> tuple[int, int] | None:
-    """Return the offset of an address in its function, and where the rows of that are."""
+    """Return the offset of an address in its function, and the place of the function's rows."""
     entry = _ENTRIES[written.layout.short_index]
     low = bisect_right(_Starts(written.entries, entry), offset) - 1
     if low < 0:
@@ -124,7 +124,7 @@ def _find(written: Written, offset: int) -> tuple[int, int] | None:
 
 
 class _Starts(Sequence[int]):
-    """The starts of an index, read when they are asked for."""
+    """The starts in an index, read when they are needed."""
 
     def __init__(self, index: bytes, entry: struct.Struct) -> None:
         self._index, self._entry = index, entry
@@ -137,7 +137,7 @@ class _Starts(Sequence[int]):
 
 
 def _row(written: Written, at: int) -> tuple[Row, int]:
-    """Return the row after a start address, and where the next one is."""
+    """Return the row after a start address, and the place of the next one."""
     if not written.layout.dictionary:
         return _decode(written.rows, at)
     number = written.rows[at]
@@ -171,5 +171,5 @@ def _record(one: FunctionSpec, numbers: dict[bytes, int], layout: Layout) -> byt
 
 
 def packed(info: int, words: Sequence[int]) -> bytes:
-    """Return info byte and data words of a row as they are written."""
+    """Return info byte and data words of a row as bytes."""
     return struct.pack(f"<B{len(words)}{'bhi'[info >> 5 & 3]}", info, *words)

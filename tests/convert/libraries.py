@@ -1,8 +1,8 @@
-"""Gives libraries of the system SFrame made from their DWARF CFI, and prints coverage and size.
+"""Makes SFrame for libraries of the system from their DWARF CFI, and prints coverage and size.
 
     python -m tests.convert.libraries [--count N] [FILE ...]
 
-Each copy is verified, and loaded in a process of its own where this machine can.
+Each copy is verified, and loaded in another process if this machine can.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PYTHON = Path("/usr/bin/python3.11")
 
 
 class Converted(NamedTuple):
-    """What came of one file."""
+    """The result for one file."""
 
     path: Path
     report: Report
@@ -40,7 +40,7 @@ class Converted(NamedTuple):
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong with the copy."""
+        """Whether the copy has no errors."""
         named = {loss.start for loss, _ in self.report.losses}
         return self.verdict.agrees and self.verdict.dwarf_only == len(named) and self.loads is not False
 
@@ -80,7 +80,7 @@ def system_files(count: int) -> Iterator[Path]:
 
 
 def main() -> int:
-    """Convert all and print a table; exit status 1 when something is wrong."""
+    """Convert all and print a table; return exit status 1 if anything is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("files", metavar="FILE", nargs="*", type=Path, help="files to convert instead")
     parser.add_argument("--count", type=int, default=30, help="libraries besides those named in this file")

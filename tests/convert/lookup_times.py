@@ -1,4 +1,4 @@
-"""How long lookups take in sections of several layouts for the same code, by a reader in C."""
+"""Measures lookups in sections of several layouts for the same code, by a reader in C."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROUNDS = 15
 
 
 def addresses(table: TableSpec, count: int) -> list[int]:
-    """Return addresses of code that a table describes, the same each time."""
+    """Return addresses of code that a table describes, the same ones each time."""
     chosen = random.Random(0)
     functions = [one for one in table.functions if one.size]
     picked = chosen.choices(functions, [one.size for one in functions], k=count)
@@ -27,9 +27,9 @@ def addresses(table: TableSpec, count: int) -> list[int]:
 
 
 def nanoseconds(sections: Sequence[Written], pcs: Sequence[int]) -> list[float]:
-    """Return how long a lookup takes in each section: processor time, the best of 15 rounds in turns.
+    """Return the time of a lookup in each section: processor time, the best of 15 rounds in turns.
 
-    :raises AssertionError: the reader in C finds another row than that in Python, or another one in another section.
+    :raises AssertionError: the reader in C finds another row than the one in Python, or another one in another section.
     """
     with tempfile.TemporaryDirectory() as folder:
         reader = Path(folder, "layout_lookup")
@@ -47,7 +47,7 @@ def nanoseconds(sections: Sequence[Written], pcs: Sequence[int]) -> list[float]:
 
 
 def _file(section: Written) -> bytes:
-    """Return a section as the reader takes it."""
+    """Return a section in the reader's form."""
     layout = section.layout
     size = SHORT_ENTRY if layout.short_index else ENTRY
     head = section.first, layout.dictionary, layout.short_index, len(section.shapes), len(section.entries) // size

@@ -3,8 +3,8 @@
     python -m tests.convert.package_sizes --kept FILE [--share FRACTION] [--seconds N] PACKAGE ...
 
 The packages are those of ``tools/survey_packages.py``.  A file is measured if its SHA-256, read as a fraction of 1, is
-below the share: a sample by chance, and the same each time.  What is measured is added to the file ``--kept``, and not
-measured again, so that a larger share or another run goes on.
+below the share: a random sample that is the same each time.  Results are added to the file ``--kept``, and their files
+are not measured again, so a larger share or another run continues.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _CLASSES = (
     ("10 to 100 KiB", 100 << 10),
     ("100 KiB and more", 1 << 62),
 )
-"""Of *plain*: names, and the first size that is too large."""
+"""Classes of *plain* sizes: names, and the first size that is too large."""
 
 
 class Kept(NamedTuple):
-    """What is known of a file."""
+    """The result for a file."""
 
     digest: str
     """SHA-256."""
     machine: str
     path: str
     sizes: Sizes | None
-    """``None``: it has nothing to convert, or cannot be converted."""
+    """``None``: it has no CFI to convert, or cannot be converted."""
     why: str
     """Why it has no sizes."""
 
 
 def read(path: Path) -> dict[str, Kept]:
-    """Return what was measured before, by digest."""
+    """Return the earlier results, by digest."""
     if not path.exists():
         return {}
     found = {}
@@ -115,7 +115,7 @@ def _spread(part: Sequence[Sizes]) -> Iterator[float]:
 
 
 def main() -> int:
-    """Measure, and print the tables of all that is kept."""
+    """Measure, and print the tables of all kept results."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("packages", metavar="PACKAGE", nargs="*", help="packages, directories or files")
     parser.add_argument(

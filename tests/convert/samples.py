@@ -2,7 +2,7 @@
 
     python -m tests.convert.samples [--jobs N]
 
-builds what is not built yet and takes some minutes; the tests do the same for a part of the samples.
+builds missing samples, and takes some minutes; the tests do the same for a part of the samples.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from tests.samples.build import build
 from tests.samples.catalogue import SAMPLES, Build, all_builds
 
 Rules = dict[int, object]
-"""What a file's SFrame says, by address."""
+"""The rules of a file's SFrame, by address."""
 
 
 class Account(NamedTuple):
-    """What came of the files of some builds."""
+    """The results for the files of some builds."""
 
     conversions: int
     compared: int
-    """Addresses."""
+    """Number of addresses."""
     losses: collections.Counter[str]
-    """By conversion and reason."""
+    """Number of losses by conversion and reason."""
     errors: list[str]
 
 
 def rules(path: Path) -> Rules:
-    """Return what the SFrame of a file says, byte by byte: a PLT of one entry takes no mask FDE to say the same."""
+    """Return the rules of a file's SFrame byte by byte: a PLT of one entry then needs no mask FDE for equal rules."""
     said: Rules = {}
     for section in elf.load(path, lazy=False):
         for function in listed_functions([section]):
@@ -52,7 +52,7 @@ def rules(path: Path) -> Rules:
 
 
 def account(wanted: Build) -> Account:
-    """Convert a sample's executable and libraries there and back, and compare what comes back with what was there."""
+    """Convert a sample's executable and libraries there and back, and compare the result with the original."""
     program = build(wanted.name, wanted.abi, wanted.version, wanted.variant, wanted.pie)
     whole = Account(0, 0, collections.Counter(), [])
     with tempfile.TemporaryDirectory() as folder:
@@ -107,7 +107,7 @@ def total(accounts: list[Account]) -> Account:
 
 
 def main() -> int:
-    """Convert every build and print the account; exit status 1 when something is wrong."""
+    """Convert every build and print the account; return exit status 1 if anything is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=2, help="builds at the same time (default: 2)")
     builds, started = list(all_builds()), time.monotonic()

@@ -1,4 +1,4 @@
-"""Measures the size of SFrame made from the DWARF CFI of files: as written, compacted, and in other layouts.
+"""Measures the size of SFrame made from the DWARF CFI of files: plain, compacted, and in other layouts.
 
     python -m tests.convert.sizes [--count N] [--rows K] [--version-3] [FILE ...]
 
@@ -35,9 +35,9 @@ _PERF = Path("/usr/bin/perf")
 _OTHERS = ("libcrypto.so.3",)
 _MACHINES = ("amd64", "aarch64", "s390x")
 _UNITS = {"amd64": 1, "aarch64": 4, "s390x": 2}
-"""What addresses of instructions are multiples of, in bytes."""
+"""The alignment of instructions, in bytes."""
 _ADDRESSES = 10_000
-"""Lookups whose time is measured."""
+"""Number of lookups whose time is measured."""
 
 
 TOGETHER, MEAN = "all together", "mean of the files"
@@ -52,13 +52,13 @@ class Sizes(NamedTuple):
     shared: int
     divided: int
     layouts: tuple[int, ...]
-    """Of :data:`LAYOUTS`, with shared rows and entries divided anew."""
+    """Sizes of :data:`LAYOUTS`, with shared rows and entries divided anew."""
     entropy: int
-    """What no layout goes below that codes distances between rows, and rules by the rule before, independently."""
+    """A bound for all layouts that code distances between rows, and rules by the rule before, independently."""
 
     @property
     def columns(self) -> tuple[int, ...]:
-        """In the order of the table."""
+        """Return the sizes in the order of the table."""
         return self.plain, self.shared, self.divided, *self.layouts, self.entropy, self.dwarf
 
 
@@ -68,8 +68,8 @@ class Measured(NamedTuple):
     path: Path
     sizes: Sizes
     slower: tuple[float, ...]
-    """How many times as long a lookup takes as in version 3 with an entry for each function: with entries divided anew,
-    and so in each layout."""
+    """Time of a lookup relative to version 3 with an entry for each function: with entries divided anew, and then in
+    each layout."""
 
     def __str__(self) -> str:
         plain, *others = self.sizes.columns
@@ -79,7 +79,7 @@ class Measured(NamedTuple):
 def measure(path: Path, max_rows: int, layouts: Sequence[Layout] = LAYOUTS) -> Measured:
     """Measure a file.
 
-    :param layouts: other ones to measure.
+    :param layouts: other layouts to measure.
     :raises SFrameError: it cannot be converted.
     """
     with elf.opened(path) as binary:
@@ -87,18 +87,18 @@ def measure(path: Path, max_rows: int, layouts: Sequence[Layout] = LAYOUTS) -> M
 
 
 def measured(binary: ElfBinary, max_rows: int, layouts: Sequence[Layout]) -> tuple[Sizes, tuple[float, ...]]:
-    """Measure an open file; return what :class:`Measured` has.  The section is proved.
+    """Measure an open file; return the fields of :class:`Measured`.  The section is proved.
 
     :raises SFrameError: it cannot be converted.
     """
-    # With a reader's name, rows are shared for big-endian machines too.
+    # With a reader's name, rows are also shared for big-endian machines.
     made = conversion(binary, Wanted(source=DWARF, consumers=("spec",), max_rows=max_rows))
     made.proved([Section(made.section, made.address)])
     dwarf = sum(map(binary.size_of, (EH_FRAME, DEBUG_FRAME, ".eh_frame_hdr")))
     unit, fills = _UNITS[binary.arch.name], binary.padding.fills
     compact = made.compact
-    assert isinstance(compact, Compact)  # as asked for
-    # As within entries divided anew, padding has the rule of the code before it: an entry for a gap would say no more.
+    assert isinstance(compact, Compact)  # as requested
+    # As in entries divided anew, padding has the rule of the code before it: an entry for a gap would add nothing.
     table = _without_padding(compact.table, fills)
     written = [write(table, layout) for layout in layouts]
     for one in written:
@@ -113,7 +113,7 @@ def measured(binary: ElfBinary, max_rows: int, layouts: Sequence[Layout]) -> tup
 
 
 def _without_padding(table: TableSpec, is_padding: Callable[[int, int], bool]) -> TableSpec:
-    """Return a table whose functions reach over the padding after them."""
+    """Return a table whose functions extend over the padding after them."""
     functions = list(table.functions)
     for number, (one, following) in enumerate(zip(functions, functions[1:])):
         if one.pc_type is PcType.INC and is_padding(one.start + one.size, following.start):
@@ -142,7 +142,7 @@ def _check(table: TableSpec, written: Written) -> None:
 def _entropy(table: TableSpec, unit: int) -> int:
     """Return the sum of the entropies of distances between changes, and of rules by the rule before, in bytes.
 
-    :param unit: what addresses of instructions are multiples of, in bytes.
+    :param unit: alignment of instructions, in bytes.
     """
     distances: Counter[object] = Counter()
     rules: defaultdict[object, Counter[object]] = defaultdict(Counter)
@@ -154,7 +154,7 @@ def _entropy(table: TableSpec, unit: int) -> int:
 
 
 def _changes(table: TableSpec) -> Iterator[tuple[int, object]]:
-    """Yield each address from which on another rule holds, and the rule; ``None``: none does."""
+    """Yield each address from which another rule applies, and the rule; ``None``: no rule."""
     rule: object = None
     end = table.functions[0].start
     for one in table.functions:
@@ -171,7 +171,7 @@ def _changes(table: TableSpec) -> Iterator[tuple[int, object]]:
 
 
 def _bits(counts: Counter[object]) -> float:
-    """Return the entropy of a sequence of things, in bits."""
+    """Return the entropy of a sequence, in bits."""
     total = sum(counts.values())
     return sum(count * math.log2(total / count) for count in counts.values())
 
@@ -224,7 +224,7 @@ def main() -> None:
 def summary(name: str, files_of_it: Sequence[Sizes], weighted: bool) -> str:
     """Return a line of the table for several files.
 
-    :param weighted: by their size; ``False``: the mean of the files.
+    :param weighted: weight the files by their size; ``False``: return the mean of the files.
     """
     rows = [one.columns for one in files_of_it]
     total = sum(row[0] for row in rows)

@@ -1,4 +1,4 @@
-"""Steps a program through a C library that has SFrame made from its CFI; the frames must be GDB's own at each one.
+"""Steps a program through a C library with SFrame made from its CFI; at each step, the frames must be GDB's own.
 
     python -m tests.convert.stepping [--steps N] [--abi ABI] [--compact | --generate]
 
@@ -33,8 +33,8 @@ _COMPILE_SECONDS = 120
 def prepare(abi: str, folder: Path, convert: bool = True, max_rows: int | None = None) -> dict[str, Any]:
     """Return the arguments of the walk: a program, and the C library, with SFrame made from their CFI.
 
-    :param convert: ``False``: they keep what they have.
-    :param max_rows: of an entry for several functions; ``None``: each function has its own.
+    :param convert: ``False``: the files stay unchanged.
+    :param max_rows: maximum number of rows of an entry for several functions; ``None``: each function has its own.
     """
     program = folder / "through_libc"
     emulator = list(ABIS[abi].emulator)
@@ -63,10 +63,10 @@ def prepare(abi: str, folder: Path, convert: bool = True, max_rows: int | None =
 def walk(
     abi: str, steps: int, generate: bool = False, seconds: int = _SECONDS, max_rows: int | None = None
 ) -> dict[str, Any]:
-    """Step a program; return what was seen.
+    """Step a program; return the result.
 
     :param generate: the files are not converted, but the plugin is told to generate SFrame.
-    :param max_rows: as of :func:`prepare`.
+    :param max_rows: see :func:`prepare`.
     """
     with tempfile.TemporaryDirectory() as folder:
         arguments = prepare(abi, Path(folder), not generate, max_rows)
@@ -79,7 +79,7 @@ def walk(
 
 
 def main() -> int:
-    """Step, and print what was seen; exit status 1 when something differs."""
+    """Step, and print the result; return exit status 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--abi", choices=FOLDERS, default="amd64")
     parser.add_argument("--steps", type=int, default=20_000)

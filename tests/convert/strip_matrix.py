@@ -1,10 +1,10 @@
-"""Rewrites copies that have SFrame by every strip and objcopy, and runs them.
+"""Rewrites copies with SFrame by every strip and objcopy, and runs them.
 
     python -m tests.convert.strip_matrix [--abi ABI ...] [--only NAME ...]
 
 Programs and libraries of this system, and a program linked in every way for each machine, are converted, rewritten by
-each tool of binutils 2.40, 2.44 and 2.47, elfutils and LLVM, and run: a program must print what the original prints, a
-library must be loaded.  The SFrame section must still be there, byte for byte, where the program headers say.
+each tool of binutils 2.40, 2.44 and 2.47, elfutils and LLVM, and run: a program must print the same as the original, a
+library must load.  The SFrame section must be unchanged, at the place that the program headers give.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PROGRAMS = (
 )
 """Programs of this system that print their version; ldconfig is linked as static-pie."""
 LIBRARIES = {"amd64": 14, "aarch64": 6, "s390x": 6}
-"""How many libraries of each machine."""
+"""Number of libraries of each machine."""
 _LOADS = """\
 #include <dlfcn.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ _LLVM_SUITE, _LLVM = "sid", "23"
 
 
 class Item(NamedTuple):
-    """A file, and how it is run."""
+    """A file, and the way to run it."""
 
     abi: str
     name: str
@@ -93,7 +93,7 @@ class Tool(NamedTuple):
 
 @functools.cache
 def tools(abi: str) -> tuple[Tool, ...]:
-    """All tools for a machine."""
+    """Return all tools for a machine."""
     found = []
     for version in SUITES:
         folder = provide(version, _TARGETS[abi])
@@ -155,7 +155,7 @@ def sframe_of(path: Path) -> tuple[int, bytes]:
 
 
 def check(item: Item, tool: Tool, converted: Path, expected: tuple[int, str]) -> str:
-    """Return what is wrong with a copy that a tool has rewritten; empty: nothing."""
+    """Return the error of a copy that a tool has rewritten; empty: there is none."""
     with tempfile.TemporaryDirectory() as folder:
         changed = Path(shutil.copy(converted, Path(folder, converted.name)))
         done = subprocess.run([*tool.command, changed], capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -171,7 +171,7 @@ def check(item: Item, tool: Tool, converted: Path, expected: tuple[int, str]) ->
 
 
 def main() -> int:
-    """Run all and print a table; exit status 1 when a file no longer runs."""
+    """Run all and print a table; return exit status 1 if a file does not run any more."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--abi", action="append", choices=list(PREFIX), help="only this machine; may be repeated")
     parser.add_argument("--only", action="append", metavar="NAME", help="only this file; may be repeated")

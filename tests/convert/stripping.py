@@ -1,4 +1,4 @@
-"""Programs linked in every way, the tools that rewrite them, and what they print."""
+"""Programs linked in every way, the tools that rewrite them, and their output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LIBRARY = "int twice(int value) { return 2 * value; }\n"
 USER = "extern int twice(int); int main(void) { return twice(21) != 42; }\n"
 PREFIX = {"amd64": "", "aarch64": "aarch64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
 REFUSED_BY_LLVM = "is not a symbol table"
-"""llvm-strip refuses static programs of GNU ld, with SFrame or without, and leaves them as they are."""
+"""llvm-strip refuses static programs of GNU ld, with or without SFrame, and leaves them unchanged."""
 SECONDS = 60
 
 
@@ -53,7 +53,7 @@ MORE_KINDS = (
     Kind("high-base", ("-no-pie", "-Wl,-Ttext-segment=0x10000000")),
     Kind("emit-relocations", ("-pie", "-fPIE", "-Wl,--emit-relocs")),
 )
-"""Besides :data:`KINDS`, for the matrix."""
+"""Ways to link for the matrix, besides :data:`KINDS`."""
 
 
 def needed(program: str) -> str:
@@ -62,13 +62,13 @@ def needed(program: str) -> str:
 
 
 def rewritten(command: list[str], file: Path) -> None:
-    """Have a tool rewrite a file."""
+    """Rewrite a file by a tool."""
     done = subprocess.run([*command, str(file)], capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0 or REFUSED_BY_LLVM in done.stderr, done.stderr
 
 
 def output(abi: str, file: Path, *arguments: str) -> tuple[int, str]:
-    """Run a program; return its exit status and what it prints."""
+    """Run a program; return its exit status and its output."""
     command = [*ABIS[abi].emulator, str(file), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     return done.returncode, done.stdout + done.stderr

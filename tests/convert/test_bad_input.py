@@ -1,4 +1,4 @@
-"""What cannot be converted: one clear line, and no file left after."""
+"""Files that cannot be converted give one clear line, and no file is left."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_entry_that_is_larger_than_the_file(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_functions_above_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each would be compared over all of its length."""
+    """Each function would be compared over its whole length."""
     program, file = build("free_walk", "amd64", 3), tmp_path / "file"
     copy = ElfCopy(program.read_bytes(), "little", ".sframe", PT_GNU_SFRAME)
     (section,) = load(program)
@@ -105,7 +105,7 @@ def test_functions_above_each_other(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize("source", ["dwarf", "sframe"])
 def test_damaged_files(tmp_path: Path, capsys: pytest.CaptureFixture[str], source: str) -> None:
-    """Bytes of the file changed by chance, most of them where its headers and its unwind data are."""
+    """Random bytes of the file are changed, most of them in its headers and its unwind data."""
     contents = build("free_walk", "amd64", 3).read_bytes()
     random = Random(source)
     damaged, output = tmp_path / "damaged", tmp_path / "out"

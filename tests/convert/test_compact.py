@@ -42,7 +42,7 @@ def by_readelf(path: Path, abi: str) -> Rules:
 
 
 def without(said: Rules, report: Report) -> Rules:
-    """Return what is said of code other than the padding that the report names."""
+    """Return the rules for code other than the padding that the report names."""
     assert report.compact is not None
     padding = {pc for start, end in report.compact.padding for pc in range(start, end)}
     assert padding <= said.keys()
@@ -50,7 +50,7 @@ def without(said: Rules, report: Report) -> Rules:
 
 
 def outcomes(path: Path, profile: Profile) -> list[tuple[Outcome, int]]:
-    """Return what a reader makes of the sections of a file, and how many bytes of code it loses."""
+    """Return a reader's verdicts on the sections of a file, and the number of bytes of code that it loses."""
     found = [judgement for section in lint(path, [profile]).sections for judgement in section.judgements]
     return [(judgement.outcome, judgement.lost) for judgement in found]
 

@@ -1,4 +1,4 @@
-"""Stacks of threads that are stopped in a library: with compacted SFrame they are those by DWARF CFI."""
+"""Stacks of threads that are stopped in a library with compacted SFrame equal those by DWARF CFI."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`set sframe generate on` in GDB, `sframe generate on` in LLDB: programs and libraries without SFrame get some."""
+"""SFrame that the plugins generate for programs and libraries without it: `sframe generate on` in GDB and LLDB."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_in_lldb(name: str, program: Path) -> None:
 
 @pytest.mark.parametrize("generate", [False, True])
 def test_through_the_c_library_by_sframe_alone(generate: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a C library that was converted, and with the system's own and SFrame that the plugin generates."""
+    """Either the C library is a converted copy, or it is the system's own and the plugin generates its SFrame."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = walk("amd64", 120, generate)
     assert (found["count"], found["different"], found["others"]) == (120, 0, {})

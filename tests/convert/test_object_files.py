@@ -1,4 +1,4 @@
-"""Object files and archives get SFrame: compared with what GNU as writes, and with what GNU ld links from either."""
+"""SFrame in object files and archives, compared with that of GNU as, and with the output of GNU ld from either."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ int {name}(int *p) {{ return f<10>(p) + 1; }}
 
 
 def by_assembler(abi: str, folder: Path) -> list[Path]:
-    """Two object files with SFrame of GNU as."""
+    """Return two object files with SFrame of GNU as."""
     tools = tools_for(abi, 3)
     return [compile_object(tools, abi, source, folder / name) for name, source in (("one.o", ONE), ("two.o", TWO))]
 
 
 def without(abi: str, objects: list[Path]) -> list[Path]:
-    """The same without SFrame."""
+    """Return the same files without SFrame."""
     bare = [file.with_suffix(".bare.o") for file in objects]
     for file, copy in zip(objects, bare):
         run(tools_for(abi, 3) / "objcopy", "--remove-section", ".sframe", file, copy)
@@ -44,7 +44,7 @@ def converted(files: list[Path]) -> list[Path]:
 
 
 def sframe(path: Path, abi: str) -> str:
-    """The section as readelf of binutils 2.47 prints it."""
+    """Return the section in the notation of readelf of binutils 2.47."""
     done = subprocess.run(
         [tools_for(abi, 3) / "readelf", "--sframe", path], check=True, capture_output=True, text=True, timeout=60
     )
@@ -80,7 +80,7 @@ def test_copy_is_as_the_assembler_writes_it(abi: str, tmp_path: Path) -> None:
 
 
 def relocations(path: Path, abi: str) -> list[str]:
-    """Those of `.sframe`, as readelf prints them."""
+    """Return the relocations of `.sframe`, as readelf prints them."""
     done = subprocess.run(
         [tools_for(abi, 3) / "readelf", "-rW", path], check=True, capture_output=True, text=True, timeout=60
     )

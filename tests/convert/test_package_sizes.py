@@ -1,4 +1,4 @@
-"""The sizes of packages: a sample by digest, measured once, and kept."""
+"""The sizes of packages: a sample by digest is measured once, and the results are kept."""
 
 from __future__ import annotations
 

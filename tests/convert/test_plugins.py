@@ -1,4 +1,4 @@
-"""The plugins find and use the SFrame of a copy, as they do what a linker wrote."""
+"""The plugins find and use the SFrame of a copy like that of a linker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(shown: str) -> None:
 
 @pytest.fixture(scope="module", params=[None, MAX_ROWS])
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The program and the C library with SFrame, as each function has an entry of its own or several share one."""
+    """Build the program and the C library with SFrame: one entry for each function, or for several functions."""
     return prepare("amd64", tmp_path_factory.mktemp("made"), max_rows=request.param)
 
 

@@ -1,4 +1,4 @@
-"""The sizes of ``docs/size.md`` are measured on sections that are read again."""
+"""The sizes in ``docs/size.md`` are measured on sections that are read back."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def test_programs_run_after_each_tool(abi: str, kind: Kind, tmp_path: Path, caps
     convert(program, once)
     convert(once, twice)
     assert "unloadable" not in capsys.readouterr().out
-    assert twice.stat().st_size == once.stat().st_size  # the second conversion takes the place of the first
+    assert twice.stat().st_size == once.stat().st_size  # the second conversion replaces the first
     expected = verify(once)
     assert expected.both > 1
     for converted in (once, twice):
@@ -54,7 +54,7 @@ def test_programs_run_after_each_tool(abi: str, kind: Kind, tmp_path: Path, caps
 @pytest.mark.parametrize("abi", PREFIX)
 def test_libraries_can_be_loaded_after_each_tool(abi: str, tmp_path: Path) -> None:
     library = compiled(abi, tmp_path, "libtwice.so", LIBRARY, "-shared", "-fPIC")
-    user = compiled(abi, tmp_path, "user", USER, library)  # which has the path of the library
+    user = compiled(abi, tmp_path, "user", USER, library)  # the program contains the path of the library
     original = tmp_path / "original"
     shutil.copy(library, original)
     for sequence in ((), *SEQUENCES):
@@ -81,7 +81,7 @@ def program_headers(file: Path) -> int:
 
 
 def test_the_build_id_stays_in_the_first_page(tmp_path: Path) -> None:
-    """Kernels save that page in core files, and in a library the note is the first to be in the way."""
+    """Kernels save that page in core files, and in a library the note is the first part that has to move."""
     source = "".join(LIBRARY.replace("twice", f"twice{number}") for number in range(20))
     library = compiled("amd64", tmp_path, "lib.so", source, "-shared", "-fPIC", "-fcf-protection=none", "-nostdlib")
     before = notes(library)

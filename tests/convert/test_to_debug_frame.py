@@ -1,4 +1,4 @@
-"""DWARF CFI made from SFrame: debuggers without the plugin show the whole stack of a program that has SFrame alone."""
+"""DWARF CFI made from SFrame: debuggers without the plugin show the whole stack of a program with only SFrame."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NAMES = ["sample_stop", "innermost", "with_alloca", *["descend"] * 7, "main"]
 
 
 def in_gdb(name: str, program: Path, folder: Path) -> list[str]:
-    """Return the names of the functions in the stack that GDB shows."""
+    """Return the names of the functions in GDB's stack."""
     before = [*SETTINGS, f"set debug-file-directory {folder}"]  # before the program is loaded
     arguments = [argument for command in before for argument in ("-iex", command)]
     arguments += [argument for command in ("break sample_stop", "run", "bt") for argument in ("-ex", command)]
@@ -110,7 +110,7 @@ def test_options_that_do_not_go_together(
 
 
 def test_elfutils_reads_it(tmp_path: Path) -> None:
-    """libunwind as Debian builds it does not; `debug_frame_readers` tries more releases."""
+    """libunwind in Debian's build does not read it; `debug_frame_readers` tries more releases."""
     installed = debug_frame_readers.system("")
     _, _, bare, copy = debug_frame_readers.builds(tmp_path)
     stack = installed.tool("eu-stack")

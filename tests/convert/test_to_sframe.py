@@ -130,7 +130,7 @@ def test_libraries_of_the_system(tmp_path: Path) -> None:
         done = convert(path)
         assert done.is_right, str(done)
         assert done.report.losses == ()
-    # The dynamic linker takes the C library's copy in the place of the original.
+    # The dynamic linker takes the C library's copy in place of the original.
     library = next(system_files(1))
     convert_to_sframe(library, tmp_path / "libc.so.6", Wanted())
     assert can_load(tmp_path / "libc.so.6")

@@ -1,4 +1,4 @@
-"""What somebody may type after the commands of the plugins, drawn from a seed."""
+"""Random texts that a user may type after the commands of the plugins, from a seed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WORDS = (
 
 
 def lines(seed: int, count: int) -> list[str]:
-    """Commands with arguments by chance; some of them are right."""
+    """Return commands with random arguments; some of them are right."""
     drawn = random.Random(seed)
     found = []
     for _ in range(count):
@@ -51,5 +51,5 @@ def lines(seed: int, count: int) -> list[str]:
 
 
 def is_internal(error: str) -> bool:
-    """Whether an error's text is that of an exception of Python's, or more than one line."""
+    """Return whether the text of an error is that of a Python exception, or has more than one line."""
     return len(error.strip().splitlines()) != 1 or re.search(r"\b[A-Z]\w+(Error|Exception)\b", error) is not None

@@ -1,4 +1,4 @@
-"""The time that proving registers by the machine code may take."""
+"""The time limit for proving registers by the machine code."""
 
 from __future__ import annotations
 

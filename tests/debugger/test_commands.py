@@ -1,4 +1,4 @@
-"""The arguments and the help of the commands that both plugins have."""
+"""The arguments and the help of the commands that both plugins share."""
 
 from __future__ import annotations
 

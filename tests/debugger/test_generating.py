@@ -1,4 +1,4 @@
-"""SFrame that is generated from the CFI of a module, and the folder in which it is kept."""
+"""SFrame that is generated from the CFI of a module, and the folder in which it is cached."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BUILD_ID = "0123456789abcdef"
 
 
 def module(path: Path, bias: int = BIAS, build_id: str = BUILD_ID) -> Module:
-    """A program that is loaded somewhere, whose SFrame nobody finds."""
+    """Return a loaded program without SFrame."""
     with elf.opened(path) as binary:
         arch = binary.arch
         section = binary.named(".eh_frame")
@@ -48,7 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One entry for each section that is made."""
+    """Return a list that gets one entry for each section that is made."""
     made: list[int] = []
     real = generate.generate
 
@@ -132,7 +132,7 @@ def _of_another_format(path: Path) -> None:
 
 
 def _of_other_code(path: Path) -> None:
-    """A whole file for this build ID, whose functions are not in the module."""
+    """Write a complete file for this build ID, whose functions are not in the module."""
     data = generated_cache.load(path.stem, f"amd64 {BUILD_ID}")
     assert data is not None
     moved = bytearray(data)

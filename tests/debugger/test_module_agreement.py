@@ -1,4 +1,4 @@
-"""The comparison of all rows of a module, against the comparison at each address of its code."""
+"""The comparison of all rows of a module, checked against a comparison at each address of its code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NEVER = float("inf")
 
 
 class File:
-    """A file as a process has it, at the addresses that it is linked at."""
+    """A file in the memory of a process, at the addresses for which it is linked."""
 
     def __init__(self, path: Path, with_cfi: bool = True) -> None:
         with elf.opened(path) as binary:
@@ -36,7 +36,7 @@ class File:
         self.module = Module(path.name, code, lambda: Section(data, address), lambda: cfi)
 
     def read(self, address: int, size: int) -> bytes:
-        """The bytes at an address; zeros between the sections."""
+        """Return the bytes at an address; zeros between the sections."""
         found = bytearray(size)
         parts = [part for part in self._parts.values() if part[0] < address + size and address < part[0] + len(part[1])]
         for start, contents in parts:
@@ -47,12 +47,12 @@ class File:
         return bytes(found)
 
     def agreement(self) -> ModuleAgreement:
-        """What is tested."""
+        """Return the result of the tested comparison."""
         return ModuleAgreement(self.module, AMD64, self.read)
 
 
 def by_address(file: File) -> Difference:
-    """The largest difference, found at each address of the code."""
+    """Return the largest difference, found at each address of the code."""
     modules = Modules(AMD64, [file.module], read=file.read)
     largest = Difference.NONE
     for start, end in file.module.ranges:
@@ -95,7 +95,7 @@ def test_it_is_done_in_parts() -> None:
 
 
 def test_the_stubs_of_a_plt_are_read_once() -> None:
-    """In LLDB each read of a process asks its debug server."""
+    """In LLDB, each read of a process is a request to its debug server."""
     file = File(build("plt"))
     starts: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The command; see the package."""
+"""The command line of the package."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _logged(log: Path | None) -> Iterator[Outcome]:
 
 
 def _lines(outcome: Outcome) -> Iterator[str]:
-    """What is printed of a session that is not right."""
+    """Yield the lines about a session that failed."""
     place = f"--seed {outcome.seed} --debugger {outcome.debugger} --program {outcome.build}"
     if "/" in outcome.build:
         place = f"--corners --seed {outcome.seed} --debugger {outcome.debugger} # {outcome.build}"
@@ -118,7 +118,7 @@ def _lines(outcome: Outcome) -> Iterator[str]:
 
 
 def table(outcomes: list[Outcome]) -> Iterator[str]:
-    """The closing table: a row for each debugger."""
+    """Yield the lines of the final table: a row for each debugger."""
     modes = list(dict.fromkeys(mode for outcome in outcomes for mode in outcome.times if mode != WITHOUT))
     shown = ", ".join(kind.value for kind in Kind)
     yield (

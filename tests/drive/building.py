@@ -1,4 +1,4 @@
-"""Builds the programs that are driven, once each, with the newest assembler, into the checkout's `.cache` folder."""
+"""Builds each of the driven programs once, with the newest assembler, in the checkout's `.cache` folder."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from tools.real_programs import sources as unpacked
 FOLDER = Path(__file__).resolve().parent / "sources"
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "drive"
 SECONDS = 600
-"""How long one run of a compiler may take."""
+"""Time limit for a compiler, in seconds."""
 
 FLAGS = (
     *("-g", "-w", "-Wa,--gsframe", "-fasynchronous-unwind-tables", "-fno-stack-protector", "-fno-use-linker-plugin"),
     *("-fPIE", "-pie", "-pthread"),
 )
-"""No stack protector: its canary is another one in each process, and shows in what is not initialised."""
+"""No stack protector: its canary differs in each process, and appears in uninitialised variables."""
 COMPILERS = {"amd64": "", "aarch64": "aarch64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
 STANDARDS = {".c": "-std=gnu11", ".cc": "-std=c++17"}
 
 
 def built(build: Build) -> Path:
-    """The path of a program's executable.
+    """Return the path of a program's executable.
 
     :raises ToolchainUnavailable: there is no assembler for the machine.
-    :raises ProgramError: a package cannot be had, or the compiler fails.
+    :raises ProgramError: a package is not available, or the compiler fails.
     """
     program = build.program
     if program.sample:

@@ -1,4 +1,4 @@
-"""A debugger as a process that is given lines and watched: what it prints, whether it still answers, how it ends."""
+"""Runs a debugger as a process: gives it lines, reads its output, and notices if it hangs or ends."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from pathlib import Path
 from typing import Any
 
 OUTPUT = "output.txt"
-"""Where the program writes, in the folder that it runs in."""
+"""Name of the program's output file, in its working folder."""
 _STATES = "states.json"
 _VARIABLE = "DRIVE_STATES"
 """The environment variable with the file for the states, different in each session."""
 _LINE = 1000
-"""Characters that are kept of one line of output."""
+"""Maximum number of characters that are kept of one line of output."""
 
 
 class Hang(Exception):  # noqa: N818 - an outcome
-    """The debugger did not answer in time; the message is the end of what it printed."""
+    """The debugger did not answer in time; the message has the end of its output."""
 
 
 class Died(Exception):  # noqa: N818 - an outcome
-    """The debugger ended by itself; the message says how, and what it printed last."""
+    """The debugger ended unexpectedly; the message has the status and the end of its output."""
 
 
 class Channel:
     """A running debugger in a folder of its own.
 
     :param terminal: it has one.
-    :param waiting: each line is typed when the program stands still again; LLDB waits for nobody at a terminal.
+    :param waiting: type each line only when the program has stopped; at a terminal, LLDB does not wait.
     """
 
     def __init__(
@@ -69,19 +69,19 @@ class Channel:
             start_new_session=True,
         )
         self.pid = self._process.pid
-        """The debugger's."""
+        """Process id of the debugger."""
         if terminal:
             os.close(theirs)
         self._in = own if self._process.stdin is None else self._process.stdin.fileno()
         self._out = own if self._process.stdout is None else self._process.stdout.fileno()
 
     def perform(self, lines: Sequence[str], full: bool, level: int, seconds: float) -> tuple[str, dict[str, Any]]:
-        """Give the debugger lines, and return what it printed and where the program is afterwards.
+        """Give lines to the debugger; return its output, and the state of the program afterwards.
 
         :param full: whether the state has the whole stack.
         :param level: the outer frame whose variables and registers are in the state.
         :raises Hang: it takes longer than `seconds`.
-        :raises Died: the debugger is gone.
+        :raises Died: the debugger has ended.
         """
         self._number += 1
         shown = self._give(lines, f"drive-state {self._number} {int(full)} {level}", seconds)
@@ -91,7 +91,7 @@ class Channel:
         return shown, told
 
     def _give(self, lines: Sequence[str], asked: str, seconds: float) -> str:
-        """Give the debugger lines and then the one that asks for the state; return what it printed."""
+        """Give lines to the debugger, and then the one that requests the state; return its output."""
         shown = ""
         for line in lines if self._waiting else ():
             self._waits += 1
@@ -101,7 +101,7 @@ class Channel:
         return shown + self._read_until(self._mark(), seconds)
 
     def _mark(self) -> bytes:
-        """What is printed when the state is written down."""
+        """Return the text that is printed when the state is written."""
         return f"@@state {self._number}@@".encode()
 
     def quit(self, seconds: float) -> None:
@@ -148,7 +148,7 @@ class Channel:
         self._folder.cleanup()
 
     def _write(self, text: str) -> None:
-        with contextlib.suppress(OSError):  # how it died is found out when its output ends
+        with contextlib.suppress(OSError):  # the cause of its end is found when its output ends
             os.write(self._in, text.encode())
 
     def _read_until(self, mark: bytes | None, seconds: float) -> str:
@@ -160,7 +160,7 @@ class Channel:
                 raise Hang(f"no answer within {seconds:.0f} s: {self._tail()}")
             try:
                 read = os.read(self._out, 65536)
-            except OSError:  # what a terminal says when nobody has it any more
+            except OSError:  # a terminal's error when no process has it open any more
                 read = b""
             if not read:
                 self.transcript += self._unread.decode(errors="replace")
@@ -196,7 +196,7 @@ def _ending(status: int) -> str:
 
 
 def _descendants(process: int) -> list[int]:
-    """The processes that a process started, and theirs, the innermost first."""
+    """Return the descendants of a process, the innermost first."""
     try:
         children = Path(f"/proc/{process}/task/{process}/children").read_text(encoding="ascii").split()
     except OSError:
@@ -221,6 +221,6 @@ _BROKEN = re.compile(
 
 
 def broken(text: str) -> str:
-    """What in a debugger's output no user must see; empty if there is nothing."""
+    """Return the part of a debugger's output that no user must see; empty: there is none."""
     found = _BROKEN.search(text)
     return text[found.start() :].splitlines()[0][:300] if found else ""

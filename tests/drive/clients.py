@@ -17,11 +17,11 @@ _PROMPT = b"(gdb) \n"
 _HEADER = b"\r\n\r\n"
 _START_SECONDS = 60.0
 _DEEP = 4
-"""Frames whose variables an editor asks for."""
+"""Number of frames whose variables an editor requests."""
 
 
 class Script(Channel):
-    """A script that runs in the debugger's own Python gives the commands (`serve` in the folder `inside`)."""
+    """A script in the debugger's own Python gives the commands (`serve` in the folder `inside`)."""
 
     def _give(self, lines: Sequence[str], asked: str, seconds: float) -> str:
         self._write(json.dumps([*lines, asked]) + "\n")
@@ -33,7 +33,7 @@ class Script(Channel):
 
 
 class MachineInterface(Channel):
-    """GDB/MI: commands have their own names there, and answers are records."""
+    """GDB/MI: commands have other names, and answers are records."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         super().__init__(command, environment)
@@ -59,11 +59,11 @@ class MachineInterface(Channel):
 
 
 _LOOKS = ("-stack-list-frames", "-stack-list-arguments 1 0 3", "-stack-list-variables --thread 1 --frame 1 1")
-"""What an editor asks for at each stop."""
+"""The requests of an editor at each stop."""
 
 
 def _in_mi(line: str) -> str:
-    """A command of GDB's, in MI where it has another name."""
+    """Return a GDB command in MI's notation."""
     if line.startswith("-"):
         return line
     match = _EXECUTING.fullmatch(line)
@@ -78,7 +78,7 @@ def _in_mi(line: str) -> str:
 
 
 class Adapter(Channel):
-    """The Debug Adapter Protocol: an editor's requests, and after each stop what it shows of it."""
+    """The Debug Adapter Protocol: an editor's requests, including those after each stop."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         super().__init__(command, environment)
@@ -137,7 +137,7 @@ class Adapter(Channel):
     _live = False
 
     def _look(self, seconds: float) -> str:
-        """What an editor shows at a stop."""
+        """Return the data that an editor shows at a stop."""
         if not self._live:
             return "not stopped"
         answer = self._ask("stackTrace", seconds, threadId=self._thread)
@@ -185,14 +185,14 @@ class Adapter(Channel):
 
     @property
     def _early(self) -> list[Any]:
-        """Events that came before anybody asked for them."""
+        """Return events that arrived before they were expected."""
         if not hasattr(self, "_kept"):
             self._kept: list[Any] = []
         return self._kept
 
 
 def _masked(value: Any) -> str:
-    """A message without the numbers that count messages and objects, and a program's own path."""
+    """Return a message without the numbers that count messages and objects, and without the program's path."""
     text = json.dumps(value, sort_keys=True)
     text = re.sub(r'"(seq|request_seq|variablesReference|id|threadId)": \d+', r'"\1": N', text)
     return re.sub(r'"path": "[^"]*"', '"path": "P"', text)

@@ -1,8 +1,9 @@
-"""Sessions at the corners of the dimensions: one build, one client, one place and one mode in each.
+"""Runs sessions at the corners of the dimensions: each with one build, one client, one place and one mode.
 
-Where the program's CFI is whole, all has to be as in the same debugger without the plugin.  Where functions have SFrame
-alone, the moves are chosen on a copy of the program with its CFI, and place and stack have to be as there.
-A variable or register may be missing then, and never wrong.
+If the program's CFI is complete, everything must be as in the same debugger without the plugin.  If only SFrame
+describes some functions, the moves are chosen on a copy of the program with its CFI, and place and stack must be as in
+that copy.
+A variable or register may then be missing, but must not be wrong.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from tests.drive.session import CONTENTS, PLACE, WITNESSES, Kind, Move, Outcome,
 from tools.real_programs import ProgramError
 
 LENGTH = 14
-"""Moves in a session."""
+"""Number of moves in a session."""
 _SLOW, _SLOWER = 3.0, 4.0
-"""A session that takes so many seconds more, and so many times as long, as without the plugin is too slow."""
+"""A session is too slow if it takes so many seconds more than without the plugin, and so many times as long."""
 
 
 class CornerScene(Scene):
-    """What a corner's session takes place in."""
+    """The debugger and the program of a corner's session."""
 
     def __init__(self, debugger: Debugger, corner: Corner, making: Making, executable: Path, seed: int) -> None:
         build = Build(making.program, corner["level"])
@@ -66,12 +67,12 @@ class CornerScene(Scene):
             return _request(rng, self.build)
         while True:
             lines = super().choose(rng, state)
-            # What the plugin refuses where registers are not known, and what starts another program.
+            # Moves that the plugin refuses if registers are unknown, and those that start another program.
             if not any(line.split()[0] in _LEFT_OUT for line in lines):
                 return lines
 
     def for_file(self, lines: Sequence[str], executable: Path) -> tuple[str, ...]:
-        """The lines that open another copy of the program."""
+        """Return the lines that open another copy of the program."""
         return tuple(line.replace(str(self.executable.parent), str(executable.parent)) for line in lines)
 
     @contextlib.contextmanager
@@ -107,7 +108,7 @@ _LEFT_OUT = ("return",)
 
 
 def _request(rng: random.Random, build: Build) -> Lines:
-    """What an editor asks for."""
+    """Return an editor's request."""
     kind = rng.choices(("next", "stepIn", "stepOut", "stepi", "break", "repl"), (5, 6, 4, 2, 4, 1))[0]
     if kind == "break":
         return [f"break {rng.choice(build.program.functions)}", "continue"]
@@ -124,7 +125,7 @@ def run(
     """Run the session of a seed.
 
     :param corner: another corner than the seed's.
-    :param moves: is given what was done without the plugin.
+    :param moves: gets the moves of the session without the plugin.
     """
     corner = corner or corner_of(seed, debugger.is_gdb, debugger.has_adapter)
     outcome = Outcome("/".join(corner.values()), debugger.name, seed)
@@ -172,14 +173,14 @@ def _compare(seed: int, debugger: Debugger, corner: Corner, length: int, outcome
 
 
 def met(outcomes: Iterable[Outcome], debugger: Debugger) -> Iterator[str]:
-    """The table of the pairs of values that met in the sessions of a debugger that were compared."""
+    """Return the table of the pairs of values that met in the compared sessions of a debugger."""
     own = (outcome for outcome in outcomes if outcome.debugger == debugger.name and not outcome.dropped)
     corners = [corner_of(outcome.seed, debugger.is_gdb, debugger.has_adapter) for outcome in own]
     return coverage(corners, all_pairs(debugger.is_gdb, debugger.has_adapter))
 
 
 def show(seed: int, debugger: Debugger) -> int:
-    """Print what is typed and shown in the session of a seed; return 1 where something differs."""
+    """Print the input and output in the session of a seed; return 1 if anything differs."""
     corner = corner_of(seed, debugger.is_gdb, debugger.has_adapter)
     program = made(corner, seed, debugger.is_gdb).file
     print(f"{' '.join(f'{name}={value}' for name, value in corner.items())}\nprogram: {program}")
@@ -198,31 +199,31 @@ def _too_slow(seconds: float, without: float) -> bool:
 
 
 def _moved(move: Move, model: CornerScene, own: CornerScene) -> Move:
-    """The same move in the other copy of the program."""
+    """Return the same move in the other copy of the program."""
     return Move(model.for_file(move.lines, own.executable), *list(move.__dict__.values())[1:])
 
 
 def _number(failure: str) -> int:
-    """The number of the move in which something failed."""
+    """Return the number of the move in which something failed."""
     match = re.match(r"move (\d+) ", failure)
     return int(match[1]) if match else 1_000
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Compares an answer with the one that there was without the plugin."""
+    """Compares an answer with the one without the plugin."""
 
     corner: Corner
     mode: str
     lacking: bool
-    """Whether the model is a copy of the program that has more CFI."""
+    """Whether the reference is a copy of the program that has more CFI."""
     terminal: bool
     knows_sp: bool
-    """Whether a frame of the plugin has a stack pointer: not in LLDB 22 and 23."""
+    """Whether a frame of the plugin has a stack pointer; in LLDB 22 and 23, it has none."""
     unknown: tuple[tuple[int, int], ...]
 
     def __call__(self, move: Move, text: str, state: State) -> tuple[str, str]:
-        """The first difference in the place, and the first in the contents."""
+        """Return the first difference in the place, and the first in the contents."""
         if not self.lacking and self.mode != STRICT:
             contents = CONTENTS[:-1] if self.terminal else CONTENTS
             return difference(move, text, state, (*PLACE, "others")), difference(move, text, state, contents)
@@ -231,9 +232,9 @@ class Judge:
         return place, "" if place else _wrong_value(move.state, state)
 
     def _plain(self, state: State) -> State:
-        """A state without what the file cannot give: frames of tail calls, names, and what is outside unknown code.
+        """Return a state without the parts that the file cannot give: tail calls, names, and some outer frames.
 
-        LLDB calls a function that has no symbol after its FDE.
+        LLDB names a function without a symbol after its FDE.
         """
         frames = [frame for frame in state.get("frames", []) if frame[2] not in ("tailcall", "artificial")]
         named = self.corner["symbols"] == "all"
@@ -252,7 +253,7 @@ _ABSENT = ("error", "optimized out", "not saved", "unavailable", "not available"
 
 
 def _wrong_value(before: State, now: State) -> str:
-    """The first variable or register that is there in both, and differs."""
+    """Return the first variable or register that both have, and that differs."""
     for key in ("locals", "outer", "registers"):
         old, new = before.get(key, []), now.get(key, [])
         if key != "locals" and len(before.get("frames", [])) != len(now.get("frames", [])):

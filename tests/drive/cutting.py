@@ -1,6 +1,6 @@
-"""Takes unwind data out of a finished program and moves nothing: both copies run the same code at the same addresses.
+"""Removes unwind data from a finished program without moving code: both copies run the same code at the same addresses.
 
-So the debugger's own answers on the whole copy are what the plugin's answers on the other copy have to be.
+So the plugin's answers on the cut copy must equal the debugger's own answers on the whole copy.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _PT_NULL, _PT_GNU_EH_FRAME = 0, 0x6474E550
 _PT_GNU_SFRAME = 0x6474E554
 _SHT_PROGBITS = 1
 _SH_SIZE, _P_FILESZ, _P_MEMSZ = 0x20, 0x20, 0x28
-"""Where a section header and a program header of 64 bits have sizes of 8 bytes."""
+"""Offsets of sizes of 8 bytes in a section header and in a program header (64-bit ELF)."""
 _SECTION_HEADERS = (("=Q", 0x28), ("=H", 0x3C), ("=H", 0x3E))
-"""Format and offset in the ELF header of what leads to the section headers: `e_shoff`, `e_shnum`, `e_shstrndx`."""
+"""Format and offset of the fields in the ELF header for the section headers: `e_shoff`, `e_shnum`, `e_shstrndx`."""
 _SFRAME_HEADER = struct.Struct("<HBBBbbBIIIII")
 _SORTED, _PC_RELATIVE = 1, 4
-"""Flags.  The second says that a function's start is relative to the field; in version 3 it always is.
+"""Flags.  The second one marks starts that are relative to the field, which they always are in version 3.
 
-Assemblers write it so in any version, and GNU ld, which sorts the functions, writes it anew; other linkers do not.
+Assemblers always write it, and so does GNU ld, which sorts the functions; other linkers leave the flags unchanged.
 """
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function of a program, at the address that the file gives it."""
+    """A function of a program, at its address in the file."""
 
     name: str
     start: int
@@ -40,7 +40,7 @@ class Function:
 
 
 def functions(executable: Path) -> list[Function]:
-    """The functions with a symbol, under their names in the source: for C++ without the parameters."""
+    """Return the functions with a symbol, by their names in the source: for C++, without the parameters."""
     command = ["nm", "--print-size", "--demangle", "--defined-only", str(executable)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     found = []
@@ -52,7 +52,7 @@ def functions(executable: Path) -> list[Function]:
 
 
 def without_cfi(file: Path, starts: Container[int]) -> None:
-    """Remove the FDEs of the functions at some addresses from `.eh_frame`.
+    """Remove the FDEs of functions at some addresses from `.eh_frame`.
 
     The bytes of an FDE become padding of the record before it, and the search table becomes shorter.
     """
@@ -104,12 +104,12 @@ def without_any_cfi(file: Path) -> None:
 
 
 def without_section_headers(file: Path) -> None:
-    """Make the ELF header tell of no section headers, as some packers and loaders do."""
+    """Remove the section headers from the ELF header, as some packers and loaders do."""
     _write(file, *((offset, bytes(struct.calcsize(kind))) for kind, offset in _SECTION_HEADERS))
 
 
 def extent(file: Path) -> tuple[int, int]:
-    """The first address that a file loads, and the end of the last."""
+    """Return the first address that a file loads, and the end of the last one."""
     with file.open("rb") as stream:
         segments = [segment for segment in ELFFile(stream).iter_segments() if segment["p_type"] == "PT_LOAD"]
     ends = (segment["p_vaddr"] + segment["p_memsz"] for segment in segments)
@@ -117,20 +117,20 @@ def extent(file: Path) -> tuple[int, int]:
 
 
 def covered(file: Path) -> dict[int, int]:
-    """The functions that `.sframe` describes: start address and size in bytes."""
+    """Return start address and size in bytes of the functions that `.sframe` describes."""
     table = _SFrame(file)
     return {start: table.size_of(entry) for start, entry in table.entries}
 
 
 def without_sframe(file: Path, starts: Container[int]) -> None:
-    """Remove the functions at some addresses from `.sframe`; their rows stay, and nothing leads to them."""
+    """Remove the functions at some addresses from `.sframe`; their rows stay, but nothing refers to them."""
     table = _SFrame(file)
     table.keep([entry for entry in table.entries if entry[0] not in starts])
     _write(file, (table.offset, table.data))
 
 
 def compact(file: Path) -> None:
-    """Compact the section `.sframe` of a file in its place, by `convert --compact`; section and segment get smaller."""
+    """Compact the section `.sframe` of a file in place, by `convert --compact`; section and segment become smaller."""
     with file.open("rb") as stream:
         elf = ELFFile(stream)
         section = elf.get_section_by_name(".sframe")
@@ -152,7 +152,7 @@ def compact(file: Path) -> None:
 
 
 class _SFrame:
-    """A `.sframe` section's list of functions: each entry with the address of its function."""
+    """The list of functions of a `.sframe` section: each entry with the address of its function."""
 
     def __init__(self, file: Path) -> None:
         with file.open("rb") as stream:
@@ -175,11 +175,11 @@ class _SFrame:
         return int(self._address) + (place if self._relative else 0)
 
     def size_of(self, entry: bytes) -> int:
-        """The size of an entry's function in bytes."""
+        """Return the size of an entry's function in bytes."""
         return int(struct.unpack_from("<I", entry, struct.calcsize(self._start))[0])
 
     def keep(self, entries: Iterable[tuple[int, bytes]]) -> None:
-        """Make these the only entries."""
+        """Keep only these entries."""
         count, place = 0, self._first
         for start, entry in entries:
             self.data[place : place + self._size] = entry

@@ -1,4 +1,4 @@
-"""The four debuggers, and how each is started for a session."""
+"""The four debuggers, and the commands that start each for a session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WITHOUT = "none"
 """The mode of a session without the plugin."""
 MODES = ("off", "fallback", "always")
 STRICT = "strict"
-"""Mode `always`, with SFrame alone where it covers a frame."""
+"""Mode `always` with strict: SFrame unwinds every frame that it covers."""
 
 
 @dataclass(frozen=True)
@@ -26,21 +26,21 @@ class Debugger:
     name: str
     is_gdb: bool
     key: str
-    """What `tests.gdb.driver.find` or `tests.lldb.debuggers.find` calls it."""
+    """The name of the debugger in `tests.gdb.driver.find` or `tests.lldb.debuggers.find`."""
     crashes_by_itself: bool = False
-    """At a terminal, its event thread and its commands make the same frames at the same time.  On a busy machine,
-    LLDB 22.1 crashed so in 2 of 120 sessions without the plugin, and in 4 of 180 with it."""
+    """At a terminal, its event thread and its commands make the same frames at the same time.  On a busy machine, LLDB
+    22.1 crashed for this reason in 2 of 120 sessions without the plugin, and in 4 of 180 with it."""
 
     @property
     def has_adapter(self) -> bool:
-        """Whether it speaks the Debug Adapter Protocol by itself: GDB from version 14 on."""
+        """Return whether it implements the Debug Adapter Protocol: GDB since version 14."""
         return self.name == "gdb18"
 
     def command(self, executable: Path, mode: str, abi: str = "amd64", more: Sequence[str] = ()) -> list[str]:
-        """The command that starts it on a program, with the plugin in a mode unless that is `WITHOUT`.
+        """Return the command that starts it on a program, with the plugin in a mode unless that is `WITHOUT`.
 
-        :param more: words of the command line besides.
-        :raises FileNotFoundError: the debugger is not there.
+        :param more: additional words of the command line.
+        :raises FileNotFoundError: the debugger is not installed.
         """
         return self._gdb(executable, mode, abi, more) if self.is_gdb else self._lldb(executable, mode, more)
 
@@ -62,7 +62,7 @@ class Debugger:
         return [str(path), "--no-lldbinit", "--no-use-colors", *started, *more]
 
     def lldb_startup(self, executable: Path, mode: str) -> list[str]:
-        """What an LLDB is told first of all."""
+        """Return the first commands for an LLDB."""
         settings = [
             "settings set interpreter.prompt-on-quit false",
             "settings set target.preload-symbols true",
@@ -73,18 +73,18 @@ class Debugger:
         return [*settings, *(plugin if mode != WITHOUT else []), f'target create "{executable}"', state]
 
     def first_lines(self, terminal: bool) -> tuple[str, ...]:
-        """What has to be typed before anything else."""
-        # Otherwise a command that lets the program run is over at once.  LLDB forgets it when it begins to read.
+        """Return the lines to type before all others."""
+        # Otherwise a command that runs the program ends at once.  LLDB resets the setting when it starts reading input.
         return () if self.is_gdb or terminal else ("script lldb.debugger.SetAsync(False)",)
 
     def at_terminal(self, seed: int) -> bool:
-        """Whether a session is typed at a terminal: LLDB prints from another thread there, and waits for nobody."""
+        """Return whether a session is typed at a terminal, where LLDB prints from another thread, without waiting."""
         return not self.is_gdb and seed % 2 == 1
 
     def environment(self) -> dict[str, str]:
-        """The variables that it, and through it the program, is given: the same in each run, on each machine."""
+        """Return the environment of the debugger and the program: the same in each run, on each machine."""
         path = os.environ.get("PATH", os.defpath)
-        # LLDB makes a folder in its home, and for root also the home; below a device nobody can.
+        # LLDB makes a folder in its home, for root even if the home does not exist; below a device it cannot.
         home = {"HOME": "/dev/null", "SHELL": "/bin/sh", "DEBUGINFOD_URLS": NO_SERVER}
         return {"PATH": path, "LC_ALL": "C", "TERM": "dumb", **home}
 
@@ -96,7 +96,7 @@ def _modes(mode_command: str, strict_command: str, mode: str) -> Sequence[str]:
 
 
 OTHER = "other"
-"""What a debugger is called that SFRAME_TEST_GDB or SFRAME_TEST_LLDB names: the next release, or the last one."""
+"""Name of the debugger that SFRAME_TEST_GDB or SFRAME_TEST_LLDB gives, such as the next release or the last one."""
 
 DEBUGGERS = {
     debugger.name: debugger

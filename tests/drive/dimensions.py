@@ -1,7 +1,7 @@
-"""The dimensions of the sessions at the corners: what is built how, what is cut away, who drives it, and where.
+"""The dimensions of the sessions at the corners: the build, the removed data, the client, and the place.
 
-A corner has one value in each dimension.  Corners are drawn in rounds of one size.  In each round all pairs of values
-that can meet do meet, in as few corners as a greedy search finds; the other corners are drawn at random.
+A corner has one value in each dimension.  Corners are drawn in rounds of one size.  In each round, all pairs of values
+that can meet do meet, in as few corners as a greedy search finds; the other corners are random.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WHOLE, DEBUG_FRAME = "whole", "debug-frame"
 ONE_CFI, SOME_CFI, NO_CFI, GONE = "one-cfi", "some-cfi", "no-cfi", "gone"
 ONE_SFRAME, ONE_BOTH = "one-sframe", "one-both"
 LACKING = (ONE_CFI, SOME_CFI, NO_CFI, GONE, ONE_BOTH)
-"""Where functions have no CFI."""
+"""Values with which functions have no CFI."""
 CORES = {
     True: ("gcore", "kernel"),
     False: ("gcore", "kernel", "save-stack", "save-modified-memory", "save-full", "minidump"),
@@ -45,14 +45,14 @@ CLIENTS = {
     True: ("batch", "terminal", "script", "mi", "dap"),
     False: ("batch", "terminal", "script", "async-script", "two", "dap"),
 }
-"""How a debugger is spoken to: GDB, and LLDB."""
+"""Clients of a debugger: for GDB, and for LLDB."""
 THROWING = ("objects",)
-"""Programs that need their CFI to run: exceptions find their handlers by it."""
+"""Programs that need their CFI to run, because exceptions find their handlers by it."""
 
 
 @functools.cache
 def dimensions(is_gdb: bool, has_adapter: bool) -> dict[str, tuple[str, ...]]:
-    """The values of each dimension.
+    """Return the values of each dimension.
 
     :param has_adapter: whether there is a DAP adapter for the debugger.
     """
@@ -62,25 +62,25 @@ def dimensions(is_gdb: bool, has_adapter: bool) -> dict[str, tuple[str, ...]]:
 
 
 def possible(corner: Corner) -> bool:
-    """Whether values can meet; dimensions may be missing."""
+    """Return whether values can meet; dimensions may be missing."""
     tables, symbols, position = (corner.get(name, "") for name in ("tables", "symbols", "position"))
     static = position in ("static", "static-pie")
     impossible = (
-        # No search table for exceptions; and GCC gives C++ with exceptions `.eh_frame` in any case.
+        # Without a search table, exceptions do not work, and GCC always gives C++ with exceptions `.eh_frame`.
         corner.get("program") in THROWING and tables in (*LACKING, DEBUG_FRAME),
-        # Where it is loaded is known only from its symbols.
+        # Its load address is known only from its symbols.
         position == "static-pie" and symbols in ("stripped", "headless"),
-        # A static program has no PLT but for the functions that are chosen at run time.
+        # A static program has no PLT, except for functions that are chosen at run time.
         static and corner.get("plt", "lazy") != "lazy",
-        # lld and mold have no such option: mold has nothing else, lld takes it from the object files.
+        # lld and mold have no such option: mold always does it, and lld takes it from the object files.
         corner.get("linker", "ld") != "ld" and corner.get("plt") == "ibt-now",
-        # They write no PT_GNU_SFRAME, so that nothing leads to the section.
+        # They write no PT_GNU_SFRAME, so nothing refers to the section.
         corner.get("linker", "ld") != "ld" and symbols == "headless",
-        # Which of its functions still have unwind data is told by addresses.
+        # The functions that still have unwind data are found by their addresses.
         position == "static-pie" and tables == GONE,
-        # An adapter cannot be told to make a process's random bytes the same, and jmp_bufs are made of them.
+        # An adapter cannot fix the random bytes of a process, from which jmp_bufs are made.
         corner.get("client") == "dap" and corner.get("program") == "jumps",
-        # An adapter takes a program that it starts itself.
+        # An adapter needs a program that it starts itself.
         corner.get("client") == "dap" and corner.get("place", LIVE) != LIVE,
         corner.get("client") == "two" and corner.get("place", LIVE) != LIVE,
         # Functions are found by name.
@@ -105,19 +105,19 @@ _PLAIN: Corner = {
 
 
 def corner(**others: str) -> Corner:
-    """The plain corner but for some values."""
+    """Return the plain corner with some other values."""
     assert possible({**_PLAIN, **others})
     return {**_PLAIN, **others}
 
 
 def pairs_of(corner: Corner) -> set[Pair]:
-    """The pairs of values that meet in a corner."""
+    """Return the pairs of values that meet in a corner."""
     return set(combinations(corner.items(), 2))
 
 
 @functools.cache
 def all_pairs(is_gdb: bool, has_adapter: bool) -> frozenset[Pair]:
-    """All pairs of values that can meet."""
+    """Return all pairs of values that can meet."""
     space = dimensions(is_gdb, has_adapter)
     found = set()
     for first, second in combinations(space, 2):
@@ -129,7 +129,7 @@ def all_pairs(is_gdb: bool, has_adapter: bool) -> frozenset[Pair]:
 
 
 def _completed(begun: Corner, space: dict[str, tuple[str, ...]], rng: random.Random) -> Corner | None:
-    """A corner with the values that are given; ``None``: there is none."""
+    """Return a corner with the given values; ``None``: there is none."""
     if not possible(begun):
         return None
     missing = next((name for name in space if name not in begun), None)
@@ -145,7 +145,7 @@ def _completed(begun: Corner, space: dict[str, tuple[str, ...]], rng: random.Ran
 
 @functools.cache
 def round_of_corners(number: int, is_gdb: bool, has_adapter: bool) -> tuple[Corner, ...]:
-    """Corners in which all pairs meet; another set for each number."""
+    """Return corners in which all pairs meet; another set for each number."""
     space, rng = dimensions(is_gdb, has_adapter), random.Random(f"round {number} {is_gdb}")
     left = set(all_pairs(is_gdb, has_adapter))
     chosen = []
@@ -165,17 +165,17 @@ def round_of_corners(number: int, is_gdb: bool, has_adapter: bool) -> tuple[Corn
 
 _CANDIDATES = 30
 ROUND = 100
-"""Corners in a round; the search needs 61 to 83, so that a seed leads to its round without the rounds before."""
+"""Number of corners in a round.  The search needs 61 to 83, so a seed gives its round without the earlier rounds."""
 
 
 def corner_of(seed: int, is_gdb: bool, has_adapter: bool) -> Corner:
-    """The corner of a session."""
+    """Return the corner of a session."""
     number, place = divmod(seed, ROUND)
     return round_of_corners(number, is_gdb, has_adapter)[place]
 
 
 def coverage(corners: Iterable[Corner], wanted: frozenset[Pair]) -> Iterator[str]:
-    """A table: for each two dimensions, how many of the pairs that can meet have met."""
+    """Yield a table: for each two dimensions, how many of the pairs that can meet have met."""
     met: set[Pair] = set()
     for corner in corners:
         met |= pairs_of(corner)

@@ -1,4 +1,4 @@
-"""What is typed in GDB: each command chosen by chance from what makes sense where the program stands."""
+"""Random commands for GDB, chosen from those that make sense in the program's state."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _NUMBER = re.compile(r"-?[0-9]+$")
 
 
 def start(build: Build, arguments: str, rng: random.Random) -> Lines:
-    """What brings the program to its first stop."""
+    """Return the lines that bring the program to its first stop."""
     lines = [] if build.program.signals else ["handle SIGUSR1 nostop noprint"]
     if build.program.threads and rng.random() < 0.8:
-        lines.append("set scheduler-locking step")  # whether others run while one steps is a matter of luck
+        lines.append("set scheduler-locking step")  # otherwise it varies whether other threads run during a step
     first = "main" if rng.random() < 0.6 else rng.choice(build.program.functions)
     again = rng.choice((0, 0, 1, 2)) if first != "main" else 0
     lines += ["tbreak main", f"tbreak {first}"] if again else [f"tbreak {first}"]
@@ -29,22 +29,22 @@ def start(build: Build, arguments: str, rng: random.Random) -> Lines:
 
 
 def start_at(build: Build, arguments: str, place: str) -> Lines:
-    """What brings the program from its start to the first call of a function."""
+    """Return the lines that bring the program from its start to the first call of a function."""
     return [f"tbreak {place}", f"starti {arguments}", "drive-fix", "continue"]
 
 
 def delete() -> Lines:
-    """What ends the program and removes all breakpoints."""
+    """Return the lines that end the program and remove all breakpoints."""
     return ["kill", "delete"]
 
 
 def choose(rng: random.Random, state: State, build: Build) -> Lines:
-    """The next command, or the few that belong together."""
+    """Return the next command, or a few that belong together."""
     return pick(_MENU, rng, state, build)
 
 
 def _integers(variables: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
-    """Names and values of the variables that are integers and are there."""
+    """Return names and values of the variables that are available integers."""
     return [
         (name, value)
         for name, kind, value in variables
@@ -178,7 +178,7 @@ def _call_that_stops(rng: random.Random, state: State, build: Build) -> Lines:
 
 
 def _alone(lines: Lines, build: Build) -> Lines:
-    """Lines during which the other threads stand still; how far they get while GDB calls a function is luck."""
+    """Return lines during which the other threads are stopped: how far they get while GDB calls a function varies."""
     if not build.program.threads:
         return lines
     return ["set scheduler-locking on", *lines, "set scheduler-locking step"]

@@ -1,7 +1,7 @@
-"""What is typed in LLDB: each command chosen by chance from what makes sense where the program stands.
+"""Random commands for LLDB, chosen from those that make sense in the program's state.
 
-`thread return` is not among them: LLDB 22.1 and 23.1 show now this stack and now that after it, and hang at times,
-without the plugin too.
+`thread return` is not among them: after it, LLDB 22.1 and 23.1 show varying stacks, and sometimes hang, also without
+the plugin.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _NO_LINE = 0xFFFFFFFF
 
 
 def start(build: Build, arguments: str, rng: random.Random) -> Lines:
-    """What brings the program to its first stop."""
+    """Return the lines that bring the program to its first stop."""
     return start_at(build, arguments, "main" if rng.random() < 0.6 else rng.choice(build.program.functions))
 
 
 def start_at(build: Build, arguments: str, place: str) -> Lines:
-    """What brings the program from its start to the first call of a function."""
+    """Return the lines that bring the program from its start to the first call of a function."""
     words, _, redirections = arguments.partition("<")
     standard_input = redirections.partition(">")[0].strip() or "/dev/null"
     words = words.partition(">")[0].strip()
@@ -36,22 +36,22 @@ def start_at(build: Build, arguments: str, place: str) -> Lines:
 
 
 def at(place: str) -> str:
-    """The option for a place: a function, or `*` and an address as in GDB."""
+    """Return the option for a place: a function, or `*` and an address as in GDB."""
     return f"-a {place[1:]}" if place.startswith("*") else f"-n {place}"
 
 
 def delete() -> Lines:
-    """What ends the program and removes all breakpoints."""
+    """Return the lines that end the program and remove all breakpoints."""
     return ["process kill", "breakpoint delete -f"]
 
 
 def choose(rng: random.Random, state: State, build: Build) -> Lines:
-    """The next command, or the few that belong together."""
+    """Return the next command, or a few that belong together."""
     return pick(_MENU, rng, state, build)
 
 
 def _integers(variables: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
-    """Names and values of the variables that are integers and are there."""
+    """Return names and values of the variables that are available integers."""
     found = ((name, kind, _NUMBER.match(value)) for name, kind, value in variables)
     return [(name, match[1]) for name, kind, match in found if match and _IDENTIFIER.match(name)]
 

@@ -1,4 +1,4 @@
-"""Builds the programs of the corners: a file with all its unwind data, and a copy with a part of it cut away."""
+"""Builds the programs of the corners: a file with all its unwind data, and a copy from which a part is removed."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ _POSITION = {
     "static-pie": ("-fPIE", "-static-pie"),
 }
 _BASE = {"pie": 0x555555554000, "fixed": 0, "static": 0}
-"""Where Linux loads a program whose addresses are not randomised."""
+"""The address at which Linux loads a program if addresses are not randomised."""
 _OTHER_NAMES = "other names"
-"""The symbols of a copy that has a symbol table, with other names, and no debug information."""
+"""Marks a copy with other names in its symbol table, and without debug information."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +58,21 @@ class Making:
     """A program that was built for a corner."""
 
     program: Program
-    """Where its functions have no names, with addresses instead of names for breakpoints, and without calls."""
+    """If its functions have no names, it has addresses instead of names for breakpoints, and no calls."""
     file: Path
-    """What the debugger with the plugin is given."""
+    """The file for the debugger with the plugin."""
     whole: Path
-    """The same code with all of its CFI, at the same addresses; the same file where nothing is missing."""
+    """The same code with all of its CFI, at the same addresses; the same file if nothing is missing."""
     unknown: tuple[tuple[int, int], ...]
-    """Addresses in the process, each first and end, of code that has neither CFI nor SFrame in `file`."""
+    """Address ranges in the process, start and end (exclusive), of code that has neither CFI nor SFrame in `file`."""
 
 
 def made(corner: Corner, seed: int, is_gdb: bool = True) -> Making:
-    """Build what a corner wants.
+    """Build the program of a corner.
 
-    :param seed: which functions lack something.
+    :param seed: decides which functions lack something.
     :param is_gdb: for GDB, else for LLDB.
-    :raises ToolchainUnavailable: an assembler or a linker is not there.
+    :raises ToolchainUnavailable: an assembler or a linker is missing.
     :raises ProgramError: the compiler or the linker fails.
     """
     program = PROGRAMS[corner["program"]]
@@ -124,7 +124,7 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path, is_gdb: bool
     chosen = _chosen(corner["tables"], seed, present)
     starts, covered = {known[name].start for name in chosen}, cutting.covered(built)
     assert starts <= covered.keys()
-    # Names of the same length, as the path is on the stack of the program.
+    # Names of equal length, because the path is on the stack of the program.
     symbols = _OTHER_NAMES if _needs_symbols(corner, is_gdb) else corner["symbols"]
     whole = _copy(built, folder / _digest("whole", symbols) / program.name, symbols)
     compact = corner["version"] == COMPACT
@@ -157,7 +157,7 @@ def _cut(corner: Corner, seed: int, program: Program, folder: Path, is_gdb: bool
 def _unknown(
     corner: Corner, file: Path, covered: Mapping[int, int], starts: Container[int]
 ) -> tuple[tuple[int, int], ...]:
-    """The code that is left without any unwind data.
+    """Return the code that is left without any unwind data.
 
     :param starts: the functions that lack something.
     """
@@ -175,20 +175,20 @@ def _unknown(
 
 
 def _lacks(corner: Corner) -> bool:
-    """Whether the debugger alone lacks CFI that the whole program has."""
+    """Return whether the debugger alone lacks CFI that the whole program has."""
     return corner["tables"] in LACKING or corner["symbols"] == "headless"
 
 
 def _needs_symbols(corner: Corner, is_gdb: bool) -> bool:
-    """Whether the debugger alone does not use the CFI for want of symbols.
+    """Return whether the debugger alone does not use the CFI because symbols are missing.
 
-    LLDB asks `.debug_frame` only about functions that have a symbol.
+    LLDB uses `.debug_frame` only for functions that have a symbol.
     """
     return not is_gdb and corner["tables"] == DEBUG_FRAME and corner["symbols"] != "all"
 
 
 def _chosen(tables: str, seed: int, names: list[str]) -> list[str]:
-    """The functions that lack something."""
+    """Return the functions that lack something."""
     rng = random.Random(f"cut {seed}")
     if tables in (ONE_CFI, ONE_SFRAME, ONE_BOTH):
         return rng.sample(names, 1)
@@ -200,7 +200,7 @@ def _digest(*words: str) -> str:
 
 
 def _copy(built: Path, copy: Path, symbols: str) -> Path:
-    """Copy a program if the copy is not there yet.
+    """Copy a program if the copy does not exist yet.
 
     :param symbols: a value of the dimension, or `_OTHER_NAMES`; without symbols unless it is "all".
     """
@@ -209,7 +209,7 @@ def _copy(built: Path, copy: Path, symbols: str) -> Path:
         return copy
     shutil.copy(built, copy)
     if symbols != "all":
-        # In both copies of a program nothing is found by a name.
+        # In both copies of a program, nothing is found by a name.
         what = ("--strip-debug", "--prefix-symbols=hidden_") if symbols == _OTHER_NAMES else ("--strip-all",)
         # `.debug_frame` is CFI; objcopy takes it for debug information.
         kept = ("--keep-section=.debug_frame", "--keep-section=.sframe")

@@ -1,4 +1,4 @@
-"""What the commands of both debuggers are chosen with."""
+"""Chooses random commands for both debuggers."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.drive.programs import Build
 State = dict[str, Any]
 Lines = list[str]
 Choice = Callable[[random.Random, State, Build], Lines]
-"""The commands of one kind; none where they make no sense in the state."""
+"""Returns the commands of one kind; none if they make no sense in the state."""
 
 
 def pick(menu: Sequence[tuple[Choice, int]], rng: random.Random, state: State, build: Build) -> Lines:
-    """The next command, or the few that belong together."""
+    """Return the next command, or a few that belong together."""
     choices, weights = zip(*menu)
     while True:
         lines: Lines = rng.choices(choices, weights)[0](rng, state, build)

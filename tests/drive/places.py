@@ -1,4 +1,4 @@
-"""Where the program of a session is: alive, behind a server, or in a core file of one of several kinds."""
+"""The place of a session's program: a process, also behind a server, or a core file of one of several kinds."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _SAVED = {
     "minidump": "process save-core --plugin-name=minidump --style stack",
 }
 _STOPS = 3
-"""Core files of each kind and program: from so many places."""
+"""Number of places from which core files of each kind and program are made."""
 
 
 def is_core(place: str) -> bool:
-    """Whether the program is in a core file."""
+    """Return whether the program is in a core file."""
     return place not in (LIVE, REMOTE)
 
 
 def remote_start(build: Build, executable: Path, rng: random.Random) -> Lines:
-    """What connects GDB to a server with the program, and brings that to its first stop."""
+    """Return the lines that connect GDB to a server with the program, and bring it to its first stop."""
     # A server whose GDB ends while the program runs polls the closed connection for ever: the kernel ends it with GDB.
     server = f"exec setpriv --pdeathsig KILL gdbserver --wrapper sh {INSIDE / 'redirect.sh'} -- - {executable}"
     first = "main" if "main" in build.program.functions else rng.choice(build.program.functions)
@@ -39,12 +39,12 @@ def remote_start(build: Build, executable: Path, rng: random.Random) -> Lines:
 
 
 def core_start(debugger: Debugger, core: Path, executable: Path) -> Lines:
-    """What opens a core file."""
+    """Return the lines that open a core file."""
     return [f"core-file {core}"] if debugger.is_gdb else [f'target create "{executable}" --core "{core}"']
 
 
 def look(rng: random.Random, state: State, build: Build, is_gdb: bool) -> Lines:
-    """What can be asked of a core file."""
+    """Return random commands for a core file."""
     return pick(_GDB_LOOKS if is_gdb else _LLDB_LOOKS, rng, state, build)
 
 
@@ -83,7 +83,7 @@ _LLDB_LOOKS = (
 
 
 def core_of(debugger: Debugger, build: Build, executable: Path, place: str, seed: int) -> Path:
-    """A core file of a kind, from a stop that the seed chooses; it is made once.
+    """Return a core file of a kind, from a stop that the seed chooses; it is made once.
 
     :raises ProgramError: it cannot be made.
     """
@@ -95,7 +95,7 @@ def core_of(debugger: Debugger, build: Build, executable: Path, place: str, seed
     if not core.exists():
         core.parent.mkdir(exist_ok=True)
         said = ""
-        for function in functions:  # the one is called, and another was inlined
+        for function in functions:  # one is called, and another was inlined
             if maker.is_gdb:
                 said = _by_gdb(maker, executable, core, function, place)
             else:

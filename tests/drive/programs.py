@@ -1,4 +1,4 @@
-"""The programs that are driven: what they are made of, how they are run, and what in them is worth a breakpoint."""
+"""The driven programs: their sources, the way to run them, and the places for breakpoints."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class Program:
 
     name: str
     functions: tuple[str, ...]
-    """Where breakpoints are put: called often enough to be met, and not a million times."""
+    """Functions for breakpoints: called often enough, but not a million times."""
     levels: tuple[str, ...] = ("O0", "O1", "O2", "O3")
     sources: tuple[str, ...] = ()
-    """In the folder `sources`; the first one's suffix tells the language.  Empty for a package."""
+    """Files in the folder `sources`; the suffix of the first one shows the language.  Empty: it is a package."""
     libraries: tuple[str, ...] = ()
-    """In the folder `sources`: each is a shared library beside the program, under its own name."""
+    """Files in the folder `sources`: each becomes a shared library beside the program, under its own name."""
     package: Package | None = None
     """Debian's source package."""
     sample: str = ""
     """The name of a sample, which is built as the tests' samples are."""
     flags: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
-    """A name with a `@` before it stands for a file of the folder `sources`."""
+    """Arguments; a name after `@` is a file of the folder `sources`."""
     standard_input: str = ""
     """A file of the folder `sources`."""
     calls: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Build:
 
     @property
     def name(self) -> str:
-        """What the command line calls it."""
+        """Return the name on the command line."""
         return f"{self.program.name}-{self.level}" + ("" if self.abi == "amd64" else f"-{self.abi}")
 
 
@@ -237,5 +237,5 @@ BUILDS = tuple(
 
 
 def named(name: str) -> Build:
-    """The build of that name; KeyError if there is none."""
+    """Return the build with a name; KeyError: there is none."""
     return next(build for build in BUILDS if build.name == name)

@@ -1,4 +1,4 @@
-"""What a session takes place in: a debugger, a program that does not run yet, and the language that is spoken."""
+"""The setting of a session: a debugger, a program that is not running yet, and the commands for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.samples.catalogue import ABIS
 from tests.waiting import listens, wait_until
 
 START_SECONDS = 60.0
-"""How long a program may take to its first stop."""
+"""Time limit in seconds for a program to reach its first stop."""
 _PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -35,26 +35,26 @@ class Scene:
         self.can_start_again = build.abi == "amd64"
 
     def first_lines(self) -> Sequence[str]:
-        """What has to be typed before anything else."""
+        """Return the lines to type before all others."""
         return self.debugger.first_lines(self.terminal)
 
     def start(self, rng: random.Random) -> Lines:
-        """What brings the program to its first stop."""
+        """Return the lines that bring the program to its first stop."""
         start = gdb_commands.start if self.debugger.is_gdb else lldb_commands.start
         return start(self.build, arguments(self.build), rng)
 
     def choose(self, rng: random.Random, state: State) -> Lines:
-        """The next command, or the few that belong together."""
+        """Return the next command, or a few that belong together."""
         choose = gdb_commands.choose if self.debugger.is_gdb else lldb_commands.choose
         return choose(rng, state, self.build)
 
     def opened(self, mode: str) -> AbstractContextManager[Channel]:
-        """The debugger, with the plugin in a mode unless that is `WITHOUT`; afterwards it and the program are gone."""
+        """Open the debugger, with the plugin in a mode unless that is `WITHOUT`; end it and the program afterwards."""
         return session(self.debugger, self.build, self.executable, mode, self.terminal)
 
 
 def arguments(build: Build) -> str:
-    """The program's command line as a shell takes it, without the program."""
+    """Return the program's command line for a shell, without the program."""
     words = [str(FOLDER / word[1:]) if word.startswith("@") else word for word in build.program.arguments]
     standard_input = build.program.standard_input
     words += ["<", str(FOLDER / standard_input) if standard_input else "/dev/null", ">", OUTPUT]
@@ -63,8 +63,8 @@ def arguments(build: Build) -> str:
 
 @contextlib.contextmanager
 def session(debugger: Debugger, build: Build, executable: Path, mode: str, terminal: bool = False) -> Iterator[Channel]:
-    """A debugger on a program that does not run yet; afterwards both are gone."""
-    # On one processor threads take turns, and by this policy none interrupts another.
+    """Yield a debugger on a program that is not running yet; end both afterwards."""
+    # On one processor, threads take turns, and with this policy none interrupts another.
     processor = str(executable.stat().st_ino % _PROCESSORS)
     pinned = ["taskset", "-c", processor, "chrt", "-b", "0"] if build.program.threads else []
     command = [*pinned, *debugger.command(executable, mode, build.abi)]
@@ -82,7 +82,7 @@ def session(debugger: Debugger, build: Build, executable: Path, mode: str, termi
 
 
 def _emulator(build: Build, executable: Path, folder: Path) -> subprocess.Popen[bytes]:
-    """An emulator that waits for GDB; its own addresses, on which the program's depend, are not randomised."""
+    """Start an emulator that waits for GDB; its own addresses, which affect the program's, are not randomised."""
     words = ABIS[build.abi].emulator
     command = ["setarch", "-R", words[0], "-seed", "1", "-g", "gdb-socket", *words[1:], str(executable)]
     with (folder / OUTPUT).open("wb") as output:

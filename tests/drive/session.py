@@ -1,4 +1,4 @@
-"""One session: its commands chosen without the plugin, then given to the debugger with it, and the answers compared."""
+"""Runs one session: chooses its commands without the plugin, repeats them with it, and compares the answers."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tests.drive.programs import BUILDS, Build
 from tests.drive.scene import START_SECONDS, Scene
 
 LENGTH = 25
-"""Commands, or groups of commands that belong together, in a session."""
+"""Number of commands, or groups of commands that belong together, in a session."""
 WITNESSES = 2
-"""How often a session in which something differs is run again without the plugin: does it always go the same way?
+"""Number of repetitions without the plugin of a session with a difference: does it always go the same way?
 
-Three times as often where the debugger alone does not do the same each time: some steps of LLDB go one of two ways."""
+Three times as many if the debugger alone does not always do the same: some steps of LLDB go one of two ways."""
 STARTS = 4
-"""How often a program is started in a session at most: it may run to its end early."""
+"""Maximum number of starts of a program in a session: it may run to its end early."""
 PATIENCE = 6.0
-"""Seconds that a command may take without the plugin; the session ends before one that takes longer."""
+"""Seconds that a command may take without the plugin; the session ends before a slower one."""
 GRACE = 30.0
-"""Seconds that a command may take with the plugin, besides eight times what it takes without."""
+"""Seconds that a command may take with the plugin, besides eight times its time without."""
 _SLOWER = 8
 
 
 @dataclass(frozen=True)
 class Move:
-    """Lines that were typed, and what came of them."""
+    """The typed lines, and their results."""
 
     lines: tuple[str, ...]
     full: bool
@@ -42,15 +42,15 @@ class Move:
     seconds: float
     text: str
     broken: str
-    """What no user should see and sees here without the plugin: GDB's `$_caller_matches` fails at nameless frames."""
+    """Output that no user should see, but that also appears without the plugin: `$_caller_matches` of GDB can fail."""
     state: dict[str, Any]
 
 
 class Kind(enum.Enum):
-    """What is wrong in a session: the table's columns."""
+    """The kind of an error in a session: the table's columns."""
 
     PLACE = "place"
-    """The program is elsewhere, or its stack is another one."""
+    """The program is at another place, or its stack differs."""
     CONTENTS = "contents"
     """Variables, registers or texts differ."""
     SLOW = "slow"
@@ -59,7 +59,7 @@ class Kind(enum.Enum):
 
     @classmethod
     def of(cls, failure: str) -> Kind:
-        """The kind of a failure, from the line that describes it."""
+        """Return the kind of a failure, given the line that describes it."""
         what = failure.partition("): ")[2] or failure
         if failure.startswith("slow: "):
             return cls.SLOW
@@ -72,7 +72,7 @@ class Kind(enum.Enum):
 
 @dataclass
 class Outcome:
-    """What came of a session."""
+    """The result of a session."""
 
     build: str
     debugger: str
@@ -82,17 +82,17 @@ class Outcome:
     dropped: str = ""
     """Why nothing was compared; empty: it was."""
     failures: dict[str, str] = field(default_factory=dict)
-    """By mode: what is wrong, in a line."""
+    """The error by mode, in a line."""
     unsteady: dict[str, str] = field(default_factory=dict)
-    """By mode: what was wrong once, and not when the session was run again."""
+    """By mode, an error that occurred once, but not when the session was repeated."""
     alone: dict[str, str] = field(default_factory=dict)
-    """By mode: what is wrong where the debugger alone is wrong no later, as the program has no CFI there."""
+    """By mode, an error at or after a place where the debugger alone is wrong, because the program has no CFI there."""
     times: dict[str, float] = field(default_factory=dict)
-    """By mode: seconds that all commands together took."""
+    """Seconds that all commands together took, by mode."""
 
 
 def choose_build(seed: int, debugger: Debugger) -> Build:
-    """The program of a session."""
+    """Return the program of a session."""
     known = [build for build in BUILDS if debugger.is_gdb or build.abi == "amd64"]
     weights = [_weight(build, debugger) for build in known]
     return random.Random(f"build {seed}").choices(known, weights)[0]
@@ -100,9 +100,9 @@ def choose_build(seed: int, debugger: Debugger) -> Build:
 
 def _weight(build: Build, debugger: Debugger) -> float:
     if build.abi != "amd64":
-        return 0.25  # there are as many of them again for each machine
+        return 0.25  # there are as many for each other machine
     if build.program.threads and not debugger.is_gdb:
-        return 0.3  # half of these sessions are another one each time, without the plugin
+        return 0.3  # half of these sessions vary even without the plugin
     return 1.0
 
 
@@ -116,7 +116,7 @@ def run(
 ) -> Outcome:
     """Run a session in all modes.
 
-    :param script: what to type after the start, instead of what is chosen by chance.
+    :param script: lines to type after the start, instead of random ones.
     """
     build = build or choose_build(seed, debugger)
     scene = Scene(debugger, build, built(build), debugger.at_terminal(seed))
@@ -128,7 +128,7 @@ def compared(
 ) -> Outcome:
     """Run a session in a scene, without the plugin and in all modes.
 
-    :param script: what to type after the start, instead of what is chosen by chance.
+    :param script: lines to type after the start, instead of random ones.
     """
     debugger, build = scene.debugger, scene.build
     outcome = Outcome(build.name, debugger.name, seed)
@@ -148,7 +148,7 @@ def compared(
         failure, outcome.times[mode] = replayed(mode)
         if failure:
             outcome.failures[mode] = failure
-    # GDB does the same each time where a program has one thread.
+    # GDB always does the same if a program has one thread.
     steady = debugger.is_gdb and not build.program.threads
     witnesses = WITNESSES * (1 if steady else 3)
     for _ in range(witnesses if outcome.failures else 0):
@@ -168,8 +168,8 @@ def compared(
 def record(seed: int, scene: Scene, length: int = LENGTH, script: Sequence[Sequence[str]] = ()) -> list[Move]:
     """Choose the commands of a session while the debugger runs without the plugin.
 
-    :param script: what to type after the start, instead of what is chosen by chance.
-    :raises Hang, Died: nothing came of it, not even the start; or the script was not done to its end.
+    :param script: lines to type after the start, instead of random ones.
+    :raises Hang, Died: even the start failed, or the script was not completed.
     """
     rng = random.Random(f"moves {seed}")
     moves: list[Move] = []
@@ -205,19 +205,19 @@ def record(seed: int, scene: Scene, length: int = LENGTH, script: Sequence[Seque
 
 
 Differences = Callable[[Move, str, dict[str, Any]], tuple[str, str]]
-"""Of a move, what is printed and the state now: the first difference in the place, and the first in the contents."""
+"""Returns, for a move, its output and the state, the first difference in the place, and the first in the contents."""
 
 
 def replay(moves: Sequence[Move], scene: Scene, mode: str, differences: Differences | None = None) -> tuple[str, float]:
-    """Give the same commands in a mode; return what differs, in a line, and how many seconds the commands took.
+    """Give the same commands in a mode; return the difference in a line, and the seconds that the commands took.
 
-    :param differences: how answers are compared, if not in everything.
+    :param differences: compares answers; default: everything is compared.
     """
     total = 0.0
     less = ""
 
     def everything(move: Move, text: str, state: dict[str, Any]) -> tuple[str, str]:
-        # At a terminal another thread prints, when it gets to it.
+        # At a terminal, another thread prints, at varying times.
         contents = () if mode == STRICT else CONTENTS[:-1] if scene.terminal else CONTENTS
         return difference(move, text, state, PLACE), difference(move, text, state, contents)
 
@@ -250,11 +250,11 @@ def replay(moves: Sequence[Move], scene: Scene, mode: str, differences: Differen
 
 PLACE = ("live", "exit", "process", "error", "thread", "frames", "end", "stop", "selected", "output")
 CONTENTS = ("locals", "outer", "registers", "text")
-"""What goes on differing once it does, and does not change where the program goes: the session is not over."""
+"""Parts that stay different once they are, but do not change where the program goes: the session continues."""
 
 
 def difference(move: Move, text: str, state: dict[str, Any], keys: Sequence[str]) -> str:
-    """The first of some things that is not as it is without the plugin; empty if all are equal."""
+    """Return the first of some parts that differs from the one without the plugin; empty: all are equal."""
     before, now = {**move.state, "text": move.text.splitlines()}, {**state, "text": text.splitlines()}
     for key in keys:
         expected, found = before.get(key), now.get(key)
@@ -264,7 +264,7 @@ def difference(move: Move, text: str, state: dict[str, Any], keys: Sequence[str]
 
 
 def _first(expected: Any, found: Any) -> str:
-    """Where two values differ first."""
+    """Return the first difference of two values."""
     if isinstance(expected, list) and isinstance(found, list):
         for index, (left, right) in enumerate(zip(expected, found)):
             if left != right:
@@ -282,7 +282,7 @@ def _brief(value: Any) -> str:
 
 _DROPPED = re.compile(r"^\[(?:New )?(?:Thread|Switching|LWP|Inferior).*$|^\(gdb\) *$|^@@.*$", re.M)
 _SPOKEN = re.compile(r"error: |warning: |\([^)]*\) \S+ = ")
-"""What LLDB prints as the answer to a command."""
+"""Matches the answers in LLDB's output."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78=>]|\r")
 _MASKED = (
     (re.compile(r"\(gdb\) "), ""),
@@ -296,9 +296,9 @@ _MASKED = (
 
 
 def clean(text: str, debugger: Debugger) -> str:
-    """What a debugger printed, without what differs from run to run.
+    """Return a debugger's output without the parts that vary.
 
-    Of LLDB's output errors and values alone: another thread shows where the program stopped, when it gets to it.
+    For LLDB, only errors and values are kept: another thread shows the place of the program, at varying times.
     """
     text = _CONTROL.sub("", text)
     for pattern, instead in _MASKED:

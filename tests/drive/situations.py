@@ -1,7 +1,7 @@
-"""Sessions that are written down: what a debugger and a program do together that the menus of commands do not have.
+"""Scripted sessions with interactions of a debugger and a program that the random commands do not cover.
 
-Processes that fork and run other programs, signal handlers on stacks of their own, a library that is replaced while the
-program runs, a process that the debugger attaches to, one that is saved and gone back to, and two machines at once.
+These are processes that fork and run other programs, signal handlers on their own stacks, a library that is replaced
+while the program runs, a process to which the debugger attaches, a checkpoint, and two machines at once.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _LIBRARIES = Program("libraries", ("main",), sources=("libraries.c",), libraries
 
 @dataclass(frozen=True)
 class Situation:
-    """A program, and what is typed in GDB and in LLDB."""
+    """A program, and the lines for GDB and for LLDB."""
 
     program: Program
     gdb: Script = ()
-    """Empty: there is no such thing in GDB."""
+    """Empty: GDB has no such feature."""
     lldb: Script = ()
     starts: bool = True
-    """Whether the program is started, and stops at `main`, before anything is typed."""
+    """Whether the program is started, and stopped at `main`, before the lines are typed."""
     level: str = "O1"
 
 
@@ -263,7 +263,7 @@ class _Scene(Scene):
 
 
 def run(name: str, debugger: Debugger, modes: Sequence[str], terminal: bool = False) -> session.Outcome:
-    """Run a situation in modes; KeyError if there is none of that name."""
+    """Run a situation in modes; KeyError: there is none with that name."""
     situation = SITUATIONS[name]
     scene = _Scene(situation, debugger, terminal)
     script = situation.gdb if debugger.is_gdb else situation.lldb

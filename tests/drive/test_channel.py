@@ -1,4 +1,4 @@
-"""Ends the processes of sessions, whatever happens to the debugger."""
+"""All processes of a session are ended, whatever happens to the debugger."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_process_that_outlives_the_debugger_ends_with_the_session() -> None:
     try:
         channel.quit(_SECONDS)
         left = int((channel.folder / "left").read_text(encoding="ascii"))
-        # In the middle of an execve, of which there are two, the kernel shows neither command line nor environment.
+        # In the middle of an execve, the kernel shows neither command line nor environment.
         _wait_until(lambda: _command(left) == b"sleep")
     finally:
         channel.close()

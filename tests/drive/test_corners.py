@@ -1,4 +1,4 @@
-"""A few of the sessions that `python -m tests.drive --corners` runs, and what they rely on."""
+"""A few of the sessions of `python -m tests.drive --corners`, and the tools that they use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_all_pairs_that_can_meet_do_meet_in_a_round(is_gdb: bool) -> None:
 
 
 def described(file: Path, option: str) -> str:
-    """What the newest readelf prints of a file; the file must please it."""
+    """Return the output of the newest readelf for a file; readelf must not complain."""
     readelf = toolchain("amd64", 3) / "readelf"
     command = [str(readelf), "--wide", option, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -55,23 +55,23 @@ def described(file: Path, option: str) -> str:
 
 
 def fdes(file: Path) -> set[str]:
-    """The ranges of the FDEs that readelf finds in `.eh_frame`, as it writes them."""
+    """Return the ranges of the FDEs that readelf finds in `.eh_frame`, in its notation."""
     lines = described(file, "--debug-dump=frames").splitlines()
     return {line.partition("pc=")[2] for line in lines if " FDE " in line}
 
 
 def rows(file: Path) -> set[str]:
-    """The functions that readelf finds in `.sframe`."""
+    """Return the functions that readelf finds in `.sframe`."""
     return {line.partition("pc =")[2] for line in described(file, "--sframe").splitlines() if "func idx" in line}
 
 
 def loaded(file: Path) -> list[str]:
-    """The program headers that say what lies where."""
+    """Return the program headers with the addresses."""
     return [line for line in described(file, "--segments").splitlines() if line.split()[:1] == ["LOAD"]]
 
 
 def _starts(file: Path) -> list[str]:
-    """How readelf writes the start of each function that SFrame covers as that of an FDE."""
+    """Return the start of each function that SFrame covers, in readelf's notation of an FDE."""
     return [f"pc={start:016x}.." for start in cutting.covered(file)]
 
 
@@ -91,7 +91,7 @@ def test_what_is_cut_away_is_gone_and_nothing_else_moved(tables: str) -> None:
         assert not without_sframe
         assert len(rows(whole)) > 10
     if tables == NO_CFI:
-        assert len(without_cfi) > 10  # of a PLT one FDE has what are two functions to SFrame
+        assert len(without_cfi) > 10  # a PLT has one FDE, but two functions in SFrame
         assert not any(start in described(making.file, "--debug-dump=frames") for start in _starts(whole))
     if tables == GONE:
         assert ".eh_frame" not in described(making.file, "--sections")
@@ -132,7 +132,7 @@ SAMPLE = (
     ("lldb22", corner(client="batch", place="minidump", position="fixed")),
 )
 SEEDS = range(3)
-"""Tried for a session that goes the same way each time without the plugin."""
+"""Seeds to try for a session that always goes the same way without the plugin."""
 
 
 @pytest.mark.timeout(200)

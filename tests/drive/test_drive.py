@@ -1,4 +1,4 @@
-"""A short part of what `python -m tests.drive` does at length."""
+"""A short part of the sessions of `python -m tests.drive`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.drive.programs import named
 from tests.drive.scene import Scene
 
 TRIES = 4
-"""Seeds that are tried for a session that goes the same way each time without the plugin."""
+"""Number of seeds to try for a session that always goes the same way without the plugin."""
 
 SESSIONS = (
     *(("gdb18", name) for name in ("calls-O2", "objects-O2", "mawk-O2", "bzip2-O2", "handoff-O1", "jumps-O3")),
@@ -40,11 +40,11 @@ def test_stepping_goes_through_the_stubs_of_a_plt(debugger: str, name: str) -> N
     stop = "tbreak measured" if is_gdb else "breakpoint set -o true -n measured"
     call = 'print measured("abc")' if is_gdb else 'expression -i false -u false -- measured("abc")'
     through = [*[["step"]] * 12, ["finish"], *[["stepi"]] * 12, ["up", "finish"], ["next"], ["step"]]
-    # Outside a function that the debugger has called is a frame for which there is no unwind data.
+    # Outside a function that the debugger has called is a frame without unwind data.
     for script in ([[stop, "continue"], *through], [[stop, call], ["step"], ["step"]]):
         # Even seeds: not at a terminal.
         outcome = _goes_as_without_the_plugin(debugger, name, range(0, 2 * TRIES, 2), script)
-        # After a call that stopped at a breakpoint, its step went too far in 2 of 345 sessions without the plugin.
+        # After a call that stopped at a breakpoint, a step went too far in 2 of 345 sessions without the plugin.
         if debugger != "lldb22":
             assert not outcome.unsteady
 
@@ -52,7 +52,7 @@ def test_stepping_goes_through_the_stubs_of_a_plt(debugger: str, name: str) -> N
 def _goes_as_without_the_plugin(
     debugger: str, name: str, seeds: Iterable[int], script: Sequence[Sequence[str]] = ()
 ) -> session.Outcome:
-    """Judge, and return, the first session that goes the same way each time without the plugin; not all do."""
+    """Check, and return, the first session that always goes the same way without the plugin."""
     least = 0 if script else 10
     reasons = []
     for seed in seeds:
@@ -66,7 +66,7 @@ def _goes_as_without_the_plugin(
 
 @pytest.mark.parametrize("debugger", ["gdb18", "lldb23"])
 def test_what_differs_is_found(debugger: str) -> None:
-    """A line of the stack, a variable, or the output that is not as it was: each is told."""
+    """Each difference is reported: in a line of the stack, in a variable, or in the output."""
     build = named("calls-O0")
     scene = Scene(DEBUGGERS[debugger], build, built(build))
     moves = session.record(0, scene, 4)

@@ -1,4 +1,4 @@
-"""Sessions that are written down go as they do without the plugin."""
+"""Scripted sessions go the same way with and without the plugin."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tests.drive.situations import SITUATIONS
 from tests.missing import toolchain_needed
 
 TRIES = 3
-"""How often a session is begun again that does not go the same way each time without the plugin."""
+"""Number of attempts for a session that does not always go the same way without the plugin."""
 OLDER = {
     "gdb13": ("fork-both", "vfork-child", "exec", "checkpoint", "locked", "libraries", "two-machines"),
     "lldb22": ("fork-child", "exec", "handlers", "libraries"),
 }
-"""Of the older ones some: GDB 13 alone takes 3 to 7 s for a session with a program of so many signals."""
+"""Situations for the older debuggers: GDB 13 alone takes 3 to 7 s for a program with so many signals."""
 CASES = [
     (debugger, name)
     for name, situation in SITUATIONS.items()
@@ -28,7 +28,7 @@ CASES = [
 @pytest.mark.parametrize(("debugger", "name"), CASES)
 def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) -> None:
     chosen = DEBUGGERS[debugger]
-    # A frame of a script has no stack pointer in LLDB 22 and 23, and mode `strict` makes all of them such frames.
+    # A frame of a script has no stack pointer in LLDB 22 and 23, and in mode `strict`, all frames are of this kind.
     modes = (*MODES[1:], *([STRICT] if chosen.is_gdb else []))
     for _ in range(TRIES):
         with toolchain_needed():

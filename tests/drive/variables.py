@@ -1,8 +1,8 @@
-"""Counts the arguments and locals that a debugger shows in all frames at stops in real programs, with and without us.
+"""Counts the arguments and locals in all frames at stops in real programs, with and without the plugin.
 
     python -m tests.drive.variables [--debugger NAME ...] [--mode MODE]
 
-Every value that is shown without the plugin has to be shown with it, and be the same.
+Every value that is shown without the plugin must be shown with it, and be equal.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ PLACES = {
         *("sqlite3BtreeInsert", "sqlite3CreateIndex", "sqlite3VdbeHalt", "sqlite3EndTable", "shell_exec"),
     ),
 }
-"""Where three programs are stopped; each place from a start of its own."""
+"""The places at which three programs are stopped; each after a new start."""
 SECONDS = 60.0
 _ABSENT = ("error: ", "<optimized out>", "<error")
 
 
 @dataclass
 class Count:
-    """What came of the stops."""
+    """The counts of the stops."""
 
     stops: int = 0
     frames: int = 0
     without: int = 0
-    """Values that are shown without the plugin."""
+    """Number of values that are shown without the plugin."""
     same: int = 0
-    """Of those: how many are shown with it, and are the same."""
+    """Number of those that are shown with it, and are equal."""
     lost: list[str] = field(default_factory=list)
-    """The others."""
+    """The other values."""
 
 
 def count(debugger: Debugger, name: str, mode: str) -> Count:
@@ -73,7 +73,7 @@ def count(debugger: Debugger, name: str, mode: str) -> Count:
 
 
 def stops(debugger: Debugger, build: Build, mode: str) -> Iterator[list[Any]]:
-    """For each place: the frames, each with its function and its variables."""
+    """Yield the frames at each place, with function and variables."""
     arguments = scene.arguments(build)
     with scene.session(debugger, build, built(build), mode) as channel:
         channel.perform(debugger.first_lines(False), False, 0, SECONDS)
@@ -85,7 +85,7 @@ def stops(debugger: Debugger, build: Build, mode: str) -> Iterator[list[Any]]:
 
 
 def main() -> int:
-    """Print the table, and what is lost; exit status 1 when something is."""
+    """Print the table, and the lost values; return exit status 1 if there are any."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--debugger", action="append", choices=list(DEBUGGERS), help="default: all four")
     parser.add_argument("--mode", choices=[*MODES, "strict"], default="always", help="default: always")

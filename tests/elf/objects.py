@@ -26,7 +26,7 @@ NAMES = ("first", "second", "use", "start")
 """The functions with external linkage; each source has its own `helper` besides."""
 
 TIMEOUT = 60
-"""Seconds that one run of a tool may take."""
+"""Time limit for a tool, in seconds."""
 FUNCTION = """
     .macro function name
     .balign 4
@@ -39,20 +39,20 @@ FUNCTION = """
 
 
 def tools_for(abi: str, version: int) -> Path:
-    """The tools that write a version of SFrame; skips the test where there are none."""
+    """Return the tools that write a version of SFrame; skip the test if there are none."""
     with toolchain_needed():
         return toolchain(abi, version)
 
 
 def run(*command: object) -> None:
-    """Run a command; fails the test with what it says if it fails."""
+    """Run a command; if it fails, fail the test with its message."""
     words = [str(word) for word in command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
 
 
 def compile_object(tools: Path, abi: str, source: str, result: Path) -> Path:
-    """An object file with SFrame."""
+    """Compile an object file with SFrame."""
     file = result.with_suffix(".c")
     file.write_text(source, encoding="ascii")
     flags = [flag for flag in ABIS[abi].flags if not flag.startswith("-Wl")]
@@ -62,7 +62,7 @@ def compile_object(tools: Path, abi: str, source: str, result: Path) -> Path:
 
 
 def link(tools: Path, abi: str, result: Path, *inputs: Path, options: tuple[str, ...] = ("-e", "start")) -> Path:
-    """What the linker makes of the inputs: a program, or with `-r` another object file."""
+    """Link the inputs to a program, or with `-r` to another object file."""
     order = ["-EB"] if abi == "aarch64_be" else []
     run(tools / "ld", *order, *options, "-o", result, *inputs)
     return result

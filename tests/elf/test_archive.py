@@ -1,4 +1,4 @@
-"""Members of archives, compared with those that GNU ar lists."""
+"""Members of archives, compared with the list of GNU ar."""
 
 from __future__ import annotations
 

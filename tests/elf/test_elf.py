@@ -1,4 +1,4 @@
-"""SFrame sections in ELF files, found by name, type or segment; and unsuitable files."""
+"""SFrame sections in ELF files are found by name, type or segment; unsuitable files are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EVERY = [(abi.name, version) for abi in ABIS.values() for version in abi.version
 
 
 def sample(abi: str, version: int) -> Path:
-    """A small program."""
+    """Return a small program."""
     with toolchain_needed():
         return build("free_walk", abi, version)
 
@@ -37,7 +37,7 @@ def section_type(file: Path) -> object:
 
 
 def place(file: Path) -> int:
-    """File offset of the section."""
+    """Return the file offset of the section."""
     with file.open("rb") as stream:
         return int(ELFFile(stream).get_section_by_name(".sframe")["sh_offset"])
 
@@ -48,7 +48,7 @@ def load(file: Path) -> Section:
 
 
 def without_section_headers(file: Path, folder: Path) -> Path:
-    """A copy that has segments alone, as loaders need no more."""
+    """Write a copy that has only segments, which are sufficient for loaders."""
     content = bytearray(file.read_bytes())
     content[40:48] = bytes(8)  # e_shoff
     content[60:64] = bytes(4)  # e_shnum, e_shstrndx
@@ -86,7 +86,7 @@ def test_item_02_found_by_type_under_another_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("abi", "version"), EVERY)
 def test_item_02_found_by_segment(abi: str, version: int, tmp_path: Path) -> None:
-    """GNU ld's segment is longer than the section in it, so the length is the headers' word."""
+    """GNU ld's segment is longer than the section in it, so the headers determine the length."""
     file = sample(abi, version)
     assert describe(load(without_section_headers(file, tmp_path))) == describe(load(file))
 
@@ -134,7 +134,7 @@ def test_no_section(tmp_path: Path) -> None:
     stripped = tmp_path / "none"
     run(tools_for("amd64", 3) / "objcopy", "--remove-section", ".sframe", sample("amd64", 3), stripped)
     content = bytearray(stripped.read_bytes())
-    # objcopy leaves the segment, which then is empty of what it says.
+    # objcopy leaves the segment, but without its contents.
     start, size, number = struct.unpack_from("<Q14xHH", content, 32)
     for entry in range(start, start + size * number, size):
         if struct.unpack_from("<I", content, entry)[0] == PT_GNU_SFRAME:
@@ -189,7 +189,7 @@ def test_every_truncation_is_a_documented_error(tmp_path: Path) -> None:
 
 
 def test_a_section_beyond_the_end_of_the_file(tmp_path: Path) -> None:
-    """Without section headers nothing but the segment says where the data is."""
+    """Without section headers, only the segment has the place of the data."""
     file = without_section_headers(sample("amd64", 3), tmp_path)
     content = file.read_bytes()
     file.write_bytes(content[: place(sample("amd64", 3)) + 40])

@@ -1,4 +1,4 @@
-"""Relocatable object files and the outputs of linkers, compared with the symbols and with each other."""
+"""Relocatable object files and the outputs of linkers, compared with their symbols and with each other."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def load(file: Path) -> Section:
 
 
 def named(tools: Path, file: Path, section: Section) -> dict[str, Rows]:
-    """The rows of the functions that the symbols name; their addresses and sizes must be those of the symbols."""
+    """Return the rows of the named functions; check their addresses and sizes against the symbols."""
     symbols: dict[str, Symbol] = read_symbols(tools, file)
     rows = {}
     for function in section.functions():
@@ -88,7 +88,7 @@ def test_item_04_output_of_ld_r(abi: str, version: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("abi", "version"), BEFORE_3)
 def test_item_04_output_of_ld_r_with_misplaced_relocations(abi: str, version: int, tmp_path: Path) -> None:
-    """GNU ld 2.40 and 2.44 leave the relocations of later inputs where these tables would have been.
+    """GNU ld 2.40 and 2.44 leave the relocations of later inputs at the places where these tables would have been.
 
     The relocations overwrite rows, so nothing in the section can be trusted.
     """
@@ -105,7 +105,7 @@ def test_output_of_ld_r_from_one_file(abi: str, version: int, tmp_path: Path) ->
 
 
 def without_knowing(made: Objects) -> Path:
-    """The program by a linker that does not know SFrame: to it, the sections are ones like others."""
+    """Link the program by a linker that does not know SFrame, and treats the sections like any others."""
     for file in made.files:
         run(made.tools / "objcopy", "--rename-section", ".sframe=.other,alloc,load,readonly,data,contents", file)
     program = made.link("program")
@@ -141,7 +141,7 @@ ROW = (RowSpec(0, 3, (8,)),)
 
 
 def assembly(group: str, symbol: str, size: int) -> str:
-    """A section group with a function and its own SFrame section."""
+    """Return a section group with a function and its own SFrame section."""
     table = usual_table(2, AbiNumber.AMD64_ENDIAN_LITTLE, [FunctionSpec(28, size, ROW)])
     content = encode(SectionSpec(0, (table._replace(flags=Flag.FDE_FUNC_START_PCREL),)))
     assert content[28:32] == bytes(4)
@@ -178,7 +178,7 @@ def test_a_program_is_not_relocated_twice(tmp_path: Path) -> None:
 
 
 def test_item_29_a_section_of_no_size_in_an_object_file(tmp_path: Path) -> None:
-    """Of the type that GNU as gives an SFrame section: no data, and no error."""
+    """An empty section of the type that GNU as gives SFrame has no data, and is no error."""
     tools = tools_for("amd64", 3)
     source = tmp_path / "empty.s"
     source.write_text('.text\nnop\n.section .sframe, "a", @0x6ffffff4\n', encoding="ascii")
@@ -206,7 +206,7 @@ shared: .cfi_startproc
         .cfi_endproc
         .size {name}, . - {name}
 """
-"""A function and, in a section group, one that every object file has; the linker keeps one of them."""
+"""A function, and in a section group, one that every object file has; the linker keeps only one of these."""
 
 
 @pytest.mark.parametrize(

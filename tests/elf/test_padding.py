@@ -1,4 +1,4 @@
-"""What fills the space between two functions, and where a file has it."""
+"""The bytes that fill the space between two functions, and the places where a file has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of stubs, held against objdump, which decodes them by itself."""
+"""The names of stubs, compared with objdump, which decodes them independently."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Failures in a process while a debugger shows its stack; in every debugger, the session continues."""
+"""Failures in a process while a debugger shows its stack: the session must continue in every debugger."""

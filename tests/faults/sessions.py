@@ -1,4 +1,4 @@
-"""Describes a session independent of the debugger, and collects the output of each command."""
+"""Describes a session independently of the debugger, and collects the output of each command."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARK = "-- shown --"
 
 
 class Words(NamedTuple):
-    """How a debugger is told what; any other command is the same in both."""
+    """A debugger's commands for the actions of a session; any other command is the same in both."""
 
     stop: str
     run: str
@@ -46,10 +46,10 @@ _LLDB = Words(
 def show(
     name: str, program: Path, argument: str, *commands: str, first: Sequence[str] = (), plugin: bool = True
 ) -> list[str]:
-    """What a debugger shows until the program has started, and for each command; no crash, no traceback, no hang.
+    """Return the output until the program has started, and of each command; crashes, tracebacks and hangs fail.
 
-    :param commands: in either debugger's words or, as ``mode off`` and ``children``, in those of :class:`Words`.
-    :param first: likewise, before the start.
+    :param commands: commands of both debuggers, or keywords of :class:`Words`, such as ``mode off`` and ``children``.
+    :param first: commands before the start, in the same form.
     """
     words, run = _debugger(name)
     start = [*(_told(words, command) for command in first), words.stop, words.run.format(argument)]
@@ -61,7 +61,7 @@ def show(
 
 
 def _without_echo(text: str) -> str:
-    """What a debugger says, without the commands that LLDB repeats."""
+    """Return a debugger's output without the commands that LLDB repeats."""
     return "\n".join(line for line in text.strip().splitlines() if not line.startswith("(lldb) "))
 
 
@@ -91,7 +91,7 @@ def _debugger(name: str) -> tuple[Words, Callable[[Path, Sequence[str], bool], s
         with tempfile.NamedTemporaryFile("w", suffix=".lldb", encoding="utf-8") as script:
             script.write("".join(f"{command}\n" for command in commands))
             script.flush()
-            # As it is, LLDB would end with the first command that fails.
+            # By default, LLDB would end with the first command that fails.
             source = f"command source --stop-on-error false --stop-on-continue false {script.name}"
             return lldb.batch(path, *load, "-o", source, str(program), status=None)
 

@@ -15,19 +15,19 @@ from tests.faults.sessions import DEBUGGERS, show
 
 
 class Fault(NamedTuple):
-    """What goes wrong, and what SFrame's walk then says."""
+    """A failure, and the reason that SFrame's walk reports."""
 
     argument: str
     functions: tuple[str, ...]
-    """The innermost functions, which can be had all the same."""
+    """The innermost functions, which are found nevertheless."""
     end: str
-    """Pattern: why the walk ends."""
+    """Pattern of the reason why the walk ends."""
     before: tuple[str, ...] = ()
-    """Commands before the fault is there."""
+    """Commands before the failure."""
     first: tuple[str, ...] = ()
     """Commands before the program starts."""
     complaint: str = ""
-    """Pattern: the one line that the plugin shows by itself, if it does."""
+    """Pattern of the line that the plugin prints by itself; empty: it prints none."""
 
 
 TRIED = ("bt", "sframe bt", "sframe compare", "sframe explain", "sframe status", "mode off", "bt", "mode always", "bt")
@@ -75,5 +75,5 @@ def test_item_26_the_session_goes_on(program: Path, debugger: str, fault: Fault)
 
 
 def functions(shown: str) -> list[str]:
-    """The functions of a backtrace, whoever printed it."""
+    """Return the functions in a backtrace of any debugger."""
     return re.findall(r"^ *\*? *(?:frame )?#\d+:? +(?:0x\w+ )?(?:in |[\w.]+`)?(\w+)", shown, re.MULTILINE)

@@ -13,13 +13,13 @@ from tests.samples.build import COMMON_FLAGS, build, toolchain
 
 DEEP = 100_000
 LESS_DEEP = 30_000
-"""For GDB 18, which takes four times as long for twice the frames, without the plugin too."""
+"""Depth for GDB 18, which takes four times as long for twice the frames, also without the plugin."""
 ESCAPE = "\x1b[2J"
 
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)
 def test_item_27_a_stack_of_100000_frames(debugger: str) -> None:
-    """Seen from its other end, which takes all of it."""
+    """The stack is shown from its outermost frame, which requires all of it."""
     depth = LESS_DEEP if debugger == "GDB 18" else DEEP
     outer = "bt -1" if debugger.startswith("GDB") else f"thread backtrace --start {DEEP} --count {DEEP}"
     *_, shown, ours = show(debugger, build("recursion"), str(depth), outer, "sframe bt 3")
@@ -31,7 +31,7 @@ def test_item_27_a_stack_of_100000_frames(debugger: str) -> None:
 
 @pytest.mark.parametrize("debugger", [name for name in DEBUGGERS if name.startswith("GDB")])
 def test_a_thread_that_runs_on(debugger: str, program: Path) -> None:
-    """The others stand still meanwhile; LLDB stops all threads or none."""
+    """The other threads are stopped meanwhile; LLDB stops all threads or none."""
     tried = ("thread apply all -s bt 3", "sframe compare -all", "thread 2", "sframe bt", "bt", "thread 1")
     shown = show(debugger, program, "spin", *tried, "sframe compare", first=("set non-stop on",))
     every, compared, _, running, native, _, again = shown[1:]
@@ -45,7 +45,7 @@ def test_a_thread_that_runs_on(debugger: str, program: Path) -> None:
 
 @pytest.mark.parametrize("debugger", [name for name in DEBUGGERS if name.startswith("LLDB")])
 def test_a_process_that_runs(debugger: str, program: Path) -> None:
-    """Commands are refused in a line while it runs, and work again once it stands still."""
+    """Commands are refused with one line while it runs, and work again when it has stopped."""
     running = ("script lldb.debugger.SetAsync(True)", "continue", "sframe bt", "sframe compare", "sframe explain")
     state = "lldb.debugger.GetSelectedTarget().GetProcess().GetState()"
     wait = f"from tests.waiting import wait_until; wait_until(lambda: {state} == lldb.eStateStopped, 'it stands still')"
@@ -60,7 +60,7 @@ def test_a_process_that_runs(debugger: str, program: Path) -> None:
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)
 def test_a_process_that_is_killed(debugger: str, program: Path) -> None:
-    """By somebody else, between two commands."""
+    """Another process kills it between two commands."""
     kill = (
         "import os, signal; from tests.waiting import runs, wait_until; process = {};"
         " os.kill(process, signal.SIGKILL); wait_until(lambda: not runs(process), 'it is gone')"
@@ -77,7 +77,7 @@ def test_a_process_that_is_killed(debugger: str, program: Path) -> None:
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)
 def test_control_characters_in_names(debugger: str, tmp_path: Path) -> None:
-    """A function's name clears the screen; what the plugin shows does not."""
+    """A function's name clears the screen; the plugin's output does not."""
     tried = ("sframe bt", "sframe compare", "up", "sframe explain", "sframe status")
     _, ours, compared, _, explained, status = show(debugger, named_to_clear_the_screen(tmp_path), "", *tried)
     for shown in (ours, compared, explained):

@@ -1,4 +1,4 @@
-"""The command; see the package."""
+"""The command line of the package."""
 
 from __future__ import annotations
 

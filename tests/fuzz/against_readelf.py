@@ -1,7 +1,7 @@
 """Compares the core with readelf on damaged sections in real files.
 
-What readelf accepts, the core must read in the same way or refuse for a stated reason.  What readelf refuses, the core
-must refuse.
+The core must read everything that readelf accepts in the same way, or refuse it for a known reason.  It must refuse
+what readelf refuses.
 
     python -m tests.fuzz.against_readelf --count 20000
 
@@ -44,11 +44,11 @@ _REASONS = re.compile(
     r"|flexible row|control word|based on the CFA|truncated|bytes after the last table|needs \d+ bytes"
     r"|file for EM_|padding|register"
 )
-"""All reasons for which a function or a section may be refused that readelf accepts."""
+"""All reasons for which the core may refuse a function or a section that readelf accepts."""
 
 
 class Disagreement(AssertionError):  # noqa: N818  # what it is called where it is shown
-    """readelf says something else."""
+    """readelf gives another result."""
 
 
 class Comparison:
@@ -64,7 +64,7 @@ class Comparison:
         self._mutator = Mutator((self._seed,), fields)
 
     def compare(self, number: int) -> str:
-        """Compare one; return what came of it in a few words.
+        """Compare one mutation; return the result in a few words.
 
         :raises Disagreement: the two differ for no known reason.
         """
@@ -96,11 +96,11 @@ class Comparison:
         return self._accepted(number, ours, theirs.stdout)
 
     def _is_read_otherwise(self, section: Section) -> bool:
-        """Whether a header says what no producer writes, and what readelf takes in another way.
+        """Return whether a header has values that no producer writes, and that readelf treats in another way.
 
-        A table of version 1 or 2 that is not sorted: see `starts_are_pcrel`.  A fixed offset of FP or RA where rows
-        have one of their own: readelf shows the header's.  Functions and rows that do not follow right after what
-        is before them: readelf looks for them there.
+        These are a table of version 1 or 2 that is not sorted (see `starts_are_pcrel`), a fixed offset of FP or RA for
+        rows with their own one (readelf shows the header's), and functions and rows that do not directly follow the
+        previous data (readelf expects them there).
         """
         table = section.tables[0]
         head = table.header
@@ -109,7 +109,7 @@ class Comparison:
         return bool(fixed or moved) or (head.version < 3 and head.flags != self._flags)
 
     def _accepted(self, number: int, ours: str, theirs: str) -> str:
-        """Compare what both read, function by function."""
+        """Compare the data that both read, function by function."""
         ours = _normal(as_in_2_40(ours) if self._version == 1 else ours)
         head, *functions = ours.split("funcidx")
         their_head, *their_functions = _normal(theirs).split("funcidx")
@@ -125,9 +125,9 @@ class Comparison:
 
 
 def _is_in_disorder(section: Section) -> bool:
-    """Whether rows do not follow each other as the functions do, up to the end of the section.
+    """Return whether rows are in another order than the functions, up to the end of the section.
 
-    readelf swaps the bytes of foreign sections from the first row to the last, and then notices.
+    readelf swaps the bytes of foreign sections from the first row to the last, and notices this afterwards.
     """
     table = section.tables[0]
     count = position = 0
@@ -141,10 +141,10 @@ def _is_in_disorder(section: Section) -> bool:
 
 
 def _normal(text: str) -> str:
-    """A dump without what readelf cannot print right.
+    """Return a dump without the parts that readelf cannot print correctly.
 
-    It shows all numbers as signed 32-bit ones, leaves no blank where a cell is full, and before 2.46 shows a row
-    without words as one with the offset -1, and a return address that is padding as one at offset 0.
+    It shows all numbers as signed 32-bit ones, leaves no blank after a full cell, and before 2.46 shows a row without
+    words as one with the offset -1, and a return address that is padding as one at offset 0.
     """
     text = re.sub(r"(?:(?<=\+)|(?<=[=:] ))-?\d{10,}\b", _wrapped, comparable(text))
     text = re.sub(r"(?<=[0-9a-f]{16})  [sf]p\+-1 +u +[fu](\[s\])?$", "  RA undefined", text, flags=re.MULTILINE)

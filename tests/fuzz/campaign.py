@@ -13,13 +13,13 @@ from typing import NamedTuple
 from tests.fuzz import cfi, files, perf, readers, source, target
 
 SECONDS = 1.0
-"""So long one input may take, unless its kind says otherwise."""
+"""Time limit for one input in seconds, unless its kind has another."""
 MEMORY = 200 << 20
-"""So many bytes all inputs of a process may take beyond what it had before the first, likewise."""
+"""Limit in bytes for the growth of a process's memory by all its inputs, unless the kind has another."""
 
 
 class Failure(NamedTuple):
-    """An input that was not survived."""
+    """An input that failed."""
 
     number: int
     seed: str
@@ -35,17 +35,17 @@ class Failure(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of some inputs."""
+    """The results of some inputs."""
 
     first: int
-    """Number of the first one."""
+    """Number of the first input."""
     inputs: int
     seen: Counter[str]
     failures: tuple[Failure, ...]
 
 
 class _TooSlow(BaseException):
-    """Not an Exception: nothing but the campaign is to catch it."""
+    """Not an Exception, so that only the campaign catches it."""
 
 
 TARGETS: dict[str, ModuleType] = {
@@ -56,7 +56,7 @@ TARGETS: dict[str, ModuleType] = {
     "readers": readers,
     "source": source,
 }
-"""What there is to try, each with ``made(number)``, which makes an input, and ``exercise(input, seen)``."""
+"""The kinds of inputs, each with ``made(number)``, which makes an input, and ``exercise(input, seen)``."""
 
 
 def _limit(kind: str, name: str) -> float:
@@ -65,17 +65,17 @@ def _limit(kind: str, name: str) -> float:
 
 
 def prepare(kind: str = "sframe") -> None:
-    """Bound this process, for good: an input that takes too much memory or time becomes an exception."""
+    """Limit this process permanently: an input that takes too much memory or time becomes an exception."""
     TARGETS[kind].made(0)  # before memory is measured
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     limit = pages * resource.getpagesize() + int(_limit(kind, "MEMORY"))
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    # Processor time: on a busy machine the clock would blame the input.
+    # Processor time, because on a busy machine the clock would blame the input.
     signal.signal(signal.SIGPROF, _too_slow)
 
 
 def run(numbers: Sequence[int], kind: str = "sframe") -> Result:
-    """Try the inputs of some numbers, in a process that is prepared."""
+    """Try the inputs of some numbers, in a prepared process."""
     seen: Counter[str] = Counter()
     failures, inputs = [], 0
     for number in numbers:

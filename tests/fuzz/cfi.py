@@ -1,4 +1,4 @@
-"""The same for call frame information: what mutations start from, where its fields lie, and what is tried."""
+"""Fuzzes call frame information: the undamaged inputs, their fields, and the operations."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from tests.samples.catalogue import ABIS
 _NAMES = ("free_walk", "realign", "plt")
 _INDEX, _DEBUG = ".eh_frame_hdr", ".debug_frame"
 _RULES = 40
-"""Rows of one function whose rules are made."""
+"""Maximum number of rows of one function whose rules are made."""
 _LOOKUPS = 20
 
 
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
-    """The sections of samples of every ABI, and ``.debug_frame`` with every instruction; an ABI ends the name."""
+    """Return the sections of samples of every ABI, and ``.debug_frame`` with every instruction, by name and ABI."""
     return (*_of_samples(), *_written_by_hand())
 
 
@@ -56,7 +56,7 @@ def _written_by_hand() -> Iterator[Seed]:
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """Return all words, which lengths and addresses are, and all bytes: the rest are numbers of one byte, mostly."""
+    """Return all words, for lengths and addresses, and all bytes, because most other numbers have one byte."""
     arch = _arch(seed)
     found = [Field(offset, 4, arch.byteorder) for offset in range(0, len(seed.data) - 3, 4)]
     return (*found, *(Field(offset, 1, arch.byteorder) for offset in range(len(seed.data))))
@@ -72,12 +72,12 @@ def _mutator() -> Mutator:
 
 
 def made(number: int) -> Seed:
-    """The input of a number."""
+    """Return the input of a number."""
     return _mutator().mutate(Random(number))
 
 
 def opened(seed: Seed) -> CfiSection:
-    """Open an input as what its name says it is.
+    """Open an input as the kind of section that its name gives.
 
     :raises FormatError: its index is malformed.
     """
@@ -92,8 +92,8 @@ def opened(seed: Seed) -> CfiSection:
 def exercise(seed: Seed, seen: Counter[str]) -> None:
     """Find all FDEs, decode them, make the rules of their rows, and look addresses up.
 
-    :param seen: counts what came of it.
-    :raises WrongAnswerError: an answer contradicts itself.  Any other exception is a failure too.
+    :param seen: counts the results.
+    :raises WrongAnswerError: an answer contradicts itself.  Any other exception is also a failure.
     """
     arch = _arch(seed)
     try:

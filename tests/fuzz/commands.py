@@ -1,4 +1,4 @@
-"""Commands run in this process on damaged files, and what holds of their output whatever the files have."""
+"""Runs commands in this process on damaged files, and checks the properties that any output must have."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.fuzz.target import WrongAnswerError
 
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 _REMARKS = ("backtrace", "perf")
-"""Commands that say on standard error what they leave out, and go on."""
+"""Commands that report skipped data on standard error, and continue."""
 
 
 class _NotPrintedError(AssertionError):
-    """What was printed is not what may be printed."""
+    """The output is not permitted."""
 
 
 _make_parser = cli.parser
@@ -34,7 +34,7 @@ _make_parser = cli.parser
 
 @functools.cache
 def _parser_of(command: str) -> argparse.ArgumentParser:
-    """Return the parser of a command; making it takes as long as the command does with a small file."""
+    """Return the parser of a command; making it takes as long as running the command on a small file."""
     return _make_parser([command])
 
 
@@ -44,7 +44,7 @@ def _parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
 
 @contextmanager
 def quick() -> Iterator[None]:
-    """Have each command take what was made before, and print the traceback of an internal error."""
+    """Let each command use cached parsers, and print the traceback of an internal error."""
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(cli, "parser", _parser)
         changed.setattr(elffile, "ELFStructs", KeptStructs)
@@ -53,10 +53,10 @@ def quick() -> Iterator[None]:
 
 
 def run(seen: Counter[str], command: str, *arguments: object) -> tuple[int, str]:
-    """Run a command, and return its exit status and what it printed.
+    """Run a command; return its exit status and its output.
 
     :param seen: counts the exit statuses.
-    :raises WrongAnswerError: an internal error, or an exit status or output that is not documented.
+    :raises WrongAnswerError: an internal error, or an undocumented exit status or output.
     """
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):

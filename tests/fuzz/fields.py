@@ -1,4 +1,4 @@
-"""Locates the fields of a section, so that a mutation can change one in the section's byte order."""
+"""Locates the fields of a section, so a mutation can change one in the section's byte order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ATTRIBUTES = ((0, 2), (2, 1), (3, 1), (4, 1))
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """Every field of a section that is as it should be."""
+    """Return all fields of an undamaged section."""
     section = Section(seed.data, seed.address)
     return tuple(field for table in section.tables for field in _of_table(table))
 

@@ -1,4 +1,4 @@
-"""Where the fields of whole files lie: headers, symbols, relocations, notes, unwind and debug data, archive members."""
+"""Locates the fields of whole files: headers, symbols, relocations, notes, unwind and debug data, archive members."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SYMBOLS, _RELOCATIONS, _NOTES = (2, 11), (4,), (7,)
 """Section types: SHT_SYMTAB and SHT_DYNSYM, SHT_RELA, SHT_NOTE."""
 _PT_NOTE = 4
 _RAW = (".eh_frame", ".eh_frame_hdr", ".shstrtab", ".strtab", ".gnu_debuglink")
-"""Sections whose words and bytes all are fields, besides those of debug information."""
+"""Sections, besides those of debug information, in which all words and bytes are fields."""
 _FROM_EACH = 40
-"""Fields that are taken of each group, so that a table of a thousand symbols does not count for more than a header."""
+"""Maximum number of fields of each group, so that a table of a thousand symbols does not outweigh a header."""
 
 
 class _Part(NamedTuple):
@@ -35,7 +35,7 @@ class _Part(NamedTuple):
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """Fields of a file, some of each group."""
+    """Return fields of a file, some of each group."""
     random = Random(0)
     found: list[Field] = []
     for group in _groups(seed.data):

@@ -1,4 +1,4 @@
-"""Whole files that mutations start from: programs, objects, archives, and core files of three machines."""
+"""Undamaged whole files for mutations: programs, objects, archives, and core files of three machines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PAGE = 4096
 
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
-    """All files, in an order that stays.  The first word of a name is the kind of file, the last one the ABI."""
+    """Return all files, in a stable order.  The first word of a name is the kind of file, the last one the ABI."""
     with (_existing(CACHE.parent) / f"{FOLDER.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process makes them, and the others wait
         if not FOLDER.is_dir():
@@ -48,7 +48,7 @@ def _make() -> None:
 
 
 def content_of(name: str) -> bytes:
-    """The undamaged file of a name."""
+    """Return the contents of the undamaged file with a name."""
     return next(seed.data for seed in seeds() if seed.name == name)
 
 
@@ -76,7 +76,7 @@ def _made(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _with_embedded_symbols(folder: Path) -> bytes:
-    """A program whose symbols are in `.gnu_debugdata`.  There is no checksum, so that damage reaches the symbols."""
+    """Return a program whose symbols are in `.gnu_debugdata`, without a checksum that would detect damage."""
     source, symbols, packed, target = build("plt"), folder / "symbols", folder / "symbols.xz", folder / "stripped"
     subprocess.run(["objcopy", "--only-keep-debug", source, symbols], check=True, timeout=SECONDS)
     packed.write_bytes(lzma.compress(symbols.read_bytes(), check=lzma.CHECK_NONE))
@@ -86,7 +86,7 @@ def _with_embedded_symbols(folder: Path) -> bytes:
 
 
 def _compressed(folder: Path) -> bytes:
-    """An object file with a compressed `.debug_frame`."""
+    """Return an object file with a compressed `.debug_frame`."""
     tools, file = tools_for("amd64", 3), folder / "compressed.o"
     source = folder / "compressed.s"
     function = ".cfi_startproc\npush %rbx\n.cfi_adjust_cfa_offset 8\nret\n.cfi_endproc\n"
@@ -120,7 +120,7 @@ def _archives(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _cores(abi: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """The core files of a small program by the kernel, GDB and QEMU."""
+    """Yield the core files of a small program by the kernel, GDB and QEMU."""
     stop = next(stop for stop in STOPS if stop.sample == "free_walk")
     target = _existing(folder / f"cores-{abi}")
     (by_producer,) = call(
@@ -135,12 +135,12 @@ def _cores(abi: str, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def program(abi: str) -> Path:
-    """The program of a core file."""
+    """Return the program of a core file."""
     return build("free_walk", abi, 3, "O2")
 
 
 def compact(core: bytes, abi: str) -> bytes:
-    """A core file without the empty pages at the start of its segments, most of which are of the stack."""
+    """Return a core file without the empty pages at the start of its segments, most of which are of the stack."""
     mark = STRUCT_MARKS[ABIS_ORDER[abi]]
     header = struct.Struct(mark + "IIQQQQQQ")
     (start,) = struct.unpack_from(mark + "Q", core, 32)
@@ -170,7 +170,7 @@ def _existing(folder: Path) -> Path:
 
 
 def place_members(folder: Path) -> None:
-    """Put the files that a thin archive refers to beside it."""
+    """Write the files to which a thin archive refers beside it."""
     archive = content_of("archive of two amd64")
     for name in ("one.o", "two_with_a_long_name.o"):
         start = archive.index(b"\x7fELF") if name == "one.o" else archive.rindex(b"\x7fELF")

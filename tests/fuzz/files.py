@@ -1,7 +1,7 @@
-"""Whole files for the commands dump, lookup, verify, lint, convert and backtrace, as a user runs them.
+"""Fuzzes whole files with the commands dump, lookup, verify, lint, convert and backtrace.
 
-What is looked for: an error that is not one line with a documented exit status, characters that would drive the
-terminal, a page that a browser could not read, 5 seconds, and 500 MB.
+A failure is an error that is not one line with a documented exit status, output with terminal control characters, a
+page that a browser could not read, more than 5 seconds, or more than 500 MB.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.fuzz.target import WrongAnswerError
 
 SECONDS = 5.0
 MEMORY = 500 << 20
-"""The files have less than 10 MB."""
+"""Memory limit; the files have less than 10 MB."""
 
 _ADDRESSES = [f"{address:#x}" for address in range(0x401000, 0x401100, 0x13)]
 _ROW = re.compile(r"^    row \S+: (.*)", re.MULTILINE)
@@ -40,13 +40,13 @@ def _mutator() -> Mutator:
 
 
 def made(number: int) -> Seed:
-    """The input of a number: a file, and how it is used, by the number itself."""
+    """Return the input of a number: a file; the number itself decides how it is used."""
     return _mutator().mutate(Random(number))._replace(address=number)
 
 
 @functools.cache
 def _folder() -> Path:
-    """A folder of this process in memory, with the files that damaged ones refer to."""
+    """Return a folder of this process in memory, with the files to which damaged ones refer."""
     folder = memory_folder()
     place_members(folder)
     for abi in CORES:
@@ -59,7 +59,7 @@ def _folder() -> Path:
 def exercise(seed: Seed, seen: Counter[str]) -> None:
     """Run the commands on one file.
 
-    :param seen: counts what came of it.
+    :param seen: counts the results.
     """
     with quick():
         _exercise(seed, seen)
@@ -93,7 +93,7 @@ def _exercise(seed: Seed, seen: Counter[str]) -> None:
 
 
 def _look_up(seen: Counter[str], file: Path, addresses: Path) -> None:
-    """Look up names, and addresses as arguments and as lines of standard input, of which the same must be said."""
+    """Look up names, and addresses as arguments and as lines of standard input, which must give the same results."""
     run(seen, "lookup", file, "first", "_start+4", ".text+0x2")
     status, answers = run(seen, "lookup", file, *_ADDRESSES)
     addresses.write_text("\n".join(_ADDRESSES), encoding="ascii")

@@ -1,8 +1,8 @@
-"""The same target under atheris, which keeps inputs that reach code that none before has reached.
+"""The same target under atheris, which keeps inputs that reach new code.
 
     python -m tests.fuzz.guided [-max_total_time=600] [libFuzzer's other options]
 
-The corpus lies in `.cache/fuzz/corpus` and begins with the seeds.  atheris is not a dependency of the tests: install it
+The corpus is in `.cache/fuzz/corpus` and begins with the seeds.  atheris is not a dependency of the tests: install it
 into the environment first (`pip install atheris`).
 """
 
@@ -20,7 +20,7 @@ with atheris.instrument_imports(include=["sframe_unwind"]):
 
 CORPUS = Path(__file__).resolve().parents[2] / ".cache" / "fuzz" / "corpus"
 ADDRESS = 0x40_0000
-"""Where every section lies; an input is nothing but the section."""
+"""Address of every section; an input consists only of the section."""
 
 
 def try_one(data: bytes) -> None:

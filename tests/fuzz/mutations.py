@@ -9,20 +9,20 @@ from tests.fuzz.fields import Field
 from tests.fuzz.seeds import Seed
 
 _MOST = 4
-"""Changes to one section; more and hardly any gets past the header."""
+"""Maximum number of changes to one section; with more, hardly any gets past the header."""
 
 
 class Mutator:
-    """Makes damaged sections out of good ones.
+    """Makes damaged sections from undamaged ones.
 
-    :param seeds: the good ones.
-    :param fields: tells where the fields of one lie.
+    :param seeds: the undamaged sections.
+    :param fields: locates the fields of a section.
     """
 
     def __init__(self, seeds: tuple[Seed, ...], fields: Callable[[Seed], tuple[Field, ...]]) -> None:
         self._seeds = seeds
         self._fields = [fields(seed) for seed in seeds]
-        # Fields first and most often: they are what the decoder acts upon.
+        # Fields first and most often, because the decoder depends on them.
         self._changes: tuple[Callable[[Random, bytearray], None], ...] = (
             _flip_bit,
             _set_byte,
@@ -35,7 +35,7 @@ class Mutator:
         )
 
     def mutate(self, random: Random) -> Seed:
-        """Return a damaged section, with the name and the address of the one that it was."""
+        """Return a damaged section, with the name and the address of the original."""
         number = random.randrange(len(self._seeds))
         seed = self._seeds[number]
         data = bytearray(seed.data)
@@ -47,13 +47,13 @@ class Mutator:
         return seed._replace(data=bytes(data))
 
     def splice(self, random: Random, data: bytearray) -> None:
-        """Put the end of another section in the place of this one's."""
+        """Replace the end of a section by the end of another one."""
         other = random.choice(self._seeds).data
         data[random.randrange(len(data)) :] = other[random.randrange(len(other)) :]
 
 
 def _set_field(random: Random, data: bytearray, field: Field) -> None:
-    """Set a field to an extreme, to a length that is at hand, or to something near what it was."""
+    """Set a field to an extreme value, to a length that occurs in the section, or to a value close to its own."""
     offset, size, byteorder = field
     if offset + size > len(data):
         return

@@ -1,4 +1,4 @@
-"""Damaged recordings of perf for the command ``perf``: all that it prints and writes, by all methods."""
+"""Fuzzes the command ``perf`` with damaged recordings: all its outputs, by all methods."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from tests.samples.build import CACHE
 
 SECONDS = 2.0
 FOLDER = CACHE.parent / "fuzz-recordings-1"
-"""Recordings of programs, made once; the number in the name grows when others are to be made."""
+"""Recordings of programs, made once; the number in the name grows when others are needed."""
 
 _SHARE_WITH_STACKS = 0.8
 _CHANGES_OF_ONE = (1, 1, 1, 2, 2, 3, 6)
-"""With more, hardly any recording is read to its samples."""
+"""Numbers of changes to one recording; with more, hardly any is read up to its samples."""
 _EXTREMES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFF_FFFF, 0xFFFF_FFFF, (1 << 63) - 1, 1 << 63, (1 << 64) - 1)
 
 
@@ -35,18 +35,18 @@ class Input(NamedTuple):
     name: str
     data: bytes
     number: int = 0
-    """Decides what is asked of the command."""
+    """Decides the options of the command."""
 
 
 @functools.cache
 def seeds() -> tuple[Input, ...]:
-    """Undamaged recordings: with all records, and with stacks of programs that are there."""
+    """Return undamaged recordings: with all records, and with stacks of existing programs."""
     return (*_with_all_records(), *_with_stacks())
 
 
 @functools.cache
 def _with_stacks() -> tuple[Input, ...]:
-    """Recordings of single steps, of both byte orders: what is damaged reaches the unwinders."""
+    """Return recordings of single steps, of both byte orders, whose damage reaches the unwinders."""
     with (CACHE.parent / f"{FOLDER.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one process makes them, and the others wait
         if not FOLDER.is_dir():
@@ -65,7 +65,7 @@ def _with_stacks() -> tuple[Input, ...]:
 
 @functools.cache
 def _with_all_records() -> tuple[Input, ...]:
-    """Both byte orders, through a file and through a pipe, with one event and with two."""
+    """Return recordings of both byte orders, through a file and through a pipe, with one event and with two."""
     found = []
     machines: tuple[tuple[ByteOrder, str], ...] = (("little", "x86_64"), ("little", "aarch64"), ("big", "s390x"))
     for byteorder, machine in machines:
@@ -90,7 +90,7 @@ def _fill(writer: Writer, with_second: bool) -> None:
 
 
 def made(number: int) -> Input:
-    """The input of a number."""
+    """Return the input of a number."""
     random = Random(number)
     with_stacks = _with_stacks()  # before memory is limited: QEMU needs more
     kinds = with_stacks if random.random() < _SHARE_WITH_STACKS else _with_all_records()
@@ -140,14 +140,14 @@ _CHANGES: tuple[Callable[[Random, bytearray], None], ...] = (
 
 @functools.cache
 def _folder() -> Path:
-    """A folder of this process in memory."""
+    """Return a folder of this process in memory."""
     return memory_folder()
 
 
 def exercise(damaged: Input, seen: Counter[str]) -> None:
-    """Run the command on a recording, and count what came of it.
+    """Run the command on a recording, and count the results.
 
-    Each fourth input is converted, and written in each form; the forms share the work of unwinding.
+    Each fourth input is converted, and written in each format; the formats share the work of unwinding.
     """
     folder = _folder()
     path, page, folded, speedscope = (folder / name for name in ("perf.data", "page.html", "folded", "speedscope"))

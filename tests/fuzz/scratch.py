@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def memory_folder() -> Path:
-    """Make a folder, in memory where the system has such a file system; it is removed when the process ends."""
+    """Make a folder, in memory if the system has such a file system; it is removed when the process ends."""
     memory = Path("/dev/shm")
     folder = Path(tempfile.mkdtemp(prefix="sframe-fuzz-", dir=memory if memory.is_dir() else None))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

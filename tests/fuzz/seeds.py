@@ -1,4 +1,4 @@
-"""The inputs that mutations start from: a section of every ABI and version, written by real producers."""
+"""Undamaged sections for mutations, of every ABI and version, written by real producers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.samples.catalogue import ABIS, SAMPLES
 
 
 class Seed(NamedTuple):
-    """A section that is as it should be."""
+    """An undamaged section."""
 
     name: str
     data: bytes
@@ -23,12 +23,12 @@ class Seed(NamedTuple):
 
 
 _NAMES = ("free_walk", "free_leaf", "realign", "plt")
-"""Small samples, which together have every kind of function: increments, masks, flexible rows, signed addresses."""
+"""Small samples that together have every kind of function: increments, masks, flexible rows, signed addresses."""
 
 
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
-    """All of them, in an order that stays."""
+    """Return all seeds, in a stable order."""
     return (*_written_by_producers(), *_written_by_the_encoder())
 
 
@@ -41,7 +41,7 @@ def _written_by_producers() -> Iterator[Seed]:
 
 
 def _written_by_the_encoder() -> Iterator[Seed]:
-    """What no producer writes, or none of those at hand."""
+    """Yield sections that no producer writes, or none of the installed ones."""
     s390x = _section("free_walk", "s390x", 3)
     yield Seed("s390x version 2", encode(rewritten(s390x, 2)), s390x.address)
     for version in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Damaged debug information: the source lines and inlined functions of addresses."""
+"""Fuzzes debug information: the source lines and inlined functions of addresses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.fuzz.target import WrongAnswerError
 from tests.samples.build import build
 
 MEMORY = 500 << 20
-"""A compressed section may claim to be of any size."""
+"""Memory limit: a compressed section may claim any size."""
 
 _SOURCE = Path(__file__).resolve().parents[1] / "process" / "inlined.cpp"
 _FORMATS = {
@@ -37,11 +37,11 @@ _FORMATS = {
 }
 _OTHER_MACHINES = ("aarch64", "aarch64_be", "s390x")
 _ADDRESSES = 24
-"""Of a program's code, that are asked for."""
+"""Number of addresses of a program's code that are looked up."""
 _MOST_PLACES = 10_000
-"""Functions inlined into each other at one address."""
+"""Maximum number of functions inlined into each other at one address."""
 _SIZE_OFFSET, _HEADER_SIZE = 32, 64
-"""Where the size is in a section header, and the header's size, both in bytes (ELF-64)."""
+"""Offset of the size in a section header, and the header's size, in bytes (ELF-64)."""
 
 
 class _Part(NamedTuple):
@@ -64,7 +64,7 @@ class _Program(NamedTuple):
 
 @functools.cache
 def _programs() -> dict[str, _Program]:
-    """Programs of each version of DWARF, and of each machine."""
+    """Return programs of each version of DWARF, and of each machine."""
     return {name: _program(content) for name, content in _contents()}
 
 
@@ -89,7 +89,7 @@ def _program(content: bytes) -> _Program:
 
 @functools.cache
 def _parts() -> dict[str, _Part]:
-    """The debug sections of all programs."""
+    """Return the debug sections of all programs."""
     found = {}
     for name, program in _programs().items():
         mark = STRUCT_MARKS[program.byteorder]
@@ -103,7 +103,7 @@ def _parts() -> dict[str, _Part]:
 
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
-    """Each debug section of each program."""
+    """Return each debug section of each program."""
     return tuple(
         Seed(name, _programs()[part.file].content[part.offset : part.offset + part.size], 0)
         for name, part in _parts().items()
@@ -111,7 +111,7 @@ def seeds() -> tuple[Seed, ...]:
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """Return the words at the start, where headers are, and all bytes: numbers have one byte, mostly."""
+    """Return the words at the start, where headers are, and all bytes, because most numbers have one byte."""
     byteorder = _programs()[_parts()[seed.name].file].byteorder
     words = [Field(offset, 4, byteorder) for offset in range(min(len(seed.data), 64) - 3)]
     return (*words, *(Field(offset, 1, byteorder) for offset in range(len(seed.data))))
@@ -123,21 +123,21 @@ def _mutator() -> Mutator:
 
 
 def made(number: int) -> Seed:
-    """The input of a number: one damaged section."""
+    """Return the input of a number: one damaged section."""
     return _mutator().mutate(Random(number))
 
 
 @functools.cache
 def _path() -> Path:
-    """A file of this process in memory."""
+    """Return the path of a file of this process in memory."""
     return memory_folder() / "program"
 
 
 def exercise(seed: Seed, seen: Counter[str]) -> None:
-    """Ask for the places of addresses of a program with one damaged section.
+    """Look up the places of addresses of a program with one damaged section.
 
-    :param seen: counts what came of it.
-    :raises WrongAnswerError: an answer contradicts itself.  Any other exception is a failure too.
+    :param seen: counts the results.
+    :raises WrongAnswerError: an answer contradicts itself.  Any other exception is also a failure.
     """
     part = _parts()[seed.name]
     program = _programs()[part.file]

@@ -1,6 +1,6 @@
-"""pyelftools' descriptions of ELF's structures, made once for files with equal headers.
+"""Caches pyelftools' descriptions of ELF's structures for files with equal headers.
 
-To make them takes half of the time of most commands with a small file.
+Making them takes half of the time of most commands with a small file.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ def _made(little_endian: bool, elfclass: int, facts: tuple[object, ...]) -> dict
 
 
 class KeptStructs(ELFStructs):  # type: ignore[misc]  # pyelftools has no types
-    """Takes what was made before."""
+    """Structures that are taken from the cache."""
 
     def create_basic_structs(self) -> None:
-        """Provide what all headers have in common."""
+        """Provide the structures that all headers share."""
         self.__dict__.update(_made(self.little_endian, self.elfclass, ()))
 
     def create_advanced_structs(self, *facts: object) -> None:
-        """Provide the rest.
+        """Provide the other structures.
 
         :param facts: type of the file, machine, and ABI of the system.
         """

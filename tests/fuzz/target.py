@@ -1,4 +1,4 @@
-"""The operations that run on each input: open, list, look up, walk, dump.  They may raise documented errors only."""
+"""The operations that run on each input: open, list, look up, walk, dump.  They may only raise documented errors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import Seed, seeds
 
 _LOOKUPS = 6
-"""Functions that addresses are looked up in; the dump decodes them all."""
+"""Number of functions in which addresses are looked up; the dump decodes all functions."""
 _STACK = 0x7FFF_0000_0000
 _STACK_SIZE = 0x800
 _FRAMES = 64
 
 
 class WrongAnswerError(AssertionError):
-    """An answer that cannot be right, whatever the bytes say."""
+    """An answer that is wrong for any bytes."""
 
 
 @functools.cache
@@ -37,15 +37,15 @@ def _mutator() -> Mutator:
 
 
 def made(number: int) -> Seed:
-    """The input of a number."""
+    """Return the input of a number."""
     return _mutator().mutate(Random(number))
 
 
 def exercise(seed: Seed, seen: Counter[str]) -> None:
-    """Try everything with one section.
+    """Run all operations on one section.
 
-    :param seen: counts what came of it.
-    :raises WrongAnswerError: an answer contradicts itself.  Any other exception is a failure too.
+    :param seen: counts the results.
+    :raises WrongAnswerError: an answer contradicts itself.  Any other exception is also a failure.
     """
     try:
         section = Section(seed.data, seed.address)

@@ -31,7 +31,7 @@ CAMPAIGNS = [
 
 @pytest.mark.parametrize(("kind", "count"), CAMPAIGNS)
 def test_a_short_campaign(kind: str, count: int) -> None:
-    """In processes of its own, whose time and memory are bounded."""
+    """It runs in other processes, whose time and memory are limited."""
     options = ["--what", kind, "--count", str(count), "--first", "1000000000", "--jobs", "1"]
     command = [sys.executable, "-m", "tests.fuzz", *options]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=100, check=False)
@@ -53,7 +53,7 @@ def test_an_undamaged_section_is_answered(seed: Seed) -> None:
 
 @pytest.mark.parametrize("seed", seeds(), ids=lambda seed: seed.name.replace(" ", "-"))
 def test_the_fields_are_all_there_is(seed: Seed) -> None:
-    """Every byte is a field's, but for the auxiliary header and the gaps between tables."""
+    """Every byte belongs to a field, except for the auxiliary header and the gaps between tables."""
     section = Section(seed.data, seed.address)
     covered = {at for field in fields(seed) for at in range(field.offset, field.offset + field.size)}
     unknown = len(seed.data) - len(covered)
@@ -115,7 +115,7 @@ def test_undamaged_debug_information_has_places() -> None:
     ],
 )
 def test_a_campaign_finds(fault: str, said: str) -> None:
-    """What it promises to find: an undocumented exception, a hang, too much memory; planted where all inputs pass."""
+    """It finds planted errors of each kind: an undocumented exception, a hang, too much memory."""
     program = f"""
 from tests.fuzz import campaign
 def exercise(section, seen):
@@ -131,7 +131,7 @@ print(campaign.run([3]).failures[0].what)
 
 
 def test_splicing_joins_two_sections() -> None:
-    """One mutation looks at another seed; the others are seen to work by the counts above."""
+    """One mutation uses another seed; the counts above show that the others work."""
     mutator = Mutator(seeds(), fields)
     data = bytearray(seeds()[0].data)
     mutator.splice(Random(1), data)
@@ -155,7 +155,7 @@ def test_undamaged_file_is_answered(seed: Seed) -> None:
 
 @pytest.mark.parametrize("number", [5001858, 5002803, 5050008, 5084283])
 def test_symbols_in_memory_that_took_too_much(number: int) -> None:
-    """A damaged hash table claims four thousand million symbols, and there is memory at all addresses."""
+    """A damaged hash table claims four thousand million symbols, and all memory is readable."""
     program = (
         f"from tests.fuzz import campaign; campaign.prepare('readers'); print(campaign.run([{number}], 'readers'))"
     )
@@ -171,7 +171,7 @@ UNDAMAGED = {
     "loaded": {"names"},
     "perf_maps": {"names", "none"},
 }
-"""What comes of undamaged inputs of each kind; some seeds are what a server or a file should not be."""
+"""The results for undamaged inputs of each kind; some seeds are unusual answers of servers, or unusual files."""
 
 
 @pytest.mark.parametrize("kind", readers.KINDS, ids=lambda kind: kind.__name__.rpartition(".")[2])

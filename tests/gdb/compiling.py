@@ -1,4 +1,4 @@
-"""Programs of these tests' own, compiled as the samples are."""
+"""Compiles the programs of these tests like the samples."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ PRESERVED_FLAGS = ("-g", "-O2", "-static", "-fno-ipa-ra", "-fno-stack-protector"
 
 
 def tools_for(version: int, abi: str = "amd64") -> Path:
-    """The assembler for a version of SFrame; skips the test where it cannot be had."""
+    """Return the assembler for a version of SFrame; skip the test if it is not available."""
     with toolchain_needed():
         return toolchain(abi, version)
 
 
 def compiled(source: str, folder: Path, *flags: str, version: int = 3, sframe: bool = True) -> Path:
-    """The path of a program made from one source of this folder."""
+    """Return the path of a program made from one source of this folder."""
     executable = folder / Path(source).stem
     _run(["gcc", *_flags(version, sframe), *flags, str(FOLDER / source), "-o", str(executable)])
     return executable
 
 
 def mixed(folder: Path, version: int) -> Path:
-    """The program of `mixed.c`: `with_cfi` calls `without_cfi`, which calls `with_cfi`, and so on, seven deep."""
+    """Compile `mixed.c`: `with_cfi` calls `without_cfi`, which calls `with_cfi`, and so on, seven deep."""
     command = ["gcc", *_flags(version, True)]
     with_cfi = ["-DMIXED=with_cfi", "-DNEXT=without_cfi", "-DMIXED_ROOM=10", "-DMIXED_MAIN"]
     without = ["-DMIXED=without_cfi", "-DNEXT=with_cfi", "-DMIXED_ROOM=30"]
@@ -40,7 +40,7 @@ def mixed(folder: Path, version: int) -> Path:
 
 
 def with_and_without_cfi(folder: Path, abi: str = "amd64") -> tuple[Path, Path]:
-    """The program of `preserved.c` with CFI, and the same one whose own functions have SFrame alone."""
+    """Compile `preserved.c` with CFI, and a copy in which only SFrame describes its own functions."""
     tools = tools_for(3, abi)
     with_cfi, without = folder / "1" / "program", folder / "2" / "program"
     for path in (with_cfi, without):

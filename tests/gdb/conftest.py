@@ -11,13 +11,13 @@ from tests.missing import absent
 
 @pytest.fixture(params=["pypi", "system"])
 def debugger(request: pytest.FixtureRequest) -> Debugger:
-    """GDB from PyPI (18 and later), and the system's (13 in Debian 12)."""
+    """Return the GDB from PyPI (18 and later), or the system's (13 in Debian 12)."""
     return _debugger(request.param)
 
 
 @pytest.fixture
 def newest() -> Debugger:
-    """The GDB from PyPI, or the system's where there is none."""
+    """Return the GDB from PyPI, or the system's if that is not installed."""
     found = driver.find("pypi") or driver.find("system")
     return found or absent(f"no GDB {driver.MINIMUM} or later")
 

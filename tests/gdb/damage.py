@@ -1,4 +1,4 @@
-"""Copies of a sample whose `.sframe` is not what it should be."""
+"""Makes copies of a sample with a damaged `.sframe`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _patched(offset: int, value: bytes) -> Change:
 
 
 def _foreign(abi: AbiNumber) -> Change:
-    """The same functions as a linker for another ABI would have written them."""
+    """Return the same functions as a linker for another ABI would have written them."""
 
     def change(sample: Sample) -> bytes:
         described = describe(Section(sample.data, sample.address))
@@ -51,7 +51,7 @@ def _foreign(abi: AbiNumber) -> Change:
 
 
 def _rows_overwritten(sample: Sample) -> bytes:
-    """Bytes in the place of all rows that cannot be any: info bytes with the invalid word size."""
+    """Overwrite all rows by bytes that cannot be rows: info bytes with the invalid word size."""
     (table,) = Section(sample.data, sample.address).tables
     start = table.header.fre_offset + 28
     return sample.data[:start] + b"\xff" * (len(sample.data) - start)
@@ -72,11 +72,11 @@ CHANGES: dict[str, tuple[Change, str]] = {
     "s390x": (_foreign(AbiNumber.S390X_ENDIAN_BIG), r"s390x"),
     "rows": (_rows_overwritten, r""),
 }
-"""What is done to the section, and what the message has to name."""
+"""The changes of the section, each with the text that the message must contain."""
 
 
 def damaged(executable: Path, change: Change, folder: Path) -> Path:
-    """The path of a changed copy; a section that got shorter ends earlier."""
+    """Return the path of a changed copy; a section that became shorter ends earlier."""
     content = bytearray(executable.read_bytes())
     elf = ELFFile(io.BytesIO(content))
     number = elf.get_section_index(".sframe")

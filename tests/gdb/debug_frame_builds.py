@@ -1,4 +1,4 @@
-"""Builds of `variables.c` whose CFI is in `.debug_frame`, which lies in each place where it can."""
+"""Builds of `variables.c` with CFI in `.debug_frame`, in each of the possible places."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ NO_EH_FRAME = ("-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
 
 
 def program(folder: Path, *flags: str) -> Path:
-    """The program, whose functions have CFI in `.debug_frame` only."""
+    """Build the program with CFI only in `.debug_frame`."""
     return compiled("variables.c", folder, *NO_EH_FRAME, *flags)
 
 
 def stripped(path: Path) -> Path:
-    """A program whose debug information was moved to a file of its own."""
+    """Build a program whose debug information is in a separate file."""
     _run("objcopy", "--only-keep-debug", path, path.with_suffix(".debug"))
     _run("objcopy", "--strip-debug", "--add-gnu-debuglink=" + str(path.with_suffix(".debug")), path)
     return path
 
 
 def compressed(how: str) -> Callable[[Path], Path]:
-    """A maker of programs whose debug information is compressed."""
+    """Return a function that builds programs with compressed debug information."""
 
     def make(folder: Path) -> Path:
         path = program(folder)
@@ -35,7 +35,7 @@ def compressed(how: str) -> Callable[[Path], Path]:
 
 
 def in_a_library(folder: Path) -> Path:
-    """A program with the inner functions in a library, whose debug information is in a file of its own."""
+    """Build a program with the inner functions in a library, whose debug information is in a separate file."""
     library = folder / "libinner.so"
     tools, source = f"-B{tools_for(3)}/", str(FOLDER / "variables.c")
     flags = ("-g", "-Wa,--gsframe", *NO_EH_FRAME, "-fPIC", "-shared", "-DINNER_PART", "-Wl,-soname,libinner.so")
@@ -45,7 +45,7 @@ def in_a_library(folder: Path) -> Path:
 
 
 def beside_eh_frame(folder: Path) -> Path:
-    """A program with the inner functions' CFI in `.debug_frame`, and that of the outer ones in `.eh_frame`."""
+    """Build a program with the inner functions' CFI in `.debug_frame`, and that of the outer ones in `.eh_frame`."""
     inner = folder / "inner.o"
     flags = ("-g", "-Wa,--gsframe", *NO_EH_FRAME, "-DINNER_PART", "-c")
     _run("gcc", f"-B{tools_for(3)}/", *flags, FOLDER / "variables.c", "-o", inner)
@@ -53,7 +53,7 @@ def beside_eh_frame(folder: Path) -> Path:
 
 
 def at_a_high_address(folder: Path) -> Path:
-    """A static program at an address that needs more than 32 bits, as a kernel has it."""
+    """Build a static program at an address that needs more than 32 bits, as in a kernel."""
     position = ("-static", "-no-pie", "-fpie", "-Wl,-Ttext-segment=0x600000000000")
     return program(folder, "-DFREESTANDING", "-nostdlib", *position)
 

@@ -1,4 +1,4 @@
-"""Runs GDB with the plugin, always under a time limit, and never lets a Python traceback pass."""
+"""Runs GDB with the plugin, always with a time limit; a Python traceback in the output is a failure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENTRY = Path(__file__).resolve().parent / "inside" / "entry.py"
 _INSIDE = "tests.gdb.inside"
 
 SECONDS = 100
-"""How long one run may take."""
+"""Time limit for one run, in seconds."""
 
 SETTINGS = (
     "set debuginfod enabled off",
@@ -31,10 +31,10 @@ SETTINGS = (
     "set style enabled off",
     "set auto-load no",
 )
-"""What keeps runs the same on every machine."""
+"""Settings that make runs equal on every machine."""
 
 WITHOUT_DEBUG_FILES = "set debug-file-directory /nonexistent"
-"""The C library's debug information may be installed or not; reading it is most of the time of a run."""
+"""The C library's debug information may or may not be installed; reading it takes most of the time of a run."""
 
 MINIMUM = 13
 
@@ -53,13 +53,13 @@ class Debugger(NamedTuple):
 
 
 class GdbFailed(AssertionError):  # noqa: N818 - an assertion that does not hold
-    """GDB did not do as told, or showed what no user must see; the message has its output."""
+    """GDB failed, or printed output that no user must see; the message has the output."""
 
 
 def find(name: str, abi: str = "amd64") -> Debugger | None:
-    """A GDB, if it is there and new enough.
+    """Return a GDB that is installed and new enough.
 
-    :param name: ``pypi`` for that of the Python environment, ``system`` for that of the system, ``other`` for the one
+    :param name: ``pypi`` for the one of the Python environment, ``system`` for the system's, ``other`` for the one
         that the variable SFRAME_TEST_GDB names.
     """
     if name == "pypi":
@@ -82,12 +82,12 @@ def _system_gdb(command: str) -> str | None:
 def _version(path: str) -> tuple[int, ...] | None:
     done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=SECONDS, check=False)
     found = re.search(r"(\d+)\.(\d+)", done.stdout.partition("\n")[0][::-1])
-    # Read from the end of the line, where the version stands last.
+    # Searched from the end of the line, where the version is.
     return tuple(int(part[::-1]) for part in reversed(found.groups())) if found else None
 
 
 def environment(home: Path | None = None) -> dict[str, str]:
-    """The environment of a GDB: no messages in other languages, no downloads, no init files but those in `home`."""
+    """Return the environment of a GDB: English messages, no downloads, no init files except those in `home`."""
     kept = {name: value for name, value in os.environ.items() if name not in ("DEBUGINFOD_URLS", "PYTHONPATH")}
     return {**kept, "LC_ALL": "C", "TERM": "dumb", "HOME": str(home or "/nonexistent")}
 
@@ -99,11 +99,11 @@ def command_line(
     init: bool = False,
     debug_files: bool = False,
 ) -> list[str]:
-    """The command that starts a GDB with the plugin.
+    """Return the command that starts a GDB with the plugin.
 
     :param plugin: the script to source; ``None``: none.
     :param init: whether it reads init files.
-    :param debug_files: whether it reads the debug information that Debian installs apart.
+    :param debug_files: whether it reads the debug information that Debian installs separately.
     """
     command = [debugger.path, "-q", *([] if init else ["-nx"])]
     for setting in (*SETTINGS, *(() if debug_files else (WITHOUT_DEBUG_FILES,))):
@@ -114,7 +114,7 @@ def command_line(
 
 
 def check_output(text: str) -> str:
-    """The text, once it is clear that no traceback and no failure of GDB's is in it."""
+    """Return the text after checking that it has no traceback and no failure of GDB."""
     found = _BROKEN.search(text)
     if found:
         raise GdbFailed(f"GDB shows {found[0]!r}:\n{text[-6000:]}")
@@ -128,7 +128,7 @@ def run(
     statuses: tuple[int, ...] = (0,),
     seconds: int = SECONDS,
 ) -> str:
-    """What a GDB prints on both streams; it must end in time, and with one of the given statuses."""
+    """Return GDB's output on both streams; it must end in time, and with one of the given statuses."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -143,7 +143,7 @@ def run(
     try:
         output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        # The process that it debugs dies with it: GDB asks the kernel for that.
+        # The debugged process dies with GDB, which requests this from the kernel.
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
         raise GdbFailed(f"GDB takes more than {seconds} seconds:\n{output[-6000:]}") from None
@@ -161,11 +161,11 @@ def batch(debugger: Debugger, *commands: str, executable: Path | None = None, pl
 
 
 def call(debugger: Debugger, function: str, debug_files: bool = False, seconds: int = SECONDS, **arguments: Any) -> Any:
-    """Call a function inside GDB, with the plugin loaded, and return what it returns.
+    """Call a function inside GDB, with the plugin loaded, and return its result.
 
-    :param function: module below `tests.gdb.inside`, or with its packages, and name in it.
-    :param seconds: how long it may take.
-    :param arguments: as JSON can have them, like the answer.
+    :param function: module below `tests.gdb.inside`, or with its packages, and name of the function in it.
+    :param seconds: time limit.
+    :param arguments: values that JSON can express, like the result.
     """
     module, _, name = function.rpartition(".")
     with tempfile.TemporaryDirectory(prefix="sframe-gdb-") as folder:
@@ -190,7 +190,7 @@ def call(debugger: Debugger, function: str, debug_files: bool = False, seconds: 
 
 
 def _check_strings(value: Any) -> None:
-    """Check each captured output in an answer."""
+    """Check each captured output in a result."""
     if isinstance(value, str):
         check_output(value)
     elif isinstance(value, dict):

@@ -75,7 +75,7 @@ def rows(names: list[str]) -> Iterator[Row]:
 
 
 def table(found: list[Row]) -> Iterator[str]:
-    """Return the lines of the table in Markdown: complete stacks, and frames that are those of DWARF."""
+    """Yield the lines of the table in Markdown: complete stacks, and frames that are those of DWARF."""
     head = ["program", "frame pointers", "samples", "frames each", *(f"`{method}`" for method in METHODS)]
     yield f"| {' | '.join(head)} |"
     yield f"|---|---|{'--:|' * (len(head) - 2)}"
@@ -89,7 +89,7 @@ def table(found: list[Row]) -> Iterator[str]:
 
 
 def blockers(found: list[Row]) -> Iterator[str]:
-    """Return what stops SFrame and DWARF, and all that is wrong, with the samples of each."""
+    """Yield the causes of incomplete stacks by SFrame and DWARF, and all errors, with their samples."""
     for row in found:
         for one in row.found["blockers"]:
             if one["method"] in ("sframe", "sframe-linux", "dwarf"):

@@ -11,16 +11,16 @@ from tests.abis.inside.chains import SP, register
 
 
 class Machine(NamedTuple):
-    """How calls work."""
+    """The way in which calls work on a machine."""
 
     link: str
-    """The register with the return address; empty where the call pushes it."""
+    """The register with the return address; empty: the call pushes it."""
     calls: range
     """Lengths in bytes of the instructions that call."""
     cfa: int
-    """What a function's CFA is above SP at its entry."""
+    """Distance of a function's CFA above SP at its entry, in bytes."""
     back: int
-    """What the caller's SP is above that."""
+    """Distance of the caller's SP above the CFA, in bytes."""
 
 
 MACHINES = {
@@ -31,7 +31,7 @@ MACHINES = {
 
 
 class Call(NamedTuple):
-    """A frame: its CFA, and where its caller goes on, with what SP."""
+    """A frame: its CFA, and the pc and the SP with which its caller continues."""
 
     back: int
     cfa: int
@@ -39,10 +39,10 @@ class Call(NamedTuple):
 
 
 class Account:
-    """The frames from the innermost to the one that the account began in.
+    """The frames from the innermost to the one in which the account began.
 
-    A call is an instruction after which the return address is the address after it, and pc is another; that frame
-    ends when pc and SP are what the return address and the entry's SP say.
+    An instruction is a call if the return address is the address after it, and the pc is another one.  The frame ends
+    when pc and SP have the values that belong to the return address and to SP at the entry.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Account:
         self._calls = [self._call(self._return_address())]
 
     def follow(self) -> bool:
-        """Take note of one instruction; return whether the outermost frame is still there."""
+        """Record one instruction; return whether the outermost frame still exists."""
         before, sp_before = self.pc, self._sp
         self.pc, self._sp = self._registers()
         while self._calls and (self.pc, self._sp) == (self._calls[-1].back, self._calls[-1].sp):
@@ -64,7 +64,7 @@ class Account:
         return bool(self._calls)
 
     def frames(self) -> list[tuple[int, int]]:
-        """pc and CFA of each frame from the innermost outward."""
+        """Return pc and CFA of each frame from the innermost outward."""
         frames, pc = [], self.pc
         for call in reversed(self._calls):
             frames.append((pc, call.cfa))
@@ -79,7 +79,7 @@ class Account:
         return frame.pc(), register(frame, self._sp_name) or 0
 
     def _return_address(self) -> int:
-        """Where the function that has just been called would return to."""
+        """Return the return address of the function that has just been called."""
         if self._machine.link:
             return register(gdb.newest_frame(), self._machine.link) or 0
         (word,) = struct.unpack("<Q", bytes(gdb.selected_inferior().read_memory(self._sp, 8)))

@@ -1,4 +1,7 @@
-"""s390x, s390x ELF ABI supplement: the word at SP is the caller's SP, and r14 is saved 112 bytes above that."""
+"""Follows the back chain of s390x: the word at SP is the caller's SP, and r14 is saved 112 bytes above that.
+
+This is defined in the s390x ELF ABI supplement.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ RETURN_ADDRESS = 112
 
 
 def collect(programs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each program, stopped in a leaf function: pc and SP of the frames, by SFrame and by the back chain."""
+    """For each program, stopped in a leaf function, return pc and SP of the frames by SFrame and by the back chain."""
     answers = []
     for program in programs:
         with stopped(program):
@@ -36,7 +39,7 @@ def collect(programs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _frames() -> list[list[int]]:
     frame = gdb.newest_frame()
     sp = register(frame, "r15") or 0
-    # The leaf function has no frame of its own, and its return address is where the call left it.
+    # The leaf function has no frame of its own: its return address is still in the register where the call left it.
     frames = [[frame.pc(), sp], [register(frame, "r14") or 0, sp]]
     while sp := _word(sp):
         back = _word(sp + RETURN_ADDRESS)

@@ -11,20 +11,20 @@ from tests.gdb.inside.frames import KINDS, chain
 from tests.gdb.inside.program import execute
 
 MADE_UP = (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME)
-"""Frames without registers of their own."""
+"""Frames without their own registers."""
 
 FP = {"i386:x86-64": "rbp", "aarch64": "x29", "s390:64-bit": "r11"}
 SP = {"i386:x86-64": "rsp", "aarch64": "sp", "s390:64-bit": "r15"}
 
 
 def in_mode(mode: str) -> list[dict[str, Any]]:
-    """The frames from the innermost outward: function, pc, SP and FP register, kind."""
+    """Return the frames from the innermost outward: function, pc, SP and FP register, kind."""
     execute(f"set sframe mode {mode}")
     return frames()
 
 
 def frames() -> list[dict[str, Any]]:
-    """Likewise, in the mode that is set.  The CFA of a frame is where the SP of the next says."""
+    """Return the same in the mode that is set.  The CFA of a frame follows from the SP of the next one."""
     architecture = gdb.selected_inferior().architecture().name()
     sp, fp = SP[architecture], FP[architecture]
     return [
@@ -41,7 +41,7 @@ def frames() -> list[dict[str, Any]]:
 
 
 def reachable() -> Iterator[gdb.Frame]:
-    """The frames as far as GDB gets: one that it cannot unwind, or give a pc, is an error of GDB 13's."""
+    """Yield the frames that GDB reaches; one that it cannot unwind, or has no pc for, is an error of GDB 13."""
     try:
         for frame in chain():
             frame.pc()
@@ -51,7 +51,7 @@ def reachable() -> Iterator[gdb.Frame]:
 
 
 def register(frame: gdb.Frame, name: str) -> int | None:
-    """A register of a frame; `None` where nobody knows it."""
+    """Return a register of a frame; `None`: it is unknown."""
     try:
         return int(frame.read_register(name)) & (1 << 64) - 1
     except gdb.error:
@@ -59,6 +59,6 @@ def register(frame: gdb.Frame, name: str) -> int | None:
 
 
 def without_limits() -> None:
-    """Let GDB go on beyond main and the program's entry."""
+    """Let GDB continue beyond main and the program's entry."""
     execute("set backtrace past-main on")
     execute("set backtrace past-entry on")

@@ -21,9 +21,9 @@ COMMANDS = (STILL_HERE, "bt", "sframe bt", "sframe compare", "sframe explain", "
 def collect(
     emulator: list[str], executable: str, place: str, cases: list[tuple[int, str]], folder: str
 ) -> list[list[dict[str, str]]]:
-    """For each case: what commands say when the process dies after GDB has unwound some frames.
+    """For each case, return the output of commands if the process dies after GDB has unwound some frames.
 
-    :param cases: the level up to which frames are unwound, and the command that wants more of them.
+    :param cases: the level up to which frames are unwound, and the command that needs more of them.
     """
     return [
         _one(emulator, executable, place, level, first, Path(folder) / str(number))

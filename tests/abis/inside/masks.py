@@ -1,4 +1,4 @@
-"""Finds which mask strips a signed return address.  A made-up frame has the mask registers, since no emulator does."""
+"""Finds the mask that strips a signed return address.  A made-up frame has the mask registers: no emulator has them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Register:
 
 
 class Registers:
-    """Those of an architecture."""
+    """The registers of an architecture."""
 
     def __init__(self, names: list[str]) -> None:
         self._registers = {name: Register(name) for name in names}
@@ -34,18 +34,18 @@ class Registers:
         return iter(self._registers.values())
 
     def find(self, name: str) -> Register | None:
-        """As GDB's own."""
+        """Return a register by its name, as GDB does."""
         return self._registers.get(name)
 
 
 class Architecture:
-    """One with or without mask registers."""
+    """An architecture with or without mask registers."""
 
     def __init__(self, *more: str) -> None:
         self._registers = Registers([*(f"x{n}" for n in range(31)), "sp", "pc", *more])
 
     def registers(self, group: str = "") -> Registers:
-        """As GDB's own, with all registers in each group."""
+        """Return the registers, as GDB does, but all of them in each group."""
         return self._registers
 
 
@@ -57,18 +57,18 @@ class Frame:
         self._mask = mask
 
     def architecture(self) -> Architecture:
-        """As GDB's own."""
+        """Return the architecture, as GDB does."""
         return self._architecture
 
     def read_register(self, register: Register) -> gdb.Value:
-        """As GDB's own."""
+        """Return the value of a register, as GDB does."""
         if self._mask is None:
             raise gdb.error(f"{register.name} is not available")
         return gdb.Value(self._mask)
 
 
 def collect() -> dict[str, list[int]]:
-    """What becomes of two signed return addresses, by what the target tells of the mask."""
+    """Return two stripped return addresses for each form in which the target gives the mask."""
     told, silent = Architecture("pauth_dmask", "pauth_cmask"), Architecture()
     frames = {
         "told": Frame(told, MASK_39),

@@ -20,13 +20,13 @@ WITHOUT_FILES = (
     "set remote hostio-open-packet off",
     "set remote pid-to-exec-file-packet off",
 )
-"""GDB sees the target's memory and registers, and nothing else."""
+"""Settings with which GDB sees only the target's memory and registers."""
 
 
 def session(
     kind: str, emulator: list[str], executable: str, places: list[int], settings: list[str], files: bool
 ) -> list[dict[str, Any]]:
-    """Stop at each place in turn; there, what the modes show and cost.
+    """Stop at each place in turn; return the frames in each mode, and their cost.
 
     :param kind: ``remote`` or ``extended-remote``.
     :param emulator: the command that runs the program; empty for gdbserver.
@@ -46,7 +46,7 @@ def session(
             stop["files"] = len(gdb.objfiles())
             stop["compare"] = json.loads(execute("sframe compare --json"))["threads"][0]
             stop["status"] = execute("sframe status")
-            # The same again at the next two instructions, so that neither mode has anything from before.
+            # The same at the next two instructions, so that neither mode has cached data.
             stop["always"] = packets("stepi", "bt")
             execute("set sframe mode off")
             stop["off"] = packets("stepi", "bt")
@@ -57,9 +57,9 @@ def session(
 
 @contextmanager
 def served(kind: str, emulator: list[str], executable: str, folder: Path) -> Iterator[Any]:
-    """Be connected to the program at its first instruction; yields the emulator's process.
+    """Connect to the program at its first instruction; yield the emulator's process.
 
-    gdbserver is a child of GDB's, at the other end of a pipe.
+    gdbserver is a child of GDB, at the other end of a pipe.
     """
     if not emulator:
         execute(f"target {kind} | gdbserver --once - {executable} 2>/dev/null")
@@ -79,14 +79,14 @@ def served(kind: str, emulator: list[str], executable: str, folder: Path) -> Ite
 
 
 def _end() -> None:
-    """Make an end of the process, if it is there still."""
+    """End the process, if it still exists."""
     with suppress(gdb.error):
         if gdb.selected_inferior().pid:
             execute("kill")
 
 
 def packets(*commands: str) -> int:
-    """Carry out commands; return the number of packets that GDB sends to the target meanwhile."""
+    """Run commands; return the number of packets that GDB sends to the target meanwhile."""
     execute("set debug remote 1")
     try:
         return sum(execute(command).count("Sending packet: ") for command in commands)

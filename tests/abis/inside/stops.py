@@ -12,10 +12,10 @@ from tests.gdb.inside.program import execute, resume, run_to, stopped
 
 
 def collect(programs: list[dict[str, Any]], sysroot: str) -> list[dict[str, Any]]:
-    """For each program what the modes show at its place, or under "error" why that is not known."""
+    """For each program, return the frames in both modes at its place, or under "error" why they are unknown."""
     if sysroot:
         execute(f"set sysroot {sysroot}")
-    execute("set backtrace limit 100")  # without unwind data, GDB guesses on for ever at times
+    execute("set backtrace limit 100")  # without unwind data, GDB sometimes guesses without end
     return [_program(program) for program in programs]
 
 
@@ -39,7 +39,7 @@ def _both() -> dict[str, Any]:
         execute("set backtrace past-entry off")
         execute(f"set sframe mode {mode}")
         if mode != "always":
-            _backtrace()  # GDB 13 shows a Python exception, once, where its own unwinder fails at the innermost frame
+            _backtrace()  # GDB 13 shows a Python exception, once, if its own unwinder fails at the innermost frame
         shown[mode] = {"bt": _backtrace(), "frames": [{"name": frame.name() or "??"} for frame in reachable()]}
         shown[mode]["threads"] = execute("thread apply all -q bt") if len(thread.inferior.threads()) > 1 else ""
         without_limits()
@@ -54,7 +54,7 @@ def _both() -> dict[str, Any]:
 
 
 def _backtrace() -> str:
-    """What `bt` prints, its error message included."""
+    """Return the output of `bt`, including its error message."""
     try:
         return execute("bt")
     except gdb.error as error:
@@ -62,7 +62,7 @@ def _backtrace() -> str:
 
 
 def _text() -> dict[str, int]:
-    """Where the executable's `.text` is in memory."""
+    """Return the address of the executable's `.text` in memory."""
     for line in execute("info files").splitlines():
         fields = line.split()
         if len(fields) == 5 and fields[4] == ".text":

@@ -8,10 +8,10 @@ from tests.gdb.inside.program import execute, run_to, stopped
 
 
 def collect(programs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each program: GDB's own backtrace, those in mode `always`, and what `sframe explain` and `status` say."""
+    """For each program, return GDB's backtrace, those in mode `always`, and the text of `explain` and `status`."""
     answers = []
     for program in programs:
-        execute("set sframe mode off")  # who connects sees a frame at once
+        execute("set sframe mode off")  # GDB shows a frame when it connects
         with stopped(program):
             run_to(program["place"])
             native = execute("bt")

@@ -10,16 +10,17 @@ from tests.gdb.inside.program import execute, run_to, stopped
 
 
 def walk(program: dict[str, Any], first: str, limit: int, sysroot: str) -> dict[str, Any]:
-    """Step from the first instruction of a function to its last, all that it calls included.
+    """Step from the first instruction of a function to its last, including all that it calls.
 
-    :param program: as `tests.abis.debuggers.described` has it; its place does not matter.
+    :param program: in the form of `tests.abis.debuggers.described`; its place does not matter.
     :param first: the function.
-    :param limit: how many instructions at the most.
+    :param limit: maximum number of instructions.
     """
     if sysroot:
         execute(f"set sysroot {sysroot}")
     execute(f"set solib-search-path {program['libraries']}")
-    # At each frame's pc GDB looks for the code of signal trampolines: 30 of the 45 packets of a step under an emulator.
+    # At each frame's pc, GDB looks for the code of signal trampolines: 30 of the 45 packets of a step under an
+    # emulator.
     # The other tests of this folder let it read code from the process.
     execute("set trust-readonly-sections on")
     with stopped(program):
@@ -45,7 +46,7 @@ def walk(program: dict[str, Any], first: str, limit: int, sysroot: str) -> dict[
 
 
 def _wrong(thread: dict[str, Any], frames: list[tuple[int, int]]) -> list[str]:
-    """Who differs from the account; or that they differ from each other where the account tells nothing."""
+    """Return which unwinders differ from the account; without an account, whether they differ from each other."""
     wrong = []
     for who, pc, cfa in (("native", "pc", "cfa"), ("sframe", "sframe_pc", "sframe_cfa")):
         if [(frame[pc], frame[cfa]) for frame in thread["frames"][: len(frames)]] != frames:
@@ -54,7 +55,7 @@ def _wrong(thread: dict[str, Any], frames: list[tuple[int, int]]) -> list[str]:
 
 
 def _unwinder(thread: dict[str, Any], frames: list[tuple[int, int]]) -> str:
-    """Who unwound the innermost frame in which mode `always` differs from the account; those after it may follow."""
+    """Return the unwinder of the innermost frame in which mode `always` differs; later frames may follow from it."""
     for shown, frame in zip(thread["frames"], frames):
         if (shown["sframe_pc"], shown["sframe_cfa"]) != frame:
             return str(shown["unwinder"])

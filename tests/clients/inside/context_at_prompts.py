@@ -1,4 +1,4 @@
-"""Walks as pwndbg's context does: before each prompt, from the frame outwards, with caches that events clear.
+"""Walks frames like pwndbg's context: before each prompt, from the frame outward, with caches that events clear.
 
 Modelled on pwndbg's `context_backtrace`, `prompt`, `finish`-like breakpoints and the events that it listens to.
 """
@@ -15,7 +15,7 @@ def say(line: str) -> None:
 
 
 def context() -> None:
-    """Registers through the frame, from the newest frame all others, and the text that GDB has of them."""
+    """Print registers through the frame, all others from the newest frame, and GDB's text for them."""
     if gdb.selected_thread() is None:
         return
     frame = gdb.selected_frame()
@@ -39,7 +39,7 @@ def context() -> None:
 
 
 class Returned(gdb.FinishBreakpoint):  # type: ignore[misc]  # GDB has no types
-    """Says what a function returned, and goes on."""
+    """Prints the result of a function, and continues."""
 
     def stop(self) -> bool:
         """Never stop."""
@@ -48,7 +48,7 @@ class Returned(gdb.FinishBreakpoint):  # type: ignore[misc]  # GDB has no types
 
 
 def on_stop(event: gdb.StopEvent) -> None:
-    """Wait for the function's end, as for `malloc` and the like."""
+    """Wait for the function's end, as for `malloc` and similar functions."""
     try:
         Returned(gdb.newest_frame(), internal=True)
     except (gdb.error, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Walks as gdb-dashboard's panes do: outwards and inwards by turns from the selected frame, in every thread.
+"""Walks frames like gdb-dashboard's panes: outward and inward by turns from the selected frame, in every thread.
 
 Modelled on gdb-dashboard's modules Stack, Threads, Variables and Assembly.
 """
@@ -16,7 +16,7 @@ def say(line: str) -> None:
 
 
 def stack() -> None:
-    """Frames around the selected one, with what `FrameDecorator` gives."""
+    """Print the frames around the selected one, with the results of `FrameDecorator`."""
     frames = [gdb.selected_frame()]
     outwards = True
     while len(frames) < LIMIT:
@@ -36,7 +36,7 @@ def stack() -> None:
 
 
 def threads() -> None:
-    """Every thread is switched to, and its innermost frame shown; then the first one is selected again."""
+    """Switch to every thread and print its innermost frame; then select the first one again."""
     thread, frame = gdb.selected_thread(), gdb.selected_frame()
     for each in sorted(gdb.selected_inferior().threads(), key=lambda entry: int(entry.num)):
         each.switch()
@@ -47,7 +47,7 @@ def threads() -> None:
 
 
 def code() -> None:
-    """Instructions around the pc, and the start of the function that the frame names."""
+    """Print the instructions around the pc, and the start of the frame's function."""
     frame = gdb.selected_frame()
     for instruction in frame.architecture().disassemble(frame.pc(), count=3):
         say(f"    {instruction['addr']:#x} {instruction['asm']}")
@@ -56,7 +56,7 @@ def code() -> None:
 
 
 def on_stop(event: gdb.StopEvent | None) -> None:
-    """Draw the panes; a pane that fails says so, as there."""
+    """Draw the panes; a pane that fails prints an error, as in gdb-dashboard."""
     for pane in (stack, threads, code):
         try:
             pane()

@@ -1,4 +1,4 @@
-"""Walks as GEF's context does: at each stop it selects every frame in turn, and shows registers and variables.
+"""Walks frames like GEF's context: at each stop it selects every frame in turn, and shows registers and variables.
 
 Modelled on GEF's `context_trace`, `get_pc_context_info`, `update_registers` and `TraceRunner`-like breakpoints.
 """
@@ -16,7 +16,7 @@ def say(line: str) -> None:
 
 
 def trace() -> None:
-    """Every frame is selected, then asked for its name, arguments and place."""
+    """Select every frame, and print its name, arguments and place."""
     original = gdb.selected_frame()
     frame = gdb.newest_frame()
     while frame:
@@ -32,7 +32,7 @@ def trace() -> None:
 
 
 def variables_here() -> None:
-    """The variables of the blocks around the pc, from the inside out, evaluated as expressions."""
+    """Print the variables of the blocks around the pc, from the inside out, evaluated as expressions."""
     block = gdb.block_for_pc(gdb.selected_frame().pc())
     while block and not block.is_static:
         for symbol in block:
@@ -44,7 +44,7 @@ def variables_here() -> None:
 
 
 def on_stop(event: gdb.StopEvent) -> None:
-    """Show all of it; errors as the plugin shows them."""
+    """Print all of this; errors are printed as in GEF."""
     for name in REGISTERS:
         say(f"{name} {gdb.parse_and_eval(name)}")
     for part in (trace, variables_here):

@@ -1,1 +1,1 @@
-"""An independent judge of planted functions: QEMU executes them, and pyelftools decodes the rows."""
+"""Checks planted functions independently: QEMU executes them, and pyelftools decodes the rows."""

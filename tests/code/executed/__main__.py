@@ -1,4 +1,4 @@
-"""Executes all planted pairs in QEMU, and holds what the code proves of them against that.
+"""Executes all planted pairs in QEMU, and compares the proofs by the code with the results.
 
 python -m tests.code.executed [--machine amd64|aarch64|s390x] [--open]
 """
@@ -14,7 +14,7 @@ from tests.code.recipes import MACHINES
 
 
 def main() -> int:
-    """Print what does not hold, and how much there is."""
+    """Print the contradictions, and the number of results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--machine", choices=MACHINES, action="append", help="all, unless it is given")
     parser.add_argument("--open", action="store_true", help="print the functions that stay unknown")

@@ -1,4 +1,4 @@
-"""Executes functions from random states and holds the rows of their CFI against what they did."""
+"""Executes functions from random states and compares the rows of their CFI with the results."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tools.binutils import provide
 _MASK = (1 << 64) - 1
 _STACK, _DATA = 1 << 16, 1 << 12
 _TEXT = "-Ttext-segment=0x5a5a12340000"
-"""Where the program lies: an address whose upper half matters."""
+"""Address of the program: one whose upper half is not 0."""
 _MOST_STEPS = 300
-"""In one execution of a function."""
+"""Maximum number of steps in one execution of a function."""
 _SIGNED = "signed"
 """The key of a row for whether the return address is signed."""
 _CERTAIN = 3
-"""How many doubts make a row wrong."""
+"""Number of doubts that make a row wrong."""
 _UNSIGNED = (1 << 47) - 1
-"""The bits of an address that signing leaves as they are."""
+"""The bits of an address that signing leaves unchanged."""
 _ALIGNMENTS = 64
-"""Stack pointers at the entry differ by multiples of the ABI's alignment."""
+"""Number of multiples of the ABI's alignment by which stack pointers at the entry differ."""
 _WINDOW = 512
-"""Bytes of the stack on either side of the CFA that are read at each step."""
+"""Number of bytes of the stack on either side of the CFA that are read at each step."""
 
 _MACROS = """
     .macro function name
@@ -90,7 +90,7 @@ _HELPERS = {
     end helper_traps
 """,
 }
-"""What functions call."""
+"""The functions that the tested functions call."""
 _ARGUMENTS = {"amd64": (5, 4), "aarch64": (0, 1), "s390x": (2, 3)}
 """The DWARF numbers of the registers of the first two arguments."""
 
@@ -101,11 +101,11 @@ class Program(NamedTuple):
     path: Path
     symbols: Mapping[str, int]
     addresses: tuple[int, ...]
-    """At which other rows begin."""
+    """Addresses at which another row begins."""
     rows: tuple[Mapping[Any, Any] | None, ...]
-    """The row of the CFI that counts from each of these on, as pyelftools has it."""
+    """For each of these addresses, the row of the CFI from there on, by pyelftools."""
     starts: tuple[int, ...]
-    """Where functions begin."""
+    """Start addresses of functions."""
 
     def row(self, pc: int) -> Mapping[Any, Any] | None:
         """Return the row for an address; ``None``: there is none."""
@@ -113,7 +113,7 @@ class Program(NamedTuple):
         return self.rows[at - 1] if at else None
 
     def start(self, pc: int) -> int:
-        """Return where the function with an address begins."""
+        """Return the start of the function that contains an address."""
         at = bisect_right(self.starts, pc)
         return self.starts[at - 1] if at else 0
 
@@ -122,11 +122,11 @@ def link(machine: str, functions: str, names: list[str], path: Path) -> Program:
     """Assemble and link functions to a program that QEMU can execute.
 
     :param functions: assembly.
-    :param names: of the functions, each of which something may call.
+    :param names: names of the functions, each of which may be called.
     """
     pointers = "".join(f"\t.quad {name}\n" for name in names)
-    # The lowest byte of what functions return to is 8: storing a 0 or a 1 there, or setting one of its lowest bits,
-    # would not be seen otherwise.
+    # The lowest byte of the return addresses is 8: otherwise, storing a 0 or a 1 there, or setting one of its lowest
+    # bits, would not be noticed.
     source = f"""\t.text
 \t.globl _start
 _start:\t.fill 2,4,0
@@ -166,7 +166,7 @@ stack:\t.space {2 * _STACK}
 
 
 def _signing(entry: Any) -> list[int]:
-    """Return the addresses at which a return address begins, or ceases, to be signed; pyelftools has no row for it."""
+    """Return the addresses where a return address starts or stops being signed; pyelftools has no row for this."""
     address, found = entry["initial_location"], []
     for instruction in entry.instructions:
         name = str(instruction.opcode.FQN)
@@ -178,7 +178,7 @@ def _signing(entry: Any) -> list[int]:
 
 
 class Entered(NamedTuple):
-    """What a rule has to find."""
+    """The values that a rule has to find."""
 
     cfa: int
     ra: int
@@ -199,7 +199,7 @@ class Judge:
         self._end = program.symbols["the_end"]
 
     def wrong(self, name: str, random_: random.Random, runs: int) -> dict[int, bool]:
-        """Execute a function some times; return whether its rows are wrong, by the addresses that were reached."""
+        """Execute a function several times; return whether its rows are wrong, by the addresses that were reached."""
         found: Counter[int] = Counter()
         for number in range(runs):
             for at, wanted in self.reached(name, random_, number):
@@ -209,7 +209,7 @@ class Judge:
         return {pc: doubt >= _CERTAIN for pc, doubt in found.items()}
 
     def _entered(self, start: int, random_: random.Random, number: int) -> tuple[Stopped, Entered]:
-        """Put the program at a function's entry, with a random state."""
+        """Set the program to a function's entry, with a random state."""
         machine, arch = self._machine, self._arch
         registers = [random_.getrandbits(64) for _ in machine.general]
         registers[self._arguments[0]] = self._data + 256
@@ -230,7 +230,7 @@ class Judge:
     def reached(self, name: str, random_: random.Random, number: int) -> Iterator[tuple[Stopped, Entered]]:
         """Execute a function once.  Yield the state before each of its own instructions, with the frame to be found.
 
-        :param number: the second argument of the function is the rest of this by 8.
+        :param number: the second argument of the function is this number modulo 8.
         """
         names = self._program.symbols
         own = {names[name], names.get(f"{name}.cold", 0)}
@@ -249,23 +249,23 @@ class Judge:
                 return
 
     def _is_call(self, before: Stopped, at: Stopped) -> bool:
-        """Return whether an instruction has called, by what is in the link register after it."""
+        """Return whether an instruction was a call, by the link register after it."""
         link = self._arch.ra
         return link is None or 0 < at.registers[link] - before.pc <= self._machine.max_size
 
     def _is_return(self, before: Stopped, at: Stopped) -> bool:
-        """Return whether an instruction has gone to where the link register leads.
+        """Return whether an instruction has jumped to the address in the link register.
 
-        A function that leaves its return address there to a call of its own comes back so, with nothing of its frame.
+        A function that leaves its return address there for its own call returns this way, without a frame.
         """
         link = self._arch.ra
         is_next = 0 < at.pc - before.pc <= self._machine.max_size
         return link is not None and at.pc == at.registers[link] and not is_next
 
     def _doubt(self, row: Mapping[Any, Any], at: Stopped, wanted: Entered) -> int:
-        """Return 0 for a row that is right, :data:`_CERTAIN` for one that is wrong, and 1 where it may be.
+        """Return 0 for a row that is right, :data:`_CERTAIN` for one that is wrong, and 1 for one that may be wrong.
 
-        Of 128 codes for authentication, one looks like none.
+        One in 128 authentication codes is equal to none.
         """
         rule = row["cfa"]
         cfa = self._expression(rule.expr, at) if rule.reg is None else at.registers[rule.reg] + rule.offset & _MASK
@@ -278,7 +278,7 @@ class Judge:
         return int(row[_SIGNED] and ra == wanted.ra)
 
     def _register(self, rule: Any, number: int, at: Stopped, cfa: int) -> int | None:
-        """Return the caller's value of a register by a rule, with the right CFA: a wrong one is an error already."""
+        """Return the caller's value of a register by a rule, given the right CFA: a wrong CFA is already an error."""
         if rule is None or rule.type == "SAME_VALUE":
             return at.registers[number] if number < len(at.registers) else None
         if rule.type == "OFFSET":

@@ -1,10 +1,10 @@
-"""Families of planted pairs, in which a right function and a wrong one differ in what stands for a mark.
+"""Families of planted pairs: a right function and a wrong one that differ only in the line at a mark.
 
-A family is a recipe of :mod:`tests.code.recipes` with a line ``@`` in it.  Behind ``each:`` it has a line for each of
-its pairs: what stands there in the right function, and after ``|`` what stands there in the wrong one.  ``{NAME}`` in
-front takes the place of ``REG`` in the recipe; ``?`` says that QEMU does not execute the instructions as processors do,
-so that no more is known than that the wrong function is wrong at the instruction marked with ``!``; ``*`` marks a
-pair of which one was once proved falsely, or accused.
+A family is a recipe of :mod:`tests.code.recipes` with a line ``@`` in it.  After ``each:``, it has a line for each of
+its pairs: the line of the right function, ``|``, and the line of the wrong one.  A ``{NAME}`` before them replaces
+``REG`` in the recipe.  ``?`` marks instructions that QEMU does not execute as processors do: it is then only known
+that the wrong function is wrong at the instruction marked with ``!``.  ``*`` marks a pair of which one was once proved
+falsely, or falsely called wrong.
 """
 
 from __future__ import annotations

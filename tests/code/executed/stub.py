@@ -1,4 +1,4 @@
-"""A program in user-mode QEMU, moved instruction by instruction over GDB's remote protocol."""
+"""A program in user-mode QEMU, stepped by instruction over GDB's remote protocol."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from typing import NamedTuple
 from tools.binutils import ToolchainUnavailable
 
 _PATIENCE = 20.0
-"""Seconds for an answer."""
+"""Seconds to wait for an answer."""
 _TRAP = 5
 _MOST_WRITTEN = 1024
-"""Bytes in a packet; QEMU takes packets of 4096 characters."""
+"""Maximum number of bytes in a packet; QEMU accepts packets of 4096 characters."""
 
 
 S390X_FLOATING = (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)
 """Floating-point registers in the order of DWARF's numbers from 16."""
 _FILLED = 8
-"""Floating-point or vector registers that are filled."""
+"""Number of floating-point or vector registers that are filled."""
 
 
 class Layout(NamedTuple):
-    """Where the general registers, by DWARF number, and the program counter lie in the packet of all registers."""
+    """Places of the general registers, by DWARF number, and of the program counter in the packet of registers."""
 
     emulator: tuple[str, ...]
     order: str
-    """Of bytes, as :mod:`struct` writes it."""
+    """Byte order, in the notation of :mod:`struct`."""
     registers: tuple[int, ...]
     """The place of each register, in words of eight bytes."""
     pc: int
     floating: tuple[int, int]
-    """The number of the first floating-point or vector register in the protocol, and the bytes of each."""
+    """The number of the first floating-point or vector register in the protocol, and the size of each in bytes."""
 
 
 GRANULES = 6
@@ -56,11 +56,11 @@ class Stopped(NamedTuple):
 
     pc: int
     registers: tuple[int, ...]
-    """By DWARF number."""
+    """The registers by DWARF number."""
 
 
 class Stub:
-    """One program that waits at its entry until it is moved.
+    """A program that is stopped at its entry.
 
     :raises ToolchainUnavailable: there is no emulator.
     """
@@ -79,7 +79,7 @@ class Stub:
         self._socket.settimeout(_PATIENCE)
         self._unread = b""
         self._connect(path)
-        self._packet("qXfer:features:read:target.xml:0,ffb")  # else QEMU answers to no single register
+        self._packet("qXfer:features:read:target.xml:0,ffb")  # otherwise QEMU does not read single registers
         self._blank = self._packet("g")
 
     def _connect(self, path: Path) -> None:
@@ -103,7 +103,7 @@ class Stub:
 
     def close(self) -> None:
         """End the program."""
-        self._process.kill()  # first: without a debugger it would go on
+        self._process.kill()  # first: without a debugger it would continue
         self._process.wait()
         self._socket.close()
         self._folder.cleanup()
@@ -132,12 +132,12 @@ class Stub:
             assert self._packet(f"M{address + start:x},{len(part):x}:{part.hex()}") == "OK"
 
     def read(self, address: int, size: int) -> bytes:
-        """Return memory; less, or none, where it cannot be read."""
+        """Return memory; less, or none, if it cannot be read."""
         answer = self._packet(f"m{address:x},{size:x}")
         return b"" if answer.startswith("E") else bytes.fromhex(answer)
 
     def place(self, stopped: Stopped) -> None:
-        """Put the program somewhere."""
+        """Set the pc of the program."""
         blank = bytearray.fromhex(self._blank)
         for place, value in zip((*self._layout.registers, self._layout.pc), (*stopped.registers, stopped.pc)):
             self._word.pack_into(blank, 8 * place, value)
@@ -149,7 +149,7 @@ class Stub:
         assert self._packet(f"P{number:x}={self._word.pack(value).hex()}") == "OK"
 
     def stopped(self) -> Stopped:
-        """Return where the program is."""
+        """Return the state of the program."""
         raw = bytes.fromhex(self._packet("g")[: 16 * 34].replace("x", "0"))
         words = [self._word.unpack_from(raw, 8 * place)[0] for place in (*self._layout.registers, self._layout.pc)]
         return Stopped(words[-1], tuple(words[:-1]))
@@ -160,13 +160,13 @@ class Stub:
         return int(self._packet(f"p{number:x}"), 16)
 
     def fill_floating(self, random_: random.Random) -> None:
-        """Put random bytes in the first floating-point or vector registers: else they hold what was copied to them."""
+        """Fill the first floating-point or vector registers with random bytes: otherwise they hold copied values."""
         first, size = self._layout.floating
         for number in range(first, first + _FILLED):
             assert self._packet(f"P{number:x}={random_.randbytes(size).hex()}") == "OK"
 
     def step(self) -> bool:
-        """Execute an instruction; return whether it could be executed."""
+        """Execute an instruction; return whether it was executed."""
         answer = self._packet("s")
         if answer[:1] in "WX":
             raise ConnectionError("the program ended")

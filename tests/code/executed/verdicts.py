@@ -1,4 +1,4 @@
-"""Holds what the code proves of planted functions against what QEMU shows of them."""
+"""Compares the proofs about planted functions with their executions in QEMU."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _SEED = 7
 
 
 class Result(NamedTuple):
-    """How one planted function came out."""
+    """The result for one planted function."""
 
     function: Planted
     is_planted: bool
-    """Whether it is what it was planted as, by the judge."""
+    """Whether the executions show it to be as it was planted: right or wrong."""
     proved_falsely: tuple[int, ...]
-    """Addresses at which rows are proved that are wrong."""
+    """Addresses at which rows are proved although they are wrong."""
     accused: tuple[int, ...]
-    """Addresses at which rows are called wrong that are right."""
+    """Addresses at which rows are called wrong although they are right."""
     is_found: bool
-    """Of a wrong function: it is called wrong somewhere; of a right one: all of it is proved."""
+    """For a wrong function: it is called wrong somewhere.  For a right one: all of it is proved."""
 
 
 def worst(path: Path) -> Mapping[int, list[Judgement]]:
-    """Return the verdicts of the tables of a file on each address."""
+    """Return the verdicts of a file's tables on each address."""
     found: dict[int, list[Judgement]] = {}
     with elf.opened(path) as binary:
         wanted = frozenset(pc for start, end in binary.cfi.ranges() for pc in range(start, end))
@@ -47,7 +47,7 @@ def worst(path: Path) -> Mapping[int, list[Judgement]]:
 class Verdicts:
     """The functions of one machine, linked, and checked against their code.
 
-    :param machine: as :mod:`tests.code.executed.stub` has it.
+    :param machine: name of the machine in :mod:`tests.code.executed.stub`.
     """
 
     def __init__(self, machine: str, folder: Path) -> None:
@@ -61,12 +61,12 @@ class Verdicts:
 
     @property
     def unknown(self) -> tuple[int, int]:
-        """How many verdicts on instructions are unknown, of how many."""
+        """Return the number of unknown verdicts on instructions, and of all."""
         every = [judged for verdicts in self._worst.values() for judged in verdicts]
         return every.count(Judgement.UNKNOWN), len(every)
 
     def results(self, chosen: Sequence[int]) -> Iterator[Result]:
-        """Yield how pairs came out, by their numbers."""
+        """Yield the results of pairs, by their numbers."""
         with Stub(self._machine, self._program.path) as stub:
             judge = Judge(self._machine, self._program, stub)
             for number in chosen:
@@ -75,7 +75,7 @@ class Verdicts:
                     yield self._result(function, shown if self.pairs[number].is_executed else self._said(function))
 
     def _said(self, function: Planted) -> dict[int, bool]:
-        """Return what is known of a function that QEMU cannot execute."""
+        """Return the result for a function that QEMU cannot execute."""
         address = self._program.symbols[function.label]
         return {address: True} if function.is_wrong else dict.fromkeys((address, self._start(function)), False)
 
@@ -85,7 +85,7 @@ class Verdicts:
     def _result(self, function: Planted, shown: Mapping[int, bool]) -> Result:
         symbols = self._program.symbols
         before, behind = symbols[f"before_{function.name}"], symbols[f"behind_{function.name}"]
-        # Rows do not follow what stands for the mark instruction by instruction.
+        # Rows do not follow the lines at the mark instruction by instruction.
         wrong = [pc for pc, is_wrong in shown.items() if is_wrong and (function.is_wrong or not before < pc < behind)]
         judged = {pc: self._worst.get(pc, []) for pc in self._addresses(function)}
         if function.is_wrong:

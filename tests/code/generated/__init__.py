@@ -1,1 +1,1 @@
-"""Functions made by chance, rows as one execution suggests them, and QEMU as the judge of what is proved of these."""
+"""Random functions with rows from one execution; QEMU checks the proofs about these rows."""

@@ -1,4 +1,4 @@
-"""Makes functions by chance, and holds what the code proves of their rows against executions of them.
+"""Makes random functions, and compares the proofs about their rows with executions.
 
 python -m tests.code.generated [--machine amd64|aarch64|s390x] [--first SEED] [--programs N] [--count N]
 """
@@ -14,7 +14,7 @@ from tests.code.recipes import MACHINES
 
 
 def main() -> int:
-    """Print each function of which something is proved that does not hold, and what came of all."""
+    """Print each function with a false proof, and the totals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--machine", choices=MACHINES, action="append", help="all, unless it is given")
     parser.add_argument("--first", type=int, default=0, help="the seed of the first program")

@@ -1,4 +1,4 @@
-"""Random functions as programs: first to see what they do, then with the rows that one execution suggests."""
+"""Builds programs from random functions: first to observe them, then with the rows that one execution suggests."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.code.generated.vocabulary import VOCABULARIES
 from tools.binutils import provide
 
 Functions = Sequence[Sequence[str]]
-"""The lines of each."""
+"""The lines of each function."""
 _ERROR = re.compile(r":(\d+): Error")
 _ARCHITECTURE = "\t.arch armv8.6-a+sve+memtag"
 
 
 def name(number: int) -> str:
-    """The symbol of a function."""
+    """Return the symbol of a function."""
     return f"made_{number}"
 
 
@@ -50,7 +50,7 @@ def make(machine: str, seed: int, count: int, folder: Path) -> tuple[Program, li
 
 
 def _assembled(machine: str, functions: Functions, folder: Path) -> list[list[str]]:
-    """Return functions without the lines that the assembler refuses: not every operand fits every instruction."""
+    """Return functions without the lines that the assembler rejects: not every operand fits every instruction."""
     target, options = TARGETS[machine]
     assembler = provide(BINUTILS, target) / "as"
     source = folder / "tried.s"

@@ -1,4 +1,4 @@
-"""Makes functions by chance: a prologue and its epilogue, lines between them, and one or two changes to all of that."""
+"""Makes random functions: a prologue and its epilogue, lines between them, and one or two changes to the whole."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.code.generated.vocabulary import Vocabulary
 _HELPERS = ("helper_keeps", "helper", "helper", "helper_zeroes_fp", "helper_pops_16")
 _HELPER_WEIGHTS = (6, 12, 12, 2, 1)
 _MOST_LINES = 12
-"""In a body."""
+"""Maximum number of lines in a body."""
 _DEEPEST = 2
-"""How many blocks lie within one another."""
+"""Maximum nesting of blocks."""
 _NUMBERS = {
     "k": range(-64, 72, 8),
     "u": (*range(0, 128, 16), 248, 272),
@@ -22,7 +22,7 @@ _NUMBERS = {
     "n": (8, 16, -16),
     "i": (1, 2, 4, 5),
 }
-"""For the letters of :mod:`tests.code.generated.vocabulary`."""
+"""Numbers for the letters of :mod:`tests.code.generated.vocabulary`."""
 
 
 class _Operands(Formatter):
@@ -52,7 +52,7 @@ class _Operands(Formatter):
 class Generator:
     """Makes the functions of one machine.
 
-    :param random_: what decides.
+    :param random_: source of all random choices.
     """
 
     def __init__(self, random_: random.Random, vocabulary: Vocabulary) -> None:
@@ -105,7 +105,7 @@ class Generator:
         return lines
 
     def _change(self, lines: list[str]) -> None:
-        """Leave a line out, move it, say it twice, or put another in its place."""
+        """Remove a line, move it, repeat it, or replace it."""
         places = [place for place, line in enumerate(lines) if not line.endswith(":")]
         place = self._random.choice(places)
         kind = self._random.randrange(4)

@@ -1,4 +1,4 @@
-"""What the code proves of random functions, against what they do when they are executed."""
+"""Compares the proofs about random functions with executions of the functions."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tests.code.executed.verdicts import worst
 from tests.code.generated.building import make, name
 
 RUNS = 8
-"""Executions of each function, each from another state."""
+"""Number of executions of each function, each from another state."""
 MORE_RUNS = 120
-"""Executions more of one of which a row is called wrong that none of the first shows to be wrong."""
+"""Number of further executions of a function with a row that is called wrong and right in the first executions."""
 
 
 class Function(NamedTuple):
-    """How one function came out: addresses, in its order."""
+    """The result for one function: addresses, in order."""
 
     lines: tuple[str, ...]
     start: int
     proved_falsely: tuple[int, ...]
-    """Where a row is proved that is wrong in an execution."""
+    """Addresses where a row is proved that is wrong in an execution."""
     accused: tuple[int, ...]
-    """Where a row is called wrong that is right in each; another state may show it to be wrong."""
+    """Addresses where a row is called wrong that is right in each execution; other states may show it to be wrong."""
     proved: int
-    """Rows that are right in each execution and proved."""
+    """Number of rows that are right in each execution, and proved."""
     right: int
     wrong: int
     found: int
-    """Rows that are wrong in an execution and called wrong."""
+    """Number of rows that are wrong in an execution, and called wrong."""
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Rows reached, proved, right, wrong, found, accused, and one function."""
+        """Return the numbers of rows reached, proved, right, wrong, found, accused, and of functions (1)."""
         return self.right + self.wrong, self.proved, self.right, self.wrong, self.found, len(self.accused), 1
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Function(NamedTuple):
 
 
 def judged(machine: str, seed: int, count: int, folder: Path) -> Iterator[Function]:
-    """Make functions and yield how each came out."""
+    """Make functions, and yield the result for each."""
     program, functions = make(machine, seed, count, folder)
     verdicts = worst(program.path)
     random_ = random.Random(f"executed {machine} {seed}")

@@ -1,4 +1,4 @@
-"""Rows that agree with one execution of a function: some hold always, some by chance."""
+"""Finds rows that agree with one execution of a function: some hold always, some by chance."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tests.code.executed.stub import Stopped, Stub
 
 _MASK = (1 << 64) - 1
 _FARTHEST = 640
-"""Bytes from a register to the CFA, at most."""
+"""Maximum distance from a register to the CFA, in bytes."""
 _WINDOW = 256
-"""Bytes below the CFA in which a saved register is looked for; above it, an eighth of that."""
+"""Number of bytes below the CFA in which a saved register is searched; above it, an eighth of that."""
 _RED_ZONES = {"amd64": 128}
-"""Bytes below the stack pointer that signal handlers leave alone."""
+"""Number of bytes below the stack pointer that signal handlers preserve."""
 _KEPT = 0.9
-"""How probable it is that a rule that still holds is kept."""
+"""Probability that a rule that still holds is kept."""
 
 
 class Row(NamedTuple):
-    """Directives after which an assembler has the rules of one row."""
+    """Directives that give an assembler the rules of one row."""
 
     cfa: str
     ra: str
@@ -30,10 +30,10 @@ class Row(NamedTuple):
 
 
 class Observer:
-    """Finds which rules hold in a state of a program.
+    """Finds the rules that hold in a state of a program.
 
-    :param arch: whose registers they are.
-    :param stub: the program, in the state that is asked about.
+    :param arch: architecture of the registers.
+    :param stub: the program in that state.
     """
 
     def __init__(self, random_: random.Random, arch: Arch, stub: Stub) -> None:
@@ -60,14 +60,14 @@ class Observer:
             yield at.pc, row
 
     def _chosen(self, known: list[str], favoured: tuple[int, ...], kept: str) -> str:
-        """Return one of the rules that hold; the one before, where none does."""
+        """Return one of the rules that hold; if there is none, the previous rule."""
         if not known or (kept in known and self._random.random() < _KEPT):
             return kept
         usual = [rule for rule in known if rule.split(" ")[1].split(",")[0] in map(str, favoured)]
         return self._random.choice(usual if usual and self._random.random() < _KEPT else known)
 
     def _slots(self, at: Stopped, wanted: Entered) -> dict[int, list[int]]:
-        """Return the distances from the CFA at which each word lies that a signal handler would leave alone."""
+        """Return the distances from the CFA of each word in slots that a signal handler would preserve."""
         low = wanted.cfa - _WINDOW
         raw = self._stub.read(low, _WINDOW + _WINDOW // 8)
         found: dict[int, list[int]] = {}
@@ -80,7 +80,7 @@ class Observer:
 
     @staticmethod
     def _places(column: int, value: int, at: Stopped, saved: dict[int, list[int]]) -> list[str]:
-        """Return the rules by which a register has a value."""
+        """Return the rules that give the value of a register."""
         slots = [f".cfi_offset {column},{distance}" for distance in saved.get(value, ())]
         others = [number for number, held in enumerate(at.registers) if held == value]
         return slots + [

@@ -1,8 +1,8 @@
-"""What random functions are made of, for each machine.
+"""The parts of random functions, for each machine.
 
-What docs/verify.md says is assumed is left out: stores whose index is not constant stay in their object, and no store
-goes above what was allocated by an alignment.  Comparisons of the stack pointer with addresses in the frame are left
-out, too, and numbers that are not constant in the stack pointer: the interpretation has no use for what they tell.
+Code that violates the assumptions in docs/verify.md is left out: stores with a variable index stay in their object, and
+no store is above memory that was allocated by an alignment.  Comparisons of the stack pointer with addresses in the
+frame, and variable numbers in the stack pointer, are also left out: the interpretation does not use them.
 
 ====================== ==================================================================================
 in a line              is
@@ -27,19 +27,19 @@ class Vocabulary(NamedTuple):
     """The lines for one machine."""
 
     trap: str
-    """Stands after each function: what runs out of one does not run into the next."""
+    """Follows each function, so that none runs into the next."""
     compare: str
-    """Stands first: the flags at the entry are the same in each execution."""
+    """First line: the flags at the entry are the same in each execution."""
     aligns: str
     """Matches an instruction that aligns the stack pointer."""
     above: str
     """Matches an operand in memory at or above the stack pointer."""
     registers: tuple[str, ...]
-    """For ``{r}`` and ``{d}``: those that hold anything."""
+    """For ``{r}`` and ``{d}``: registers that hold any value."""
     frames: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     """Prologues with their epilogues, each of which ends with the return."""
     plain: tuple[str, ...]
-    """Instructions that leave the frame alone unless an operand is of the frame."""
+    """Instructions that change the frame only if an operand belongs to it."""
     risky: tuple[str, ...]
     """Instructions that change the frame."""
     conditions: tuple[tuple[str, str], ...]

@@ -1,1 +1,1 @@
-"""A witness of what the lifter claims: instructions are executed from random states, and each claim must hold."""
+"""Checks the lifter's claims: instructions are executed from random states, and each claim must hold."""

@@ -18,7 +18,7 @@ from tests.code.witness.running import Witness
 
 
 def main() -> int:
-    """Print what does not hold, by kind of claim and mnemonic."""
+    """Print the broken claims, by kind and mnemonic."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", required=True, choices=("amd64", "aarch64", "s390x"))
     parser.add_argument("--steps", type=int, default=200_000, help="executions in all")

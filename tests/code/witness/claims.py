@@ -1,4 +1,4 @@
-"""Compares what the lifter claims of an instruction with what the instruction did."""
+"""Compares the lifter's claims about an instruction with its effects."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.code.witness.words import Words
 _MASK = (1 << 64) - 1
 _TAGLESS = (1 << 56) - 1
 _EQUAL = {"amd64": (0x40, 0x40), "aarch64": (1 << 30, 1 << 30), "s390x": (3, 0)}
-"""Which bits of the condition code say that what was compared is equal, and their values then."""
+"""The bits of the condition code that show that two operands are equal, and their values then."""
 
 
 class Broken(NamedTuple):
@@ -59,12 +59,12 @@ class Claims:
         if not machine.big_endian:
             self._halves.update({number + HIGH: at + 1 for number, at in list(self._halves.items())})
         self.words = Words(machine, self._halves, self._address_bits, (self._equal_bits, self._equal))
-        """The same claims for the driver, which judges most steps."""
+        """The same claims for the driver, which checks most steps."""
 
     def broken(self, instruction: Instruction, steps: Sequence[Step], leaves_condition: bool) -> Iterator[Broken]:
         """Yield the claims about an instruction that do not hold in some steps.
 
-        :param leaves_condition: whether the machine says what the condition code is after the instruction.
+        :param leaves_condition: whether the machine defines the condition code after the instruction.
         """
         if instruction.kind is Kind.STOP:
             return
@@ -76,7 +76,7 @@ class Claims:
                 yield from self._condition_code(dict(instruction.puts), step)
 
     def _ways(self, instruction: Instruction, step: Step) -> Iterator[Instruction]:
-        """Yield what may have been written on the ways that lead to where the step went on."""
+        """Yield the claimed writes on the ways to the place where the step continued."""
         for leaving in instruction.exits:
             if self._value(leaving.target, step) == step.pc:
                 puts, stores = instruction.puts[: leaving.puts], instruction.stores[: leaving.stores]
@@ -166,7 +166,7 @@ class Claims:
         return word[address & 7]
 
     def _readable(self, address: int, size: int) -> bool:
-        # What is mapped at all is filled with the same pattern; the driver's own memory is below.
+        # All mapped memory is filled with the same pattern; the driver's own memory is below.
         return any(start <= address <= start + AREA - size for start in (STACK, DATA))
 
     def _values(self, expression: Expression, step: Step) -> Iterator[int | None]:
@@ -177,7 +177,7 @@ class Claims:
             yield self._value(expression, step)
 
     def _value(self, expression: Expression, step: Step) -> int | None:
-        """Return what an expression amounts to in the state before a step; ``None``: nothing is claimed of it."""
+        """Return the value of an expression in the state before a step; ``None``: nothing is claimed about it."""
         found = self._number(expression, step)
         return None if found is None else found & _MASK
 

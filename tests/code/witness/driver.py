@@ -1,4 +1,4 @@
-"""Executes single instructions: on the host's processor where it is of the machine, else in user-mode QEMU."""
+"""Executes single instructions: on this machine's processor if possible, otherwise in user-mode QEMU."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ STACK, DATA, AREA = 0x20000000000, 0x30000000000, 0x4000
 _GENERAL, _VECTORS = 32, 32
 _MASK = (1 << 64) - 1
 _PATIENCE = 60.0
-"""Seconds for a case."""
+"""Seconds to wait for a case."""
 _BATCH = 40_000
-"""Bytes of cases that the driver is given before it is heard; a pipe has room for so many."""
+"""Number of bytes of cases that the driver gets before its output is read; a pipe has room for so many."""
 
 
 class Case(NamedTuple):
@@ -38,13 +38,13 @@ class Case(NamedTuple):
     steps: int
     seed: int
     words: tuple[int, ...] = ()
-    """What is claimed of it; without, each step is reported."""
+    """The claims about it; empty: each step is reported."""
     reported: int = 0
-    """How many of the first steps are reported in any case."""
+    """Number of the first steps that are always reported."""
     other: bytes = b""
-    """Other code that is put in its reach, for instructions that execute another."""
+    """Other code within its reach, for instructions that execute another one."""
     other_at: int = 0
-    """Where, as an offset from the instruction."""
+    """Place of that code, as an offset from the instruction."""
 
 
 class Step(NamedTuple):
@@ -52,36 +52,36 @@ class Step(NamedTuple):
 
     signal: int
     pc: int
-    """Where execution went on."""
+    """Address at which execution continued."""
     before: tuple[int, ...]
-    """General registers, by DWARF number."""
+    """The general registers, by DWARF number."""
     after: tuple[int, ...]
     vectors_before: tuple[int, ...]
-    """Two halves of each vector register, the lower first; s390x: the floating-point register, and nothing."""
+    """Two halves of each vector register, the lower one first; s390x: the floating-point register, and nothing."""
     vectors_after: tuple[int, ...]
     flags_before: int
-    """The condition code, as the machine has it in its bits."""
+    """The condition code, in the machine's own bits."""
     flags_after: int
     changed: dict[int, int]
-    """The bytes of memory that it changed, by address."""
+    """The changed bytes of memory, by address."""
 
     is_against: bool
-    """Whether it is not as it is claimed to be, by the driver."""
+    """Whether the step contradicts the claims, according to the driver."""
 
 
 class Outcome(NamedTuple):
-    """What came of a case."""
+    """The result for a case."""
 
     executed: int
-    """Steps in which the instruction ran to its end."""
+    """Number of steps in which the instruction was completed."""
     against: int
-    """Those that are not as it is claimed."""
+    """Number of steps that contradict the claims."""
     steps: list[Step]
-    """Those that are reported."""
+    """The reported steps."""
 
 
 def word_at(address: int) -> int:
-    """Return what memory holds before an instruction at an address that is a multiple of 8."""
+    """Return the contents of memory before an instruction, at an address that is a multiple of 8."""
     word = address * 0x9E3779B97F4A7C15 & _MASK
     word ^= word >> 29
     if word % 4 == 0:
@@ -145,7 +145,7 @@ class Driver:
         return self._process
 
     def run(self, cases: Iterable[Case]) -> Iterator[Outcome]:
-        """Yield what comes of cases, in order; nothing was executed where one ends the driver."""
+        """Yield the results for cases, in order; a case that ends the driver has no executed steps."""
         waiting: list[Case] = []
         size = 0
         for case in cases:
@@ -179,7 +179,7 @@ class Driver:
         return self._request.pack(len(case.code), case.steps, case.seed, *sizes, case.code, case.other) + words
 
     def _outcome(self) -> Outcome | None:
-        """Return what came of the next case; ``None``: the driver ended, or does not."""
+        """Return the result for the next case; ``None``: the driver ended, or does not answer."""
         steps: list[Step] = []
         while True:
             mark = self._bytes(self._mark.size)
@@ -216,7 +216,7 @@ class Driver:
         )
 
     def _bytes(self, size: int) -> bytes | None:
-        """Return the next bytes that the driver writes; ``None``: it does not."""
+        """Return the next bytes from the driver; ``None``: it does not answer."""
         assert self._process is not None
         assert self._process.stdout is not None
         while len(self._read) < size:

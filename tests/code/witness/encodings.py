@@ -25,7 +25,7 @@ _VEX = (b"\xc5", b"\xc4", b"\x62")
 
 
 def libraries(machine: str, folders: Sequence[Path] = ()) -> list[Path]:
-    """Return the libraries of a machine in some folders, by default those that are installed, the smallest first."""
+    """Return the libraries of a machine in some folders, by default the installed ones, the smallest first."""
     found = {
         path.resolve()
         for folder in folders or LIBRARIES[machine]
@@ -36,7 +36,7 @@ def libraries(machine: str, folders: Sequence[Path] = ()) -> list[Path]:
 
 
 def small_library(machine: str) -> Path:
-    """Return libgcc_s of a machine; without it the test is skipped."""
+    """Return libgcc_s of a machine; skip the test without it."""
     path = next((path for path in libraries(machine) if path.name == "libgcc_s.so.1"), None)
     if path is None:
         absent(f"libgcc_s.so.1 of {machine} is not installed: the code of a whole file stays untested")
@@ -49,12 +49,12 @@ def _is_elf(path: Path) -> bool:
 
 
 def spread(paths: Sequence[Path], count: int) -> list[Path]:
-    """Return some of the paths, from everywhere in their order, the last one included."""
+    """Return some of the paths, evenly chosen, including the last one."""
     return [paths[-1 - number * len(paths) // count] for number in reversed(range(min(count, len(paths))))]
 
 
 def of_file(path: Path, lifter: Lifter, seen: set[bytes]) -> Iterator[bytes]:
-    """Yield the instructions of the functions of a file that CFI describes, but those seen before."""
+    """Yield the new instructions of the functions of a file that CFI describes."""
     with elf.opened(path) as binary:
         sections = [
             (section.address, binary.contents(section))
@@ -75,7 +75,7 @@ def of_file(path: Path, lifter: Lifter, seen: set[bytes]) -> Iterator[bytes]:
 
 
 def generated(machine: Machine, random_: random.Random) -> Iterator[bytes]:
-    """Yield encodings, without end: bytes that capstone disassembles, no mnemonic much more often than others."""
+    """Yield encodings without end: bytes that capstone disassembles, with mnemonics of similar frequency."""
     import capstone
 
     decoder: Any = capstone.Cs(*(getattr(capstone, name) for name in machine.disassembler))
@@ -85,7 +85,7 @@ def generated(machine: Machine, random_: random.Random) -> Iterator[bytes]:
         rounds += 1
         raw = _random_bytes(machine, random_)
         found = next(decoder.disasm(raw, 0, 1), None)
-        # A mnemonic comes again when the others had their turn.
+        # A mnemonic is repeated after the others had their turn.
         if found is not None and seen[found.mnemonic] <= rounds // 4000:
             seen[found.mnemonic] += 1
             yield bytes(found.bytes)

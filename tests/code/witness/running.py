@@ -19,17 +19,17 @@ _FAR = (0xC0, 0xC4, 0xC6, 0xCC)
 _ENDING = re.compile(
     r"popf|iret|(wr[fg]s|rd[fg]s|pop +%[fg]s|l[fg]s|mov\w* .*%[fg]s$|int|syscall|sysenter|svc|hvc|smc)"
 )
-"""Instructions after which the driver cannot go on, for they change what it needs itself."""
+"""Instructions after which the driver cannot continue, because they change registers that it needs."""
 _UNDEFINED = re.compile("i?div[bwlq] ")
-"""AMD64's division leaves the condition code undefined: nothing that looks at it is claimed to be right."""
+"""AMD64's division leaves the condition code undefined, so no claim about it is checked."""
 _REPORTED = 1
-"""How many steps of each instruction are judged here, too."""
+"""Number of steps of each instruction that are also checked here."""
 
 
 class Witness:
     """Checks the lifter of one machine.
 
-    :param each: how often an instruction is executed.
+    :param each: number of executions of an instruction.
     """
 
     def __init__(self, machine: str, each: int = 8) -> None:
@@ -43,7 +43,7 @@ class Witness:
         """The first instruction of each kind, by mnemonic and kind of claim."""
         self.steps = 0
         self.instructions: Counter[str] = Counter()
-        """How many were executed, refused by the processor, and left out."""
+        """Numbers of instructions that were executed, refused by the processor, and left out."""
 
     def __enter__(self) -> Witness:
         return self
@@ -52,7 +52,7 @@ class Witness:
         self.driver.__exit__(*error)
 
     def check(self, encodings: Iterable[tuple[bytes, int]]) -> None:
-        """Execute instructions, each with a seed for its states; hold the claims against what they do."""
+        """Execute instructions, each with a seed for its states; compare the claims with their effects."""
         running: deque[tuple[Instruction, bytes, str]] = deque()
         for outcome in self.driver.run(self._cases(encodings, running)):
             instruction, raw, text = running.popleft()
@@ -77,9 +77,9 @@ class Witness:
             yield Case(raw, self._each, seed, words, _REPORTED)
 
     def is_left_out(self, raw: bytes) -> bool:
-        """Return whether an instruction is one that the driver cannot execute, or cannot go on after."""
+        """Return whether the driver cannot execute an instruction, or cannot continue after it."""
         instruction, text = self.lifter.instruction(raw, 0), self._text.text(raw, AT)
-        # QEMU 7.2 takes a distance of more than 2 GiB for a negative one.
+        # QEMU 7.2 takes a distance of more than 2 GiB as a negative one.
         is_far = self.lifter.machine.max_size == 6 and len(raw) == 6 and raw[0] in _FAR and 0x40 <= raw[2] < 0xC0
         targets = (*(leaving.target for leaving in instruction.exits), instruction.target)
         is_within = any(
@@ -88,7 +88,7 @@ class Witness:
         return instruction.kind in _LEFT_OUT or is_far or is_within or bool(_ENDING.match(text))
 
     def summary(self, title: str) -> str:
-        """Return how much was executed."""
+        """Return the numbers of executed instructions."""
         counts = ", ".join(f"{number} {name}" for name, number in sorted(self.instructions.items()))
         return f"{title}: {counts}; {self.steps} steps; {len(self.broken)} kinds of broken claims"
 

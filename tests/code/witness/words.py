@@ -1,4 +1,4 @@
-"""What the lifter claims of an instruction, as the words by which the driver judges steps (claims.h)."""
+"""Encodes the lifter's claims about an instruction as words, by which the driver checks steps (claims.h)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.code.witness.driver import AT, GRANULES
 
 _MASK = (1 << 64) - 1
 MOST = 2048
-"""Words of an instruction."""
+"""Maximum number of words of an instruction."""
 _MOST_STORES = 64
 # As in claims.h.
 _NOTHING, _GENERAL, _VECTOR, _NUMBER, _LOADED, _SUM, _DIFFERENCE, _MASKED, _LEFT, _RIGHT, _EXTENDED, _TRAPPED = range(
@@ -44,9 +44,9 @@ _UNARY = {LOAD: _LOADED, AND: _MASKED, SHIFT_LEFT: _LEFT, SHIFT_RIGHT: _RIGHT, E
 class Words:
     """Writes the claims of one machine's lifter.
 
-    :param halves: where the driver has the halves of vector registers, by their numbers.
-    :param address_bits: which bits of an address count.
-    :param equal: which bits of the condition code say that what was compared is equal, and their values then.
+    :param halves: the driver's places of the halves of vector registers, by their numbers.
+    :param address_bits: the significant bits of an address.
+    :param equal: the bits of the condition code that show that two operands are equal, and their values then.
     """
 
     def __init__(self, machine: Machine, halves: Mapping[int, int], address_bits: int, equal: tuple[int, int]) -> None:
@@ -57,7 +57,7 @@ class Words:
         self._head = (address_bits, general, vectors)
 
     def of(self, instruction: Instruction, leaves_condition: bool) -> tuple[int, ...]:
-        """Return the words; none where there would be too many."""
+        """Return the words; none if there would be too many."""
         ways: list[tuple[Expression | None, Instruction]] = [(None, instruction)]
         for leaving in instruction.exits:
             puts, stores = instruction.puts[: leaving.puts], instruction.stores[: leaving.stores]

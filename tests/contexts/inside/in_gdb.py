@@ -1,4 +1,4 @@
-"""Inside GDB: the stack of each context while it runs, by GDB alone, and what the plugin's commands print later."""
+"""Inside GDB: the stack of each context while it runs, by GDB alone, and the later output of the plugin's commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.gdb.inside.program import execute, resume, run_to, stopped
 def collect(
     program: dict[str, Any], sysroot: str, commands: list[str], by_hand: dict[str, str], folder: str
 ) -> dict[str, Any]:
-    """The stacks at each stop; what the commands print at the last one, and in its core file; the core file.
+    """Return the stacks at each stop, the output of the commands at the end and in a core file, and the core file.
 
     :param by_hand: registers and expressions; the stack that GDB itself gives with these values comes last.
     """
@@ -24,7 +24,7 @@ def collect(
         execute(f"set sysroot {sysroot}")
     _, most = resource.getrlimit(resource.RLIMIT_CORE)
     resource.setrlimit(resource.RLIMIT_CORE, (most, most))
-    os.chdir(folder)  # the emulator writes its core files where it was started
+    os.chdir(folder)  # the emulator writes its core files to the folder in which it was started
     execute("set sframe mode off")
     execute("set backtrace limit 20")
     with stopped(program):
@@ -46,7 +46,7 @@ def collect(
         execute("delete")
         if program["emulator"]:
             execute("signal SIGABRT")
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # it tells GDB first, and writes then
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # it first notifies GDB, and then writes
             (core,) = Path(folder).glob("qemu_*.core")
     execute(f"core-file {core}")
     dead = [attempt(command) for command in commands]
@@ -55,7 +55,7 @@ def collect(
 
 
 def attempt(command: str) -> list[Any]:
-    """Whether a command succeeds, and what it prints."""
+    """Return whether a command succeeds, and its output."""
     try:
         return [True, execute(command)]
     except gdb.error as error:

@@ -1,4 +1,4 @@
-"""Steps a program by instruction in GDB; compares the frames by SFrame alone with GDB's own."""
+"""Steps a program by instruction in GDB; compares the frames that only SFrame gives with GDB's own."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from tests.abis.inside.chains import frames, without_limits
 from tests.gdb.inside.program import execute, run_to, stopped
 
 _SHOWN = 20
-"""Differences that are reported with all that is known of them."""
+"""Maximum number of differences that are reported with details."""
 
 
 def walk(program: dict[str, Any], steps: int, library_path: str, sysroot: str, settings: list[str]) -> dict[str, Any]:
     """Step from main on; in mode always with strict, all frames must be GDB's own, and found by SFrame.
 
-    :param program: as `tests.abis.debuggers.described` has it; its place does not matter.
-    :param library_path: for the program's dynamic linker; empty: it needs none.
-    :param sysroot: for GDB; empty: it needs none.
+    :param program: in the form of `tests.abis.debuggers.described`; its place does not matter.
+    :param library_path: path for the program's dynamic linker; empty: it needs none.
+    :param sysroot: sysroot for GDB; empty: it needs none.
     :param settings: further commands, before the walk.
     """
     if library_path:
         execute(f"set environment LD_LIBRARY_PATH {library_path}")
     if sysroot:
         execute(f"set sysroot {sysroot}")
-    # _dl_runtime_resolve of AMD64 has its CFA in rbx, which SFrame does not track: a row that only the innermost frame
-    # can follow.  GDB cannot step where it fails to unwind.
+    # _dl_runtime_resolve of AMD64 has its CFA in rbx, which SFrame does not track: only the innermost frame can use
+    # that row.  GDB cannot step if it fails to unwind.
     execute("set environment LD_BIND_NOW 1")
     execute("set sframe strict on")
     for setting in settings:
@@ -46,7 +46,7 @@ def walk(program: dict[str, Any], steps: int, library_path: str, sysroot: str, s
 
 
 class _Result:
-    """What was seen."""
+    """The result of a walk."""
 
     def __init__(self) -> None:
         self.count = self.frames = self.in_library = 0
@@ -57,7 +57,7 @@ class _Result:
         self.functions: set[str] = set()
 
     def look(self) -> None:
-        """Compare at this instruction."""
+        """Compare the frames at this instruction."""
         strict = frames()
         thread = json.loads(execute("sframe compare --json"))["threads"][0]
         native = thread["frames"]
@@ -71,7 +71,7 @@ class _Result:
                 key = f"{shown['unwinder']} in {_place(shown['sframe_pc'])}"
                 self.others[key] = self.others.get(key, 0) + 1
         same_pc = [one["pc"] for one in strict] == [one["pc"] for one in native]
-        # The SP of a caller tells the CFA; the comparison has the frame pointers.
+        # The SP of a caller gives the CFA; the comparison has the frame pointers.
         distances = {outer["sp"] - inner["cfa"] for inner, outer in zip(native, strict[1:])}
         if not same_pc or len(distances) > 1 or not thread["agrees"]:
             self.different += 1
@@ -80,7 +80,7 @@ class _Result:
                 self.differences.append({"where": where, "strict": strict, "compared": thread})
 
     def told(self) -> dict[str, Any]:
-        """Return it as JSON can have it."""
+        """Return the result as JSON."""
         return {
             "count": self.count,
             "frames": self.frames,
@@ -93,7 +93,7 @@ class _Result:
 
 
 def _place(pc: int) -> str:
-    """Return the function that contains an address, else its section, and the file."""
+    """Return the function that contains an address, or its section, and the file."""
     symbol = re.match(r"(.+?)(?: \+ \d+)?(?: in section .*)?$", execute(f"info symbol {pc:#x}").strip())
     name = symbol[1] if symbol and "No symbol" not in symbol[1] else "??"
     return f"{name} of {(gdb.solib_name(pc) or 'the program').rpartition('/')[2]}"

@@ -1,4 +1,4 @@
-"""What GDB is told to source: commands for what cannot be typed, and one that writes down where the program is."""
+"""A script for GDB: commands for actions that cannot be typed, and one that writes the state of the program."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import gdb
 
 _FRAMES = 60
-"""A runaway recursion is compared in its innermost frames."""
+"""Number of innermost frames that are compared in a runaway recursion."""
 _KINDS = {gdb.INLINE_FRAME: "inline", gdb.TAILCALL_FRAME: "tailcall", gdb.SIGTRAMP_FRAME: "signal"}
 _REGISTERS = {
     "i386:x86-64": ("rbx", "rbp", "r12", "r13", "r14", "r15", "rip", "rsp"),
     "aarch64": ("x19", "x20", "x21", "x28", "x29", "pc", "sp"),
     "s390:64-bit": ("r6", "r7", "r11", "r13", "r15", "f8", "pswa"),
 }
-"""Those that functions keep for their callers, and the places in code and stack."""
+"""Callee-saved registers, pc and the stack pointers."""
 
 
 def _register(frame: gdb.Frame, name: str) -> str:
@@ -46,7 +46,7 @@ def _value(frame: gdb.Frame, symbol: gdb.Symbol) -> str:
 
 
 def _variables(frame: gdb.Frame) -> list[list[str]]:
-    """Arguments and locals of a frame with their values."""
+    """Return arguments and locals of a frame with their values."""
     try:
         block = frame.block()
     except RuntimeError:
@@ -64,24 +64,24 @@ def _variables(frame: gdb.Frame) -> list[list[str]]:
 
 
 def _without_identities(value: list[list[str]], identities: set[int]) -> list[list[str]]:
-    """Variables and registers with the process's and the threads' numbers, which are others in each run, replaced."""
+    """Return variables and registers with the ids of process and threads replaced, which differ in each run."""
     words = {text for number in identities for text in (str(number), f"{number:#x}")}
     return [[*entry[:-1], "ID" if entry[-1] in words else entry[-1]] for entry in value]
 
 
 def random_bytes(process: int) -> int:
-    """Where the kernel put 16 random bytes for a process (AT_RANDOM of its auxiliary vector).
+    """Return the address of the 16 random bytes that the kernel gave a process (AT_RANDOM of its auxiliary vector).
 
-    The C library makes its stack canary and its pointer guard of them, which show in variables without a value.
+    The C library makes its stack canary and its pointer guard from them, which appear in uninitialised variables.
     """
     vector = Path(f"/proc/{process}/auxv").read_bytes()
     return int(dict(struct.iter_unpack("=QQ", vector))[25])
 
 
 def state(full: bool, level: int) -> dict[str, Any]:
-    """Where the program is; with `full` its whole stack, and the variables of frame 0 and of one of the others.
+    """Return the state of the program; with `full` its whole stack, and the variables of frame 0 and another one.
 
-    :param level: that other frame; -1: the variables of every frame.
+    :param level: the other frame; -1: include the variables of every frame.
     """
     inferior = gdb.selected_inferior()
     told: dict[str, Any] = {"live": bool(inferior.pid)}
@@ -122,7 +122,7 @@ def state(full: bool, level: int) -> dict[str, Any]:
 
 
 class State(gdb.Command):  # type: ignore[misc]  # GDB has no types
-    """Write down where the program is.
+    """Write the state of the program.
     Usage: drive-state NUMBER FULL LEVEL
     """
 
@@ -139,7 +139,7 @@ class State(gdb.Command):  # type: ignore[misc]  # GDB has no types
 
 
 class Fix(gdb.Command):  # type: ignore[misc]  # GDB has no types
-    """Give a program that begins the same random bytes each time.
+    """Give a starting program the same random bytes each time.
     Usage: drive-fix
     """
 
@@ -147,7 +147,7 @@ class Fix(gdb.Command):  # type: ignore[misc]  # GDB has no types
         super().__init__("drive-fix", gdb.COMMAND_USER)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        """Overwrite what the kernel gave it."""
+        """Overwrite the bytes that the kernel gave it."""
         process = gdb.selected_inferior()
         if not process.pid:
             raise gdb.GdbError("no process")
@@ -155,7 +155,7 @@ class Fix(gdb.Command):  # type: ignore[misc]  # GDB has no types
 
 
 class Callers(gdb.Breakpoint):  # type: ignore[misc]  # GDB has no types
-    """A breakpoint that looks at who called, as people's scripts do."""
+    """A breakpoint that examines the caller, like people's scripts."""
 
     def __init__(self, place: str, wanted: str, hits: int) -> None:
         super().__init__(place)
@@ -163,7 +163,7 @@ class Callers(gdb.Breakpoint):  # type: ignore[misc]  # GDB has no types
         self._hits = hits
 
     def stop(self) -> bool:
-        """Stop at the call by that function that is the last one wanted."""
+        """Stop at the last of the wanted calls by the function."""
         caller = gdb.newest_frame().older()
         while caller is not None and caller.type() == gdb.INLINE_FRAME:
             caller = caller.older()
@@ -187,7 +187,7 @@ class BreakCallers(gdb.Command):  # type: ignore[misc]  # GDB has no types
 
 
 def _line() -> bytes:
-    """A line of standard input without its end; what follows it is left to GDB."""
+    """Return a line of standard input without its end; the rest is left to GDB."""
     line = b""
     while (read := os.read(0, 1)) not in (b"\n", b""):
         line += read
@@ -195,7 +195,7 @@ def _line() -> bytes:
 
 
 class Serve(gdb.Command):  # type: ignore[misc]  # GDB has no types
-    """Execute commands from standard input as a script does, until an empty line.  Each line is a list in JSON.
+    """Execute commands from standard input, like a script, until an empty line.  Each line is a list in JSON.
     Usage: drive-serve
     """
 
@@ -203,7 +203,7 @@ class Serve(gdb.Command):  # type: ignore[misc]  # GDB has no types
         super().__init__("drive-serve", gdb.COMMAND_USER)
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        """Print what each prints."""
+        """Print the output of each."""
         while line := _line():
             for command in json.loads(line):
                 try:

@@ -1,4 +1,4 @@
-"""What LLDB is told to import: commands that write down where the program is, and wait until it stops."""
+"""A script for LLDB: commands that write the state of the program, and wait until it stops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REGISTERS = ("rbx", "rbp", "r12", "r13", "r14", "r15", "rip", "rsp", "x19", "x2
 _BREAKPOINT = re.compile(r"(one-shot )?breakpoint( site)? [0-9].*")
 _SECONDS = 600.0
 _SETTLED = 0.04
-"""Seconds that a program has to stand still: one that goes on by itself at a breakpoint does for a moment, too."""
+"""Seconds that a program must be stopped; one that continues by itself at a breakpoint also stops for a moment."""
 _GONE = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached, lldb.eStateUnloaded, lldb.eStateConnected)
 
 
@@ -30,7 +30,7 @@ def _value(value: Any) -> str:
 
 
 def _variables(frame: Any) -> list[list[str]]:
-    """Arguments and locals of a frame with their values; of structures the first level."""
+    """Return arguments and locals of a frame with their values; for structures, the first level."""
     found = []
     for value in frame.GetVariables(True, True, False, True):
         found.append([value.GetName() or "", value.GetTypeName() or "", _value(value)])
@@ -51,15 +51,15 @@ def _registers(frame: Any) -> list[list[str]]:
 
 
 def _without_identities(value: Any, identities: set[int]) -> Any:
-    """Variables and registers with the process's and the threads' numbers, which are others in each run, replaced."""
+    """Return variables and registers with the ids of process and threads replaced, which differ in each run."""
     words = {str(number) for number in identities} | {f"0x{number:016x}" for number in identities}
     return [[*entry[:-1], "ID" if entry[-1].partition(" ")[0] in words else entry[-1]] for entry in value]
 
 
 def state(debugger: Any, full: bool, level: int) -> dict[str, Any]:
-    """Where the program is; with `full` its whole stack, and the variables of frame 0 and of one of the others.
+    """Return the state of the program; with `full` its whole stack, and the variables of frame 0 and another one.
 
-    :param level: that other frame; -1: the variables of every frame.
+    :param level: the other frame; -1: include the variables of every frame.
     """
     process = debugger.GetSelectedTarget().GetProcess()
     if not process.IsValid() or process.GetState() in _GONE:
@@ -68,7 +68,7 @@ def state(debugger: Any, full: bool, level: int) -> dict[str, Any]:
     thread = process.GetSelectedThread()
     told["thread"] = thread.GetIndexID()
     told["threads"] = sorted(each.GetIndexID() for each in process)
-    # Of several breakpoints at one place LLDB names now these, now those, if one of them is deleted when it is hit.
+    # Of several breakpoints at one place, LLDB names varying ones if one of them is deleted when it is hit.
     told["stop"] = _BREAKPOINT.sub("breakpoint", thread.GetStopDescription(300))
     told["selected"] = thread.GetSelectedFrame().GetFrameID()
     frames = []
@@ -102,28 +102,28 @@ def drive_state(debugger: Any, command: str, result: Any, internal_dict: dict[st
 
 
 def random_bytes(process: int) -> int:
-    """Where the kernel put 16 random bytes for a process (AT_RANDOM of its auxiliary vector).
+    """Return the address of the 16 random bytes that the kernel gave a process (AT_RANDOM of its auxiliary vector).
 
-    The C library makes its stack canary and its pointer guard of them, which show in variables without a value.
+    The C library makes its stack canary and its pointer guard from them, which appear in uninitialised variables.
     """
     vector = Path(f"/proc/{process}/auxv").read_bytes()
     return int(dict(struct.iter_unpack("=QQ", vector))[25])
 
 
 def drive_fix(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
-    """Give a program that begins the same random bytes each time."""
+    """Give a starting program the same random bytes each time."""
     process = debugger.GetSelectedTarget().GetProcess()
     process.WriteMemory(random_bytes(process.GetProcessID()), bytes(range(1, 17)), lldb.SBError())
 
 
 def drive_wait(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
-    """Wait until the program does not run, and print a mark.  Word: number."""
+    """Wait until the program is not running, and print a mark.  Word: number."""
     _settle(debugger)
     os.write(1, f"\n@@ready {int(command)}@@\n".encode())
 
 
 def _settle(debugger: Any) -> None:
-    """Wait until the program does not run."""
+    """Wait until the program is not running."""
     deadline = time.monotonic() + _SECONDS
     since = None
     while time.monotonic() < deadline and (since is None or time.monotonic() - since < _SETTLED):
@@ -135,10 +135,10 @@ def _settle(debugger: Any) -> None:
 
 
 def _stands(process: Any) -> bool:
-    """Whether a process is stopped, or there is none.
+    """Return whether a process is stopped, or there is none.
 
-    Its state alone does not tell: it says "stopped" until LLDB's other thread has learned that it runs.  Threads tell
-    nothing from the moment when they are made to run.
+    Its state alone is not sufficient: it stays "stopped" until LLDB's other thread has learned that it runs.  Threads
+    have no data from the moment in which they are resumed.
     """
     if not process.IsValid() or process.GetState() in _GONE:
         return True
@@ -148,17 +148,17 @@ def _stands(process: Any) -> bool:
 
 
 def called_by(frame: Any, location: Any, arguments: Any, internal_dict: dict[str, Any]) -> bool:
-    """Stop at a breakpoint if a function of that name called, as people's scripts do."""
+    """Stop at a breakpoint if a function with a name is the caller, like people's scripts."""
     wanted = arguments.GetValueForKey("caller").GetStringValue(100)
     caller = frame.GetThread().GetFrameAtIndex(frame.GetFrameID() + 1)
     return (caller.GetFunctionName() or "").startswith(wanted)
 
 
 def drive_serve(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
-    """Execute commands from standard input as a script does, until an empty line.  Each line is a list in JSON.
+    """Execute commands from standard input, like a script, until an empty line.  Each line is a list in JSON.
 
-    Word: `script`, which waits for each command; `async-script`, with a thread of its own, and LLDB not waiting; `two`:
-    a second debugger does the same.
+    Word: `script`, which waits for each command; `async-script`, with a thread of its own, and LLDB not waiting;
+    `two`: a second debugger does the same.
     """
     debuggers = [debugger]
     if command == "two":
@@ -177,7 +177,7 @@ def drive_serve(debugger: Any, command: str, result: Any, internal_dict: dict[st
 
 
 def _line() -> bytes:
-    """A line of standard input without its end; what follows it is left to LLDB."""
+    """Return a line of standard input without its end; the rest is left to LLDB."""
     line = b""
     while (read := os.read(0, 1)) not in (b"\n", b""):
         line += read
@@ -196,7 +196,7 @@ def _serve(debuggers: list[Any]) -> None:
 
 
 def _do(debugger: Any, command: str) -> None:
-    """Execute a command as a script does, in the frame that is selected, and print what it says."""
+    """Execute a command like a script, in the selected frame, and print its output."""
     target = debugger.GetSelectedTarget()
     frame = target.GetProcess().GetSelectedThread().GetSelectedFrame()
     context = lldb.SBExecutionContext(frame) if frame.IsValid() else lldb.SBExecutionContext(target)
@@ -208,7 +208,7 @@ def _do(debugger: Any, command: str) -> None:
 
 
 def _look_around(debugger: Any) -> None:
-    """Ask for all frames of all threads, in the middle of commands, as scripts do."""
+    """Request all frames of all threads, in the middle of commands, like scripts."""
     for thread in debugger.GetSelectedTarget().GetProcess():
         for frame in thread:
             frame.GetFunctionName()

@@ -1,6 +1,6 @@
-"""What readers get from elsewhere than the files that users name: servers, archives, compressed and loaded symbols.
+"""Fuzzes input from other sources than the user's files: servers, archives, compressed and loaded symbols.
 
-The number of an input chooses its kind, so that each kind gets as many.
+The number of an input chooses its kind, so all kinds get equally many.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tests.fuzz.readers import answers, archives, embedded, loaded, perf_maps
 from tests.fuzz.seeds import Seed
 
 KINDS: tuple[ModuleType, ...] = (answers, archives, embedded, loaded, perf_maps)
-"""Each with ``seeds()``, ``fields(seed)`` and ``exercise(seed, seen)``."""
+"""The kinds, each with ``seeds()``, ``fields(seed)`` and ``exercise(seed, seen)``."""
 SECONDS = 5.0
 MEMORY = 500 << 20
-"""What is compressed may claim to be of any size."""
+"""Memory limit: compressed data may claim any size."""
 
 
 def seeds() -> tuple[Seed, ...]:
-    """All undamaged inputs."""
+    """Return all undamaged inputs."""
     return tuple(seed for kind in KINDS for seed in kind.seeds())
 
 
@@ -32,12 +32,12 @@ def _mutator(kind: int) -> Mutator:
 
 
 def made(number: int) -> Seed:
-    """The input of a number; its address is the number, by which the kinds choose how it is used."""
+    """Return the input of a number; its address is the number, by which the kinds choose how it is used."""
     return _mutator(number % len(KINDS)).mutate(Random(number))._replace(address=number)
 
 
 def exercise(seed: Seed, seen: Counter[str]) -> None:
-    """Read one input, and count what came of it."""
+    """Read one input, and count the results."""
     kind = KINDS[seed.address % len(KINDS)]
     outcome = kind.exercise(seed, seen)
     seen[f"{kind.__name__.rpartition('.')[2]}: {outcome}"] += 1

@@ -1,4 +1,4 @@
-"""What a debuginfod server sends: status line, headers, and a file, which enters a cache that others trust."""
+"""The answer of a debuginfod server: status line, headers, and a file, which enters a cache that others trust."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from tests.fuzz.seeds import Seed
 
 BUILD_ID = "8899aabbccddeeff00112233445566778899aabb"
 LONGEST_LINE = 600
-"""Characters of a message: the server's words are cut."""
+"""Maximum number of characters of a message: the server's words are truncated."""
 _LARGEST = 1 << 20
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"
 
 
 @functools.cache
 def files() -> tuple[bytes, bytes]:
-    """A debug file and the executable, with one build ID."""
+    """Return a debug file and the executable, with one build ID."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "one.c").write_text("int start(void) { return 0; }\n", encoding="utf-8")
@@ -44,7 +44,7 @@ def files() -> tuple[bytes, bytes]:
 
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
-    """Answers as they should be, and as servers and proxies can send them."""
+    """Return correct answers, and others that servers and proxies can send."""
     found = []
     for name, file in zip((DEBUG_INFO, EXECUTABLE), files()):
         length = b"Content-Length: %d\r\n" % len(file)
@@ -72,7 +72,7 @@ def _chunked(data: bytes) -> bytes:
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """The fields of the file, and all bytes before it."""
+    """Return the fields of the file, and all bytes before it."""
     start = seed.data.find(b"\x7fELF")
     head = [Field(at, 1, "little") for at in range(start if start >= 0 else len(seed.data))]
     return (*head, *(file_fields.fields(seed) if start >= 0 and b"chunked" not in seed.data else ()))
@@ -83,7 +83,7 @@ class _Server(socketserver.ThreadingTCPServer):
     answer = b""
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing: the client may end the connection at any time."""
+        """Print nothing: the client may end the connection at any time."""
 
 
 class _Handler(socketserver.BaseRequestHandler):
@@ -107,7 +107,7 @@ def _cache() -> Path:
 
 
 def exercise(seed: Seed, _: Counter[str]) -> str:
-    """Download a file.  The number of the input chooses the kind of file, and whether much data follows the answer."""
+    """Download a file.  The input's number chooses the kind of file, and whether much data follows the answer."""
     kind = (DEBUG_INFO, EXECUTABLE)[seed.address // 10 % 2]
     server, cache = _server(), _cache()
     server.answer = seed.data + bytes(3 * _LARGEST if seed.address % 50 == 0 else 0)
@@ -129,14 +129,14 @@ def exercise(seed: Seed, _: Counter[str]) -> str:
 
 
 def _only_here(host: str, port: int, *_: object) -> list[tuple[object, ...]]:
-    """Resolve a name without asking anybody: a damaged answer can send the client anywhere."""
+    """Resolve a name without a name server: a damaged answer can redirect the client to any host."""
     if host != "127.0.0.1":
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, port))]
 
 
 def _check(path: Path, kind: str) -> None:
-    """Check that others can use a file: it has the build ID, is of the kind, and is not a part of what was sent."""
+    """Check that others can use a file: it has the build ID, is of the kind, and is not a part of the sent data."""
     data, file = path.read_bytes(), ElfFile(str(path))
     assert file.build_id == BUILD_ID
     assert not any(whole != data and whole.startswith(data) for whole in files())

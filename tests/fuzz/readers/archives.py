@@ -26,14 +26,14 @@ from tests.survey.programs import cpio, rpm, special, tar
 
 _BOUNDS = Bounds(depth=4, growth=10, always=1 << 22, file=1 << 20, members=1000)
 _PACKED = (bytes, bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.ZstdCompressor().compress)
-"""What is done with every second input after it was damaged."""
+"""Compressions, one of which is applied to every second input after it was damaged."""
 _TAR_FIELDS = ((0, 8), (100, 8), (124, 4), (124, 12), (132, 4), (148, 8), (156, 1), (157, 8), (257, 8))
 _BLOCK = 512
 
 
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
-    """One archive of each format."""
+    """Return one archive of each format."""
     members = {"usr/bin/one": content_of("object of two sections amd64"), "usr/two.so": b"\x7fELF\x01", "text": b"x\n"}
     others = (special("link", b"2", "usr/bin/one"), special("hard", b"1", "usr/bin/one"), special("dir", b"5"))
     plain = tar(members, *others)
@@ -76,7 +76,7 @@ def _bsd() -> bytes:
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """The headers of members, and all bytes at the start of what is compressed."""
+    """Return the headers of members, and all bytes at the start of compressed data."""
     found = [Field(at, 1, "little") for at in range(min(len(seed.data), 64))]
     if seed.data.startswith((archive.MAGIC, archive.THIN_MAGIC)):
         found += file_fields.fields(seed)
@@ -94,7 +94,7 @@ def _folder() -> Path:
 
 
 def exercise(seed: Seed, seen: Counter[str]) -> str:
-    """Look for ELF files in an archive as `survey` does, and as `verify` does if it is a static library."""
+    """Look for ELF files in an archive like `survey`, and like `verify` if it is a static library."""
     number = seed.address // 5
     data = _PACKED[number // 2 % len(_PACKED)](seed.data) if number % 2 else seed.data
     path = _folder() / "archive"

@@ -23,7 +23,7 @@ _SYMBOLS = 30
 
 
 def elf_of(*sections: tuple[str, int, bytes, int]) -> bytes:
-    """An ELF file for AMD64 with sections: name, type, contents, and the number of a linked one."""
+    """Return an ELF file for AMD64 with sections: name, type, contents, and the number of a linked section."""
     names, data, headers = b"\0", bytearray(64), [bytes(64)]
     for name, kind, content, link in (*sections, (".shstrtab", SHT_STRTAB, b"", 0)):
         at, names = len(names), names + name.encode() + b"\0"
@@ -36,7 +36,7 @@ def elf_of(*sections: tuple[str, int, bytes, int]) -> bytes:
 
 
 def expensive(symbols: int, length: int) -> bytes:
-    """A file whose symbols share one long name."""
+    """Return a file whose symbols share one long name."""
     table = b"".join(struct.pack(_SYMBOL, 1, 2, 0, 1, number, 1) for number in range(symbols))
     return elf_of((".symtab", SHT_SYMTAB, table, 2), (".strtab", SHT_STRTAB, b"\0" + b"a" * length + b"\0", 0))
 
@@ -47,7 +47,7 @@ def _packed(data: bytes) -> bytes:
 
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
-    """Files to be compressed, and compressed ones."""
+    """Return files to be compressed, and compressed files."""
     inside = [Seed(f"inside {name}", content_of(name), 0) for name in _INSIDE]
     compressed = [seed._replace(name=f"xz of {seed.name}", data=_packed(seed.data)) for seed in inside]
     return (
@@ -60,7 +60,7 @@ def seeds() -> tuple[Seed, ...]:
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """The fields of a file, or the first and the last bytes of a compressed one."""
+    """Return the fields of a file, or the first and the last bytes of a compressed one."""
     if not seed.data.startswith(_XZ):
         return file_fields.fields(seed)
     size = len(seed.data)
@@ -68,7 +68,7 @@ def fields(seed: Seed) -> tuple[Field, ...]:
 
 
 def exercise(seed: Seed, seen: Counter[str]) -> str:
-    """Read the symbols of a file that is undamaged but for what it contains: nothing may be raised."""
+    """Read the symbols of a file that is undamaged except for the embedded file: no exception may be raised."""
     content = seed.data if seed.data.startswith(_XZ) else _packed(seed.data)
     found = ElfBinary(BytesIO(elf_of((".gnu_debugdata", SHT_PROGBITS, content, 0))), "fuzzed").symbols
     for symbol in islice(found, _SYMBOLS):

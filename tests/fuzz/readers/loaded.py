@@ -25,7 +25,7 @@ _LIBRARIES = {
     **{abi: Path(sysroot(abi), "lib", "libdl.so.2") for abi in ("aarch64", "s390x")},
 }
 _PARTS = {".dynamic": 8, ".gnu.hash": 4, ".dynsym": 4, ".dynstr": 1}
-"""Sections with what is read, and the size of their fields."""
+"""Sections with the data that is read, and the size of their fields."""
 _POINTERS = (5, 6, 0x6FFFFEF5)
 """Tags whose values glibc relocates: DT_STRTAB, DT_SYMTAB, DT_GNU_HASH."""
 _SYMBOLS = 30
@@ -33,7 +33,7 @@ _SYMBOLS = 30
 
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
-    """A library of each machine as it is in memory, with the addresses in its dynamic section relocated and not."""
+    """Return a library of each machine in memory, with the addresses in its dynamic section relocated or not."""
     found = []
     for abi, path in _LIBRARIES.items():
         data = path.read_bytes()
@@ -72,12 +72,12 @@ def _fields_of(abi: str) -> tuple[Field, ...]:
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """Program headers, dynamic section, hash table, symbols and names."""
+    """Return program headers, dynamic section, hash table, symbols and names."""
     return _fields_of(seed.name.split()[-1])
 
 
 def exercise(seed: Seed, seen: Counter[str]) -> str:
-    """Read the symbols; in every third input there is memory everywhere, so that no read fails."""
+    """Read the symbols; in every third input, all memory is readable, so no read fails."""
     data, endless = seed.data, seed.address % 3 == 0
 
     def read(address: int, size: int) -> bytes:

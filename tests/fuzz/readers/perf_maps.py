@@ -1,4 +1,4 @@
-"""The files in `/tmp` that name run-time code, which anybody can put there."""
+"""The files in `/tmp` that name run-time code, which anybody can write."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ODD = (
 
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
-    """Files as compilers write them, and with all that is unusual."""
+    """Return files as compilers write them, and files with unusual contents."""
     return (
         Seed("plain", _PLAIN.encode(), 0),
         Seed("odd", _ODD.encode(), 0),
@@ -36,7 +36,7 @@ def seeds() -> tuple[Seed, ...]:
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """All bytes of its first kilobyte."""
+    """Return all bytes of the first kilobyte."""
     return tuple(Field(at, 1, "little") for at in range(min(len(seed.data), 1024)))
 
 
@@ -50,7 +50,7 @@ def _root() -> Path:
 
 
 def exercise(seed: Seed, seen: Counter[str]) -> str:
-    """Ask for names in the functions and around them; some inputs are not regular files."""
+    """Look up names in the functions and around them; some inputs are not regular files."""
     path = _root() / "tmp" / f"perf-{os.getpid()}.map"
     kind = seed.address // 5 % 50
     if kind == 0:

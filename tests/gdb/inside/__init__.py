@@ -1,1 +1,1 @@
-"""What the tests run inside GDB: each function here is called by `tests.gdb.driver.call`."""
+"""Functions that the tests run inside GDB; `tests.gdb.driver.call` calls them."""

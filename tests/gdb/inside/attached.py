@@ -1,4 +1,4 @@
-"""The stacks of all threads of a process that runs already."""
+"""The stacks of all threads of a process that is already running."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.gdb.inside.program import execute
 
 
 def stacks(pid: int) -> dict[str, Any]:
-    """Return the pcs of each thread's frames by its id, as `bt` has them in each mode, and what the plugin compares."""
+    """Return the pcs of each thread's frames by its id, from `bt` in each mode, and the plugin's comparison."""
     execute(f"attach {pid}")
     without_limits()
     shown = {mode: _by_thread(mode) for mode in ("off", "always")}

@@ -10,7 +10,7 @@ from tests.gdb.inside.program import execute, resume, run_to, stopped
 
 
 def collect(programs: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """For each program, for each time that it reaches its place: what the modes show there."""
+    """Return, for each program and each time that it reaches its place, the stacks in each mode."""
     answers = []
     for program in programs:
         with stopped(program):
@@ -53,7 +53,7 @@ def _shown(mode: str, locations: bool = False) -> dict[str, Any]:
 
 
 def _code(executable: str) -> dict[str, int]:
-    """Where the executable's `.text` begins and ends in memory."""
+    """Return start and end of the executable's `.text` in memory."""
     for line in execute("info files").splitlines():
         fields = line.split()
         if len(fields) == 5 and fields[4] == ".text":

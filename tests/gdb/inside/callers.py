@@ -13,9 +13,9 @@ Stop = list[dict[str, Any]]
 
 
 def step(programs: list[dict[str, Any]], registers: list[str], functions: list[str]) -> list[list[Stop]]:
-    """For each program: the frames at its place and at each instruction from there until it leaves some functions.
+    """Return, for each program, the frames at its place and at each instruction until it leaves some functions.
 
-    :return: of each frame its ``pc``, and the values of its ``registers``; ``None`` for those that GDB does not know.
+    :return: for each frame its ``pc``, and the values of its ``registers``; ``None``: GDB does not know the value.
     """
     answers = []
     for program in programs:

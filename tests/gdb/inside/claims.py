@@ -13,7 +13,7 @@ _MASK = (1 << 64) - 1
 
 
 class _Spy:
-    """Stands in for the unwinder, and notes what it answers."""
+    """Replaces the unwinder, and records its answers."""
 
     enabled = True
 
@@ -30,7 +30,7 @@ class _Spy:
 
 
 def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
-    """For each program at its place: the pcs of all frames, and of those that were unwound from SFrame, strictly."""
+    """Return, for each program at its place, the pcs of all frames, and of those that SFrame unwound in strict mode."""
     place, unwinder = next(
         (number, unwinder) for number, unwinder in enumerate(gdb.frame_unwinders) if unwinder.name == "sframe"
     )
@@ -48,6 +48,6 @@ def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
 
 
 def _text() -> int:
-    """Where the executable's `.text` begins in memory."""
+    """Return the start of the executable's `.text` in memory."""
     line = next(line for line in execute("info files").splitlines() if line.endswith(" is .text"))
     return int(line.split()[0], 16)

@@ -10,7 +10,7 @@ from tests.gdb.inside.program import execute, run_to, stopped
 
 
 def session(commands: list[str], program: dict[str, Any] | None = None) -> list[dict[str, str]]:
-    """Carry out commands, where a program is given: with it at its place."""
+    """Run commands; if a program is given, at its place."""
     if program is None:
         return [_one(command) for command in commands]
     with stopped(program):
@@ -21,5 +21,5 @@ def session(commands: list[str], program: dict[str, Any] | None = None) -> list[
 def _one(command: str) -> dict[str, str]:
     try:
         return {"command": command, "output": execute(command), "error": ""}
-    except gdb.error as error:  # GdbError comes as this too
+    except gdb.error as error:  # GdbError also arrives as this
         return {"command": command, "output": "", "error": str(error)}

@@ -1,4 +1,4 @@
-"""Converts the frames that GDB shows to values."""
+"""Converts GDB's frames to values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {
 
 
 def chain() -> Iterator[gdb.Frame]:
-    """The selected thread's frames from the innermost outward."""
+    """Yield the selected thread's frames from the innermost outward."""
     frame = gdb.newest_frame()
     while frame is not None:
         yield frame
@@ -26,7 +26,7 @@ def chain() -> Iterator[gdb.Frame]:
 
 
 def frames(locations: bool = False) -> list[dict[str, Any]]:
-    """The frames with their arguments; with `locations`, also where the debug information says that these are."""
+    """Return the frames with their arguments; with `locations`, also the places in the debug information."""
     return [
         {
             "name": frame.name() or "??",

@@ -1,4 +1,4 @@
-"""Counts the plans that the plugin makes while stacks are taken with several settings by turns."""
+"""Counts the plans that the plugin makes while stacks are read with several settings in turns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.gdb.inside.program import execute, run_to, stopped
 
 
 def count(program: dict[str, Any]) -> dict[str, Any]:
-    """Return how often each pc got a plan with each settings, and what commands print: first, and when repeated."""
+    """Return how often each pc got a plan with each setting, and the output of commands: first, and when repeated."""
     with patch("gdb_plugin.process.make_plan", wraps=make_plan) as made, stopped(program):
         execute("set sframe mode always")
         run_to(program["place"])

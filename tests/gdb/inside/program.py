@@ -18,15 +18,15 @@ SOCKET_SECONDS = 20
 
 
 def execute(command: str) -> str:
-    """Run a command and return what it prints."""
+    """Run a command and return its output."""
     return str(gdb.execute(command, to_string=True))
 
 
 @contextmanager
 def stopped(program: dict[str, Any]) -> Iterator[None]:
-    """Have a program stopped at its place; afterwards it is gone, breakpoints included.
+    """Stop a program at its place; afterwards, remove it and its breakpoints.
 
-    :param program: as `tests.gdb.programs.program` describes it.
+    :param program: in the form of `tests.gdb.programs.program`.
     """
     execute(f'file "{program["executable"]}"')
     for signal in program["signals"]:
@@ -42,7 +42,7 @@ def stopped(program: dict[str, Any]) -> Iterator[None]:
 
 @contextmanager
 def _started(emulator: Sequence[str], executable: str, arguments: Sequence[str]) -> Iterator[None]:
-    """Have the process at its very first instruction (under an emulator) or not yet running (`resume` starts it)."""
+    """Yield with the process at its first instruction (under an emulator) or not yet running (`resume` starts it)."""
     if not emulator:
         execute(f"set args {shlex.join(arguments)} >/dev/null")
         yield
@@ -60,7 +60,7 @@ def _started(emulator: Sequence[str], executable: str, arguments: Sequence[str])
 
 
 def connect(socket: Path, kind: str = "remote") -> None:
-    """Connect to the stub of an emulator; the socket is there a moment before anybody listens at it."""
+    """Connect to the stub of an emulator; the socket exists a moment before it accepts connections."""
 
     def connected() -> bool:
         try:
@@ -73,11 +73,11 @@ def connect(socket: Path, kind: str = "remote") -> None:
 
 
 def resume() -> None:
-    """Start the program, or let it go on, until it stops next."""
+    """Start or continue the program until its next stop."""
     execute("continue" if gdb.selected_inferior().pid else "run")
 
 
 def run_to(place: str) -> None:
-    """Start the program with a breakpoint at a place, and go there."""
+    """Start the program with a breakpoint at a place, and run to it."""
     execute(f"break {place}")
     resume()

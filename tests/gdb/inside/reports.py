@@ -8,7 +8,7 @@ from tests.gdb.inside.program import execute, stopped
 
 
 def collect(programs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each program: all output while it stops and shows its stack several times, and the backtraces by mode."""
+    """Return, for each program, all output while it shows its stack several times, and the backtraces by mode."""
     answers = []
     for program in programs:
         with stopped(program):

@@ -2,7 +2,7 @@
 
 The reference tracks frames without unwind data.  A call is an instruction after which the word at SP is the address
 after that instruction.  The CFA of the new frame is the address after the return address, and the frame ends when SP
-reaches it.  Where DWARF and SFrame differ, the reference shows which one is wrong.
+reaches it.  If DWARF and SFrame differ, the reference shows which one is wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_CALL = 8
 
 
 class Account:
-    """The frames from the innermost to the one that the account began in, as the instructions make them."""
+    """The frames from the innermost to the one in which the account began, according to the instructions."""
 
     def __init__(self, pc: int, sp: int) -> None:
         self.pc, self.sp = pc, sp
@@ -29,7 +29,7 @@ class Account:
         """For each frame, from the outermost inward: the return address to its caller, and its CFA."""
 
     def follow(self, pc: int, sp: int) -> bool:
-        """Take note of one instruction; return whether the outermost frame is still there."""
+        """Record one instruction; return whether the outermost frame still exists."""
         if sp == self.sp - 8 and pc != (back := _word(sp)) and self.pc < back <= self.pc + _LONGEST_CALL:
             self._calls.append((back, sp + 8))
         while self._calls and sp >= self._calls[-1][1]:
@@ -38,7 +38,7 @@ class Account:
         return bool(self._calls)
 
     def frames(self) -> list[tuple[int, int]]:
-        """pc and CFA of each frame from the innermost outward."""
+        """Return pc and CFA of each frame from the innermost outward."""
         inward = reversed(self._calls)
         frames, pc = [], self.pc
         for back, cfa in inward:
@@ -50,9 +50,9 @@ class Account:
 def walk(program: dict[str, Any], first: str, limit: int) -> dict[str, Any]:
     """Step from the first instruction of a function to its last.
 
-    :param program: as `tests.gdb.programs.program` describes it; its place does not matter.
+    :param program: in the form of `tests.gdb.programs.program`; its place does not matter.
     :param first: the function.
-    :param limit: how many instructions at the most.
+    :param limit: maximum number of instructions.
     """
     with stopped(program):
         run_to(f"*{first}")
@@ -84,7 +84,7 @@ def walk(program: dict[str, Any], first: str, limit: int) -> dict[str, Any]:
 
 
 def _wrong(thread: dict[str, Any], frames: list[tuple[int, int]]) -> list[str]:
-    """Who of the two differs from the account; both where they only differ from each other."""
+    """Return which unwinders differ from the account; both if they only differ from each other."""
     wrong = []
     for who, keys in (("native", ("pc", "cfa")), ("sframe", ("sframe_pc", "sframe_cfa"))):
         told = [(frame[keys[0]], frame[keys[1]]) for frame in thread["frames"][: len(frames)]]
@@ -94,7 +94,7 @@ def _wrong(thread: dict[str, Any], frames: list[tuple[int, int]]) -> list[str]:
 
 
 def _where(pc: int, code: list[tuple[str, int, int]]) -> dict[str, Any]:
-    """Function and section of an address, and the instruction there."""
+    """Return function and section of an address, and the instruction there."""
     section = next((name for name, start, end in code if start <= pc < end), "")
     symbol = execute(f"info symbol {pc:#x}").strip()
     instruction = execute(f"x/i {pc:#x}").split(":", 1)[1].strip()
@@ -102,7 +102,7 @@ def _where(pc: int, code: list[tuple[str, int, int]]) -> dict[str, Any]:
 
 
 def _sections() -> list[tuple[str, int, int]]:
-    """The sections of code of the executable."""
+    """Return the sections of code of the executable."""
     found = []
     for line in execute("info files").splitlines():
         fields = line.split()

@@ -1,4 +1,4 @@
-"""Compares all that GDB shows of a stack with and without the plugin's frames, in one session."""
+"""Compares everything that GDB shows of a stack with and without the plugin's frames, in one session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.gdb.inside.program import execute, run_to, stopped
 
 
 def compare(programs: list[dict[str, Any]], moves: list[str], mode: str = "always") -> list[dict[str, Any]]:
-    """For each program, at its place and after each move: what a mode shows otherwise than mode ``off``.
+    """Return, for each program, at its place and after each move, the differences between a mode and mode ``off``.
 
     :return: for each program its ``differences``, the number of ``values`` of variables that mode ``off`` shows, and
         the ``unwinders`` of its frames at the last stop when SFrame unwinds all that it can.
@@ -38,7 +38,7 @@ def compare(programs: list[dict[str, Any]], moves: list[str], mode: str = "alway
 
 
 def _state() -> list[str]:
-    """The stack with all variables, and the registers of each frame."""
+    """Return the stack with all variables, and the registers of each frame."""
     lines = execute("bt -full").splitlines()
     for frame in chain():
         frame.select()
