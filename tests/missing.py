@@ -1,7 +1,7 @@
-"""What a test does when something it needs is not on this machine: the one place that decides.
+"""Decides what a test does if something it needs is missing on this machine; no other module decides this.
 
-On a user's machine the test is skipped, and says what is missing.  Where the environment variable ``CI`` is set, as the
-services set it, a package, debugger, emulator or browser that is not there is a failure: nobody reads what was skipped.
+On a user's machine, the test is skipped with a message about the missing part.  If the environment variable ``CI`` is
+set, as it is by CI services, a missing package, debugger, emulator or browser is a failure: nobody reads skip messages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 def absent(what: str) -> NoReturn:
     """End the test: a package, debugger, emulator or browser is not installed.
 
-    :param what: what is missing, and what stays untested.
+    :param what: the missing part, and what stays untested.
     """
     if IN_CI:
         raise pytest.fail.Exception(f"{what} (CI is set: what is missing is a failure)", pytrace=False)
@@ -30,19 +30,19 @@ def absent(what: str) -> NoReturn:
 
 
 def not_on_this_system(why: str) -> NoReturn:
-    """End the test: the kernel of this machine does not do what it tests, and no package changes that."""
+    """End the test: the kernel of this machine lacks the tested feature, and no package changes that."""
     raise pytest.skip.Exception(why)
 
 
 def package_needed(name: str) -> None:
-    """End the test, or leave out the module that calls this while it is imported, where a package is not installed."""
+    """End the test, or skip the module that calls this during its import, if a package is not installed."""
     if find_spec(name) is None:
         absent(f"the package {name} is not installed: what it compares with stays untested")
 
 
 @contextmanager
 def toolchain_needed() -> Iterator[None]:
-    """End the test where the block cannot have its compiler, assembler or emulator."""
+    """End the test if the compiler, assembler or emulator of the block is missing."""
     try:
         yield
     except ToolchainUnavailable as error:

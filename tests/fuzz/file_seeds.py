@@ -23,8 +23,8 @@ from tests.samples.build import CACHE, build
 from tests.samples.catalogue import ABIS
 
 FOLDER = CACHE.parent / f"fuzz-seeds-2-{zlib.crc32(bytes(CACHE)):08x}"
-"""The files are made once; the first number in the name grows when others are to be made.  Core files name programs in
-this checkout, whose debug information, and with it the build ID, has the path of the checkout."""
+"""The files are made once; the first number in the name grows when other files are needed.  Core files name programs
+in this checkout, whose debug information, and with it the build ID, contains the path of the checkout."""
 SECONDS = 120
 CORES = ("amd64", "aarch64", "s390x")
 _PAGE = 4096

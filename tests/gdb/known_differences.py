@@ -12,13 +12,13 @@ SFRAME, BOTH, NATIVE = ("sframe",), ("native", "sframe"), ("native",)
 
 
 class Known(NamedTuple):
-    """Instructions at which somebody's data is wrong."""
+    """Instructions at which the data of one side is wrong."""
 
     samples: tuple[str, ...]
     versions: tuple[int, ...]
     wrong: tuple[str, ...]
     symbol: str
-    """A regular expression for what `info symbol` says of the instruction's address."""
+    """A regular expression for the output of `info symbol` for the instruction's address."""
     instruction: str
     """A regular expression for the instruction."""
     section: str
@@ -39,12 +39,12 @@ KNOWN = (
 )
 
 UNREADABLE_FP = ("realign",)
-"""Samples where, for the reason of the last entry, FP is to be read where there is no memory: there, SFrame's
-answer is not used, and GDB's own unwinder, which reads FP only when asked for it, finds the caller."""
+"""Samples in which, for the reason of the last entry, FP would be read from unmapped memory.  SFrame's answer is then
+not used, and GDB's own unwinder, which reads FP only on demand, finds the caller."""
 
 
 def explains(sample: str, version: int, difference: dict[str, Any]) -> Known | None:
-    """The known difference that one found by stepping is an instance of."""
+    """Return the known difference to which one found by stepping belongs."""
     where = difference["where"]
     for known in KNOWN:
         if (

@@ -12,13 +12,13 @@ from tests.samples.catalogue import ABIS, SAMPLES
 
 
 def built(sample: str, abi: str, version: int, variant: str = "O2", pie: bool = True) -> Path:
-    """A sample's executable; skips the test where there is no toolchain for it."""
+    """Build a sample's executable; skip the test if there is no toolchain for it."""
     with toolchain_needed():
         return build(sample, abi, version, variant, pie)
 
 
 def program(stop: Stop, executable: Path, abi: str) -> dict[str, Any]:
-    """What `tests.gdb.inside.program` starts."""
+    """Return a program in the form for `tests.gdb.inside.program`."""
     return {
         "executable": str(executable),
         "arguments": stop.arguments,
@@ -30,7 +30,7 @@ def program(stop: Stop, executable: Path, abi: str) -> dict[str, Any]:
 
 
 def variants(sample: str, abi: str) -> list[tuple[str, bool]]:
-    """The builds of a sample for one version: each variant, and one at a fixed address."""
+    """Return the builds of a sample for one version: each variant, and one at a fixed address."""
     described = SAMPLES[sample]
     names = described.variants_for(abi)
     if described.freestanding:

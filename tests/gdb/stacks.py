@@ -1,4 +1,4 @@
-"""Checks of the frames that GDB shows for a stopped sample."""
+"""Checks the frames that GDB shows for a stopped sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BY_CFA = re.compile(r"fbreg|frame base|call_frame_cfa|frame at CFA")
 
 
 def check_functions(stop: Stop, shown: dict[str, Any]) -> None:
-    """The stack is the one that the sample is made to have, in the selected thread and in the others."""
+    """Check that the selected thread and the others have the stacks for which the sample was made."""
     names = [frame["name"] for frame in shown["frames"]]
     assert matches(stop.functions, names), names
     parts = re.split(r"^Thread \d+ .*:$", shown["threads"], flags=re.MULTILINE)[1:]
@@ -26,14 +26,14 @@ def check_functions(stop: Stop, shown: dict[str, Any]) -> None:
 
 
 def names_in(backtrace: str) -> list[str]:
-    """The functions of a backtrace as GDB prints it."""
+    """Return the functions of a backtrace in GDB's output."""
     return re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(<signal handler called>|[^ ]+)", backtrace, flags=re.MULTILINE)
 
 
 def check_frames(always: dict[str, Any], off: dict[str, Any]) -> int:
-    """Both modes show the same frames, with the arguments that the debug information locates by the CFA.
+    """Check that both modes show the same frames, with the arguments that debug information locates by the CFA.
 
-    Returns the number of arguments so located.
+    Return the number of these arguments.
     """
     shapes = [[(frame["name"], frame["pc"], frame["kind"]) for frame in shown["frames"]] for shown in (always, off)]
     assert shapes[0] == shapes[1]
@@ -52,7 +52,7 @@ def check_frames(always: dict[str, Any], off: dict[str, Any]) -> int:
 
 
 def located_by_cfa(location: str, address: int) -> bool:
-    """Whether `info address` says that a variable lies at an offset from the CFA at an address."""
+    """Return whether a variable is at an offset from the CFA at an address, according to `info address`."""
     ranges = _RANGE.findall(location)
     if not ranges:
         return bool(_BY_CFA.search(location))
@@ -60,23 +60,23 @@ def located_by_cfa(location: str, address: int) -> bool:
 
 
 def up_to(backtrace: str, function: str) -> str:
-    """A backtrace without the frames beyond a function, and without the words on why there are no more."""
+    """Return a backtrace without the frames beyond a function, and without the reason why there are no more."""
     found = re.search(rf"^#\d+ .*\b{function} .*\n", backtrace, flags=re.MULTILINE)
     assert found, backtrace
     return backtrace[: found.end()]
 
 
 def without_arguments(backtrace: str) -> str:
-    """A backtrace with nothing but levels, pcs, functions and places."""
+    """Return a backtrace with only levels, pcs, functions and places."""
     return re.sub(r" \(.*\)(?= at | from |$)", "", backtrace, flags=re.MULTILINE)
 
 
 def check_unwinders(thread: dict[str, Any], code: dict[str, int], sframe: SFrame, text_address: int) -> int:
-    """Every frame of the executable that its SFrame describes was unwound from SFrame; returns how many.
+    """Check that SFrame unwound every frame of the executable that it describes; return their number.
 
-    :param thread: of `sframe compare --json`.
-    :param code: where the executable's `.text` is in memory.
-    :param text_address: where it is in the file.
+    :param thread: thread in the output of `sframe compare --json`.
+    :param code: address of the executable's `.text` in memory.
+    :param text_address: its address in the file.
     """
     bias = code["start"] - text_address
     found = 0
@@ -84,7 +84,7 @@ def check_unwinders(thread: dict[str, Any], code: dict[str, int], sframe: SFrame
         pc = frame["sframe_pc"]
         if not code["start"] <= pc < code["end"]:
             continue
-        # Whether a frame's registers are live is not told; what covers either address must have been used.
+        # The output does not tell whether a frame's registers are live; a row for either address must have been used.
         addresses = {pc - bias} if level == 0 else {pc - 1 - bias, pc - bias}
         if all(covers(sframe, address) for address in addresses):
             assert frame["unwinder"] == "sframe", frame
@@ -93,7 +93,7 @@ def check_unwinders(thread: dict[str, Any], code: dict[str, int], sframe: SFrame
 
 
 def covers(sframe: SFrame, address: int) -> bool:
-    """Whether readelf lists a row for an address."""
+    """Return whether readelf lists a row for an address."""
     return any(
         function.start <= address < function.start + function.size
         and (function.mask or bool(function.rows and function.rows[0].start <= address))
@@ -102,5 +102,5 @@ def covers(sframe: SFrame, address: int) -> bool:
 
 
 def text_address(tools: Path, executable: Path) -> int:
-    """Where `.text` begins in a file."""
+    """Return the address of `.text` in a file."""
     return readelf.read_sections(tools, executable)[".text"].address

@@ -16,20 +16,20 @@ SECONDS = 30
 
 
 class Terminal:
-    """Types at GDB's prompt and reads what it shows."""
+    """Types at GDB's prompt and reads its output."""
 
     def __init__(self, child: pexpect.spawn) -> None:
         self._child = child
         self.shown = ""
-        """All of it, so far."""
+        """All output so far."""
 
     @property
     def process(self) -> int:
-        """GDB's process id."""
+        """Return GDB's process id."""
         return int(self._child.pid)
 
     def wait(self, text: str = PROMPT) -> str:
-        """What is shown up to a text, which must come in time."""
+        """Return the output up to a text, which must appear in time."""
         try:
             self._child.expect_exact(text, timeout=SECONDS)
         except (pexpect.TIMEOUT, pexpect.EOF) as error:
@@ -41,7 +41,7 @@ class Terminal:
         return before
 
     def run(self, command: str) -> str:
-        """What a command shows."""
+        """Return the output of a command."""
         self.type(command + "\n")
         return self.wait().partition("\n")[2]
 
@@ -54,7 +54,7 @@ class Terminal:
         self._child.sendintr()
 
     def after_tab(self, typed: str, expected: str) -> str:
-        """The line that typing and a press of TAB lead to; the line is given up then."""
+        """Return the line after typing a text and pressing TAB; the line is then discarded."""
         self.type(f"{typed}\t")
         before = self.wait(expected)
         self.interrupt()
@@ -64,7 +64,7 @@ class Terminal:
 
 @contextmanager
 def terminal(debugger: Debugger, executable: Path | None = None, *commands: str) -> Iterator[Terminal]:
-    """A GDB with the plugin at its prompt; afterwards it is gone, and so is what it debugged."""
+    """Yield a GDB with the plugin at its prompt; afterwards end it and the debugged program."""
     arguments = [part for command in commands for part in ("-ex", command)]
     path, *rest = command_line(debugger, *arguments, *([str(executable)] if executable else []))
     env = {**environment(), "INPUTRC": "/dev/null", "COLUMNS": "200", "LINES": "50"}
@@ -78,5 +78,5 @@ def terminal(debugger: Debugger, executable: Path | None = None, *commands: str)
 
 
 def plain(text: str) -> str:
-    """Text without what moves the cursor or colours."""
+    """Return text without control sequences for the cursor and colours."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\x07", "", text)

@@ -14,7 +14,7 @@ from tests.samples.build import toolchain
 
 ABI = "amd64"
 NEWER_ROWS = ("plt", "plt_ibt", "plt_now", "realign", "free_walk")
-"""The samples of whose functions versions differ: stubs, flexible rows, outermost frames."""
+"""The samples whose functions differ between versions: stubs, flexible rows, outermost frames."""
 BUILDS = [
     *((stop, 3) for stop in STOPS),
     # tests/abis/test_matrix.py has all stops in every version.

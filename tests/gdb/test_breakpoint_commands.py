@@ -1,7 +1,7 @@
-"""A breakpoint's `commands` that ask for backtraces: GDB must not run them from within the unwinder.
+"""A breakpoint's `commands` that show backtraces: GDB must not run them from within the unwinder.
 
-GDB carries out pending breakpoint commands after any command that Python executes, and the plugin executes one to list
-the modules.  If that ever happened between a stop and its commands, they would run in the middle of the backtrace.
+GDB runs pending breakpoint commands after any command that Python executes, and the plugin executes one to list the
+modules.  If that happened between a stop and its commands, they would run in the middle of the backtrace.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _session(debugger: Debugger, executable: Path, folder: Path, *lines: str, pl
 
 
 def _blocks(output: str) -> list[str]:
-    """What was printed between the marks, which must not be nested."""
+    """Return the output between the marks, which must not be nested."""
     marks = re.findall(r"^<begin>$|^<end>$", output, flags=re.MULTILINE)
     assert marks == ["<begin>", "<end>"] * (len(marks) // 2)
     return re.findall(r"^<begin>\n(.*?)^<end>$", output, flags=re.MULTILINE | re.DOTALL)
@@ -70,7 +70,7 @@ def test_libraries_that_come_and_go_meanwhile(debugger: Debugger, tmp_path: Path
 
 
 def test_gdb_ends_well_with_commands_behind_it(debugger: Debugger, tmp_path: Path) -> None:
-    """Nothing is left for GDB to do when a script that never shows a prompt ends."""
+    """GDB ends properly if a script that never shows a prompt ends with commands pending."""
     path = built("callback", ABI, 3)
     lines = ["break sample_stop", "commands", "silent", "bt", "end", "run >/dev/null", "sframe compare", "bt"]
     output = _session(debugger, path, tmp_path, *lines)
@@ -101,7 +101,7 @@ def test_sframe_is_used_in_commands_from_the_second_stop_on(debugger: Debugger, 
 
 
 def test_python_stop_handlers(debugger: Debugger, tmp_path: Path) -> None:
-    """A stop handler and a breakpoint's `stop` that look at frames, together with commands."""
+    """A stop handler and a breakpoint's `stop` that read frames, together with commands."""
     handler = [
         "python",
         "class Watching(gdb.Breakpoint):",

@@ -1,4 +1,4 @@
-"""The caller's registers in frames that SFrame alone describes, against the CFI of the same program."""
+"""The caller's registers in frames that only SFrame describes, compared with the CFI of the same program."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.pairing import paired
 from tests.samples.catalogue import ABIS
 
 KNOWN = {"amd64": 1.0, "aarch64": 1.0, "s390x": 0.95}
-"""Which part of the registers that the CFI gives has to be known; the rest must not be there."""
+"""The share of the registers of the CFI that must be known; the others must be missing."""
 
 
 def described(executable: Path, place: str, mode: str, abi: str = "amd64") -> dict[str, Any]:
-    """What `tests.gdb.inside.callers` steps."""
+    """Return a program in the form for `tests.gdb.inside.callers`."""
     program = {"executable": str(executable), "arguments": [], "emulator": ABIS[abi].emulator, "signals": []}
     return {**program, "place": place, "mode": mode}
 
@@ -115,7 +115,7 @@ def test_strict_knows_nothing_but_sframe(newest: Debugger, tmp_path: Path) -> No
 
 
 def test_a_register_variable_of_the_caller_is_watched(newest: Debugger, tmp_path: Path) -> None:
-    """Edge case 34: GDB follows it instruction by instruction, and gives up where its register is not known."""
+    """Edge case 34: GDB follows it by instruction, and stops following it if its register is unknown."""
     package_needed("pyvex")
     commands = ("set can-use-hw-watchpoints 0", "break *leaf", "run", "delete", "frame 1", "watch s2")
     expected, found = (

@@ -1,4 +1,4 @@
-"""The commands: help, completion, what they print, and their error lines."""
+"""The commands: help, completion, output, and error lines."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ THREADS = next(stop for stop in STOPS if stop.sample == "threads")
 
 
 def session(debugger: Debugger, *commands: str, stop: Stop | None = None, variant: str = "O2") -> list[dict[str, str]]:
-    """What each command prints, or why it fails; with a sample at its place where a stop is given."""
+    """Return the output or the error of each command, with a sample at its place if a stop is given."""
     described = program(stop, built(stop.sample, ABI, 3, variant), ABI) if stop else None
     answer: list[dict[str, str]] = call(debugger, "console.session", commands=list(commands), program=described)
     return answer
 
 
 def outputs(answers: list[dict[str, str]]) -> list[str]:
-    """What they print; each must succeed."""
+    """Return the output of commands; each must succeed."""
     for answer in answers:
         assert not answer["error"], answer
     return [answer["output"] for answer in answers]
@@ -243,7 +243,7 @@ def test_without_a_process(debugger: Debugger, command: str) -> None:
 
 
 def test_explain_needs_no_process(debugger: Debugger) -> None:
-    """The addresses are those of the file: `lookup` gives the same row."""
+    """The addresses are those of the file, and `lookup` gives the same row."""
     path = built("recursion", ABI, 3)
     asked = ("main", "main+4", "main + 4", "nosuch", "99999999999999999999", "")
     shown = [batch(debugger, f"sframe explain {address}", executable=path).strip() for address in asked]
@@ -272,7 +272,7 @@ def test_all_threads_in_non_stop_mode_while_the_selected_one_runs(debugger: Debu
 
 
 def test_frame_view_is_as_without_the_plugin(debugger: Debugger) -> None:
-    """GDB 13 fails where an unwinder in Python reads registers of such a frame, and whenever it makes it anew."""
+    """GDB 13 fails if an unwinder in Python reads registers of such a frame, whenever GDB makes it anew."""
     place = ("break sample_stop", "run", "set $stack = $rsp", "set $code = $pc")
     views = ("frame view $stack $code", "select-frame view $stack $code", "info frame view $stack $code")
     for view in views:

@@ -1,4 +1,4 @@
-"""Truncated, corrupt or foreign sections: one line says so, and backtraces are as without the plugin."""
+"""Truncated, corrupt or foreign sections are reported in one line, and backtraces are as without the plugin."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_one_line_and_the_native_backtrace(debugger: Debugger, version: int, tmp
         assert re.search(said, lines[0]), (name, lines)
         native = answer["shown"]["off"][0]
         for texts in answer["shown"].values():
-            # The line that says so comes with the first backtrace that meets the section.
+            # The line appears with the first backtrace that needs the section.
             for text in texts:
                 shown = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("sframe: "))
                 assert shown == native, name

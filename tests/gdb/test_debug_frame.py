@@ -1,4 +1,4 @@
-"""Functions with SFrame whose CFI is in `.debug_frame`: variables, entry values and registers are as without SFrame."""
+"""Functions with SFrame and with CFI in `.debug_frame`: variables, entry values and registers are as without SFrame."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOVES = ["stepi", *["continue"] * 3, "stepi 3", "up", "finish", "continue"]
 
 
 def described(executable: Path, place: str = "leaf") -> dict[str, Any]:
-    """What `tests.gdb.inside.program` starts."""
+    """Return a program in the form for `tests.gdb.inside.program`."""
     return {"executable": str(executable), "arguments": [], "emulator": [], "place": place, "signals": []}
 
 
@@ -24,7 +24,7 @@ def test_item_33_all_is_as_without_sframe(debugger: Debugger, tmp_path: Path) ->
     programs = []
     for name, make in BUILDS.items():
         (tmp_path / name).mkdir()
-        # Before the start, GDB knows of the functions in a library only those that the program calls.
+        # Before the start, GDB knows only those functions in a library that the program calls.
         programs.append(described(make(tmp_path / name), "middle" if name == "library" else "leaf"))
     for name, answer in paired(BUILDS, call(debugger, "whole_state.compare", programs=programs, moves=MOVES)):
         assert not answer["differences"], name
@@ -69,7 +69,7 @@ def test_item_33_file_that_has_changed(debugger: Debugger, how: str, tmp_path: P
 
 
 def program_of_another_build(folder: Path) -> Path:
-    """A program with the same functions at other addresses."""
+    """Build a program with the same functions at other addresses."""
     other = folder / "other"
     other.mkdir()
     return program(other, "-O1", "-fno-omit-frame-pointer")

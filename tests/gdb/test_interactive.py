@@ -43,7 +43,7 @@ def test_completion_with_tab(debugger: Debugger) -> None:
         assert gdb.after_tab("sframe backtrace -a", "all")
         assert gdb.after_tab("set sframe mode fa", "fallback")
         assert gdb.after_tab("sframe explain leaf_without", "leaf_without_stack")
-        # Several fit: a second press lists them.
+        # If several fit, a second press lists them.
         gdb.type("sframe \t\t")
         listed = gdb.wait(f"{PROMPT}sframe ")
         assert set(listed.split()) >= {"backtrace", "bt", "compare", "explain", "status"}
@@ -60,16 +60,16 @@ def test_completion_with_tab(debugger: Debugger) -> None:
 def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
     path = built("recursion", ABI, 3)
     with terminal(debugger, path, "break sample_stop", f"set args {DEEP.arguments[0]}", "run") as gdb:
-        # GDB 13 loses a Ctrl-C now and then where there is an unwinder in Python: 1 of 200 with one that returns None.
+        # GDB 13 sometimes loses a Ctrl-C if there is an unwinder in Python: 1 of 200 with one that returns None.
         attempts = 1 if debugger.version >= (14,) else 4
         for begin in ("#40 ", "#1000 "):
             assert any(_quits(gdb, begin) for _ in range(attempts))
         for command in ("sframe bt", "sframe compare", "bt -1"):
             gdb.type(f"{command}\n")
-            wait_until_it_worked(gdb.process, 0.1)  # in the middle of a walk that takes longer
+            wait_until_it_worked(gdb.process, 0.1)  # during a walk that takes longer
             gdb.interrupt()
             gdb.wait()
-        # The interrupt is over, and the session goes on as before.
+        # The interrupt is over, and the session continues as before.
         gdb.type("\n")
         gdb.wait()
         gdb.run("python gdb.invalidate_cached_frames()")
@@ -87,14 +87,14 @@ def _quits(gdb: Terminal, begin: str) -> bool:
     gdb.wait(begin)
     gdb.interrupt()
     shown = gdb.wait()
-    # Where Ctrl-C comes while GDB's own unwinder is at work, GDB shows the stack cut off there from then on, also
-    # without the plugin.
+    # If Ctrl-C comes while GDB's own unwinder works, GDB shows the stack cut off there from then on, also without the
+    # plugin.
     gdb.run("python gdb.invalidate_cached_frames()")
     return "Quit" in shown
 
 
 def test_the_stack_is_whole_after_an_interrupt_within_the_unwinder(debugger: Debugger) -> None:
-    """Where Ctrl-C comes is chance; here it comes while frame 10 is unwound."""
+    """The time of a Ctrl-C is random; here it comes while frame 10 is unwound."""
     interrupting = """python
 import gdb_plugin.unwinder as unwinder
 def interrupted(*args, step=unwinder.step, calls=iter(range(100))):

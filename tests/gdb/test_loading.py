@@ -74,7 +74,7 @@ def test_from_an_init_file(debugger: Debugger, name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("debugger", ["system"], indirect=True)  # the other's Python has both packages installed
 def test_from_a_folder_with_nothing_else(debugger: Debugger, tmp_path: Path) -> None:
-    """As pip lays them out: the two packages side by side, and in the system's GDB no pyelftools to be had."""
+    """pip installs the two packages side by side, and the system's GDB has no pyelftools."""
     for package in ("gdb_plugin", "sframe_unwind"):
         shutil.copytree(CHECKOUT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     found = "python import importlib.util; print('elftools', importlib.util.find_spec('elftools') is not None)"

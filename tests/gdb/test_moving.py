@@ -1,4 +1,4 @@
-"""Moving the program: where it stops, what it shows and what it prints is the same with the plugin and without it."""
+"""Moving the program: its stops and all output are the same with and without the plugin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VARYING = re.compile(r"0x[0-9a-f]+|process \d+|LWP \d+")
 
 
 def shown(debugger: Debugger, executable: Path, mode: str | None, *commands: str) -> str:
-    """What GDB prints for commands in a mode; without the plugin where there is none."""
+    """Return GDB's output for commands in a mode; empty mode: without the plugin."""
     settings = []
     if mode is not None:
         settings = [f"set sframe mode {'always' if mode == 'strict' else mode}"]
@@ -31,9 +31,9 @@ def shown(debugger: Debugger, executable: Path, mode: str | None, *commands: str
 
 
 def check_same(debugger: Debugger, executable: Path, *commands: str, strict: bool = True) -> str:
-    """Check that GDB prints the same in each mode as without the plugin; return it.
+    """Check that GDB prints the same in each mode as without the plugin; return the output.
 
-    :param strict: also where SFrame alone unwinds; then arguments in registers are not known.
+    :param strict: also check the mode in which only SFrame unwinds; arguments in registers are then unknown.
     """
     without = shown(debugger, executable, None, *commands)
     for mode in MODES:

@@ -10,9 +10,9 @@ from tools.screen import PICTURE, session
 
 
 def bare(text: str) -> str:
-    """A text without blanks, and without what each machine has of its own.
+    """Return a text without blanks, and without the parts that vary between machines.
 
-    These are addresses, and the argument `b` of the frame that GDB alone shows: what happens to be on the stack.
+    These are addresses, and the argument `b` of the frame that GDB alone shows, which is a random word of the stack.
     """
     text = re.sub(r"0x[0-9a-f]{5,}", "ADDRESS", text)
     return re.sub(r"\s", "", re.sub(r"\bb=-?\d+", "b=NUMBER", text))

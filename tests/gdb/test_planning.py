@@ -1,4 +1,4 @@
-"""What to do with the frames of a pc is decided once for each of the settings that stacks are taken with."""
+"""The treatment of the frames of a pc is decided once for each combination of settings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.gdb.programs import built, program
 
 
 def test_plans_outlive_a_change_of_the_settings(debugger: Debugger) -> None:
-    """`sframe compare` has settings of its own; after it, frames of the same pcs need no new plan."""
+    """`sframe compare` uses its own settings; after it, frames of the same pcs need no new plan."""
     stop = next(stop for stop in STOPS if stop.sample == "callback")
     described = program(stop, built(stop.sample, "amd64", 3, "O2"), "amd64")
     rounds = call(debugger, "planning.count", program=described)

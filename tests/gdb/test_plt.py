@@ -1,4 +1,4 @@
-"""Stepping over calls through PLTs whose SFrame rows cannot be true, as GNU ld writes them."""
+"""Stepping over calls through PLTs with wrong SFrame rows of GNU ld."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REFUTED = re.compile(
 
 
 def built(folder: Path, name: str) -> tuple[Path, Path]:
-    """Return the program with CFI, and the same program without."""
+    """Return the program with CFI, and the same program without CFI."""
     version, link = BUILDS[name]
     flags = ("-O1", "-fno-builtin", "-fcf-protection=full", f"-Wl,{link}")
     program = compiled("plt_calls.c", folder, *flags, version=version)
@@ -37,7 +37,7 @@ def built(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 def stops(output: str) -> list[str]:
-    """Return the lines that GDB prints of stops and frames."""
+    """Return GDB's lines about stops and frames."""
     lines = output.split("Breakpoint 1, ", 1)[-1].splitlines()
     return [line for line in lines if not line.startswith(("sframe", "[Inferior"))]
 

@@ -28,7 +28,7 @@ MODES = ("always", "off")
 
 
 def _in_modes(*commands: str) -> list[str]:
-    """Commands in one mode after the other, each between marks."""
+    """Return commands in each of the modes, between marks."""
     return [
         part
         for mode in MODES
@@ -42,7 +42,7 @@ def _shown(output: str) -> list[str]:
 
 
 def _check_same(output: str, sample: str) -> None:
-    """Both backtraces are the sample's, and the same."""
+    """Check that both backtraces are equal, and those of the sample."""
     ours, native = _shown(output)
     assert matches(BY_NAME[sample].functions, names_in(ours)), ours
     assert without_arguments(ours) == without_arguments(native)
@@ -79,14 +79,14 @@ def test_core_file_without_its_program(debugger: Debugger, tmp_path: Path) -> No
     own = ("sframe status", "sframe bt", "sframe compare")
     output = batch(debugger, f"core-file {core}", *_in_modes("bt"), *own)
     ours, native = _shown(output)
-    # The images in the core tell where their SFrame is, so there may be more to show than GDB's guesses.
+    # The images in the core locate their SFrame, so the plugin may show more than GDB's guesses.
     assert without_arguments(ours).splitlines()[0] == without_arguments(native).splitlines()[0]
     assert "agree" in output or "first difference" in output
 
 
 @contextmanager
 def _waiting(executable: Path) -> Iterator[int]:
-    """The process id of a program that waits."""
+    """Yield the process id of a program that waits."""
     with subprocess.Popen([str(executable)], stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
@@ -166,7 +166,7 @@ def test_run_twice(debugger: Debugger) -> None:
 def test_rebuilt_between_two_runs(debugger: Debugger, tmp_path: Path) -> None:
     program = tmp_path / "program"
     shutil.copy(built("callback", ABI, 3), program)
-    os.utime(program, (1, 1))  # GDB looks at the time
+    os.utime(program, (1, 1))  # GDB checks the time
     newer = built("dynamic", ABI, 3, "fp")
     output = batch(
         debugger,
@@ -226,7 +226,7 @@ def test_finish_up_down_frame(debugger: Debugger) -> None:
         shown.append(_shown(batch(debugger, *AT_STOP, f"set sframe mode {mode}", *commands, executable=path)))
     for command, ours, native in paired(NAVIGATION, *shown):
         if command == "info frame":
-            # It lists the registers that are saved, where SFrame knows of fewer.
+            # It lists the saved registers, of which SFrame knows fewer.
             ours, native = (text.partition(" Saved registers:")[0] for text in (ours, native))
         assert ours == native, command
 

@@ -17,7 +17,7 @@ SHOWN = [*(line for level in range(4) for line in (f"frame function {FRAMES[leve
 
 
 def test_item_39_the_caller_has_the_stack_pointer_of_its_rule(debugger: Debugger, tmp_path: Path) -> None:
-    """SFrame made of the CFI gives what GDB makes of the CFI, with registers."""
+    """SFrame made from the CFI gives the same as the CFI itself in GDB, including registers."""
     executable = compiled("register_area.c", tmp_path, sframe=False)
     start = ("set sframe generate on", "break leaf", "run")
     said = [batch(debugger, *start, mode, *SHOWN, executable=executable) for mode in MODES]
@@ -25,7 +25,7 @@ def test_item_39_the_caller_has_the_stack_pointer_of_its_rule(debugger: Debugger
     values = [re.findall(r"^\$\d+ = (0x\w+)", one, re.MULTILINE) for one in said]
     assert len(values[0]) == 2 * len(FRAMES)
     assert values == [values[0]] * len(MODES)
-    # Of frames that are not SFrame's, their number would be told as well.
+    # For frames that are not SFrame's, the number would be printed as well.
     assert batch(debugger, *start, "sframe compare", executable=executable).endswith("\n4 frames agree\n")
 
 

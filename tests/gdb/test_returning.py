@@ -1,4 +1,4 @@
-"""`return` in all clients, in frames whose caller's registers SFrame does not give."""
+"""`return` in all clients, in frames whose caller has registers that SFrame does not give."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def values_in(output: str) -> list[str]:
 
 
 def shown(debugger: Debugger, executable: Path, *commands: str) -> str:
-    """What GDB prints of a program that has stopped where nothing but SFrame's registers are known."""
+    """Return GDB's output for a program that has stopped where only SFrame's registers are known."""
     return batch(debugger, "set sframe strict on", "break leaf", "run", *commands, executable=executable)
 
 
@@ -95,7 +95,7 @@ def test_other_ways_to_the_caller_are_silent(debugger: Debugger, tmp_path: Path)
 
 
 def test_functions_that_conditions_call_are_silent(debugger: Debugger, tmp_path: Path) -> None:
-    """GDB tells of their end in the middle of a command that lets the program run on, to the caller."""
+    """GDB announces their end in the middle of a command that lets the program run to the caller."""
     _, without = with_and_without_cfi(tmp_path)
     condition = "break *(leaf+4) if ((int(*)(void*))fflush)(0) == 7"
     commands = ("delete", "break callee", "continue", "bt", condition, "next", "next", "finish", "bt")
@@ -106,7 +106,7 @@ def test_functions_that_conditions_call_are_silent(debugger: Debugger, tmp_path:
 
 
 def test_a_return_to_an_inlined_function_is_silent(debugger: Debugger, tmp_path: Path) -> None:
-    """The first frame that is asked for is then not at level 0, and seems to belong to the chain of before."""
+    """The first requested frame is then not at level 0, and seems to belong to the previous chain."""
     executable = compiled("inlined_call.c", tmp_path, "-O2")
     output = shown(debugger, executable, "tbreak 12", "continue", "bt", "maintenance flush register-cache", "bt")
     assert output.count("#1  caller (") == 2

@@ -20,19 +20,19 @@ from tests.samples.catalogue import PLAIN_VARIANTS, SAMPLES
 
 ABI = "amd64"
 COUNTED = "instructions stepped"
-"""How the names of properties begin that the end of a test run adds up and prints."""
+"""Prefix of the names of properties that are summed up and printed at the end of a test run."""
 LIMIT = 20_000
-"""No walk here takes so many instructions."""
+"""More instructions than any walk here takes."""
 
 
 class Walk(NamedTuple):
-    """From a function's first instruction to its last, all that it calls included."""
+    """A walk from a function's first instruction to its last, including all that it calls."""
 
     sample: str
     first: str
     variants: tuple[str, ...]
     least: int
-    """Fewer instructions than these mean that something was left out."""
+    """Minimum number of instructions; fewer mean that something was left out."""
 
     def builds(self) -> Iterator[tuple[int, str]]:
         """Yield version and variant: every variant in version 3, and one in each older version.
@@ -90,7 +90,7 @@ def _check_unwinders(result: dict[str, Any], tools: Path, path: Path, declines: 
 
 
 def check_differences(result: dict[str, Any], sample: str, version: int) -> None:
-    """There are none but the known ones, and all of those."""
+    """Check that the differences are exactly the known ones."""
     unknown = [found for found in result["differences"] if explains(sample, version, found) is None]
     assert not unknown
     found = {explains(sample, version, difference) for difference in result["differences"]}
@@ -109,12 +109,12 @@ def test_with_the_dynamic_linker_on_the_way(newest: Debugger, record_property: R
 @pytest.mark.parametrize("debugger", ["system"], indirect=True)
 @pytest.mark.parametrize("variant", WHOLE.variants)
 def test_whole_program_in_another_gdb(debugger: Debugger, variant: str, record_property: Record) -> None:
-    # One version: nothing that asks GDB knows from which version a rule was decoded.
+    # One version is sufficient: GDB's requests do not depend on the version from which a rule was decoded.
     check_differences(stepped(debugger, WHOLE, NEWEST, variant, record_property), WHOLE.sample, NEWEST)
 
 
 def test_inlined_functions_in_modules_without_sframe(debugger: Debugger, record_property: Record) -> None:
-    # With the dynamic linker's debug information, where that is installed: it has inlined functions.
+    # With the dynamic linker's debug information, if that is installed: it has inlined functions.
     result = stepped(debugger, LAZY, NEWEST, "O2", record_property, debug_files=True)
     check_differences(result, LAZY.sample, NEWEST)
 
@@ -138,5 +138,5 @@ def test_without_cfi_sframe_alone_is_right(
     result = stepped(newest, WITHOUT_CFI, version, variant, record_property)
     wrong = {tuple(difference["wrong"]) for difference in result["differences"]}
     assert not any("sframe" in who for who in wrong)
-    # At -O0 GDB guesses right from rbp.
+    # At -O0, GDB guesses correctly from rbp.
     assert variant == "O0" or NATIVE in wrong

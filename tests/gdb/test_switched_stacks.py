@@ -1,4 +1,4 @@
-"""Stacks that go on elsewhere, where a function has moved the stack pointer to memory of its own."""
+"""Stacks that continue elsewhere, because a function has moved the stack pointer to its own memory."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.samples.build import toolchain
 
 ABI = "amd64"
 GUESSED = ("O0", "fp")
-"""Variants with frame pointers, where GDB guesses right from the first instructions of functions."""
+"""Variants with frame pointers, from which GDB guesses correctly by the first instructions of functions."""
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
@@ -38,7 +38,7 @@ def test_complete_by_sframe_alone(debugger: Debugger, stop: Stop, version: int) 
 
 
 def _check_fallback(answer: dict[str, Any], tools: Path, path: Path) -> int:
-    """Of the frames of the executable, exactly those were claimed that readelf finds no CFI for; returns how many."""
+    """Check that exactly the executable's frames without CFI in readelf were claimed; return their number."""
     bias = answer["text"] - text_address(tools, path)
     ranges = readelf.read_dwarf_ranges(tools, path)
     sframe = readelf.read_sframe(tools, path)

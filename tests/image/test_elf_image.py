@@ -41,7 +41,7 @@ def test_no_image_where_no_memory_is(address: int) -> None:
 
 
 def test_a_segment_that_ends_behind_the_program_headers() -> None:
-    """As of a small static program whose core file has no memory: the file has nothing else for that page."""
+    """A small static program whose core file lacks memory: the file has no more data for that page."""
     address = next(iter(own_libraries().values()))
     start = read_own(address, 1024)
     (count,) = struct.unpack_from("=H", start, 56)
@@ -85,7 +85,7 @@ def test_nothing_known_nothing_found() -> None:
 
 
 def test_cyclic_list_ends() -> None:
-    """A list whose entries point at each other, in memory that is otherwise this process's."""
+    """A list whose entries point at each other, in memory of this process."""
     images = loaded_images(read_own, own_auxv(), "little")
     executable = next(item.image for item in images if item.name == "executable")
     reads: list[int] = []

@@ -1,4 +1,4 @@
-"""Sections of files against the linker's, objcopy's and pyelftools' idea of them; damaged files."""
+"""Sections of files, compared with the linker's, objcopy's and pyelftools' results; damaged files."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ HIGH = 0x6000_0000_0000
 
 
 def compiled(folder: Path, abi: str = "amd64", *flags: str) -> Path:
-    """An object file with a section for each function."""
+    """Compile an object file with a section for each function."""
     path = folder / "inner.o"
     run(ABIS[abi].compiler, f"-B{tools_for(3, abi)}/", *FLAGS, *flags, "-c", SOURCE, "-o", path)
     return path
 
 
 def linked(folder: Path, abi: str, *flags: str) -> Path:
-    """The object file as the linker lays it out at a high address."""
+    """Link the object file at a high address."""
     path = folder / "linked"
     run(tools_for(3, abi) / "ld", "-e", "0", f"-Ttext-segment={HIGH:#x}", *flags, compiled(folder, abi), "-o", path)
     return path
@@ -46,7 +46,7 @@ def run(*command: object) -> None:
 
 
 def section(path: Path, abi: str = "amd64") -> bytes:
-    """The contents of `.debug_frame`, by the code that is tested."""
+    """Return the contents of `.debug_frame` by the tested code."""
     with path.open("rb") as file:
         sections = ElfSections(file, BY_NAME[abi])
         at = sections.find(*NAMES)
@@ -92,7 +92,7 @@ def test_item_33_object_file_is_relocated_as_the_linker_does(abi: str, combined:
 def test_compressed(how: str, tmp_path: Path) -> None:
     path = linked(tmp_path, "amd64")
     plain, compressed = section(path), tmp_path / "compressed"
-    # What does not become smaller is not compressed, so the section is made larger.
+    # Data that does not become smaller is not compressed, so the section is made larger.
     (tmp_path / "contents").write_bytes(plain * 50)
     run("objcopy", "--update-section", f".debug_frame={tmp_path / 'contents'}", path)
     run(tools_for(3) / "objcopy", f"--compress-debug-sections={how}", path, compressed)

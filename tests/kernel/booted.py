@@ -1,8 +1,8 @@
 """The kernel in QEMU under GDB and LLDB: `make test-kernel`.  What `make test` has of it is in test_booted.py.
 
 Up to the first frame of entry code, a debugger without the plugin is right: those frames must be the same with it.
-Further out a debugger without the plugin stops or guesses; there the tests check which functions are on the stack, and
-how it ends.
+Further out, a debugger without the plugin stops or guesses; there, the tests check which functions are on the stack,
+and its end.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_stop(name: str, function: str, machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_anywhere(name: str, machine: Machine) -> None:
-    """Attaching stops the kernel anywhere, in an interrupt handler, a system call or the idle task."""
+    """Attaching stops the kernel at a random place: in an interrupt handler, a system call or the idle task."""
     seen = 0
     for _ in range(8):
         _, by_sframe = at_stop(name, machine, None, load(name), "sframe bt")
@@ -68,7 +68,7 @@ def test_tasks(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", ["gdb-18", "gdb-13"])
 def test_registers_of_the_interrupted_function(name: str, machine: Machine) -> None:
-    """GDB knows all registers after an exception: those in memory are the ones in pt_regs."""
+    """GDB knows all registers of the function that an exception interrupted: they are those of pt_regs in memory."""
     outward = "while f.type() != gdb.SIGTRAMP_FRAME or f.name() == 'call_on_irq_stack': f = f.older()"
     compare = "registers = f.read_register('sp').cast(gdb.lookup_type('struct pt_regs').pointer()); o = f.older()"
     pairs = ", ".join(f"(o.read_register('{name}'), registers['{name}'])" for name in ("sp", "pc"))
@@ -117,7 +117,7 @@ def test_driving(name: str, function: str, machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", ["gdb-18", "gdb-13"])
 def test_a_condition_on_the_callers(name: str, machine: Machine) -> None:
-    """GDB evaluates it by frames of the plugin."""
+    """GDB evaluates the condition with frames of the plugin."""
     condition = 'tbreak vfs_read if $_any_caller_is("no_such_function", 4) || $_any_caller_is("el0t_64_sync", 20)'
     *_, by_sframe = at_stop(name, machine, "do_task_stat", load(name), condition, "continue", "sframe bt")
     assert functions(by_sframe)[0] == "vfs_read"
@@ -142,7 +142,7 @@ def test_a_kernel_that_was_moved(name: str, moved: Machine, tmp_path: Path) -> N
 
 @pytest.fixture(scope="module")
 def with_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine, Path, int]]:
-    """A machine that has loaded a module, the module's file, and the address of its code by drgn."""
+    """Yield a machine that has loaded a module, the module's file, and the address of its code by drgn."""
     built, folder = kernel(), tmp_path_factory.mktemp("module")
     path = built.folder / "probe.ko"
     with booted(built, folder, module=path) as machine:
@@ -168,7 +168,7 @@ def check_stack_in_module(by_sframe: str) -> None:
 
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_a_module(name: str, with_module: tuple[Machine, Path, int]) -> None:
-    """The debugger is told of its code alone; the plugin finds its SFrame."""
+    """The debugger is given only the address of its code; the plugin finds its SFrame."""
     machine, path, text = with_module
     first = symbols_of_a_module(name, path, text)
     _, bt, by_sframe = at_stop(name, machine, "probe_inner", load(name), "bt", "sframe bt", first=first)
@@ -179,7 +179,7 @@ def test_a_module(name: str, with_module: tuple[Machine, Path, int]) -> None:
 
 @pytest.mark.parametrize("name", ["gdb-18", "gdb-13"])
 def test_a_module_that_lx_symbols_loads(name: str, with_module: tuple[Machine, Path, int]) -> None:
-    """That of Linux 6.1 takes the module's start for that of its code, where PLT sections are.
+    """lx-symbols of Linux 6.1 takes the start of the module for the start of its code, but PLT sections are there.
 
     So the first function, ``probe_inner``, has the name of another one.
     """

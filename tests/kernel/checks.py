@@ -1,4 +1,4 @@
-"""What holds in the kernels of all machines: at stops, for tasks, for commands that drive them, and in their dumps."""
+"""Checks for the kernels of all machines: at stops, of tasks, of commands that drive them, and of their dumps."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.kernel.machine import Machine
 from tests.kernel.shown import ENDS, ENTRY, TASK, USER, end_of, functions, load, names_in_bt
 
 _TRIES = 8
-"""How often the kernel is driven without the plugin at most."""
+"""Maximum number of times that the kernel is driven without the plugin."""
 
 
 class Stop(NamedTuple):
-    """What the stack must show at a stop in a function."""
+    """The requirements for the stack at a stop in a function."""
 
     on_the_stack: tuple[str, ...]
     """Patterns of functions that must be on the stack, in this order from the innermost frame outward; there can be
@@ -33,9 +33,9 @@ class Stop(NamedTuple):
 
 
 def check_stack(shown: Sequence[str], by_sframe: str, stop: Stop) -> None:
-    """Check what ``sframe bt`` shows at a stop.
+    """Check the output of ``sframe bt`` at a stop.
 
-    :param shown: its functions.
+    :param shown: the functions in the output.
     """
     left = iter(shown)
     assert all(any(re.fullmatch(one, name) for name in left) for one in stop.on_the_stack), by_sframe
@@ -43,12 +43,12 @@ def check_stack(shown: Sequence[str], by_sframe: str, stop: Stop) -> None:
 
 
 def check_inner_frames(name: str, architecture: str, alone: str, bt: str, *, has_entry: bool = True) -> None:
-    """Check that the frames further in than entry code are those of the debugger without the plugin.
+    """Check that the frames up to entry code are those of the debugger without the plugin.
 
     :param architecture: the key in :data:`tests.kernel.shown.ENTRY`.
-    :param alone: what ``bt`` prints without the plugin.
-    :param bt: and with it.
-    :param has_entry: whether the debugger alone must get as far as entry code.
+    :param alone: output of ``bt`` without the plugin.
+    :param bt: output of ``bt`` with the plugin.
+    :param has_entry: whether the debugger alone must reach entry code.
     """
     before, after = frames(name, alone), frames(name, bt)
     entries = (number for number, frame in enumerate(before) if ENTRY[architecture].search(frame))
@@ -64,17 +64,17 @@ def check_stop(name: str, machine: Machine, architecture: str, function: str, st
     alone, _, bt, by_sframe = at_stop(name, machine, function, "bt", load(name), "bt", "sframe bt")
     shown = names_in_bt(by_sframe)
     check_stack(shown, by_sframe, stop)
-    if name != "gdb-13":  # it goes on in user space
+    if name != "gdb-13":  # it continues in user space
         assert shown[-1] in frames(name, bt)[-1], bt
     check_inner_frames(name, architecture, alone, bt, has_entry=has_entry)
 
 
 def check_tasks(name: str, machine: Machine, at_least: int, *more: str) -> list[str]:
-    """Check what is shown of tasks.
+    """Check the output about tasks.
 
-    :param at_least: how many stacks of tasks there are.
-    :param more: commands.
-    :returns: what was printed for all tasks, for the blocked ones, for ``kthreadd``, and by these commands.
+    :param at_least: minimum number of stacks of tasks.
+    :param more: further commands.
+    :returns: the output for all tasks, for the blocked ones, for ``kthreadd``, and of the further commands.
     """
     commands = ("sframe tasks", "sframe tasks vforker -blocked", "sframe bt -task 2", *more)
     answers = at_stop(name, machine, "vfs_read", load(name), *commands)[1:]
@@ -90,9 +90,9 @@ def check_tasks(name: str, machine: Machine, at_least: int, *more: str) -> list[
 
 
 def check_driving(name: str, function: str, machine: Machine) -> None:
-    """Check that commands that drive the kernel end in places in which they end without the plugin.
+    """Check that commands that drive the kernel end at places at which they also end without the plugin.
 
-    The kernel does not always take the same way, in timers' interrupts: it is driven again then.
+    The kernel does not always take the same way, because of timer interrupts: it is then driven again.
     """
     alone = [places(name, machine, function)]
     assert len(set(alone[0])) > 3
@@ -103,7 +103,7 @@ def check_driving(name: str, function: str, machine: Machine) -> None:
 
 
 def check_a_condition(name: str, machine: Machine) -> None:
-    """Check that a breakpoint with a condition stops where it does without the plugin."""
+    """Check that a breakpoint with a condition stops at the same place as without the plugin."""
     alone = hits(name, machine)
     assert {one.partition(":")[0] for one in alone} == {"vfs_read"}
     assert [one.split()[1] for one in alone] == ["256"] * 3
@@ -111,10 +111,10 @@ def check_a_condition(name: str, machine: Machine) -> None:
 
 
 def check_moved(name: str, machine: Machine, dump: str | Path, function: str, on_the_stack: str) -> None:
-    """Check the stacks of a kernel that KASLR moved, in a debugger that is told how far.
+    """Check the stacks of a kernel that KASLR moved, in a debugger that knows the distance.
 
-    :param dump: of the machine.
-    :param on_the_stack: a pattern of what must be on the stack at a stop in the function.
+    :param dump: dump of the machine.
+    :param on_the_stack: a pattern of functions that must be on the stack at a stop in the function.
     """
     vmlinux = machine.built.vmlinux
     found = open_dump(str(dump), str(vmlinux), ()).main_file
@@ -134,9 +134,9 @@ def check_moved(name: str, machine: Machine, dump: str | Path, function: str, on
 
 
 def check_modules(dump: str | Path, vmlinux: Path, path: Path) -> dict[str, int]:
-    """Check that the sections of a module in a dump are where drgn finds them, and return their addresses.
+    """Check that the sections of a module in a dump are at drgn's addresses, and return their addresses.
 
-    :param path: of the module's file.
+    :param path: path of the module's file.
     """
     program = open_dump(str(dump), str(vmlinux), (str(path),))
     arch = of_elf(*ElfFile(str(vmlinux)).machine)
@@ -153,7 +153,7 @@ def check_modules(dump: str | Path, vmlinux: Path, path: Path) -> dict[str, int]
 def check_dump(dump: str | Path, vmlinux: Path, at_least: int) -> list[Compared]:
     """Check that the stacks of a dump are those of drgn, and return them.
 
-    :param at_least: how many there are.
+    :param at_least: minimum number of stacks.
     """
     stacks = compared(*opened(str(dump), str(vmlinux)))
     assert len(stacks) >= at_least

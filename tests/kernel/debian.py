@@ -1,4 +1,4 @@
-"""Kernels of Debian for AMD64: their ORC, and the kernels in QEMU under GDB and LLDB.  `make test-kernel` runs this.
+"""Debian's kernels for AMD64: their ORC, and the kernels in QEMU under GDB and LLDB.  `make test-kernel` runs this.
 
 The ORC of the second one has another layout.
 
@@ -64,7 +64,7 @@ def test_orc_of_modules_is_that_of_objtool(debian: DebianKernel) -> None:
 
 
 def test_orc_of_the_kernel_is_that_of_its_cfi(debian: DebianKernel) -> None:
-    """What differs is code in which the compiler knows nothing of what assembly in it pushes (docs/kernel.md)."""
+    """Differences are in code in which the compiler does not know what inline assembly pushes (docs/kernel.md)."""
     found = verify(debian.vmlinux, Plan(dwarf=False, orc=True)).orc
     assert found is not None
     assert found.both > 40_000
@@ -105,7 +105,7 @@ def test_assembly_outside_of_entry_code(name: str, machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_a_jump_to_an_address_in_a_register(name: str, machine: Machine) -> None:
-    """Before Linux 6.4, ORC says of this code that the stack ends."""
+    """Before Linux 6.4, ORC marks this code as the end of the stack."""
     function = "__x86_indirect_thunk_rax"
     where = function if name == "lldb" else f"*{function}"
     alone, _, bt, by_sframe = at_stop(name, machine, where, "bt", load(name), "bt", "sframe bt")
@@ -116,7 +116,7 @@ def test_a_jump_to_an_address_in_a_register(name: str, machine: Machine) -> None
 
 DRIVEN = [(name, function) for name in DEBUGGERS for function in ("vfs_read", "rcu_gp_init")]
 DRIVEN += [(name, "update_process_times") for name in DEBUGGERS if name != "lldb"]
-"""LLDB without the plugin ends its batch with a SIGTRAP when it has finished a function of an interrupt here."""
+"""LLDB without the plugin ends its batch with a SIGTRAP after `finish` from a function of an interrupt here."""
 
 
 @pytest.mark.parametrize(("name", "function"), DRIVEN)
@@ -162,7 +162,7 @@ def test_a_kernel_that_was_moved(name: str, moved: Moved) -> None:
 
 
 def rearranged(flat: str, path: Path) -> str:
-    """Return the path of a kdump-compressed dump: what QEMU writes, with the name of the system."""
+    """Write a kdump-compressed dump like QEMU's, with the name of the system; return its path."""
     with Path(flat).open("rb") as stream:
         subprocess.run(["makedumpfile", "-R", str(path)], stdin=stream, check=True, timeout=60, capture_output=True)
     names = (b"Linux", b"guest", b"6.0", b"#1", b"x86_64", b"(none)")

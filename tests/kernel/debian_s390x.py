@@ -37,7 +37,7 @@ def test_stop(name: str, function: str, machine: Machine) -> None:
 
 
 def test_the_asynchronous_stack(machine: Machine) -> None:
-    """``sframe bt`` goes on through it also where GDB takes the task's stack, at lower addresses, for a corrupt one."""
+    """``sframe bt`` continues through it even if GDB takes the task's stack, at lower addresses, for a corrupt one."""
     commands = (load(GDB), f"sframe bt {REGISTERS}", "sframe bt")
     alone, _, by_core, by_sframe = at_stop(GDB, machine, "do_IRQ", "bt", *commands)
     assert "do_irq_async" in alone
@@ -51,7 +51,7 @@ def test_the_asynchronous_stack(machine: Machine) -> None:
 
 
 def test_registers_of_the_interrupted_function(machine: Machine) -> None:
-    """Those in memory are the ones in pt_regs."""
+    """The registers are those of pt_regs in memory."""
     outward = "while f.type() != gdb.SIGTRAMP_FRAME: f = f.older()"
     at = "(int(f.read_register('r15')) + gdb.lookup_type('struct stack_frame').sizeof)"
     compare = f"regs = gdb.Value({at}).cast(gdb.lookup_type('struct pt_regs').pointer()); o = f.older()"

@@ -1,4 +1,4 @@
-"""Commands in debuggers at a machine, and what they print."""
+"""Runs commands in debuggers at a machine, and returns their output."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ DEBUGGERS = ("gdb-18", "gdb-13", "lldb")
 MARK = "=====", "-----"
 WORDS = ("next", "next", "step", "next", "finish", "next")
 UNTIL = ("until", "until")
-"""Only GDB has it without a line."""
+"""Only GDB has this command without a line number."""
 WHERE = "python f = gdb.selected_frame(); print('at', f.name(), f.find_sal().line)"
 
 
 def at_stop(
     name: str, machine: Machine, function: str | None, *commands: str, first: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return what a debugger prints for each command at a stop.
+    """Return a debugger's output for each command at a stop.
 
-    :param function: where to stop; ``None``: where the kernel happens to be.
-    :param first: commands as soon as the debugger is connected.
+    :param function: function in which to stop; ``None``: stop at any place.
+    :param first: commands for the debugger directly after it has connected.
     """
     marked = [line for command in commands for line in (_echo(name), command)]
     if name == "lldb":
@@ -37,7 +37,7 @@ def at_stop(
 
 
 def script(name: str, machine: Machine, *commands: str) -> list[str]:
-    """Return the command line of a debugger that connects to a machine, runs commands, and lets the machine go."""
+    """Return the command line of a debugger that connects to a machine, runs commands, and disconnects."""
     if name == "lldb":
         program = [str(Path(sys.executable).with_name("lldb")), "--no-lldbinit", "--batch"]
         settings = ["settings set plugin.process.gdb-remote.packet-timeout 60", "settings set stop-line-count-before 0"]
@@ -67,9 +67,9 @@ def frames(name: str, bt: str) -> list[str]:
 
 
 def hits(name: str, machine: Machine, *first: str) -> list[str]:
-    """Return where the kernel is at three stops at a breakpoint with a condition on an argument, and the argument.
+    """Return the place of the kernel at three stops at a breakpoint with a condition on an argument, and the argument.
 
-    :param first: commands for the debugger before.
+    :param first: earlier commands for the debugger.
     """
     if name == "lldb":
         breakpoint_ = "breakpoint set -H -n vfs_read -c 'count == 256'"
@@ -95,9 +95,9 @@ def _placed(name: str, machine: Machine, answers: list[str]) -> list[str]:
 
 
 def places(name: str, machine: Machine, function: str, *first: str) -> list[str]:
-    """Return where each of some commands that drive the kernel ends.
+    """Return the place where each of some commands that drive the kernel ends.
 
-    :param function: where it stops first.
+    :param function: function in which it first stops.
     :param first: commands for the debugger there.
     """
     words = WORDS if name == "lldb" else (*WORDS, *UNTIL)

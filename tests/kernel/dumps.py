@@ -1,4 +1,4 @@
-"""The stacks of all tasks in crash dumps, against drgn's own unwinder.
+"""Compares the stacks of all tasks in crash dumps with drgn's own unwinder.
 
     python -m tests.kernel.dumps --exe vmlinux vmcore...
 
@@ -30,7 +30,7 @@ TASKS = 200
 
 
 class Compared(NamedTuple):
-    """The stack of one task, twice."""
+    """The stack of one task, by both unwinders."""
 
     stack: Stack
     drgn: tuple[tuple[int, str], ...]
@@ -38,15 +38,16 @@ class Compared(NamedTuple):
 
     @property
     def own(self) -> tuple[tuple[int, str], ...]:
-        """The same by SFrame."""
+        """The same, by SFrame."""
         return tuple((frame.pc, frame.function) for frame in self.stack.frames if frame.unwinder != INLINED)
 
     @property
     def is_same(self) -> bool:
-        """Whether all frames are.
+        """Whether all frames are equal.
 
-        drgn goes on and guesses in user space on AMD64, and on AArch64 where an exception is not saved yet. On s390x,
-        it goes on in user space, and after the start of a task, where it takes empty registers for an exception's.
+        drgn continues with guesses in user space on AMD64, and on AArch64 if an exception is not saved yet.  On s390x,
+        it continues in user space, and after the start of a task, where it takes empty registers for those of an
+        exception.
         """
         own = [pc for pc, _ in self.own]
         by_drgn = [pc for pc, _ in self.drgn]
@@ -57,7 +58,7 @@ class Compared(NamedTuple):
 
 
 def opened(dump: str, vmlinux: str) -> tuple[drgn.Program, VmcoreTarget]:
-    """Open a dump for both."""
+    """Open a dump by both unwinders."""
     program = open_dump(dump, vmlinux, ()).program
     return program, VmcoreTarget(dump, DrgnKernel(program), print)
 
@@ -68,22 +69,24 @@ def compared(program: drgn.Program, target: VmcoreTarget) -> list[Compared]:
     for thread in target.threads:
         task = find_task(program, thread.id) if thread.id else program["init_task"].address_of_()
         frames = []
-        if thread.registers:  # else drgn raises LookupError
+        if thread.registers:  # otherwise drgn raises LookupError
             frames = [(frame.pc, frame.name) for frame in program.stack_trace(task) if not frame.is_inline]
         found.append(Compared(named(target.unwind(thread), target.code), tuple(frames)))
     return found
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long it takes."""
+    """Return the seconds that a call takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def times(dump: str, vmlinux: str) -> tuple[float, float]:
-    """Return the medians of the seconds that 200 stacks take with names and lines, by SFrame and by drgn, from opening
-    the dump on.  Where there are fewer tasks, they are taken again."""
+    """Return the medians of the seconds for 200 stacks with names and lines, by SFrame and by drgn.
+
+    The time includes opening the dump.  If there are fewer tasks, their stacks are taken repeatedly.
+    """
 
     def repeated(number: int) -> range:
         return range(-(-TASKS // number))
@@ -109,7 +112,7 @@ def times(dump: str, vmlinux: str) -> tuple[float, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare the dumps."""
+    """Compare the dumps; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--exe", required=True)
     parser.add_argument("--times", action="store_true", help="measure, too")

@@ -19,7 +19,7 @@ HANDLER, USER_HANDLER = 0xFFFFFFC008020000, 0xFFFFFFC008020100
 
 
 def branch(at: int, target: int, link: bool) -> int:
-    """Return ``bl`` or ``b``."""
+    """Return the instruction ``bl`` or ``b``."""
     return (0x94000000 if link else 0x14000000) | (target - at >> 2 & 0x03FFFFFF)
 
 
@@ -35,7 +35,7 @@ SYMBOLS = {
     "init_task": 0xFFFFFFC009000000,
 }
 CODE = {
-    # A call of something else comes first.
+    # A call of another function comes first.
     EXCEPTION: (NOP, branch(EXCEPTION + 4, FORK, True), branch(EXCEPTION + 8, HANDLER, True), RET),
     USER: (NOP, branch(USER + 4, USER_HANDLER, True), NOP),
     SWITCH: (NOP, BLR_X1, NOP, RET, BLR_X1),
@@ -77,7 +77,7 @@ TASK_MEMBERS = {
     "thread_node": (48, LINKS),
     "signal": (64, number()),
 }
-"""Those of ``struct task_struct`` that are the same on all machines."""
+"""Members of ``struct task_struct`` that are the same on all machines."""
 STRUCTURES = {
     "pt_regs": structure(
         336, _0union=(0, structure(272, _0struct=(0, _REGISTERS))), stackframe=(304, array(number(), 2))
@@ -104,7 +104,7 @@ class Memory:
         self._bytes.update(enumerate(data, address))
 
     def fill(self, start: int, size: int) -> None:
-        """Make memory readable, as a page is."""
+        """Make memory readable, like a page."""
         for address in range(start, start + size):
             self._bytes.setdefault(address, 0)
 

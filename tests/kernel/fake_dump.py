@@ -61,7 +61,7 @@ stacks:
 """
 )
 MOVED = 0x40000000
-"""How far the kernel is moved, as by KASLR."""
+"""Distance by which the kernel is moved, as by KASLR."""
 STACK = 0xFFFFFF8000100000
 
 

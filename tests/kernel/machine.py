@@ -1,4 +1,4 @@
-"""Boots the kernel in QEMU, and runs debuggers at it, all with a time limit."""
+"""Boots the kernel in QEMU, and runs debuggers with it, always with a time limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.debian_kernel import DebianKernel
 from tools.kernel import Built, steps
 
 SECONDS = 2400
-"""How long a machine usually runs at most."""
+"""Default time limit for a machine, in seconds."""
 IS_UP = "guest is up"
 _ATTEMPTS = 8
 _AGAIN = ("failed to get reply to handshake packet", "RegisterContextUnwind::InitializeNonZerothFrame()")
@@ -29,7 +29,7 @@ class Machine(NamedTuple):
     """A running guest."""
 
     port: int
-    """Of its gdbstub, at this host."""
+    """Port of its gdbstub, on this machine."""
     process: subprocess.Popen[bytes]
     built: Built
     control: Path
@@ -49,8 +49,8 @@ def booted(
 ) -> Iterator[Machine]:
     """Boot the kernel by the command of docs/kernel.md, and wait for its program.
 
-    :param folder: for the files of the machine.
-    :param seconds: how long it runs at most.
+    :param folder: folder for the files of the machine.
+    :param seconds: time limit.
     :param more: options for QEMU.
     :param is_moved: whether the kernel moves itself (KASLR), by a seed that QEMU gives it.
     :param module: the file of a module that its program loads.
@@ -64,7 +64,7 @@ def booted(
         (tree / "initrd").unlink()
         (folder / "root").mkdir()
         shutil.copyfile(module, folder / "root/module.ko")
-        # The kernel unpacks what is appended, too.
+        # The kernel also unpacks appended archives.
         (tree / "initrd").write_bytes(built.initrd.read_bytes() + _packed(folder / "root", folder).read_bytes())
     port = free_port()
     boot = steps().boot.replace("1234 &", f"{port} -device vmcoreinfo {more}")
@@ -135,7 +135,7 @@ def _running(
 
 
 def dump_memory(machine: Machine, path: Path, kind: str = "elf") -> None:
-    """Write the memory of a machine to a file; the machine goes on then.
+    """Write the memory of a machine to a file; the machine then continues.
 
     :param kind: the file's format: ``elf``, or one of ``kdump-zlib`` and others that QEMU was built with.
     """
@@ -155,19 +155,19 @@ def dump_memory(machine: Machine, path: Path, kind: str = "elf") -> None:
 
 
 def free_port() -> int:
-    """Return a port that nobody listens at."""
+    """Return an unused port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def run(command: Sequence[str], seconds: float = 110) -> str:
-    """Return what a debugger prints.
+    """Return a debugger's output.
 
     QEMU does not always answer LLDB's first packet in time; and LLDB 23.1 can crash where the kernel of s390x happens
     to be stopped, also without the plugin.  LLDB is started again then.
 
-    :raises AssertionError: it fails, hangs, or shows a traceback.
+    :raises AssertionError: it fails, hangs, or prints a traceback.
     """
     for _ in range(_ATTEMPTS):
         status, said = _run(command, seconds)

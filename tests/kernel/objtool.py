@@ -1,7 +1,7 @@
-"""ORC of kernel modules in objtool's words, to be compared with ``objtool --dump=orc``.
+"""Formats the ORC of kernel modules like ``objtool --dump=orc``, for comparison with it.
 
-objtool pairs the entries of a vmlinux with relocations that the build did not sort with them, and so shows other
-addresses than the kernel uses.  Those of modules are not sorted before they are loaded.
+For a vmlinux, objtool pairs the entries with relocations that the build did not sort together with them, so it shows
+other addresses than the kernel uses.  The entries of modules are not sorted before they are loaded.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def shown(module: Path) -> list[str]:
 
 
 def by_objtool(objtool: Sequence[str], module: Path) -> list[str]:
-    """Return the same by objtool."""
+    """Return the same from objtool."""
     command = [*objtool, "--dump=orc", str(module)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     return sorted(map(normalised, done.stdout.splitlines()))
 
 
 def normalised(line: str) -> str:
-    """Return the line of an entry as :func:`shown` has it, whatever the version of objtool.
+    """Return the line of an entry in the form of :func:`shown`, for any version of objtool.
 
-    Before Linux 6.4 the type is after the registers, and has neither undefined entries nor ends of stacks.
+    Before Linux 6.4, the type is after the registers, and there are neither undefined entries nor ends of stacks.
     """
     found = re.match(r"(.+?)(?:\+([0-9a-f]+))?: ?(.*)$", line)
     assert found is not None
@@ -57,14 +57,14 @@ def normalised(line: str) -> str:
 
 
 def words(entry: OrcEntry) -> str:
-    """Return an entry in objtool's words."""
+    """Return an entry in objtool's notation."""
     sp = "(und)" if entry.kind in (OrcKind.UNDEFINED, OrcKind.END) else _register(entry.place, entry.added)
     bp = "(und)" if entry.bp is None else _register(entry.bp._replace(in_memory=False), 0)
     return f"{_TYPES[entry.kind]} sp:{sp} bp:{bp}"
 
 
 def _place(binary: elf.ElfBinary, address: int) -> str:
-    """Return section and offset, also of the end of a section."""
+    """Return section and offset, also for the end of a section."""
     last = binary.layout.spot(address - 1)
     spot = binary.layout.spot(address)
     return str(spot if spot.section else last._replace(address=last.address + 1))

@@ -1,4 +1,4 @@
-"""The plugins in a debugger at a kernel: how they are loaded, and what they print."""
+"""The plugins in a debugger with a kernel: the commands that load them, and their output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sframe_unwind.arch import PlaceKind
 CHECKOUT = Path(__file__).resolve().parents[2]
 GDB_PLUGIN, LLDB_PLUGIN = CHECKOUT / "gdb_plugin/sframe_gdb.py", CHECKOUT / "lldb_plugin/sframe_lldb.py"
 USER, TASK = ENDS = "entry from user space", "start of the task"
-"""How a stack of the kernel ends."""
+"""The ends of a kernel's stack."""
 
 PARTLY = PlaceKind.PARTLY_SAVED.value
-"""How it ends where an exception has just come, or is about to return."""
+"""The end of a stack if an exception has just come, or is about to return."""
 
 ENTRY = {
-    # Also where GDB alone ends because the code that follows is freed.
+    # Also the place where GDB alone ends because the code after it is freed.
     "arm64": re.compile(
         r"\b(el[01][th]_\d\d_\w+?(?<!_handler)|vectors|call_on_irq_stack|ret_from_fork)\b"
         r"|\b(arch_call_rest_init|start_kernel)\b"
@@ -30,7 +30,7 @@ ENTRY = {
         r"|\barch_call_rest_init\b|<signal handler called>"
     ),
 }
-"""Entry code, and functions that switch to the interrupt stack: further in, a debugger alone is right."""
+"""Entry code, and functions that switch to the interrupt stack: a debugger alone is right in the frames inside."""
 
 
 def load(name: str) -> str:
@@ -44,7 +44,7 @@ def functions(sframe_bt: str) -> list[str]:
 
 
 def names_in_bt(sframe_bt: str) -> list[str]:
-    """Return the functions of ``sframe bt`` as the debugger calls them in its own backtrace."""
+    """Return the functions of ``sframe bt`` by the names in the debugger's own backtrace."""
     return [re.sub(r"<exception (\w+)>", r"\1", one) for one in functions(sframe_bt)]
 
 

@@ -6,7 +6,7 @@
 Each stop is printed as it comes.  With `--kept` the stops are kept in a file, and a run goes on where an earlier one
 ended.
 
-Up to the first frame of entry code the debugger alone is right: those frames and their variables must be the same with
+Up to the first frame of entry code, the debugger alone is right: those frames and their variables must be the same with
 the plugin.  The exit status is 1 if they differ, or if a stack ends anywhere but at the entry from user space, at the
 start of the task, or in code in which only system registers have the interrupted function.
 """
@@ -66,25 +66,24 @@ class Stopped(NamedTuple):
     """A stop in kernel code."""
 
     where: str
-    """The function of the breakpoint; empty: at a random time."""
+    """The function of the breakpoint; empty: a stop at a random time."""
     innermost: str
     end: str
     text: str
     bt: tuple[str, ...]
-    """The functions of the debugger's own backtrace, and with GDB why it ends."""
+    """The functions of the debugger's own backtrace, and for GDB the reason why it ends."""
     difference: str
-    """The first frame that is another one, or has other variables, than without the plugin; empty: none."""
+    """The first frame that differs from the one without the plugin, also in variables; empty: none."""
     compared: int
-    """How many frames of the debugger alone were compared."""
+    """Number of frames of the debugger alone that were compared."""
     elr: int | None
-    """Where an exception was not saved yet: the register ELR_EL1."""
+    """The register ELR_EL1, if an exception was not saved yet."""
     saved: int | None
-    """The pc that it saved some instructions later."""
+    """The pc that the exception saved some instructions later."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether SFrame's walk reaches an end, or says truly why not, the debugger's backtrace the same function, and
-        no frame differs."""
+        """Whether no frame differs, SFrame's walk ends correctly, and the debugger's backtrace at the same function."""
         if self.difference or self.elr != self.saved or self.end not in (*ENDS, PARTLY):
             return False
         names = names_in_bt(self.text)
@@ -105,7 +104,7 @@ def stopped(line: str, machine: str, debugger: str) -> Stopped | None:
     pairs = zip(alone[:known], [*with_plugin, *[""] * known])
     different = next((f"{one}\n--- with the plugin:\n{other}" for one, other in pairs if one != other), "")
     text = found["sframe"]
-    if machine == "s390x" and bt[-1].startswith(INNER):  # there, `sframe bt` goes on without GDB
+    if machine == "s390x" and bt[-1].startswith(INNER):  # there, `sframe bt` continues without GDB
         bt = tuple(names_in_bt(text))
     return Stopped(
         *(found["where"], next(iter(functions(text)), "?"), end_of(text), text, bt, different, known),
@@ -224,7 +223,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def report(stops: list[Stopped], in_user_space: int, wanted: Sequence[str]) -> None:
-    """Print the figures, and each stack that ends elsewhere."""
+    """Print the figures, and each stack with another end."""
     for title, part in (
         ("functions", [s for s in stops if s.where]),
         ("random times", [s for s in stops if not s.where]),

@@ -1,4 +1,4 @@
-"""Runs in GDB at a kernel: stops it many times and writes each stack to a file, as a line of JSON.
+"""Runs in GDB with a kernel: stops it many times and writes each stack to a file, as a line of JSON.
 
 The environment has the plan: ``STOPS`` is the path of a file in JSON with ``random`` (how many stops at random times),
 ``functions`` (how many stops in each), ``seed`` and ``result`` (path of the file to which the lines are appended).
@@ -21,9 +21,9 @@ SHORTEST, LONGEST = 0.005, 0.05
 """Seconds that the kernel runs until a stop at a random time."""
 PARTLY = "of which not all registers are saved yet"
 VECTORS = "vectors"
-"""Where an exception begins.  On the way out, the register ELR_EL1 can be that of another exception."""
+"""Start of the code of exceptions.  On the way out, the register ELR_EL1 can be that of another exception."""
 INSTRUCTIONS = 400
-"""How many an exception takes at most to be saved; it has some 40."""
+"""Maximum number of instructions until an exception is saved; it has some 40."""
 PROBLEM_STATE = 1 << 48
 """The bit of the PSW's mask on s390x that is set in user space."""
 PATIENCE = 20
@@ -38,7 +38,7 @@ def interrupted_after(seconds: float) -> threading.Timer:
 
 
 def frames() -> list[str]:
-    """Return the names of GDB's frames, without inlined functions; ``?`` where it knows none."""
+    """Return the names of GDB's frames, without inlined functions; ``?``: GDB knows no name."""
     found = []
     frame: gdb.Frame | None = gdb.newest_frame()
     while frame is not None:
@@ -50,7 +50,7 @@ def frames() -> list[str]:
 
 def with_variables() -> list[str]:
     """Return the text of each frame of ``bt -full``, without its number."""
-    # Where a frame has a name of the plugin, GDB's code in Python shows all of them, in another format.
+    # If a frame has a name of the plugin, GDB's code in Python prints all of them, in another format.
     text = gdb.execute("bt -full -no-filters", to_string=True)
     return re.split(r"^#\d+ +", text, flags=re.MULTILINE)[1:]
 
@@ -63,7 +63,7 @@ def in_kernel(pc: int) -> bool:
 
 
 def stop(where: str) -> dict[str, object]:
-    """Describe the stop."""
+    """Return a description of the stop."""
     pc = int(gdb.newest_frame().pc())
     text = gdb.execute("sframe bt", to_string=True)
     found = {"where": where, "in_kernel": in_kernel(pc), "sframe": text}
@@ -119,7 +119,7 @@ def at_function(function: str, number: int) -> Iterator[dict[str, object]]:
 
 
 def main() -> None:
-    """Carry the plan out."""
+    """Execute the plan."""
     for limit in ("frame-arguments all", "max-depth 2", "elements 32", "symbol off"):
         gdb.execute(f"set print {limit}")
     plan = json.loads(Path(os.environ["STOPS"]).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Runs in LLDB at a kernel: stops it many times and writes each stack to a file, as `stops_in_gdb` does in GDB."""
+"""Runs in LLDB with a kernel: stops it many times and writes each stack to a file, like `stops_in_gdb`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ AGAIN = 1.0
 class Stops:
     """The stops of one session.
 
-    :param debugger: connected to the kernel, which is stopped.
+    :param debugger: a debugger connected to the kernel, which is stopped.
     """
 
     def __init__(self, debugger: lldb.SBDebugger) -> None:
@@ -115,14 +115,14 @@ class Stops:
 
     def _command(self, line: str) -> str:
         result = lldb.SBCommandReturnObject()
-        # Without it, the thread is that of the command that imports this file.
+        # Otherwise the thread would be that of the command that imports this file.
         context = lldb.SBExecutionContext(self._process.GetSelectedThread())
         self._debugger.GetCommandInterpreter().HandleCommand(line, context, result, False)
         return str(result.GetOutput())
 
 
 def __lldb_init_module(debugger: lldb.SBDebugger, _: dict[str, object]) -> None:
-    """Carry the plan out."""
+    """Execute the plan."""
     plan = json.loads(Path(os.environ["STOPS"]).read_text(encoding="utf-8"))
     stops, dice = Stops(debugger), random.Random(plan["seed"])
     with Path(plan["result"]).open("a", encoding="utf-8") as result:

@@ -25,7 +25,7 @@ BASE = 0xFFFFFFC008000000
 
 
 def made() -> DrgnKernel:
-    """A program with one page of memory, a function, and structures as a kernel has them."""
+    """Return a program with one page of memory, a function, and structures like a kernel's."""
     program = drgn.Program(drgn.Platform(drgn.Architecture.AARCH64))
     page = bytes(range(256)) * 16
     program.add_memory_segment(BASE, len(page), lambda _address, size, offset, _physical: page[offset:][:size])
@@ -124,7 +124,7 @@ def test_what_is_no_dump_of_a_kernel(tmp_path: Path) -> None:
 
 
 def test_a_compressed_dump_without_the_name_of_the_system(tmp_path: Path) -> None:
-    """QEMU writes such dumps; libkdumpfile tells the architecture by the name.  drgn raises a plain ``Exception``."""
+    """QEMU writes such dumps; libkdumpfile needs the name for the architecture.  drgn raises a plain ``Exception``."""
     page = 4096
     header = struct.pack("<8si", b"KDUMP   ", 6).ljust(408, b"\0") + bytes(16)
     header += struct.pack("<IiiII", 1, page, 1, 2, 16)  # status, sizes in bytes and pages, pages of bitmaps, of memory
@@ -135,7 +135,7 @@ def test_a_compressed_dump_without_the_name_of_the_system(tmp_path: Path) -> Non
 
 
 def test_a_bug_is_no_unreadable_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """drgn raises a plain ``Exception`` where libkdumpfile fails.  Whatever else is raised was not foreseen."""
+    """drgn raises a plain ``Exception`` if libkdumpfile fails.  Any other exception is a bug."""
     dump, kernel = tmp_path / "vmcore", str(build("leaf", "amd64", 3))
     dump.write_bytes(b"any")
 

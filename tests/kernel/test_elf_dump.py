@@ -1,4 +1,4 @@
-"""A small crash dump in a file, which drgn opens: the stack of its waiting task, against drgn's own unwinder."""
+"""A small crash dump in a file that drgn opens: the stack of its waiting task, compared with drgn's own unwinder."""
 
 from __future__ import annotations
 

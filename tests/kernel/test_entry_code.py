@@ -1,4 +1,4 @@
-"""Where entry code is, and the frames there: exceptions, stack switches, and the two ends of a stack."""
+"""The places of entry code, and the frames there: exceptions, stack switches, and the two ends of a stack."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_what_the_debug_information_lacks(tag: str, path: str, complaint: str) -
 
 
 def exception_frame(memory: Memory, at: int, pc: int, sp: int, fp: int) -> Registers:
-    """Write ``pt_regs`` as the entry code does; return the registers of the frame of the entry code."""
+    """Write ``pt_regs`` like entry code; return the registers of the frame of the entry code."""
     memory.fill(at, 336)
     for number in range(29):
         memory.write(at + 8 * number, 0x100 + number)

@@ -1,4 +1,4 @@
-"""Where a kernel has loaded its modules, by its own list in memory, of both layouts that Linux has had for it."""
+"""The addresses of a kernel's modules, from its list in memory, in both layouts that Linux has had."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LAYOUTS: dict[str, Mapping[str, Type]] = {
 
 
 def kernel(layout: str, **modules: Mapping[str, int]) -> tuple[Kernel, Memory]:
-    """Return a kernel that has loaded modules."""
+    """Return a kernel with loaded modules."""
     memory = Memory()
     memory.fill(DATA - 0x1000, 0x8000)
     memory.fill(TEXTS, 0x2000)
@@ -70,7 +70,7 @@ def kernel(layout: str, **modules: Mapping[str, int]) -> tuple[Kernel, Memory]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sections_that_stay(layout: str) -> None:
-    """Those of the initial code are freed, although the kernel still lists them."""
+    """Sections of initial code are freed, although the kernel still lists them."""
     found, _ = kernel(layout, jbd2={".text": 0x1000}, probe=SECTIONS)
     modules = KernelModules(found)
     assert modules.sections("probe") == {".text": 0xFFFFFFC000100030, ".sframe": 0xFFFFFFC000102000}

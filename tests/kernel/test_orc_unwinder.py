@@ -55,10 +55,10 @@ def saved(memory: Memory, at: int, cs: int, **registers: int) -> None:
 
 
 def test_from_an_interrupt_to_user_space(memory: Memory) -> None:
-    """A function on the interrupt stack, which the task's stack is left for in another function."""
+    """A function on the interrupt stack; another function switched there from the task's stack."""
     memory.write(IRQ_STACK + 0x10, 0x1111)  # rbp
     memory.write(IRQ_STACK + 0x18, SWITCH + 5)
-    memory.write(IRQ_STACK + 0x20, TASK_STACK)  # what the stack pointer was
+    memory.write(IRQ_STACK + 0x20, TASK_STACK)  # the old stack pointer
     memory.write(TASK_STACK + 8, 0x2222)
     memory.write(TASK_STACK + 0x10, INTERRUPT + 0x25)
     memory.write(TASK_STACK + 0x18, 0)
@@ -107,7 +107,7 @@ def test_an_interrupt_frame_has_pc_and_sp(memory: Memory) -> None:
 
 
 def test_the_frame_pointer_below_an_interrupt_frame(memory: Memory) -> None:
-    """ORC counts from the frame."""
+    """ORC counts from the interrupt frame."""
     for at, value in enumerate((0x88, FUNCTION, KERNEL_CS, 0, TASK_STACK + 0x200, 0), 1):
         memory.write(TASK_STACK + 8 * at, value)
     found = KernelUnwinder(kernel(memory), memory.word).unwind(Registers(WITH_BP, TASK_STACK, 0x77), True)
@@ -162,7 +162,7 @@ def test_the_places_that_cfi_does_not_have() -> None:
 
 
 def test_places_of_assembly_outside_of_entry_code() -> None:
-    """Switches of stacks, ends of stacks and entry code are left out."""
+    """Stack switches, ends of stacks and entry code are left out."""
     code = [(START, FUNCTION + 8), (FUNCTION + 0x20, FUNCTION + 0x60), (SWITCH, SYSCALL + 0x1000)]
     places = assembly_places(table(), code, lambda pc: pc >= SYSCALL)
     assert [(place.start, place.end, place.kind) for place in places] == [

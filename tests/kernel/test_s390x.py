@@ -1,4 +1,4 @@
-"""The kernel for s390x: its code is that of Debian's Linux 6.1.176, with other addresses."""
+"""The kernel for s390x: its code is from Debian's Linux 6.1.176, with other addresses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CODE = {
 LOWCORE_LPSWE = 0x400
 """Where the last instruction of ``system_call`` and the others, ``b 1024``, jumps to."""
 CALL = {SWITCH: SWITCH + 78, BEGIN: BEGIN + 16, INTERRUPT: INTERRUPT + 10, SYSCALL: SYSCALL + 4, FORK: FORK + 4}
-"""Where the calls are."""
+"""Addresses of the calls."""
 SYMBOLS = {
     "_stext": SWITCH,
     "_etext": BEGIN + 26,
@@ -128,7 +128,7 @@ def test_places(memory: BigMemory) -> None:
 
 
 def test_a_function_that_does_not_save_the_frame_pointer_is_left_out(memory: BigMemory) -> None:
-    """The frame pointer of its caller is then wherever a function further in saved it."""
+    """Any inner function may have saved the frame pointer of its caller."""
     memory.put(SWITCH + 6, bytes.fromhex("ebcff0780024"))  # stmg %r12,%r15,120(%r15)
     assert kernel(memory).places.get(CALL[SWITCH]) is None
 
@@ -163,7 +163,7 @@ def test_from_the_asynchronous_stack_to_the_idle_task(memory: BigMemory) -> None
 
 
 def test_rows_of_a_function_that_leaves_the_stack_are_not_used(memory: BigMemory) -> None:
-    """SFrame that is made of the compiler's CFI has its CFA, which counts from the SP of the other stack."""
+    """SFrame made from the compiler's CFI has its CFA, which counts from the SP of the other stack."""
     table = usual_table(3, AbiNumber.S390X_ENDIAN_BIG)
     row = sp_based(ARCH, 224, ra_at=-24)
     data = encode(SectionSpec(0, (table._replace(functions=(function(table, SWITCH, 0x66, [(0, row)]),)),)))
@@ -181,7 +181,7 @@ def test_rows_of_a_function_that_leaves_the_stack_are_not_used(memory: BigMemory
 
 @pytest.mark.parametrize(("mask", "pc"), [(KERNEL_PSW, 0x1234), (USER_PSW, 0)])
 def test_gdb_does_not_go_on_in_user_space(mask: int, pc: int, memory: BigMemory) -> None:
-    """Its own unwinder would read megabytes in search of a prologue.  pyelftools decodes the expression."""
+    """GDB's own unwinder would read megabytes in search of a prologue.  pyelftools decodes the expression."""
     found = kernel(memory)
     made = symbol_file(ARCH, EM_S390, [place for _, _, place in found.places], found.saved_registers)
     elf = ELFFile(io.BytesIO(made))

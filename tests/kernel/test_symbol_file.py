@@ -47,7 +47,7 @@ def test_pyelftools_reads_the_frames() -> None:
 
 
 def test_what_orc_says_of_entry_code() -> None:
-    """A switch of stacks is left out: the functions that do that have CFI, which debuggers prefer."""
+    """A stack switch is left out: functions with one have CFI, which debuggers prefer."""
     kernel = amd64.kernel(Memory())
     places = orc_places(amd64.table(), kernel.is_entry_code)
     made = symbol_file(amd64.ARCH, EM_X86_64, places, kernel.saved_registers)
@@ -61,7 +61,7 @@ def test_what_orc_says_of_entry_code() -> None:
     whole, partial = tables[amd64.SAVED + 1], tables[amd64.INTERRUPT]
     assert (whole["cfa"].reg, whole["cfa"].offset) == (7, 168)
     assert {number: 168 + whole[number].arg for number in (16, 7, 3)} == {16: 128, 7: 152, 3: 40}
-    # Of the frame at SP + 8, pc is the first word and SP the fourth.
+    # For the frame at SP + 8, pc is the first word and SP the fourth.
     assert {number: partial["cfa"].offset + partial[number].arg for number in (16, 7)} == {16: 8, 7: 32}
     assert 3 not in partial
     with_bp = tables[amd64.WITH_BP]

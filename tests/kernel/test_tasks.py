@@ -31,7 +31,7 @@ def ring(memory: Memory, head: int, *members: int) -> None:
 
 
 def tasks() -> tuple[Memory, TaskList]:
-    """The idle task that runs, a process with two threads, and a kernel thread."""
+    """Return the idle task, which is running, a process with two threads, and a kernel thread."""
     memory = Memory()
     task(memory, INIT, 0, b"swapper/0", 0, on_cpu=1)
     task(memory, LEADER, 1, b"init")

@@ -1,4 +1,4 @@
-"""The crash dump of a kernel as a source of stacks, made by hand: its tasks, their stacks, and what is missing."""
+"""Stacks of tasks in a crash dump of a kernel made by hand, and the messages about missing parts."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_a_task_without_registers(dump: Dump, path: str, end: str) -> None:
 
 
 def test_code_outside_the_kernel(dump: Dump) -> None:
-    """As that of a module without a file."""
+    """Such as code of a module without a file."""
     dump.memory.fill(0xFFFFFFC000001000, 16)
     sp = STACK
     dump.listed(dump.task(0, "task", False, sp, 0xFFFFFFC000001008, sp))
@@ -256,7 +256,7 @@ def test_a_module_has_its_sections_where_the_kernel_loaded_them(dump: Dump, vmli
         assert code is not None
         assert section is not None
         data = bytearray(binary.contents(section))
-        data[28:36] = (text - sframe - 28).to_bytes(8, "little", signed=True)  # what the relocation writes
+        data[28:36] = (text - sframe - 28).to_bytes(8, "little", signed=True)  # the value that the relocation writes
         dump.memory.put(text, binary.contents(code))
         dump.memory.put(sframe, bytes(data))
     ranges = ((text, sframe + 0x1000),)

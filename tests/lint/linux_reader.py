@@ -1,7 +1,7 @@
-"""The reader of Linux for user stacks, written again from its rules: it shares no code with the package.
+"""Linux's reader for user stacks, implemented again from its rules; it shares no code with the package.
 
-The rules are those of ``kernel/unwind/sframe.c`` of the series v13 (not merged), in the words of its functions: what
-registration refuses, what ends one stack (EINVAL), and what removes the section (EFAULT).
+The rules are those of ``kernel/unwind/sframe.c`` of the series v13 (not merged), by its functions: reasons to refuse a
+section at its registration, errors that end one stack (EINVAL), and errors that remove the section (EFAULT).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class DivideError(Exception):
 
 
 class Section:
-    """A section that was registered.
+    """A registered section.
 
-    Raises Einval where registration fails.
+    Raises Einval if registration fails.
     """
 
     def __init__(self, data: bytes, start: int, text: tuple[int, int], order: str) -> None:
@@ -56,12 +56,12 @@ class Section:
         return unpack_from(self.mark + layout, self.data, at)
 
     def function(self, number: int) -> int:
-        """The address of a function."""
+        """Return the address of a function."""
         at = self.fdes + number * calcsize("<" + FDE)
         return (self.start + at + self.get(FDE, at)[0]) % WRAP
 
     def read_fde(self, number: int) -> tuple[int, int, int, int, int, int, int]:
-        """Address, size, offset of the first row, number of rows, info, info2, repetition size."""
+        """Return address, size, offset of the first row, number of rows, info, info2, repetition size."""
         at = self.fdes + number * calcsize("<" + FDE)
         _, size, offset = self.get(FDE, at)
         address = self.function(number)
@@ -73,7 +73,7 @@ class Section:
         return address, size, self.fres + offset + calcsize("<" + ATTRIBUTES), rows, info, info2, repetition
 
     def read_row(self, fde: tuple[int, int, int, int, int, int, int], at: int) -> tuple[int, int, tuple[int, ...]]:
-        """Where the next row is, the offset of this one in the function, and its data words."""
+        """Return the place of the next row, the offset of this one in the function, and its data words."""
         _, size, _, _, info, info2, _ = fde
         if info & 0xF > 2:
             raise Efault("FRE type")
@@ -116,20 +116,20 @@ class Section:
             raise Efault("left over")
 
     def rows(self, fde: tuple[int, int, int, int, int, int, int]) -> list[tuple[int, bool]]:
-        """The offset of each row, and whether its CFA can be used."""
+        """Return the offset of each row, and whether its CFA can be used."""
         at = fde[2]
         found: list[tuple[int, bool]] = []
         for _ in range(fde[3]):
             at, offset, words = self.read_row(fde, at)
             if found and offset <= found[-1][0]:
                 raise Efault("rows not ascending")
-            # A row without words comes to the rule of the CFA with control word 0, which has no register.
+            # A row without words reaches the rule of the CFA with control word 0, which has no register.
             flexible = bool(fde[5] & 0x1F)
             found.append((offset, bool(words) and (not flexible or bool(words[0] & 1))))
         return found
 
     def found(self, number: int, offset: int) -> bool:
-        """Whether a lookup finds a row at an offset of a function; Efault, DivideError."""
+        """Return whether a lookup finds a row at an offset of a function; raise Efault or DivideError."""
         fde = self.read_fde(number)
         if offset >= fde[1]:
             return False
@@ -146,11 +146,11 @@ class Section:
 
 
 Verdict = tuple[str, tuple[tuple[int, int], ...]]
-"""``refused``, ``loses`` or ``accepted``; address and lost bytes of each function of which some are."""
+"""``refused``, ``loses`` or ``accepted``; address and number of lost bytes of each function with losses."""
 
 
 def verdict(data: bytes, start: int, text: tuple[int, int], order: str) -> Verdict:
-    """What becomes of a section, whose every function is looked up sooner or later."""
+    """Return the verdict on a section, assuming that every function is looked up."""
     try:
         section = Section(data, start, text, order)
         starts = [section.function(number) for number in range(section.count)]
@@ -168,7 +168,7 @@ def verdict(data: bytes, start: int, text: tuple[int, int], order: str) -> Verdi
 
 
 def _check(section: Section, number: int) -> tuple[int, int]:
-    """Address and size of a function.  Efault, DivideError as at the first lookup."""
+    """Return address and size of a function; raise Efault or DivideError as at the first lookup."""
     at = section.fdes + number * calcsize("<" + FDE)
     extent = section.function(number), section.get(FDE, at)[1]
     try:
@@ -182,7 +182,7 @@ def _check(section: Section, number: int) -> tuple[int, int]:
 
 
 def _missing(section: Section, starts: list[int], number: int, low: int, high: int) -> int:
-    """How many addresses of a range have no row.  The FDE is the last that begins at or before the address."""
+    """Return how many addresses of a range have no row, given the last FDE that begins at or before each address."""
     total = 0
     while low < high:
         while number + 1 < len(starts) and starts[number + 1] <= low:
@@ -194,7 +194,7 @@ def _missing(section: Section, starts: list[int], number: int, low: int, high: i
 
 
 def _missing_in(section: Section, number: int, low: int, high: int) -> int:
-    """The same under one FDE, in offsets from its function's start."""
+    """Return the same for one FDE, in offsets from its function's start."""
     try:
         fde = section.read_fde(number)
     except Einval:

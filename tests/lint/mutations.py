@@ -1,8 +1,8 @@
-"""Holds the profile ``linux-user`` against a second implementation of its rules, on damaged sections.
+"""Compares the profile ``linux-user`` with a second implementation of its rules, on damaged sections.
 
     python -m tests.lint.mutations --count 20000
 
-They must agree on what is refused, accepted, and lost, down to the byte.
+They must agree on refused and accepted sections, and on losses down to the byte.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from tests.lint import linux_reader
 
 USER = PROFILES["linux-user"]
 _AROUND = 32
-"""Bytes of text before the first function and after the last."""
+"""Number of bytes of text before the first function and after the last."""
 _LOAD_ADDRESS = 0x7F00_0000_0000
-"""Of a file that can be loaded anywhere."""
+"""Load address of a file that can be loaded anywhere."""
 _OUTCOMES = {Outcome.REFUSED: "refused", Outcome.LOSES: "loses", Outcome.ACCEPTED: "accepted"}
 
 
 @functools.cache
 def chosen() -> tuple[Seed, ...]:
-    """Sections of version 3, which Linux reads, and one that it does not."""
+    """Return sections of version 3, which Linux reads, and one of another version."""
     return tuple(seed for seed in seeds() if seed.data[2] == 3 or seed.name == "free_walk amd64 version 2")
 
 
@@ -45,7 +45,7 @@ def mutator() -> Mutator:
 
 @functools.cache
 def _surroundings() -> dict[str, tuple[Subject, tuple[int, int]]]:
-    """The file around each seed."""
+    """Return the file around each seed."""
     found = {}
     for seed in chosen():
         section = Section(seed.data, seed.address)
@@ -58,14 +58,14 @@ def _surroundings() -> dict[str, tuple[Subject, tuple[int, int]]]:
 
 
 def ours(seed: Seed, is_movable: bool) -> linux_reader.Verdict:
-    """The verdict of `lint` for Linux."""
+    """Return the verdict of `lint` for Linux."""
     subject, _ = _surroundings()[seed.name]
     (judgement,) = lint_section(subject._replace(data=seed.data, is_movable=is_movable), [USER]).judgements
     return _OUTCOMES[judgement.outcome], tuple(sorted((loss.start, loss.size) for loss in judgement.losses))
 
 
 def theirs(seed: Seed, is_movable: bool) -> linux_reader.Verdict:
-    """The verdict of the tests' own reader, which sees a position-independent file at its load address."""
+    """Return the verdict of the tests' own reader, which gets a position-independent file at its load address."""
     subject, (low, high) = _surroundings()[seed.name]
     base = _LOAD_ADDRESS if is_movable else 0
     text = low + base, high + base
@@ -74,7 +74,7 @@ def theirs(seed: Seed, is_movable: bool) -> linux_reader.Verdict:
 
 
 def compare(numbers: Iterable[int], seen: Counter[str]) -> list[str]:
-    """Compare the mutations of some numbers; return how the two differ.
+    """Compare the mutations of some numbers; return the differences.
 
     :param seen: counts the verdicts.
     """

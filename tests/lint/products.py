@@ -1,4 +1,4 @@
-"""What real producers write, with the verdict of each profile."""
+"""Sections of real producers, with the verdict of each profile."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ TEMPLATE = "template <int N> [[gnu::noipa]] int f(int *p) { int b[N] = { *p }; r
 
 
 def producers() -> Path:
-    """The folder with clang, lld and mold; ends the test where there are none."""
+    """Return the folder with clang, lld and mold; end the test if they are missing."""
     with toolchain_needed():
         return provide()
 
 
 def gnu_objects(abi: str, version: int, folder: Path) -> list[Path]:
-    """Two object files by gcc and the GNU as that writes a version."""
+    """Build two object files by gcc and the GNU as that writes a version."""
     tools = tools_for(abi, version)
     return [compile_object(tools, abi, source, folder / name) for name, source in (("one.o", ONE), ("two.o", TWO))]
 
 
 def gnu(abi: str, version: int, *options: str, linker: int | None = None) -> Callable[[Path], Path]:
-    """GNU as, and GNU ld of the same release or that of another version."""
+    """Link by GNU as, and GNU ld of the same or another release."""
 
     def make(folder: Path) -> Path:
         objects = gnu_objects(abi, version, folder)
@@ -41,7 +41,7 @@ def gnu(abi: str, version: int, *options: str, linker: int | None = None) -> Cal
 
 
 def other(linker: str, version: int, *options: str) -> Callable[[Path], Path]:
-    """GNU as, and lld or mold."""
+    """Link by GNU as, and lld or mold."""
 
     def make(folder: Path) -> Path:
         product = folder / "product"
@@ -52,7 +52,7 @@ def other(linker: str, version: int, *options: str) -> Callable[[Path], Path]:
 
 
 def clang_objects(folder: Path) -> list[Path]:
-    """Two object files by clang, which assembles itself."""
+    """Build two object files by clang, which assembles itself."""
     objects = []
     for name, source in (("one", ONE), ("two", TWO)):
         file = folder / f"{name}.c"
@@ -63,7 +63,7 @@ def clang_objects(folder: Path) -> list[Path]:
 
 
 def clang(link_with: str) -> Callable[[Path], Path]:
-    """Clang, and lld or a GNU ld."""
+    """Link by clang, and lld or a GNU ld."""
 
     def make(folder: Path) -> Path:
         product, objects = folder / "product", clang_objects(folder)
@@ -77,7 +77,7 @@ def clang(link_with: str) -> Callable[[Path], Path]:
 
 
 def templates(folder: Path) -> list[Path]:
-    """Two object files in C++ with the same function in a section group each."""
+    """Build two object files in C++ with the same function, each in a section group."""
     tools = tools_for("amd64", 3)
     objects = []
     for name in ("one", "two"):
@@ -91,14 +91,14 @@ def templates(folder: Path) -> list[Path]:
 
 
 def templates_by_lld(folder: Path) -> Path:
-    """What lld leaves of a function that it discards with `-r`."""
+    """Return lld's output with `-r`, in which a function is discarded."""
     product = folder / "product"
     run(producers() / "ld.lld", "-r", "-o", product, *templates(folder))
     return product
 
 
 def with_abi_number(abi: str, number: int) -> Callable[[Path], Path]:
-    """The numbering of eld: a program of GNU ld with another ABI number."""
+    """Build a program of GNU ld with another ABI number, as eld numbers them."""
 
     def make(folder: Path) -> Path:
         product = gnu(abi, 3)(folder)
@@ -115,14 +115,14 @@ A, L, R, N = Outcome.ACCEPTED, Outcome.LOSES, Outcome.REFUSED, Outcome.NOT_LOADE
 
 
 class Product(NamedTuple):
-    """What a producer writes."""
+    """The output of a producer."""
 
     name: str
     make: Callable[[Path], Path]
     outcomes: tuple[Outcome, ...]
-    """By the profiles, in the order of :data:`sframe_unwind.lint.PROFILES`."""
+    """The verdicts of the profiles, in the order of :data:`sframe_unwind.lint.PROFILES`."""
     rules: tuple[Rule, ...] = ()
-    """What is found besides versions and machines that are not read."""
+    """The findings besides unread versions and machines."""
 
 
 NOTHING_DESCRIBED = (c.CODE_WITHOUT_FDE, c.FUNCTION_WITHOUT_ROWS, c.NOT_PASSED)
@@ -166,4 +166,4 @@ PRODUCTS = (
     ),
     Product("eld-riscv64", with_abi_number("amd64", 6), (R, A, R, R, R, R, A), (c.ABI_UNKNOWN, c.SEGMENT_LONGER)),
 )
-"""Linux does not look at the ABI number: eld's numbering is none of its concern."""
+"""Linux does not check the ABI number, so eld's numbering does not affect it."""

@@ -1,4 +1,4 @@
-"""Sections that break one rule each, by the project's encoder and by single bytes."""
+"""Sections that break one rule each, made by the project's encoder and by changes of single bytes."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ FDE_SIZE, HEADER_SIZE, ATTRIBUTES_SIZE = 16, 28, 5
 
 
 def table(*functions: FunctionSpec, abi: AbiNumber = AMD64, version: int = 3) -> TableSpec:
-    """A table in the order of its functions."""
+    """Return a table in the order of its functions."""
     return usual_table(version, abi)._replace(functions=functions or (FIRST, SECOND))
 
 
 def subject(
     *tables: TableSpec, data: bytes | None = None, arch: Arch = ARCH_BY_ABI[AMD64], text: tuple[int, int] = TEXT
 ) -> Subject:
-    """A linked file with a section."""
+    """Return a linked file with a section."""
     content = encode(SectionSpec(ADDRESS, tables or (table(),))) if data is None else data
     return Subject(content, ADDRESS, (text,), (text,), arch, False, segment_size=len(content), has_segments=True)
 
 
 def changed(offset: int, value: int, layout: str = "B", *tables: TableSpec) -> Subject:
-    """The same with one field of another value."""
+    """Return the same section with another value in one field."""
     data = bytearray(subject(*tables).data)
     struct.pack_into(f"<{layout}", data, offset, value)
     return subject(data=bytes(data))
 
 
 FRES = HEADER_SIZE + 2 * FDE_SIZE
-"""Where the FRE sub-section begins, with the attributes of the first function."""
+"""Offset of the FRE sub-section, which starts with the attributes of the first function."""
 FIRST_ROW = FRES + ATTRIBUTES_SIZE
-"""Where the rows of the first function begin: start, info byte, one data word."""
+"""Offset of the rows of the first function: start, info byte, one data word."""
 ROW_SIZE = 3
 
 
 def one(*rows: RowSpec, size: int = 0x40, **fields: object) -> Subject:
-    """A section with one function of its own rows, and another."""
+    """Return a section with one function with the given rows, and another function."""
     return subject(table(FunctionSpec(0x1000, size, rows, **fields), SECOND))  # type: ignore[arg-type]
 
 
@@ -61,19 +61,19 @@ def flexible(*words: int) -> Subject:
 
 
 def linked(**fields: object) -> Subject:
-    """A good section in a file that is not as it should be."""
+    """Return a good section in an unusual file."""
     return subject()._replace(**fields)  # type: ignore[arg-type]
 
 
 def relocated(*fields: Field, flags: Flag | None = None) -> Subject:
-    """The section of an object file."""
+    """Return the section of an object file."""
     good = table() if flags is None else table()._replace(flags=flags)
     data = subject(good).data
     return subject(data=data)._replace(is_object=True, fields=fields)
 
 
 def unloadable() -> Subject:
-    """A good section in a program of which the end is missing."""
+    """Return a good section in a program whose end is missing."""
     content = build("leaf").read_bytes()
     with elf.parsed(BytesIO(content), "program") as whole:
         last = max(part.offset + part.file_size for part in whole.segments if part.type == PT_LOAD)
@@ -85,7 +85,7 @@ def unloadable() -> Subject:
 
 
 def without_rows() -> Subject:
-    """A good section in a program of which it describes no function."""
+    """Return a good section in a program that has a function without rows."""
     binary = elf.ElfBinary(BytesIO(build("leaf").read_bytes()), "program")
     return subject()._replace(binary=binary, code=tuple(binary.layout.code))
 
@@ -95,7 +95,7 @@ GOOD_FIELDS = tuple(Field(offset, True, False, ".text") for offset in STARTS)
 UNSORTED_FLAGS = Flag.FDE_FUNC_START_PCREL
 
 MASK = FunctionSpec(0x1000, 0x40, (SP_8, RowSpec(6, 0x03, (16,))), pc_type=PcType.MASK, repetition_size=16)
-"""A PLT."""
+"""The mask FDE of a PLT."""
 
 BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.SECTION_EMPTY: lambda: subject(data=b""),

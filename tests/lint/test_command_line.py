@@ -1,4 +1,4 @@
-"""The command `lint`: what it prints, SARIF, baselines, exit statuses, and files that cannot be linted."""
+"""The command `lint`: its output, SARIF, baselines, exit statuses, and files that cannot be linted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def damaged(folder: Path, name: str = "damaged") -> Path:
-    """A program in which the first function's size reaches into the second."""
+    """Return a program in which the first function's size reaches into the second."""
     source, target = build("free_walk", "aarch64", 3), folder / name
     (section,) = elf.load(source)
     spec = describe(section)
@@ -104,7 +104,7 @@ def schema() -> dict[str, Any]:
 
 
 def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The log is valid by the schema of the standard, and says what the text says."""
+    """The log is valid by the schema of the standard, and has the findings of the text."""
     import jsonschema
 
     content = schema()
@@ -131,7 +131,7 @@ def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is known does not count; what is new does."""
+    """Known findings do not count; new ones do."""
     program, known = damaged(tmp_path), tmp_path / "known.json"
     arguments = ["lint", "--for", "linux-user", str(program)]
     assert main([*arguments, "--write-baseline", str(known)]) == 0
@@ -167,7 +167,7 @@ def test_archives_directories_and_modules(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_file_without_section_headers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The segment is longer than the section; what is after the section is not taken for damage."""
+    """The segment is longer than the section; bytes after the section are not taken for damage."""
     file = tmp_path / "bare"
     content = bytearray(build("free_walk").read_bytes())
     content[0x28:0x30] = bytes(8)  # e_shoff

@@ -1,4 +1,4 @@
-"""Damaged sections: both implementations agree, the decoder agrees, and nothing takes long or fails."""
+"""Damaged sections: both implementations agree, the decoder agrees, and the time is bounded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_two_implementations_of_linux_agree() -> None:
 
 
 def test_the_profile_of_the_specification_agrees_with_the_decoder() -> None:
-    """A section is refused that the decoder refuses, and the functions are lost whose rows it cannot decode."""
+    """It refuses the same sections as the decoder, and loses the functions whose rows the decoder cannot decode."""
     mutator = Mutator(seeds(), fields)
     seen: Counter[str] = Counter()
     for number in range(COUNT):
@@ -46,7 +46,7 @@ def test_the_profile_of_the_specification_agrees_with_the_decoder() -> None:
 
 
 def _by_lint(seed: Seed) -> list[int] | None:
-    """The offsets of the FDEs that are lost, under the first header; ``None``: the section is refused."""
+    """Return the offsets of the lost FDEs under the first header; ``None``: the section is refused."""
     whole = Section(next(one.data for one in seeds() if one.name == seed.name), seed.address)
     assert whole.arch is not None
     # The decoder does not check whether code is outside the text.
@@ -100,7 +100,7 @@ def test_no_bytes_raise_what_is_not_documented(profile: object) -> None:
 
 
 def test_functions_that_claim_the_same_rows_over_and_over() -> None:
-    """20,000 FDEs that each claim 10,000 rows, of 20,000 bytes: a clear word, in bounded time."""
+    """20,000 FDEs that each claim 10,000 rows, of 20,000 bytes, give a clear message in bounded time."""
     fdes, rows = 20_000, 10_000
     start = struct.Struct("<qII")
     area = struct.pack("<HBBB", rows, 0x10, 0, 16) + b"\0\0" * rows
@@ -129,5 +129,5 @@ def test_large_sections_in_time() -> None:
     large = subject(table(*functions), text=(0x1000, 0x1000 + 64 * 20_001))
     began = time.process_time()
     (judgement,) = lint_section(large, [PROFILES["linux-user"]]).judgements
-    assert judgement.outcome is Outcome.ACCEPTED  # what overlaps is found under the next FDE
+    assert judgement.outcome is Outcome.ACCEPTED  # the overlap is found by the next FDE
     assert time.process_time() - began < SECONDS

@@ -1,4 +1,4 @@
-"""What GNU binutils, clang, lld and mold write, and eld's numbering: the verdict of each profile."""
+"""Output of GNU binutils, clang, lld and mold, and eld's numbering: the verdict of each profile."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_verdict_of_each_profile(product: Product, tmp_path: Path) -> None:
     (section,) = lint(product.make(tmp_path), EVERY).sections
     assert tuple(judgement.outcome for judgement in section.judgements) == product.outcomes
     found = {shown.finding.rule for shown in section.findings} - UNREAD
-    if c.RELOCATION_STRAY in product.rules:  # what is written over other fields can be anything
+    if c.RELOCATION_STRAY in product.rules:  # values written over other fields can be anything
         assert found >= set(product.rules)
     else:
         assert found == set(product.rules)
@@ -42,7 +42,7 @@ def test_the_functions_of_later_headers_are_lost(tmp_path: Path) -> None:
 
 
 def test_object_files(tmp_path: Path) -> None:
-    """Assemblers write what their linkers expect; GNU as 2.44 has no flag for what its relocations do."""
+    """Assemblers write what their linkers expect; GNU as 2.44 has no flag for its relocations."""
     for version, rules in ((1, {c.NOT_PCREL}), (2, {c.NOT_PCREL, c.RELOCATION_PCREL}), (3, set())):
         folder = tmp_path / str(version)
         folder.mkdir()
@@ -53,7 +53,7 @@ def test_object_files(tmp_path: Path) -> None:
 
 
 def test_section_groups(tmp_path: Path) -> None:
-    """GNU as writes one section for all functions, also for those in section groups."""
+    """GNU as writes one section for all functions, including those in section groups."""
     for file in templates(tmp_path):
         (finding,) = (shown.finding for shown in lint(file).findings)
         assert finding.rule is c.RELOCATION_COMDAT
@@ -86,7 +86,7 @@ def test_the_page_has_the_verdicts() -> None:
 
 @pytest.mark.parametrize(("consumer", "version"), [("linux-user", "3"), ("linux-kernel", "3"), ("glibc", "2")])
 def test_what_is_converted_for_a_consumer_is_accepted_by_it(consumer: str, version: str, tmp_path: Path) -> None:
-    """From the CFI of a program that SFrame of another producer does not matter to."""
+    """The source is the CFI of a program, independent of its existing SFrame."""
     source, target = build("plt", "aarch64", 3), tmp_path / "converted"
     options = ["--from", "dwarf", "--for", consumer, "--version", version]
     assert main(["convert", str(source), "-o", str(target), *options]) in (0, 1)
@@ -104,7 +104,7 @@ int run(int a) { int b[20] = { a }; use(b); return b[3]; }
 
 
 def test_a_kernel_module(tmp_path: Path) -> None:
-    """The kernel sorts a module's FDEs, and knows no SFrame for the code that it frees."""
+    """The kernel sorts a module's FDEs, and ignores SFrame for code that it frees."""
     tools = tools_for("aarch64", 3)
     objects = [*gnu_objects("aarch64", 3, tmp_path), compile_object(tools, "aarch64", INIT, tmp_path / "init.o")]
     module = link(tools, "aarch64", tmp_path / "module.ko", *objects, options=("-r",))
@@ -116,7 +116,7 @@ def test_a_kernel_module(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("abi", "version"), [(abi, version) for abi in ABIS for version in ABIS[abi].versions])
 def test_samples_have_no_fault(abi: str, version: int) -> None:
-    """What GNU binutils write of real programs is as the specification has it."""
+    """GNU binutils' output for real programs conforms to the specification."""
     for name in ("free_walk", "free_leaf", "plt", "realign"):
         if abi in SAMPLES[name].abis:
             found = lint(build(name, abi, version))

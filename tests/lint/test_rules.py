@@ -1,4 +1,4 @@
-"""Every rule: a section that breaks it, its entry on the page, and what the consumers do."""
+"""Every rule: a section that breaks it, its entry in the documentation, and the reactions of consumers."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_good_section_breaks_none() -> None:
 
 
 def entries() -> dict[str, list[str]]:
-    """The rows of the page's tables, by the rule in their first cell."""
+    """Return the rows of the page's tables, by the rule in their first cell."""
     rows = re.findall(r"^\| (SF\d+ [\w-]+) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rows) == len({rule for rule, _ in rows})
     return {rule: cells.split(" | ") for rule, cells in rows}
@@ -134,31 +134,31 @@ def test_what_happens_then_is_said() -> None:
 
 
 def version_2(*rows: RowSpec, **fields: object) -> Subject:
-    """A section of version 2, as glibc reads it, with one function of its own rows, and another."""
+    """Return a section of version 2, which glibc reads, with one function with the given rows, and another function."""
     return subject(table(FIRST._replace(rows=rows, **fields), SECOND, version=2))  # type: ignore[arg-type]
 
 
 def cut(linted: Subject, size: int) -> Subject:
-    """The same section with less at its end."""
+    """Return the same section, truncated."""
     return linted._replace(data=linted.data[:-size])
 
 
 def with_rows_size(linted: Subject, size: int) -> Subject:
-    """The same section with another size of the FRE sub-section in its header."""
+    """Return the same section with another size of the FRE sub-section in its header."""
     data = bytearray(linted.data)
     struct.pack_into("<I", data, 16, size)
     return linted._replace(data=bytes(data))
 
 
 def test_glibc_reads_behind_the_section() -> None:
-    """`backtrace` of glibc 2.43 ends in SIGSEGV where rows go on after the section."""
+    """`backtrace` of glibc 2.43 ends in SIGSEGV if rows continue after the section."""
     judgement = judged(cut(version_2(SP_8, SP_16), 2), "glibc")
     assert judgement.outcome is Outcome.REFUSED
     assert {refusal.finding.rule for refusal in judgement.refusals} == {c.ROW_OUTSIDE_SECTION}
 
 
 def test_glibc_goes_on_behind_a_row_whose_words_have_no_size() -> None:
-    """`backtrace` takes its words for bytes, and the rest of the rows from elsewhere: SIGSEGV in damaged sections."""
+    """`backtrace` takes the words for bytes, and reads the other rows from wrong places (possible SIGSEGV)."""
     data = bytearray(version_2(SP_8, SP_16).data)
     data[HEADER_SIZE + 2 * 20 + 1] = 0x63  # the info byte of the first row
     judgement = judged(subject(data=bytes(data)), "glibc")

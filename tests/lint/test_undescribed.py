@@ -89,7 +89,7 @@ def assembled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", params=["program", "object"])
 def file(request: pytest.FixtureRequest, assembled: Path) -> Path:
-    """A linked file, and one with relocations, as a module of the kernel is."""
+    """Return a linked file, and one with relocations, like a kernel module."""
     if request.param == "object":
         return assembled
     return link(tools_for("aarch64", 3), "aarch64", assembled.with_name("program"), assembled)

@@ -1,4 +1,4 @@
-"""Programs with one function, without a symbol, that has SFrame alone: LLDB's own stack is wrong after it."""
+"""Programs with one function, without a symbol, that only SFrame describes: after it, LLDB's own stack is wrong."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ SOURCES = Path(__file__).parent / "beside"
 
 @functools.cache
 def program(level: str, *, cfi: bool = False, place: str = "leaf") -> dict[str, Any]:
-    """The program, as `tests.lldb.programs.program` describes one.
+    """Return the program in the form of `tests.lldb.programs.program`.
 
-    :param level: of optimization, as ``-O2``.
-    :param cfi: build the function with CFI too; the code is the same.
-    :param place: the function where it is stopped.
+    :param level: optimisation level, such as ``-O2``.
+    :param cfi: also build the function with CFI; the code is the same.
+    :param place: the function in which it is stopped.
     """
-    # Paths of one length: they are on the stack, above the frames.
+    # Paths of equal length: they are on the stack, above the frames.
     folder = CHECKOUT / ".cache" / "beside" / ("both" if cfi else "only")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"methods{level}"

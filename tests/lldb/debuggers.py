@@ -21,16 +21,16 @@ _PATHS = {
 if "SFRAME_TEST_LLDB" in os.environ:
     _PATHS["other"] = Path(os.environ["SFRAME_TEST_LLDB"])
 PROVIDING = tuple(_PATHS)
-"""Those that take frames from a plugin: the oldest, the one of this environment, and one that the environment names."""
+"""LLDBs that take frames from a plugin: the oldest, the one of this environment, and one that the environment names."""
 
 
 def path_of(name: str) -> Path:
-    """Where an LLDB is if it is there."""
+    """Return the path of an LLDB; ``None``: it is not installed."""
     return _PATHS[name]
 
 
 def find(name: str) -> str:
-    """The path of an LLDB; without it the test is skipped."""
+    """Return the path of an LLDB; skip the test without it."""
     path = path_of(name)
     if not path.exists():
         absent(f"{path} is not there: LLDB {name} stays untested")
@@ -38,7 +38,7 @@ def find(name: str) -> str:
 
 
 def takes_registers(name: str) -> bool:
-    """Whether an LLDB takes registers from a frame of a plugin: from version 24 on."""
+    """Return whether an LLDB takes registers from a frame of a plugin: since version 24."""
     done = subprocess.run([find(name), "--version"], capture_output=True, text=True, timeout=60, check=True)
     version = next(word for word in done.stdout.split() if word[:1].isdigit())
     return int(version.partition(".")[0]) >= 24
@@ -46,7 +46,7 @@ def takes_registers(name: str) -> bool:
 
 @functools.cache
 def without_provider() -> str | None:
-    """The path of the system's LLDB, if it is one that takes no frames."""
+    """Return the path of the system's LLDB, if it takes no frames."""
     scripts = Path(sys.executable).parent
     folders = [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(folder) != scripts]
     path = shutil.which("lldb", path=os.pathsep.join(folders))
@@ -59,7 +59,7 @@ def without_provider() -> str | None:
 
 
 def find_without_provider() -> str:
-    """The path of an LLDB that takes no frames; without it the test is skipped."""
+    """Return the path of an LLDB that takes no frames; skip the test without it."""
     path = without_provider()
     if not path:
         absent("there is no LLDB without frame providers: what the plugin does there stays untested")

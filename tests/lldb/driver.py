@@ -1,4 +1,4 @@
-"""Runs an LLDB to its end with a time limit, and checks that it leaves no process after."""
+"""Runs an LLDB with a time limit, and checks that it leaves no process running."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tools.debuginfod import NO_SERVER
 
 ENTRY = Path(__file__).parent / "inside" / "entry.py"
 SECONDS = 110
-"""How long a run may take."""
+"""Time limit for a run, in seconds."""
 
 IMPORT = f'command script import "{PLUGIN}"'
 
@@ -32,9 +32,9 @@ class HangError(AssertionError):
 
 
 def environment(lldb: str, **more: str) -> dict[str, str]:
-    """The environment to run an LLDB in: nobody's settings, nothing from the network."""
+    """Return the environment for an LLDB: no user's settings, no network."""
     clean = {**os.environ, "DEBUGINFOD_URLS": NO_SERVER, "LC_ALL": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1"}
-    # Debian 12's packages do not find their own Python part.
+    # LLDB in Debian 12's packages does not find its own Python module.
     own = sorted(Path(lldb).resolve().parents[1].glob("lib/python3.*/dist-packages"))
     return {**clean, **({"PYTHONPATH": str(own[0])} if own else {}), **more}
 
@@ -42,7 +42,7 @@ def environment(lldb: str, **more: str) -> dict[str, str]:
 def batch(
     lldb: str, *arguments: str, seconds: float = SECONDS, init: bool = False, status: int | None = 0, **more: str
 ) -> str:
-    """What LLDB prints on both streams, from a run that must not hang, crash, or show a traceback of Python's.
+    """Return LLDB's output on both streams; it must not hang, crash, or print a Python traceback.
 
     `init`: read the settings in the home folder, which `more` names (``HOME=...``).
     """
@@ -73,18 +73,18 @@ def batch(
 
 
 def check(said: str) -> None:
-    """Nothing of Python's insides, no crash."""
+    """Check that the output has no Python internals, and no crash."""
     for word in ("Traceback", "internal error", "submit a bug report", "LLDB is busy"):
         assert word not in said, said[-4000:]
 
 
 def agrees(verdict: str) -> bool:
-    """Whether the last line of `sframe compare` says that all frames are the same."""
+    """Return whether all frames agree according to the last line of `sframe compare`."""
     return re.search(r"^\d+ frames? agrees?(, \d+ of them by SFrame)?$", verdict) is not None
 
 
 def end(group: int) -> None:
-    """End whatever is left of a run: LLDB's process group, which its debug server and the program share."""
+    """End the rest of a run: LLDB's process group, which includes its debug server and the program."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
 
@@ -92,7 +92,7 @@ def end(group: int) -> None:
 def call(
     lldb: str, module: str, function: str, *, plugin: bool = True, seconds: float = SECONDS, **arguments: Any
 ) -> Any:
-    """What a function of `tests.lldb.inside` returns when called in LLDB, with the plugin loaded before."""
+    """Return the result of a function of `tests.lldb.inside` in LLDB, with the plugin loaded before."""
     with tempfile.TemporaryDirectory() as folder:
         job, answer = Path(folder) / "job.json", Path(folder) / "answer.json"
         described = {
@@ -111,7 +111,7 @@ def call(
 
 
 def stacks(said: str) -> list[list[str]]:
-    """The pcs of each backtrace, without the line of the stop, which LLDB 23 can show after it."""
+    """Return the pcs of each backtrace, without the line of the stop, which LLDB 23 can print after it."""
     found: list[list[str]] = []
     for part in said.split("(lldb) bt\n")[1:]:
         found.append([])

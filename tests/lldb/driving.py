@@ -1,4 +1,4 @@
-"""Moving a program as people do, at a terminal: the same commands, drawn from a seed, in each mode."""
+"""Moves a program as people do, at a terminal: by the same random commands in each mode."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _SYNTHETIC = "script print('synthetic', sum(f.IsSynthetic() for f in lldb.thread
 
 
 class Step(NamedTuple):
-    """One command and where the program is after it."""
+    """One command, and the place of the program after it."""
 
     command: str
     frames: tuple[tuple[str, ...], ...]
     """Number, pc, and function with arguments and line, of each frame."""
     synthetic: int
-    """How many frames are a script's."""
+    """Number of frames that are a script's."""
 
 
 @functools.cache
 def program(level: str = "-O2") -> Path:
-    """The program to move, built with SFrame version 3."""
+    """Build the program to move, with SFrame version 3."""
     folder = CHECKOUT / ".cache" / "stepping"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"stepping{level}"
@@ -49,9 +49,9 @@ def program(level: str = "-O2") -> Path:
 
 
 def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> list[Step]:
-    """Where the program is after each of so many commands; a program that ends is started again.
+    """Return the place of the program after each of so many commands; a program that ends is started again.
 
-    `mode`: of the plugin; `none`: it is not loaded; `strict`: mode `always` with SFrame's frames throughout.
+    `mode` is that of the plugin; `none`: it is not loaded; `strict`: mode `always` in which all frames are SFrame's.
     """
     drawn = random.Random(seed)
     done = []
@@ -71,7 +71,7 @@ def drive(lldb: str, seed: int, mode: str, steps: int, level: str = "-O2") -> li
 def _step(session: Terminal, command: str) -> Step:
     if "exited with status" in session.advance(command):
         session.launch()
-    # LLDB can draw the prompt, and what was typed at it, before or after what it shows.
+    # LLDB can draw the prompt, and the typed text at it, before or after its output.
     said = session.run("bt")
     shown = next((part for part in reversed(said.split("* thread #")) if _FRAME.search(part)), None)
     assert shown, said

@@ -10,7 +10,7 @@ from tests.samples.catalogue import ABIS, SAMPLES, SIGNED_VARIANTS
 
 
 def program(stop: Stop, abi: str = "amd64", version: int = 3, variant: str = "O2") -> dict[str, Any]:
-    """A sample, built, and how it gets to where it is stopped."""
+    """Build a sample; return its path, and the place where it is stopped."""
     executable = build(stop.sample, abi, version, variant)
     emulator = run_command(executable, abi)[: len(ABIS[abi].emulator)]
     return {
@@ -25,9 +25,9 @@ def program(stop: Stop, abi: str = "amd64", version: int = 3, variant: str = "O2
 
 
 def is_built(stop: Stop, abi: str, variant: str) -> bool:
-    """Whether there is such a program, and LLDB can run it at all.
+    """Return whether the program exists, and LLDB can run it.
 
-    LLDB 22.1 and 23.1 crash without any plugin while a dynamically linked s390x program starts.
+    LLDB 22.1 and 23.1 crash without any plugin when a dynamically linked s390x program starts.
     """
     sample = SAMPLES[stop.sample]
     if abi == "s390x" and not sample.freestanding:
@@ -36,5 +36,5 @@ def is_built(stop: Stop, abi: str, variant: str) -> bool:
 
 
 def is_signed(variant: str) -> bool:
-    """Whether return addresses are signed, which LLDB's own unwinder does not know."""
+    """Return whether return addresses are signed, which LLDB's own unwinder does not support."""
     return variant in SIGNED_VARIANTS

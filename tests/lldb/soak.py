@@ -1,4 +1,4 @@
-"""Rounds of what one does with a debugger, again and again: no hang, no crash, the right output every time.
+"""Repeats typical debugger sessions many times: no hang, no crash, and correct output every time.
 
 python -m tests.lldb.soak [--rounds N] [--first N] [--lldb NAME]... [--way WAY]...
 """
@@ -18,17 +18,17 @@ from tests.lldb.terminal import Terminal, terminal
 from tests.samples.build import build
 
 _SAMPLES = ("leaf", "recursion", "threads", "sframe_only_stripped", "callback")
-"""With plain frames, deeper, with threads, with frames that only SFrame has, with the C library's in between."""
+"""Samples with plain frames, deeper ones, threads, frames that only SFrame has, and the C library's in between."""
 _OUTER = {"leaf": "outer", "recursion": "descend", "threads": "main", "callback": "sort"}
-"""A function that is on the stack all the time."""
+"""A function that is always on the stack."""
 _SECONDS = 60
 _STEPS = 25
-"""Commands of a driven round."""
+"""Number of commands of a driven round."""
 _LEVELS = ("-O2", "-O0", "-O1", "-O3")
 
 
 def _check(sample: str, shown: Sequence[str]) -> None:
-    """Each of the backtraces: at the breakpoint, after a step, after finishing the function."""
+    """Check each of the backtraces: at the breakpoint, after a step, after finishing the function."""
     for backtrace in shown:
         frames = [line for line in backtrace.splitlines() if "frame #" in line]
         numbers = [int(line.partition("frame #")[2].partition(":")[0]) for line in frames]
@@ -44,7 +44,7 @@ def in_batch_loaded_first(lldb: str, number: int) -> None:
 
 
 def in_batch_loaded_at_a_stop(lldb: str, number: int) -> None:
-    """The plugin is loaded while the process stands still, and `bt` is the next command."""
+    """The plugin is loaded while the process is stopped, and `bt` is the next command."""
     _in_batch(lldb, _sample(number), (), ("-o", IMPORT))
 
 
@@ -77,9 +77,9 @@ def typed_loaded_at_a_stop(lldb: str, number: int) -> None:
 
 
 def driven(lldb: str, number: int) -> None:
-    """At a terminal, a C++ program with threads is moved by commands that the number draws.
+    """At a terminal, a C++ program with threads is moved by random commands; the number is their seed.
 
-    Every third time each frame is SFrame's own.
+    In every third round, each frame is SFrame's own.
     """
     strict = number % 3 == 2
     done = drive(lldb, number, STRICT if strict else ALWAYS, _STEPS, _LEVELS[number % len(_LEVELS)])
@@ -122,7 +122,7 @@ WAYS: dict[str, Callable[[str, int], None]] = {
 
 
 def soak(lldb: str, way: str, rounds: range) -> None:
-    """The rounds of these numbers, over all samples in turn."""
+    """Run the rounds of these numbers, over all samples in turn."""
     for number in rounds:
         try:
             WAYS[way](lldb, number)
@@ -132,7 +132,7 @@ def soak(lldb: str, way: str, rounds: range) -> None:
 
 
 def main() -> int:
-    """Soak, say how many rounds it was, and stop at the first that goes wrong."""
+    """Run rounds, print their number, and stop at the first failure."""
     parser = argparse.ArgumentParser(prog="python -m tests.lldb.soak", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=300, help="for each LLDB and way (default: 300)")
     parser.add_argument("--first", type=int, default=0, help="the first round's number (default: 0)")

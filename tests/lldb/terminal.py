@@ -20,21 +20,21 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78=>]|\r")
 
 
 class Terminal:
-    """One session; every answer of LLDB's is checked for what must never be in it."""
+    """One session; every answer of LLDB is checked for text that must never appear."""
 
     def __init__(self, child: pexpect.spawn) -> None:
         self._child = child
         self._commands = 0
 
     def run(self, command: str) -> str:
-        """Type a command and return what is shown until LLDB is ready for the next one."""
+        """Type a command and return the output until LLDB is ready for the next one."""
         self.type(command)
         return self.answer()
 
     def launch(self, *arguments: str) -> None:
         """Start the program and return when it has reached a breakpoint.
 
-        On a busy machine LLDB can show the stop before the program's first instruction as well, and then goes on.
+        On a busy machine, LLDB can also show the stop before the program's first instruction, and then continues.
         """
         self._run_until("stop reason = breakpoint .*frame #0: ", " ".join(["process launch --", *arguments]))
 
@@ -43,7 +43,7 @@ class Terminal:
         self._run_until("stop reason = .*frame #0: ", command)
 
     def advance(self, command: str) -> str:
-        """Likewise, where the process may end, or the command be refused; return what is shown from then on."""
+        """Do the same if the process may end, or the command may be refused; return the output from then on."""
         return self._run_until(r"stop reason = .*frame #\d+: |exited with status|error: ", command)
 
     def _run_until(self, pattern: str, command: str) -> str:
@@ -53,29 +53,29 @@ class Terminal:
         return stopped + self.answer()
 
     def interrupted(self, command: str, seen: str) -> str:
-        """Type a command, press Ctrl-C in its middle, and return what is shown until LLDB is ready.
+        """Type a command, press Ctrl-C while it runs, and return the output until LLDB is ready.
 
-        :param seen: what is shown by then; empty: nothing is shown before the end.
+        :param seen: output before Ctrl-C is pressed; empty: there is no output before the end.
         """
         self.type(command)
         if seen:
             self._child.expect_exact(seen)
         else:
-            # Pressed at the prompt it can cost LLDB 23.1 its keyboard, with and without the plugin.
+            # Pressed at the prompt, it can make LLDB 23.1 ignore the keyboard, with and without the plugin.
             wait_until_it_worked(self._child.pid, 0.1)
         self._child.sendintr()
-        wait_until_idle(self._child.pid)  # Ctrl-C takes with it what is typed but not yet read
+        wait_until_idle(self._child.pid)  # Ctrl-C discards text that is typed but not yet read
         return self.answer()
 
     def type(self, *commands: str) -> None:
-        """Type commands, without a look at what is shown meanwhile."""
+        """Type commands without reading the output meanwhile."""
         for command in commands:
             self._child.sendline(command)
 
     def answer(self) -> str:
-        """Return what is shown until LLDB has done all that was typed.
+        """Return the output until LLDB has executed all typed commands.
 
-        The prompt tells nothing: LLDB draws it again whenever it shows something meanwhile.
+        The prompt is no sign of this: LLDB draws it again whenever it prints something.
         """
         self._commands += 1
         self._child.sendline(f"script print('done', {self._commands}, sep='-')")
@@ -87,7 +87,7 @@ class Terminal:
 
 @contextmanager
 def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Iterator[Terminal]:
-    """A session that is over afterwards, come what may."""
+    """Yield a session, which is always ended afterwards."""
     child = pexpect.spawn(
         lldb,
         [*([] if init else ["--no-lldbinit"]), "--no-use-colors", *arguments],
@@ -102,7 +102,7 @@ def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Ite
     try:
         child.expect_exact(PROMPT)
         session = Terminal(child)
-        # Else what is typed while the process runs is the process's.
+        # Otherwise the process gets the text that is typed while it runs.
         session.run("settings set target.disable-stdio true")
         session.run("settings set interpreter.prompt-on-quit false")
         yield session

@@ -1,4 +1,4 @@
-"""The plugin's frames in LLDB's backtrace, against LLDB's own unwinder and against what the samples are made for."""
+"""The plugin's frames in LLDB's backtrace, compared with LLDB's own unwinder and the samples' expected stacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.pairing import paired
 
 
 class Cell(NamedTuple):
-    """One session of LLDB, with all samples that are built so."""
+    """One session of LLDB, with all samples of one kind of build."""
 
     abi: str
     version: int
@@ -47,21 +47,21 @@ IN_OLDER = (
     Cell("aarch64", 3, "pac"),
     Cell("s390x", 3, "O2"),
 )
-"""In LLDB 22.1 each machine and version once, and signed addresses; what differs between cells is the core's."""
+"""In LLDB 22.1, each machine and version once, and signed addresses: other differences concern only the core."""
 SESSIONS = tuple((lldb, cell) for lldb in PROVIDING for cell in (IN_OLDER if lldb == "22.1" else CELLS))
 AGAINST_PLAIN = (Cell("amd64", 3, "O0"), Cell("amd64", 3, "O2"))
-"""Where LLDB without the plugin is asked too."""
+"""Cells that are also compared with LLDB without the plugin."""
 
 DROPS_A_FRAME = "tail_inline"
-"""LLDB itself loses the frame that inlined functions are in when that ended in a tail call."""
+"""LLDB itself loses the frame of a function with inlined functions that ended in a tail call."""
 AT_ENTRY = "signals-entry"
-"""Interrupted at a function's first instruction: LLDB names a frame that is a plugin's by the byte before its pc."""
+"""A function is interrupted at its first instruction: LLDB names a plugin's frame by the byte before its pc."""
 REALIGNS = "realign"
 """Before version 3, assemblers write no FDE for its two functions."""
 
 
 def is_lost_by_lldb(stop: Stop, abi: str) -> bool:
-    """Whether LLDB's own unwinder gets no further: registers saved in registers, the emulator's signal trampoline."""
+    """Return whether LLDB's own unwinder stops early: at registers saved in registers, or the emulator's trampoline."""
     return (abi, stop.name) == ("s390x", "free_leaf-sample_in_leaf") or (abi != "amd64" and stop.sample == "signals")
 
 
@@ -85,12 +85,12 @@ def test_samples(lldb: str, cell: Cell) -> None:
     if cell in AGAINST_PLAIN:
         plain = call(find(lldb), "backtraces", "plain", plugin=False, seconds=140, programs=programs)
         for stop, ours, theirs in paired(stops, answers, plain):
-            # Where threads that run on are stopped is chance.
+            # The places where other threads are stopped are random.
             assert stop.threads or [answer["off"] for answer in ours] == theirs, stop.name
 
 
 def check_without_cfi(stop: Stop, _cell: Cell, answer: dict[str, Any]) -> None:
-    """The trace is complete in both modes that take SFrame's frames."""
+    """Check that the trace is complete in both modes that use SFrame's frames."""
     for mode in ("first", "always", "fallback"):
         frames = selected(answer[mode])
         assert matches(stop.functions, names(frames)), (stop.name, mode, names(frames))
@@ -98,7 +98,7 @@ def check_without_cfi(stop: Stop, _cell: Cell, answer: dict[str, Any]) -> None:
 
 
 def check(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
-    """All that must hold of a program at its place."""
+    """Check all requirements for a program at its place."""
     always, off = selected(answer["always"]), selected(answer["off"])
     assert places(selected(answer["first"])) == places(always), stop.name
     if stop.sample != DROPS_A_FRAME and not (stop.name == AT_ENTRY and cell.abi != "amd64"):
@@ -125,15 +125,15 @@ def check(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
 
 
 def steady(shown: dict[str, Any], stop: Stop, cell: Cell) -> Any:
-    """What does not change while the program is stopped.
+    """Return the parts that do not change while the program is stopped.
 
-    A thread in a system call goes on in QEMU until the call returns.
+    In QEMU, a thread in a system call continues until the call returns.
     """
     return selected(shown) if stop.threads and cell.abi != "amd64" else shown
 
 
 def check_used(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
-    """It was the sample's own section, of the cell's version, that gave its frames."""
+    """Check that the sample's own section, of the cell's version, gave its frames."""
     (row,) = (line.split() for line in answer["status"].splitlines() if line.startswith(f"{stop.sample} "))
     assert row[2:4] == [str(cell.version), cell.abi]
     thread = answer["compare"]["threads"][answer["always"]["selected"] - 1]
@@ -145,24 +145,24 @@ def check_used(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
 
 
 def selected(shown: dict[str, Any]) -> list[dict[str, Any]]:
-    """The selected thread's frames."""
+    """Return the selected thread's frames."""
     frames: list[dict[str, Any]] = shown["threads"][shown["selected"] - 1]
     return frames
 
 
 def places(frames: Sequence[dict[str, Any]]) -> list[tuple[str, int]]:
-    """The functions and pcs of a stack."""
+    """Return the functions and pcs of a stack."""
     return [(frame["name"], frame["pc"]) for frame in frames]
 
 
 def names(frames: Sequence[dict[str, Any]]) -> list[str]:
-    """The functions of a stack."""
+    """Return the functions of a stack."""
     return [frame["name"] for frame in frames]
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_signed_addresses_that_lldb_is_told_of(lldb: str) -> None:
-    """Then the trace goes on after the C library's frames too."""
+    """With the mask, the trace also continues after the C library's frames."""
     stop = next(stop for stop in STOPS if stop.sample == "callback")
     settings = ["target.process.virtual-addressable-bits 48"]
     described = {**program(stop, "aarch64", 3, "pac"), "settings": settings}
@@ -175,7 +175,7 @@ def test_signed_addresses_that_lldb_is_told_of(lldb: str) -> None:
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize(("abi", "variant"), [("amd64", "O2"), ("aarch64", "pac"), ("s390x", "O2")])
 def test_traces_that_lldb_alone_does_not_get(lldb: str, abi: str, variant: str) -> None:
-    """LLDB guesses from the instructions where there is no CFI: often well, but not where it knows no function."""
+    """Without CFI, LLDB guesses from the instructions: often correctly, but not without a known function."""
     wanted = SFRAME_ONLY_FREE if abi == "s390x" else SFRAME_ONLY_STRIPPED
     ((answer,),) = call(find(lldb), "backtraces", "collect", programs=[program(wanted, abi, 3, variant)])
     ours, own = ([frame["pc"] for frame in selected(answer[mode])] for mode in ("always", "off"))

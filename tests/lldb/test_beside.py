@@ -1,6 +1,6 @@
-"""Frames after a function that has SFrame alone, in a program that LLDB unwinds well otherwise.
+"""Frames after a function that only SFrame describes, in a program that LLDB otherwise unwinds correctly.
 
-What LLDB shows is compared with the same code built with CFI, without the plugin's frames.
+LLDB's output is compared with that for the same code built with CFI, without the plugin's frames.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXPRESSIONS = (
     *("expression -- 1 + 2", "expression -- start", "expression -- this->start + 1", "p start", "frame variable this"),
     *("frame variable this->start", "frame variable *this", "p *this", "expression -- sizeof(*this)"),
 )
-"""What is evaluated in a frame of a method."""
+"""Expressions in a frame of a method."""
 OTHERS = (
     *("frame variable", "frame variable no_such_thing", "expression -- no_such_thing", "expression -- local"),
     *("image lookup --address main", "image lookup --address $pc", "image lookup --address main"),
@@ -27,18 +27,18 @@ OTHERS = (
     *("expression --top-level -- int one() { return 1; }", "expression -- [=] { return start; }()", "dwim-print this"),
     *("frame recognizer info 1", "register read", "register read rbx", "frame info", "disassemble --count 2"),
 )
-"""What needs the registers or variables of a frame that has none or few."""
+"""Commands that need registers or variables, in a frame that has few or none."""
 PLACES = ("method", "lambda", "recursion")
 
 
 @pytest.fixture(params=PROVIDING)
 def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB that takes frames."""
+    """Return each LLDB that takes frames."""
     return find(request.param)
 
 
 def run(lldb: str, described: dict[str, Any], *commands: str) -> list[tuple[bool, str, str]]:
-    """Whether each command succeeded, and what it said."""
+    """Return whether each command succeeded, and its output."""
     said = call(lldb, "commands", "run", commands=commands, program=described)
     return [(succeeded, re.sub(r"\$\d+", "$N", output), error) for succeeded, output, error in said]
 
@@ -58,8 +58,8 @@ def test_values_in_methods(lldb: str) -> None:
 @pytest.mark.parametrize("setting", ["mode always", "strict on"])
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_commands_that_need_what_the_frame_has_not(lldb: str, level: str, setting: str) -> None:
-    """None of them ends LLDB, or makes it wait for itself."""
-    # The first one makes LLDB ask for variables while it parses options, when the frame does not know them yet.
+    """None of them crashes LLDB, or makes it wait for itself."""
+    # The first one makes LLDB ask for variables while it parses options, when the frame does not have them yet.
     every = ("image lookup --address main", *EXPRESSIONS, *OTHERS)
     commands = [f"sframe {setting}"]
     for _ in PLACES:

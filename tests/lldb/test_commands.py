@@ -1,4 +1,4 @@
-"""The commands below `sframe`: what they say, and how they fail."""
+"""The commands below `sframe`: their output, and their errors."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ WRONG = {
 
 @pytest.fixture(params=[*PROVIDING, "without"])
 def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB, also the one that takes no frames."""
+    """Return each LLDB, including the one that takes no frames."""
     name: str = request.param
     return find_without_provider() if name == "without" else find(name)
 
 
 def run(lldb: str, stop: Stop | None, *commands: str) -> list[tuple[bool, str, str]]:
-    """Whether each command succeeded, and what it said."""
+    """Return whether each command succeeded, and its output."""
     described: dict[str, Any] | None = program(stop, variant="O0") if stop else None
     return [tuple(said) for said in call(lldb, "commands", "run", commands=commands, program=described)]
 
@@ -142,7 +142,7 @@ def test_nothing_to_work_on(lldb: str) -> None:
 
 
 def test_explain_needs_no_process(lldb: str) -> None:
-    """The addresses are those of the file: the row is the one that its section has there."""
+    """The addresses are those of the file, and the row is that of its section."""
     path = build("recursion")
     commands = [f"sframe explain {text}" for text in ("main", "main+4", "main + 4", "nosuch", "")]
     create = f"target create '{path}'"
@@ -187,7 +187,7 @@ def test_running_process(name: str) -> None:
         session.run("target create /bin/sleep")
         launched = re.search(r"Process (\d+) launched", session.run("process launch -- 60"))
         assert launched is not None
-        # Interrupted while the dynamic linker tells LLDB of libraries, it stops without a reason that LLDB shows.
+        # If it is interrupted while the dynamic linker reports libraries to LLDB, it stops without a shown reason.
         wait_until_idle(int(launched[1]))
         assert "no stopped process" in session.run("sframe status")
         assert "error: sframe: no stopped process: it is running" in session.run("sframe bt")

@@ -1,4 +1,4 @@
-"""`sframe convert`: where SFrame alone describes code, LLDB's own frames are those that the compiler's CFI gives."""
+"""`sframe convert`: for code that only SFrame describes, LLDB's own frames equal those by the compiler's CFI."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ MOVES = ("bt", "thread step-inst-over", "bt", *("finish", "bt", "register read r
 
 
 def stripped_program() -> Making:
-    """One without symbols, and the same code with its CFI."""
+    """Build a program without symbols, and the same code with its CFI."""
     with toolchain_needed():
         return made(corner(tables=NO_CFI, symbols="stripped", position="fixed", level="O0"), 0, is_gdb=False)
 
 
 @pytest.fixture(params=PROVIDING)
 def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB that takes frames."""
+    """Return each LLDB that takes frames."""
     return find(request.param)
 
 
 def run(lldb: str, program: Path, *commands: str, path: str = os.environ["PATH"]) -> str:
-    """What LLDB prints."""
+    """Return LLDB's output."""
     words = [part for command in commands for part in ("-o", command)]
     return batch(lldb, *words, str(program), status=None, PATH=path)
 
 
 def places(said: str) -> list[tuple[str, ...]]:
-    """Number and pc of each frame, and the frame pointers that were read."""
+    """Return number and pc of each frame, and the frame pointers that were read."""
     return re.findall(r"frame #(\d+): (0x[0-9a-f]+)|rbp = (0x[0-9a-f]+)", said)
 
 
 def moves(functions: tuple[str, ...], *before: str) -> list[str]:
-    """The program is started twice: what LLDB was given holds for the second process too."""
+    """Return commands that start the program twice: LLDB keeps the CFI for the second process."""
     stops = [f"breakpoint set -a {place[1:]}" for place in functions[:6]]
     start = "process launch -s -o /dev/null"
     return [start, *stops, *before, "continue", *MOVES, "process kill", start, "continue", *MOVES]
@@ -80,6 +80,6 @@ def test_what_is_not_converted(lldb: str) -> None:
 
 
 def test_without_pyelftools() -> None:
-    # LLDB's Python takes the packages of the first python3 in PATH.
+    # LLDB's Python uses the packages of the first python3 in PATH.
     said = run(find("22.1"), stripped_program().file, IMPORT, "sframe convert", path="/usr/bin:/bin")
     assert "LLDB's Python has no pyelftools" in said

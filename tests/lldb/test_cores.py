@@ -1,4 +1,4 @@
-"""Core files of every kind, most of which lack the pages that can be read in the program's file."""
+"""Core files of every kind, most of which lack pages that are in the program's file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.samples.build import build
 
 STYLES = ("full", "stack", "modified-memory")
 FILTERS = (0x33, 0x23, 0x7F)
-"""The kernel's default; without the pages of ELF headers, in which the build ID is; everything."""
+"""Filters: the kernel's default; without the pages of ELF headers, which have the build ID; everything."""
 
 _ALLOW = "python import glob, os, resource; resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2)"
 _FILTER = "python open(f'/proc/{gdb.selected_inferior().pid}/coredump_filter', 'w').write('%#x')"
@@ -28,30 +28,30 @@ _RENAME = "python [os.rename(path, 'with-%#x') for path in glob.glob('core*')]"
 
 @pytest.fixture(params=PROVIDING)
 def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB that takes frames."""
+    """Return each LLDB that takes frames."""
     return find(request.param)
 
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A folder with a short name: LLDB 23.1 dies of many core files of programs with paths of 83 letters and more.
+    """Yield a folder with a short name: LLDB 23.1 crashes on many core files of programs with paths of 83 letters.
 
-    It does so without the plugin too, whoever wrote the core file.
+    It also does so without the plugin, for core files of any writer.
     """
     with tempfile.TemporaryDirectory(prefix="c", dir="/tmp") as folder:
         yield Path(folder)
 
 
 def program(folder: Path, variant: str = "O2") -> Path:
-    """A stripped program that has SFrame alone, with a short name, which LLDB compares with that in the core file."""
+    """Build a stripped program with only SFrame, with a short name, which LLDB compares with that in the core file."""
     folder.mkdir()
     return Path(shutil.copy(build("sframe_only_stripped", variant=variant), folder / "only"))
 
 
 def with_cores(lldb: str, *arguments: str) -> str:
-    """What LLDB says, tried again where it dies in loading a core file.
+    """Return LLDB's output, after another attempt if it crashes while it loads a core file.
 
-    LLDB 23.1 does so, without a plugin too, in ``Module::SetLoadAddress`` called by ``Process::LoadCore``.
+    LLDB 23.1 does so also without a plugin, in ``Module::SetLoadAddress`` called by ``Process::LoadCore``.
     """
     for _ in range(4):
         try:
@@ -63,13 +63,13 @@ def with_cores(lldb: str, *arguments: str) -> str:
 
 
 def backtraces_of(lldb: str, executable: Path, *cores: Path) -> list[list[str]]:
-    """The stack in each core file."""
+    """Return the stack in each core file."""
     arguments = [part for core in cores for part in ("-o", f'target create "{executable}" --core "{core}"', "-o", "bt")]
     return stacks(with_cores(lldb, "-o", IMPORT, *arguments))
 
 
 def cores_by_kernel(executable: Path, folder: Path) -> list[Path]:
-    """Core files of the program at its stop, one for each filter; GDB has it run at the same addresses each time."""
+    """Write core files of the program at its stop, one for each filter; GDB runs it at the same addresses each time."""
     found = driver.find("pypi")
     assert found is not None
     commands = [f"cd {folder}", _ALLOW, "break sample_stop"]
@@ -101,7 +101,7 @@ def test_what_the_kernel_saves(lldb: str, tmp_path: Path) -> None:
 
 
 def test_file_of_another_build(lldb: str, tmp_path: Path) -> None:
-    """A file that is not the one that was loaded has another build ID than the memory, and is not read."""
+    """A file other than the loaded one has another build ID than the memory, and is not read."""
     executable = program(tmp_path / "right")
     default, *_ = cores_by_kernel(executable, tmp_path)
     other = program(tmp_path / "other", "O0")
@@ -126,7 +126,7 @@ def test_file_that_is_missing(lldb: str, tmp_path: Path) -> None:
 
 
 def test_file_without_section_headers(lldb: str, tmp_path: Path) -> None:
-    """LLDB lists no section of such a file; its SFrame is found by the program headers, live and in a core file."""
+    """LLDB lists no section of such a file; its SFrame is found by the program headers, also in a core file."""
     executable = program(tmp_path / "right")
     start = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null", "-o", "bt")
     (expected,) = stacks(batch(lldb, "-O", IMPORT, *start, str(executable)))

@@ -1,4 +1,4 @@
-"""Functions with SFrame whose CFI is in `.debug_frame`: all that LLDB shows of them is as without the plugin."""
+"""Functions with SFrame and with CFI in `.debug_frame`: all output of LLDB is as without the plugin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHANGING = re.compile(r"Process \d+|jmp_buf = .*")
 
 
 def session(lldb: str, path: Path, place: str, *before: str) -> list[str]:
-    """What LLDB shows from the start of a program on."""
+    """Return LLDB's output from the start of a program on."""
     commands = [*before, f"breakpoint set -n {place}", "run", *LOOKS]
     for move in MOVES:
         commands += [move, *LOOKS]
@@ -29,7 +29,7 @@ def session(lldb: str, path: Path, place: str, *before: str) -> list[str]:
 @pytest.mark.parametrize("build", [name for name in BUILDS if name not in ("pie", "fixed")])
 def test_item_33_all_is_as_without_the_plugin(build: str, tmp_path: Path) -> None:
     path = BUILDS[build](tmp_path)
-    # Before the start, LLDB knows of the functions in a library only those that the program calls.
+    # Before the start, LLDB knows only those functions in a library that the program calls.
     place = "middle" if build == "library" else "leaf"
     for lldb in map(find, PROVIDING):
         without = session(lldb, path, place)

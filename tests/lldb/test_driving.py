@@ -1,4 +1,4 @@
-"""A program that is moved is where it would be without the plugin, after every command, and LLDB does not hang."""
+"""A program that is moved by commands stops at the same places as without the plugin, and LLDB does not hang."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_other_optimisation(lldb: str, level: str) -> None:
 
 
 def _same(moved: list[Step], without: list[Step], mode: str) -> None:
-    """Fails at the first step that differs; what follows it says nothing more."""
+    """Check the steps up to the first difference, after which later ones mean nothing."""
     for number, (step, expected) in enumerate(zip(moved, without)):
         assert step == expected, f"mode {mode}, step {number}"
     assert len(moved) == len(without)

@@ -1,4 +1,4 @@
-"""What one does with frames in LLDB: look at them, go up and down, step, finish."""
+"""Typical use of frames in LLDB: showing them, going up and down, stepping, finishing."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NAVIGATION = (
 
 @pytest.fixture(params=PROVIDING)
 def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB that takes frames."""
+    """Return each LLDB that takes frames."""
     return find(request.param)
 
 
 def run(lldb: str, described: dict[str, Any], *commands: str) -> list[tuple[bool, str, str]]:
-    """Whether each command succeeded, and what it said."""
+    """Return whether each command succeeded, and its output."""
     said = call(lldb, "commands", "run", commands=commands, program=described)
     return [(succeeded, re.sub(r"Process \d+", "Process", output), error) for succeeded, output, error in said]
 

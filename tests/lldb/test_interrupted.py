@@ -1,4 +1,4 @@
-"""Functions that a signal interrupted where their frame pointer is their caller's."""
+"""Functions that a signal interrupted while the frame pointer was their caller's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOURCE = Path(__file__).with_name("interrupted.c")
 
 @pytest.fixture(scope="module")
 def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program; one of its functions, which never runs, has no CFI."""
+    """Build the program; one of its functions, which never runs, has no CFI."""
     made: Path = tmp_path_factory.mktemp("interrupted") / "interrupted"
     with toolchain_needed():
         tools = toolchain("amd64", 3)
@@ -30,7 +30,7 @@ def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _stack(lldb: str, executable: Path, mode: str) -> list[str]:
-    """The functions of the program that LLDB shows in the signal's handler."""
+    """Return the program's functions that LLDB shows in the signal's handler."""
     stop = ("process handle SIGILL -s false -n false -p true", "breakpoint set -n note", "process launch -o /dev/null")
     commands = (IMPORT, f"sframe mode {mode}", *stop, "thread backtrace")
     said = batch(find(lldb), *(part for line in commands for part in ("-o", line)), str(executable))
@@ -40,7 +40,7 @@ def _stack(lldb: str, executable: Path, mode: str) -> list[str]:
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_the_caller_of_a_function_that_was_interrupted_in_its_epilogue(lldb: str, executable: Path) -> None:
-    """The program says by its code what the stack is; LLDB alone leaves one caller out."""
+    """The program's code determines the stack; LLDB alone leaves one caller out."""
     expected = ["note", "handler", "leaving", "caller", "caller", "main", "_start"]
     native = _stack(lldb, executable, "off")
     assert native == [*expected[:3], *expected[4:]]

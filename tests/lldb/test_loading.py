@@ -24,12 +24,12 @@ WAITING = Path(__file__).parents[1] / "drive" / "sources" / "waiting.c"
 
 @pytest.fixture(params=PROVIDING)
 def lldb(request: pytest.FixtureRequest) -> str:
-    """Each LLDB that takes frames."""
+    """Return each LLDB that takes frames."""
     return find(request.param)
 
 
 def assert_plugged(said: str) -> None:
-    """The provider is there, once, and the backtrace is right."""
+    """Check that there is exactly one provider, and that the backtrace is right."""
     assert said.count("sframe_lldb.SFrameFrameProvider") == 1, said
     backtrace = said.rpartition("(lldb) bt")[2]
     for number, name in enumerate(STACK):
@@ -62,7 +62,7 @@ def test_from_the_settings_file(lldb: str, tmp_path: Path) -> None:
 
 
 def test_a_program_that_is_started_at_once_is_shown_once(lldb: str) -> None:
-    """LLDB shows the threads that there are when a provider comes: in a third of such sessions it had some by then."""
+    """LLDB shows the existing threads when a provider is registered; in a third of such sessions there were some."""
     shown = [batch(lldb, "-O", IMPORT, *START, str(build("leaf"))).count("stop reason = ") for _ in range(8)]
     assert shown == [1] * 8
 

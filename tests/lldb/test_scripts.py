@@ -1,4 +1,4 @@
-"""Python scripts in LLDB: none waits for the plugin, whichever thread looks at the frames first."""
+"""Python scripts in LLDB never wait for the plugin, whichever thread first reads the frames."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tests.lldb.programs import program
 
 BY_NAME = {stop.name: stop for stop in STOPS}
 STEPPING = ("stepping", "watched")
-"""The functions that count the frames at each of so many stops."""
+"""The functions that count the frames at each of many stops."""
 STOPPED = 30
 FEW_STOPS = 12
 SHORT = 3
-"""Frames that every stack has at least."""
+"""Minimum number of frames of every stack."""
 FEW = 3
-"""Stops at which LLDB itself may give a shorter stack: LLDB 23.1 does so in 1 of 60 sessions on a busy machine, in mode
-off too.  Where the plugin got no lock, 5 to 12 of 30 stacks were short in each session."""
+"""Number of stops at which LLDB itself may give a shorter stack: LLDB 23.1 does so in 1 of 60 sessions on a busy
+machine, also in mode off.  When the plugin got no lock, 5 to 12 of 30 stacks were short in each session."""
 AGAIN = 3
-"""How often a session is tried again."""
+"""Number of further attempts for a session."""
 ENOUGH = 60
-"""Seconds that a session takes at most on a busy machine: 2 to 6 s where the machine is not."""
+"""Maximum seconds of a session on a busy machine; otherwise it takes 2 to 6 s."""
 AT_ONCE = 0.7
-"""Seconds that a stop may take on a busy machine; the wait for a lock was 1 s."""
+"""Maximum seconds of a stop on a busy machine; the wait for a lock was 1 s."""
 
 
 def stopped(lldb: str, function: str, stop: Stop, **arguments: Any) -> Any:
-    """What stops are like; tried again where LLDB dies, hangs, or lets the program run to its end instead of stepping.
+    """Return the results of stops, after further attempts if LLDB crashes, hangs, or runs the program to its end.
 
-    It does all three without the plugin too, where two threads look at the stack: its own that shows the stop, and the
-    one that steps or a client's.  On a busy machine LLDB 22.1 dies in some 5 of 100 sessions; `stepping` lost its
-    program in 11 of 360 sessions without the plugin, and in 3 of 210 with it.  LLDB 23.1 in 850 sessions of `watched`
-    without the plugin died once (where it shows the arguments of the stop), hung once, and lost its program 13 times;
-    in 450 with it, it hung once.
+    It does all three also without the plugin if two threads read the stack: its own that shows the stop, and the one
+    that steps or a client's.  On a busy machine, LLDB 22.1 crashes in some 5 of 100 sessions; `stepping` lost its
+    program in 11 of 360 sessions without the plugin, and in 3 of 210 with it.  In 850 sessions of `watched` without
+    the plugin, LLDB 23.1 crashed once (when it showed the arguments of the stop), hung once, and lost its program 13
+    times; in 450 with it, it hung once.
     """
     described = program(stop)
     for _ in range(AGAIN):
@@ -68,7 +68,7 @@ def test_each_stop_with_frames_of_lldb_is_told(lldb: str) -> None:
 
 
 def complete(counts: list[int]) -> bool:
-    """Whether stacks of the stripped program, of which LLDB alone finds one frame, are SFrame's."""
+    """Return whether stacks of the stripped program, of which LLDB alone finds one frame, are SFrame's."""
     return sum(count < SHORT for count in counts) <= FEW
 
 
@@ -88,7 +88,7 @@ def test_callbacks_of_breakpoints_see_all_frames(lldb: str) -> None:
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_debuggers_that_stop_at_the_same_time_do_not_wait_for_each_other(lldb: str) -> None:
-    """Where they did, this would not end: each thread holds its target's lock, and LLDB asks for the frames of both."""
+    """If they did, this would not end: each thread holds its target's lock, and LLDB asks for the frames of both."""
     both = stopped(lldb, "at_once", SFRAME_ONLY_STRIPPED, plugin_file=str(PLUGIN), stops=FEW_STOPS)
     assert [len(counts) for counts in both] == [FEW_STOPS, FEW_STOPS]
     assert all(complete(counts) for counts in both)

@@ -1,4 +1,4 @@
-"""A few rounds of the soak; `python -m tests.lldb.soak` does many."""
+"""A few rounds of the soak test; `python -m tests.lldb.soak` runs many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames that are SFrame's own: what LLDB shows of them, against LLDB's frames of the same stack."""
+"""SFrame's own frames in LLDB, compared with LLDB's frames of the same stack."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ START = ("-O", IMPORT, "-o", "breakpoint set -n sample_stop", "-o", "process lau
 
 
 def run(lldb: str, sample: str, *commands: str, variant: str = "O0") -> str:
-    """What LLDB prints of commands at the place where a sample stops."""
+    """Return LLDB's output for commands at the place where a sample stops."""
     typed = [part for command in commands for part in ("-o", command)]
     return batch(lldb, *START, *typed, str(build(sample, variant=variant)))
 
 
 def frames_of(lldb: str, described: dict[str, Any]) -> dict[str, Any]:
-    """The frames of a program at its stop, native and strict."""
+    """Return the frames of a program at its stop, native and strict."""
     found: dict[str, Any] = call(lldb, "frames", "native_and_strict", program=described)
     return found
 
 
 @pytest.fixture(scope="module")
 def inlined(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of `inlined.cc`."""
+    """Build the program of `inlined.cc`."""
     path: Path = tmp_path_factory.mktemp("inlined") / "inlined"
     command = ["g++", f"-B{tools_for(3)}/", "-g", "-O2", "-std=c++17", "-Wa,--gsframe", str(INLINED), "-o", str(path)]
     subprocess.run(command, check=True, timeout=60)
@@ -46,7 +46,7 @@ def inlined(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("variant", ["O0", "O2"])
 def test_same_stack_and_values(lldb: str, variant: str) -> None:
-    """Variables that SFrame's registers locate have the values that they have in LLDB's frames."""
+    """Variables that SFrame's registers locate have the values of LLDB's frames."""
     native, strict = frames_of(find(lldb), program(LEAF, variant=variant)).values()
     assert [frame["pc"] for frame in strict] == [frame["pc"] for frame in native]
     assert [frame["name"] for frame in strict] == [frame["name"] for frame in native]
@@ -65,7 +65,7 @@ def test_same_stack_and_values(lldb: str, variant: str) -> None:
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("arguments", [[], ["in a method"]])
 def test_inlined_and_tail_called_functions(lldb: str, arguments: list[str], inlined: Path) -> None:
-    """Each is a frame with the pc, the line and the variables that it has in LLDB's own stack."""
+    """Each is a frame with the pc, the line and the variables of LLDB's own stack."""
     described = {**program(LEAF), "executable": str(inlined), "arguments": arguments, "place": "reached"}
     native, strict = frames_of(find(lldb), described).values()
     for name in ("pc", "name", "line", "inlined", "artificial"):
@@ -84,7 +84,7 @@ def test_inlined_and_tail_called_functions(lldb: str, arguments: list[str], inli
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_sframe_bt_has_a_function_with_its_own_line(lldb: str, inlined: Path) -> None:
-    """Not with the line of code that was inlined there."""
+    """It does not have the line of code that was inlined there."""
     commands = [part for command in ("sframe bt", "sframe explain 0x10") for part in ("-o", command)]
     said = batch(find(lldb), *START[:2], "-o", "breakpoint set -n reached", "-o", "run", *commands, str(inlined))
     source = INLINED.read_text(encoding="utf-8").splitlines()
@@ -99,7 +99,7 @@ def test_sframe_bt_has_a_function_with_its_own_line(lldb: str, inlined: Path) ->
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_finish_of_inlined_functions(lldb: str, inlined: Path) -> None:
-    """From each frame, it ends where it does on LLDB's own stack."""
+    """From each frame, it ends at the same place as on LLDB's own stack."""
     launch = "process launch -o /dev/null -- x"
     rounds = [(launch, f"frame select {number}", "finish", "frame info", "process kill") for number in range(5)]
     typed = [part for one in rounds for command in one for part in ("-o", command)]
@@ -118,7 +118,7 @@ def test_registers_are_right_or_absent(lldb: str) -> None:
     native, strict = frames_of(find(lldb), program(LEAF, variant="O0")).values()
     given = [set(frame["registers"]) for frame in strict if frame["synthetic"]]
     assert len(given) >= 3
-    # LLDB 22 and 23 keep a reference to what a frame says of its registers after they freed it: it has none there.
+    # LLDB 22 and 23 keep a reference to a frame's registers after they freed them, so frames have none there.
     wanted = {"rip", "rsp", "rbp"} if takes_registers(lldb) else set()
     assert all(names == wanted for names in given)
     assert strict[0]["registers"] == native[0]["registers"]

@@ -44,7 +44,7 @@ def test_launched_again_and_rebuilt(lldb: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_launched_again_and_stopped_before_its_libraries_are_loaded(lldb: str) -> None:
-    """LLDB knows the libraries from the run before, and broadcasts no event when they are loaded."""
+    """LLDB knows the libraries from the previous run, and broadcasts no event when they are loaded."""
     end = ("-o", "breakpoint disable", "-o", "continue", "-o", "breakpoint enable")
     start = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null", "-o", "bt", *end)
     again = ("-o", "process launch -s -o /dev/null", "-o", "bt", "-o", "continue", "-o", "bt", "-o", "sframe status")
@@ -64,7 +64,7 @@ lldb.debugger.HandleCommand("target modules load --file part.o " + " ".join(plac
 
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_an_unlinked_file_whose_first_section_is_not_loaded(lldb: str, tmp_path: Path) -> None:
-    """So is a module of the kernel, whose sections are loaded one by one."""
+    """A kernel module is such a file: its sections are loaded one by one."""
     loaded = build("leaf")
     with opened(loaded) as binary:
         size = binary.size_of(".sframe")

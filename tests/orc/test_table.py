@@ -1,4 +1,4 @@
-"""Both sections of ORC: addresses that count from themselves, and entries."""
+"""The two sections of ORC: addresses relative to themselves, and entries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_lookup_finds_the_last_entry_up_to_an_address() -> None:
 
 
 def test_the_order_of_a_file_does_not_matter() -> None:
-    """That of a module is not sorted, and has an entry for the end of a section where the next one begins."""
+    """A module's file is not sorted, and has an entry for the end of a section where the next one begins."""
     for pairs in (
         [(CODE + 16, entry((SP, 24))), (CODE, entry((SP, 8))), (CODE + 16, NOTHING)],
         [(CODE, entry((SP, 8))), (CODE + 16, NOTHING), (CODE + 16, entry((SP, 24)))],

@@ -1,4 +1,4 @@
-"""The distributions, installed into empty environments of every available Python, and used as by a user."""
+"""The distributions, installed into empty environments of every available Python, and used like by a user."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 SECONDS = 110
 OLDEST, NEWEST = 9, 13
-"""Minor versions of Python 3 that a machine for these tests has to have.  The latest comes from Debian."""
+"""Minor versions of Python 3 that a machine for these tests must have.  The latest comes from Debian."""
 
 
 def run(*command: str | Path, **environment: str) -> str:
-    """What a command prints; it must succeed, and does not see the checkout or the environment of the tests."""
+    """Return a command's output; it must succeed, and has no access to the checkout or the tests' environment."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     done = subprocess.run(
         [str(part) for part in command],
@@ -49,19 +49,19 @@ def run(*command: str | Path, **environment: str) -> str:
 
 
 def found(minor: int) -> str | None:
-    """The path of a Python 3 if it is there; the tests' own always is."""
+    """Return the path of a Python 3; ``None``: it is not installed.  The tests' own always is."""
     if (3, minor) == sys.version_info[:2]:
         return sys.executable
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
     versions = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    # After `su`, both variables can name folders of another user, which this one may not read.
+    # After `su`, both variables can name folders of another user, which are not readable.
     of_pyenv = versions.glob(f"3.{minor}.*/bin") if os.access(versions, os.R_OK | os.X_OK) else ()
     places = [str(folder) for folder in (*of_pyenv, *folders) if "shims" not in folder.parts]
     return shutil.which(f"python3.{minor}", path=os.pathsep.join(places))
 
 
 def interpreter(minor: int) -> str:
-    """The path of a Python 3; without it the test is skipped."""
+    """Return the path of a Python 3; skip the test without it."""
     why = f"there is no Python 3.{minor}"
     path = found(minor)
     if path is None and minor == LATEST:
@@ -74,7 +74,7 @@ def interpreter(minor: int) -> str:
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel and the source distribution."""
+    """Build a folder with the wheel and the source distribution."""
     folder: Path = tmp_path_factory.mktemp("distributions")
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
     subprocess.run(command, cwd=CHECKOUT, check=True, capture_output=True, timeout=SECONDS)
@@ -82,7 +82,7 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(interpreter: str, folder: Path, distribution: Path, *options: str) -> Path:
-    """An environment with nothing but the distribution and what it asks for; returns its `bin`."""
+    """Make an environment with only the distribution and its requirements; return its `bin`."""
     run(interpreter, "-m", "venv", "--without-pip", folder)
     pip = (sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet")
     run(*pip, *options, distribution)
@@ -111,7 +111,7 @@ def test_the_wheel_has_every_file_of_the_packages(distributions: Path) -> None:
 
 @pytest.fixture(scope="module")
 def readme(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the files that the README's commands name."""
+    """Make a folder with the files that the README's commands name."""
     folder: Path = tmp_path_factory.mktemp("readme")
     commands.prepare(folder)
     return folder
@@ -136,7 +136,7 @@ def check_readme(programs: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("minor", [OLDEST, NEWEST], ids=lambda minor: f"3.{minor}")
 def test_the_wheel_runs_with_the_oldest_pyelftools(tmp_path: Path, distributions: Path, minor: int) -> None:
-    """The version that the wheel asks for at least; which one a Python gets is the index's choice."""
+    """This is the minimum version that the wheel requires; otherwise the index chooses the version."""
     (wheel,) = distributions.glob("*.whl")
     metadata = (CHECKOUT / "pyproject.toml").read_text(encoding="utf-8")
     (oldest,) = re.findall(r'^dependencies = \["pyelftools>=([\d.]+)"\]$', metadata, re.MULTILINE)
@@ -163,7 +163,7 @@ def test_the_source_distribution_runs(tmp_path: Path, distributions: Path) -> No
 
 
 def check(programs: Path, home: Path) -> None:
-    """Use what is installed: the command line, and the plugin in the system's GDB by the line printed for it."""
+    """Use the installed package: the command line, and the plugin in the system's GDB by the line that it prints."""
     program = build("sframe_only", "amd64", 3, "O0")
     command = programs / "sframe-unwind"
     assert re.fullmatch(r"sframe-unwind \d+\.\d+\.\d+\n", run(command, "--version"))
@@ -174,7 +174,7 @@ def check(programs: Path, home: Path) -> None:
         script = Path(line.split(" ", 3 if debugger == "lldb" else 1)[-1].strip('"'))
         assert script.is_file()
         assert script.is_relative_to(programs.parent)
-    # As the README has it: `sframe-unwind plugin gdb >> ~/.gdbinit`, then a session.
+    # As in the README: `sframe-unwind plugin gdb >> ~/.gdbinit`, then a session.
     (home / ".gdbinit").write_text(run(command, "plugin", "gdb"), encoding="utf-8")
     gdb = shutil.which("gdb", path="/usr/bin:/usr/local/bin")
     assert gdb is not None, "the tests' set-up brings the system's GDB"

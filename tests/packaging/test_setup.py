@@ -1,4 +1,4 @@
-"""What set-up says where it cannot do its work, and what it does not keep.  The work itself is done before any test."""
+"""The messages of set-up if it cannot do its work, and the files that it does not keep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools import setup
 
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder that set-up takes for the checkout."""
+    """Make an empty folder that set-up takes for the checkout."""
     for name, value in (("ROOT", "."), ("VENV", ".venv"), ("CACHE", ".cache"), ("STAMP", ".cache/setup.json")):
         monkeypatch.setattr(setup, name, tmp_path / value)
     monkeypatch.setattr(sys, "argv", ["setup.py"])

@@ -35,7 +35,7 @@ class Stepped(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What is stepped, and how."""
+    """The settings of a stepped program."""
 
     sample: str
     place: str

@@ -18,7 +18,7 @@ SECONDS = 100
 
 
 def compiled(source: str, folder: Path, *flags: str) -> Path:
-    """The path of a program made from one source of this folder, with SFrame."""
+    """Return the path of a program made from one source of this folder, with SFrame."""
     folder.mkdir(parents=True, exist_ok=True)
     executable = folder / Path(source).stem
     compiler = "g++" if source.endswith(".cpp") else "gcc"
@@ -41,7 +41,7 @@ def record_command(command: Sequence[str], folder: Path, *options: str, dump: in
     """Record a run of a command with copies of its stack, and return the path of the recording.
 
     :param options: more options of ``perf record``; ``-o -`` records through a pipe.
-    :param dump: bytes of stack in each sample.
+    :param dump: number of bytes of stack in each sample.
     """
     if shutil.which("perf") is None:
         absent("perf is not installed: recordings stay untested")

@@ -1,7 +1,7 @@
-"""A recording in which each program that a process executes is a process of its own.
+"""Changes a recording so that each program that a process executes is a separate process.
 
-perf 6.1 keeps the mappings that a process had before it executed another program, such as those of its parent,
-and ends its stacks early or leaves out frames.
+perf 6.1 keeps the mappings that a process had before it executed another program, such as those of its parent, and ends
+its stacks early or leaves out frames.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Apart(NamedTuple):
 
     data: bytes
     originals: dict[int, int]
-    """The thread that each new number stands for."""
+    """The original thread for each new number."""
 
 
 def programs_apart(path: Path) -> Apart:
-    """Change a recording of one event, which is a file."""
+    """Change a recording of one event in a file."""
     source, _ = open_sources(path)
     header = read_header(source)
     events = Events()
@@ -56,7 +56,7 @@ def programs_apart(path: Path) -> Apart:
         fields = struct.unpack_from(form, data, at)
         is_exec = record.kind == RecordType.COMM and record.misc & MISC_COMM_EXEC
         is_child = record.kind == RecordType.FORK and fields[0] != fields[1]
-        if is_exec or is_child:  # the number of a process can be that of an older one
+        if is_exec or is_child:  # a process can have the number of an older one
             now[fields[0]] = next(numbers)
             originals[now[fields[0]]] = fields[0]
         struct.pack_into(form, data, at, *(now.get(number, number) for number in fields))

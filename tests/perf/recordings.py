@@ -1,4 +1,4 @@
-"""Records programs on the spot, and compares the stacks by DWARF with those of ``perf script``.
+"""Records programs, and compares the stacks by DWARF with those of ``perf script``.
 
     python -m tests.perf.recordings [NAME ...]
 
@@ -27,7 +27,7 @@ function f(n) { return n < 2 ? n : f(n - 1) + f(n - 2); }
 let s = 0; for (let i = 0; i < 12; i++) s += f(30) + JSON.stringify(Array.from({length: 9999}, (_, j) => [j])).length;
 """
 METHOD = "dwarf+fp"
-"""What perf does with libdw: it follows frame pointers where there is no CFI."""
+"""perf's method with libdw: it follows frame pointers if there is no CFI."""
 KEPT_MAPS = "perf keeps the maps of an older program of the process"
 GONE = "a file has gone since perf read it"
 GENERATED = "perf ends at code without a file"
@@ -46,7 +46,7 @@ class Recorded(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """How the stacks of a recording compare."""
+    """The comparison of a recording's stacks."""
 
     samples: int
     equal: int
@@ -85,11 +85,11 @@ def compare(path: Path) -> Compared:
 
 
 def _difference(one: Unwound, theirs: list[int]) -> str:
-    """Return how a stack differs from perf's; empty: it does not."""
+    """Return how a stack differs from perf's; empty: it does not differ."""
     judged = one.by_method[METHOD]
     lookups = list(frames(judged.stack))
     places = [one.space.place(lookup) for lookup in lookups]
-    # perf prints addresses in generated code as they are.
+    # perf prints addresses in generated code unchanged.
     ours = [
         lookup if not path or path.startswith("//anon") else one.space.offset(lookup)
         for lookup, (path, _) in zip(lookups, places)
@@ -114,7 +114,7 @@ def _difference(one: Unwound, theirs: list[int]) -> str:
 
 
 def _goes_on_without_cfi(one: Unwound, ours: list[int], theirs: list[int]) -> bool:
-    """Return whether the stacks have the caller of a frame without CFI in common, and differ after it."""
+    """Return whether the stacks share the caller of a frame without CFI, and differ after it."""
     same = next(at for at, (our, their) in enumerate(zip(ours, theirs)) if our != their)
     lookups = list(frames(one.by_method[METHOD].stack))[: max(same - 1, 0)]
     return any(one.space.find_cfi(lookup) is None for lookup in lookups)

@@ -1,4 +1,4 @@
-"""The user registers of samples in the order of the kernel's numbers, by GDB's names: ``asm/perf_regs.h``."""
+"""The user registers of samples, in the order of the kernel's numbers (``asm/perf_regs.h``), by GDB's names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _AMD64 = [
     *(f"r{number}" for number in range(8, 16)),
 ]
 _UNRECORDED = ("ds", "es", "fs", "gs")
-"""``REG_NOSUPPORT`` in ``arch/x86/kernel/perf_regs.c``: perf does not ask for them."""
+"""``REG_NOSUPPORT`` in ``arch/x86/kernel/perf_regs.c``: perf does not request them."""
 _AARCH64 = [*(f"x{number}" for number in range(31)), "sp", "pc"]
 _S390X = [*chain.from_iterable([f"{kind}{number}" for number in range(16)] for kind in "rf"), "pswm", "pc"]
 
@@ -19,6 +19,6 @@ RECORDED: dict[str, dict[int, str]] = {
     "aarch64_be": dict(enumerate(_AARCH64)),
     "s390x": dict(enumerate(_S390X)),
 }
-"""By ABI, the registers that perf asks for."""
+"""By ABI, the registers that perf requests."""
 
 SP = {"amd64": "rsp", "aarch64": "sp", "aarch64_be": "sp", "s390x": "r15"}

@@ -19,14 +19,14 @@ SAMPLE = Sample(1, 1, 0, 0, (), 0, {}, bytes(4096), True)
 
 
 class Given(Names):
-    """A name for each address."""
+    """Names for addresses."""
 
     def find(self, space: Space, lookup: int) -> Name:  # noqa: ARG002
         return Name(f"f{lookup}", f"/lib/{lookup}.so", "")
 
 
 def summary(*samples: tuple[Verdict, int, str]) -> Summary:
-    """One sample for each verdict, address at which its stack ends, and reason, by SFrame."""
+    """Return a summary with one sample for each verdict, address of the stack's end, and reason, by SFrame."""
     made = Summary(("sframe",), Given())
     for verdict, at, reason in samples:
         stack = Stack((at,), (True,), Ending.FAILED, reason)

@@ -1,4 +1,4 @@
-"""SFrame or CFI is made wrong, so that their stacks differ; the machine code says which of them is right."""
+"""SFrame or CFI is made wrong, so their stacks differ; the machine code shows which of them is right."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.perf.emulated import Steps, stepped
 from tests.verify.planting import plant
 
 FP = ("fp", "fp-mended")
-"""The code is not asked about frame pointers."""
+"""Methods for which the code is not checked."""
 STEPS = Steps("free_walk", "innermost", most=12, copy=2048)
 
 
@@ -51,7 +51,7 @@ Change = Callable[[Path, Path], None]
 
 
 def changed_recording(folder: Path, make: Change) -> Path:
-    """The recording, with another program in the place of the one that was recorded."""
+    """Return the recording with another program in place of the recorded one."""
     program = built(STEPS.sample, "amd64", 3)
     target = folder / "sysroot" / str(program).lstrip("/")
     target.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Recordings of single steps on each machine: the stacks equal those that GDB gives at the same instruction."""
+"""Recordings of single steps on each machine: the stacks equal those of GDB at the same instruction."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.perf.emulated import Steps, stepped
 from tests.perf.unwinding import unwound
 
 DEEP = Steps("recursion", "sample_stop", ("30",), every=4, most=60)
-"""From below 40 frames up to those of the C library, in the machine's own library of Debian."""
+"""Steps from below 40 frames up to those of the C library, in the machine's own library of Debian."""
 WALK = Steps("free_walk", "free_main", every=3)
-"""Without a C library.  One frame is larger than any copy of the stack that perf can make."""
+"""Steps without a C library.  One frame is larger than any copy of the stack that perf can make."""
 SIZES = {"recursion": (40, 50), "free_walk": (15, 40)}
-"""Frames of the deepest stack, and samples, at the least."""
+"""Minimum numbers of frames of the deepest stack, and of samples."""
 
 
 def registers_of_perf(path: Path) -> list[list[int]]:
-    """The user registers of each sample, in the order of the kernel's numbers, as perf reads them."""
+    """Return the user registers of each sample, in the order of the kernel's numbers, as perf reads them."""
     command = ["perf", "script", "-D", "-i", str(path)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     return [
@@ -38,7 +38,7 @@ def check(judged: Judged, expected: tuple[int, ...], plt: range) -> None:
         assert pcs == expected
     else:
         assert pcs == expected[: len(pcs)]
-        # The linker writes no CFI for the PLT of AArch64, and no SFrame for that of s390x.
+        # The linker writes no CFI for the PLT of AArch64, and no SFrame for the PLT of s390x.
         assert judged.verdict is Verdict.CUT or pcs[-1] in plt, judged
 
 

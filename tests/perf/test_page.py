@@ -1,4 +1,4 @@
-"""The page of a recording, in a real browser, against the JSON and the folded stacks of the same recording."""
+"""The page of a recording in a real browser, compared with the JSON and the folded stacks of the same recording."""
 
 from __future__ import annotations
 

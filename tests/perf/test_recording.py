@@ -1,4 +1,4 @@
-"""Recordings that the tests write themselves, in both byte orders, and what perf reads in those that it made."""
+"""Recordings that the tests write, in both byte orders, and recordings of perf, compared with its own output."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_another_file_is_refused(tmp_path: Path, data: bytes, message: str) -> N
 
 
 def perf_samples(path: Path) -> list[tuple[int, int]]:
-    """Thread and time in nanoseconds of each sample, as perf prints them."""
+    """Return thread and time in nanoseconds of each sample, as perf prints them."""
     command = ["perf", "script", "--ns", "-F", "tid,time", "-G", "-i", str(path)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
     pairs = (line.split() for line in printed.splitlines() if line.strip())
@@ -102,7 +102,7 @@ def perf_samples(path: Path) -> list[tuple[int, int]]:
     ids=["file", "two-events", "compressed", "pipe", "two-events-pipe", "folder"],
 )
 def test_perf_reads_the_same_samples(tmp_path: Path, options: tuple[str, ...]) -> None:
-    # perf 6.1 cannot read compressed records that it wrote of more than 64 KiB at once: its buffer is kept small.
+    # perf 6.1 cannot read its own compressed records of more than 64 KiB at once, so its buffer is kept small.
     dump = 1024 if "-z" in options else 16384
     path = programs.record(programs.sorting(), tmp_path, *options, dump=dump)
     samples = [event for event in Recording(path) if isinstance(event, Sample)]

@@ -12,7 +12,7 @@ OLD, NEW = Mapping(7, 0x1000, 0x3000, 0, "/nonexistent/old", "", True), "/nonexi
 
 
 def spaces() -> Spaces:
-    """A process 7 with one mapping."""
+    """Return a process 7 with one mapping."""
     files = Files([""], [], (amd64.ARCH.elf_machine, "little"), lambda _: None)
     made = Spaces(amd64.ARCH, files, {}, convert=False)
     made.take(Comm(7, 7, "parent", is_exec=True))

@@ -1,4 +1,4 @@
-"""The file for speedscope, against the form that its documentation gives.
+"""The file for speedscope, compared with the format in its documentation.
 
 The facts are those of ``src/lib/file-format-spec.ts`` of https://github.com/jlfwong/speedscope (commit 3613918), from
 which speedscope makes its JSON schema.
@@ -21,7 +21,7 @@ _UNITS = ("none", "nanoseconds", "microseconds", "milliseconds", "seconds", "byt
 
 
 def record_of(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    """A schema of an object without other properties."""
+    """Return the schema of an object without other properties."""
     properties = {**required, **optional}
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 

@@ -1,4 +1,4 @@
-"""The stacks of recordings made on the spot, against those that perf unwinds from the same samples."""
+"""The stacks of new recordings, compared with those that perf unwinds from the same samples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.perf.writer import Event, Writer
 from tests.samples.build import build
 
 FP = ("fp", "fp-mended")
-"""The methods that need code that keeps frame pointers."""
+"""The methods for which code must keep frame pointers."""
 
 
 @pytest.mark.parametrize(("source", "dump"), [("sorting.c", 16384), ("threads.cpp", 16384), ("sorting.c", 1024)])
@@ -41,14 +41,14 @@ def test_stacks_by_dwarf_are_those_of_perf(tmp_path: Path, source: str, dump: in
     assert compared.samples == len(stacks_of_perf(path)) > 10
     assert set(compared.differences) <= ({END_OF_COPY} if dump == 1024 else set())
     found = [one.by_method["dwarf"] for one in unwound(path)]
-    # The compiler's code for constructors and destructors has no CFI, and is hit once in thousands of samples.
+    # The compiler's code for constructors and destructors has no CFI, and is sampled once in thousands of samples.
     verdicts = {judged.verdict for judged in found if judged.reason != NO_CFI}
     assert verdicts <= {Verdict.COMPLETE, Verdict.CUT}
     assert (Verdict.CUT in verdicts) == (dump == 1024)
 
 
 def test_stacks_of_programs_that_a_shell_starts(tmp_path: Path) -> None:
-    """They are perf's if that does not know the shell: it keeps the maps of the parent."""
+    """They equal perf's only if perf does not see the shell: it keeps the mappings of the parent."""
     program = programs.sorting()
     compared = compare(programs.record_command(["sh", "-c", f"{program}; {program}"], tmp_path))
     assert compared.samples > 10
@@ -67,7 +67,7 @@ def test_a_process_that_is_being_loaded_is_complete_at_the_entry_point(tmp_path:
 
 
 def test_mended_frame_pointers_have_the_caller_of_the_innermost_frame(tmp_path: Path) -> None:
-    """The C library keeps no frame pointers, so those of a sample in it lead past the caller."""
+    """The C library keeps no frame pointers, so the frame pointers of a sample in it skip the caller."""
     path = programs.record(programs.sorting(), tmp_path)
     mended = 0
     for one in unwound(path):
@@ -84,7 +84,7 @@ def test_sframe_made_from_cfi_gives_the_same_stacks(tmp_path: Path) -> None:
         assert one.by_method["sframe"].stack.pcs == one.by_method["dwarf"].stack.pcs
         assert one.by_method["sframe-linux"].verdict is Verdict.COMPLETE
         assert one.by_method["sframe+dwarf"].verdict is Verdict.COMPLETE
-    # The program has SFrame, the system's C library, which sorts, has none.
+    # The program has SFrame; the system's C library, which sorts, has none.
     reasons = {one.by_method["sframe"].reason for one in as_it_is}
     assert reasons == {"the module has no SFrame section"}
 
@@ -127,7 +127,7 @@ def is_in_memory(rule: UnwindRule, sp: int) -> bool:
 
 @pytest.mark.parametrize("abi", NUMBERS)
 def test_a_recording_of_another_machine(tmp_path: Path, abi: str) -> None:
-    """A sample in each place of a program where SFrame locates the return address, which is 0, by SP."""
+    """A sample at each place of a program where SFrame locates the return address, which is 0, by SP."""
     program = build("recursion", abi, 3, pie=False)
     (arch,) = (arch for arch in ARCHES if arch.name == abi)
     pc, sp = NUMBERS[abi]
@@ -156,7 +156,7 @@ def test_a_recording_of_another_machine(tmp_path: Path, abi: str) -> None:
 
 
 def test_the_advice_helps(tmp_path: Path) -> None:
-    """With the copies that the advice asks for no stack is cut; the files without SFrame are named."""
+    """With the copies that the advice requests, no stack is cut; the files without SFrame are named."""
     dump = 1024
     for _ in range(6):
         path = str(programs.record(programs.sorting(), tmp_path, dump=dump))
@@ -175,7 +175,7 @@ def test_the_advice_helps(tmp_path: Path) -> None:
 
 
 class LongNames(Names):
-    """Names as long as those that C++ templates have: which functions are sampled is chance."""
+    """Names as long as those of C++ templates; the sampled functions are random."""
 
     def find(self, space: Space, lookup: int) -> Name:
         found = super().find(space, lookup)
@@ -183,7 +183,7 @@ class LongNames(Names):
 
 
 def test_text_fits_the_terminal(tmp_path: Path) -> None:
-    """Names of functions are cut, and nothing else is."""
+    """Only the names of functions are cut."""
     path = programs.record(programs.compiled("threads.cpp", tmp_path), tmp_path)
     summary = Summary(("sframe", "dwarf"), LongNames())
     for one in unwound(path):

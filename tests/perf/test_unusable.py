@@ -1,4 +1,4 @@
-"""Recordings of which nothing can be unwound: one line says what to record, or where to look."""
+"""Recordings in which no sample can be unwound: one line tells what to record, or where to look."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sframe_unwind.cli import main
 from tests.perf.writer import IP, STACK_USER, TID, TIME, Event, Writer
 
 PC_AND_SP = {8: 0x401000, 7: 0x7F0000, 6: 0x7F0100}
-"""By the numbers of x86's ``asm/perf_regs.h``; with the frame pointer."""
+"""Registers by the numbers of x86's ``asm/perf_regs.h``, including the frame pointer."""
 REGISTERS = sum(1 << number for number in PC_AND_SP)
 USED = Event(regs_user=REGISTERS)
 
 
 def refused(path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> str:
-    """The line that the command prints."""
+    """Return the line that the command prints."""
     path.write_bytes(data)
     assert main(["perf", str(path)]) == 2
     printed = capsys.readouterr()
@@ -83,7 +83,7 @@ def test_a_truncated_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_where_to_look_for_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A recording of another machine: paths that are here, but for this machine, and one that is not."""
+    """A recording of another machine has paths that exist here for this machine, and one that does not exist."""
     writer = Writer("little", "aarch64", [Event(regs_user=(1 << 33) - 1)])
     writer.mmap2(1, 0x400000, 0x1000, 0, "/bin/sh")
     writer.mmap2(1, 0x500000, 0x1000, 0, "/opt/server", "0123456789abcdef")

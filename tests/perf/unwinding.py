@@ -1,4 +1,4 @@
-"""The stacks of a recording as the package unwinds them, and as perf does."""
+"""The stacks of a recording, by the package and by perf."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL = tuple(METHODS)
 
 
 def unwound(path: Path, convert: bool = False) -> list[Unwound]:
-    """The samples of a recording with their stacks."""
+    """Return the samples of a recording with their stacks."""
     recording = Recording(path)
     arch = arch_of(recording.machine, recording.byteorder)
     machine = arch.elf_machine, arch.byteorder
@@ -36,9 +36,9 @@ def unwound(path: Path, convert: bool = False) -> list[Unwound]:
 
 
 def stacks_of_perf(path: Path) -> dict[tuple[int, int], list[int]]:
-    """Thread and time of each sample, and its frames as offsets in their files.
+    """Return thread and time of each sample, and its frames as offsets in their files.
 
-    By default perf leaves out frames beyond the 127th, of kernel and program together.
+    By default, perf leaves out frames beyond the 127th, of kernel and program together.
     """
     command = ["perf", "script", "--ns", "--no-inline", "-F", "tid,time,ip", "--max-stack", "4000", "-i", str(path)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout

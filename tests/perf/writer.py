@@ -1,4 +1,4 @@
-"""Writes recordings as perf would: for any machine, through a file or a pipe.
+"""Writes recordings like perf: for any machine, to a file or a pipe.
 
 The layout is written here a second time, from ``include/uapi/linux/perf_event.h`` and perf's
 ``Documentation/perf.data-file-format.txt``, so that an error of the reader does not hide itself.
@@ -31,7 +31,7 @@ class Writer:
     """Collects records, and lays a recording out.
 
     :param byteorder: ``"little"`` or ``"big"``.
-    :param machine: what ``uname -m`` prints.
+    :param machine: the output of ``uname -m``.
     """
 
     def __init__(self, byteorder: ByteOrder, machine: str, events: Sequence[Event]) -> None:
@@ -52,7 +52,7 @@ class Writer:
         self._records.append(self.record(kind, misc, body))
 
     def _id(self, pid: int, time: int) -> bytes:
-        """The ``sample_id``: the fields of the first event that it can have."""
+        """Return the ``sample_id``: its fields for the first event."""
         kind, body = self._events[0].sample_type, b""
         if kind & TID:
             body += self.pack("II", pid, pid)
@@ -79,7 +79,7 @@ class Writer:
         self.add(4, 0, self.pack("IIIIQ", pid, pid, pid, pid, time) + self._id(pid, time))
 
     def mmap(self, pid: int, start: int, size: int, offset: int, path: str, time: int = 0) -> None:
-        """The older record, without protection and build ID."""
+        """Add the older record, without protection and build ID."""
         self.add(1, 2, self.pack("IIQQQ", pid, pid, start, size, offset) + self._text(path) + self._id(pid, time))
 
     def mmap2(
@@ -110,9 +110,9 @@ class Writer:
     ) -> None:
         """Add a sample.
 
-        :param registers: by the kernel's numbers; none: a sample of a kernel thread.
+        :param registers: the registers by the kernel's numbers; none: a sample of a kernel thread.
         :param abi: ``PERF_SAMPLE_REGS_ABI_...`` of a sample with registers.
-        :param size: bytes of stack that were asked for; more than the stack has: the stack ended.
+        :param size: number of requested bytes of stack; more than the stack has: the stack ended.
         """
         kind, regs_user, ids, _ = self._events[event]
         body = b""
@@ -147,7 +147,7 @@ class Writer:
         return self.pack("I", len(raw)) + raw
 
     def pipe(self) -> bytes:
-        """Return the recording as it goes through a pipe."""
+        """Return the recording in the form for a pipe."""
         attributes = [
             self.record(64, 0, self._attributes(event) + self.pack(f"{len(event.ids)}Q", *event.ids))
             for event in self._events

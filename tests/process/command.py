@@ -1,4 +1,4 @@
-"""Runs the command as a user would."""
+"""Runs the command like a user."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from sframe_unwind.cli import main
 
 NOWHERE = ("--debug-dir", "/nonexistent")
-"""The C library's debug files may be installed or not."""
+"""Options for a folder that does not exist: the C library's debug files may or may not be installed."""
 GDB, KERNEL, EMULATOR = "gdb", "kernel", "emulator"
-"""Who writes a core file."""
+"""The writers of core files."""
 
 
 class Done(NamedTuple):
-    """What came of it."""
+    """The result of a command."""
 
     status: int
     output: str
@@ -26,12 +26,12 @@ class Done(NamedTuple):
 
     @property
     def threads(self) -> dict[str, list[dict[str, Any]]]:
-        """The frames of each thread, by its id."""
+        """Return the frames of each thread, by its id."""
         return {thread["id"]: thread["frames"] for thread in json.loads(self.output)["threads"]}
 
 
 def backtrace(*arguments: str | Path) -> Done:
-    """Run `sframe-unwind backtrace` in this process; an error that nobody expected is a failure."""
+    """Run `sframe-unwind backtrace` in this process; an unexpected error is a failure."""
     output, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
@@ -43,7 +43,7 @@ def backtrace(*arguments: str | Path) -> Done:
 
 
 def unprivileged(*arguments: str | Path) -> Done:
-    """What the command says to a user who may do no more than others."""
+    """Return the command's output for a user without privileges."""
     if os.getuid() != 0:
         return backtrace(*arguments)
     reading, writing = os.pipe()
@@ -62,12 +62,12 @@ def unprivileged(*arguments: str | Path) -> Done:
 
 
 def only_line(text: str) -> str:
-    """The one line of a text."""
+    """Return the only line of a text."""
     lines = text.splitlines()
     assert len(lines) == 1, text
     return lines[0]
 
 
 def functions(frames: list[dict[str, Any]]) -> list[str]:
-    """The functions of a stack, from the innermost outward."""
+    """Return the functions of a stack, from the innermost outward."""
     return [frame["function"] or "??" for frame in frames]

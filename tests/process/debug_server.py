@@ -11,7 +11,7 @@ from typing import Any
 
 @contextmanager
 def debug_server(files: Mapping[str, bytes], missing_bytes: int = 0) -> Iterator[tuple[str, list[str]]]:
-    """Serve files by their paths; yield the URL of the server, and the list of the paths that are requested.
+    """Serve files by their paths; yield the URL of the server, and the list of the requested paths.
 
     :param missing_bytes: the server announces so many bytes more than it sends.
     """
@@ -28,7 +28,7 @@ def debug_server(files: Mapping[str, bytes], missing_bytes: int = 0) -> Iterator
             self.wfile.write(found or b"")
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            """Print nothing."""
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:
         thread = threading.Thread(target=served.serve_forever)

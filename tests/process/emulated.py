@@ -1,7 +1,7 @@
-"""A running process of another machine: what Linux would tell of it is taken from the emulator's core file.
+"""Simulates a running process of another machine from the emulator's core file, as Linux would show it.
 
-The registers are the bytes of its notes, as ptrace gives them.  Memory is what the file saved, and the files that were
-mapped, since the emulator saves only what was changed.
+The registers are the bytes of its notes, as in ptrace.  Memory consists of the saved parts, and of the mapped files,
+since the emulator saves only changed memory.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PRSTATUS_PID, PRSTATUS_REGISTERS = 32, 112
 
 
 def notes_of(elf: ELFFile) -> Iterator[tuple[int, bytes]]:
-    """The types and contents of a core file's notes, in their order."""
+    """Yield the types and contents of a core file's notes, in order."""
     mark = "<" if elf.little_endian else ">"
     for segment in elf.iter_segments("PT_NOTE"):
         data, at = segment.data(), 0
@@ -43,7 +43,7 @@ def notes_of(elf: ELFFile) -> Iterator[tuple[int, bytes]]:
 
 
 class Machine:
-    """What the kernel of another machine tells of the process in a core file."""
+    """The kernel's interface of another machine for the process in a core file."""
 
     def __init__(self, core: Path, executable: Path, root: str) -> None:
         self._executable = executable
@@ -92,14 +92,14 @@ def _line(segment: Any) -> bytes:
 
 
 def emulate(patch: pytest.MonkeyPatch, arch: Arch, core: Path, executable: Path, root: str) -> None:
-    """Have process 1 be the one in a core file, on a machine of its architecture.
+    """Simulate that process 1 is the one in a core file, on a machine of its architecture.
 
-    :param root: where the libraries are.
+    :param root: folder with the libraries.
     """
     machine = Machine(core, executable, root)
 
     class Stopped:
-        """Threads that are stopped; they are it all the time."""
+        """Stopped threads; they are always stopped."""
 
         def __init__(self, process: int, thread: int) -> None:
             assert process == PROCESS

@@ -25,7 +25,7 @@ _WRITE = "1"
 
 
 def compiled(source: str, folder: Path, *flags: str) -> Path:
-    """The path of a program made from one source of this folder, with SFrame unless the flags say otherwise."""
+    """Return the path of a program made from one source of this folder, by default with SFrame."""
     executable = folder / Path(source).stem
     compiler = "g++" if source.endswith(".cpp") else "gcc"
     command = [compiler, *COMMON_FLAGS, "-O2", "-pthread", "-Wl,--build-id", f"-B{tools_for(3)}/", *flags]
@@ -34,7 +34,7 @@ def compiled(source: str, folder: Path, *flags: str) -> Path:
 
 
 def core_of(executable: Path, place: str, folder: Path) -> tuple[Path, dict[str, list[dict[str, Any]]]]:
-    """A core file of a program stopped at a place, and the stacks of its threads that GDB gives."""
+    """Return a core file of a program stopped at a place, and GDB's stacks of its threads."""
     program = {
         "executable": str(executable),
         "arguments": [],
@@ -60,7 +60,7 @@ class Crash(NamedTuple):
 
 
 def crash_of(source: str, place: str, folder: Path) -> Crash:
-    """Compile one source of this folder, and have a core file made where the program comes to a place."""
+    """Compile one source of this folder, and write a core file when the program reaches a place."""
     program = compiled(source, folder)
     core, _ = core_of(program, place, folder / "core")
     notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
@@ -69,12 +69,12 @@ def crash_of(source: str, place: str, folder: Path) -> Crash:
 
 @contextmanager
 def running(executable: Path, *arguments: str) -> Iterator[int]:
-    """Have a program run that says when it waits; its process id."""
+    """Run a program that announces when it waits; yield its process id."""
     process = subprocess.Popen([str(executable), *arguments], stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        while not _waits(process.pid):  # what it wrote can be read before its call of write() has returned
+        while not _waits(process.pid):  # its output can be read before its call of write() has returned
             time.sleep(0.001)
         yield process.pid
     finally:
@@ -83,13 +83,13 @@ def running(executable: Path, *arguments: str) -> Iterator[int]:
 
 
 def _waits(process: int) -> bool:
-    """Whether the first thread of a process sleeps in a system call that does not write."""
+    """Return whether the first thread of a process sleeps in a system call other than write()."""
     call = Path(f"/proc/{process}/syscall").read_text(encoding="ascii").split()[0]
     return call not in ("running", _WRITE)
 
 
 def is_stopped(process: int) -> bool:
-    """Whether any thread of a process stands still because somebody stopped it."""
+    """Return whether any thread of a process is stopped by a signal or a tracer."""
     for task in Path(f"/proc/{process}/task").iterdir():
         with contextlib.suppress(OSError):  # it has ended
             if (task / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] in "tT":

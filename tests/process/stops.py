@@ -1,4 +1,4 @@
-"""Core files of the samples' stops, and their stacks as GDB and as the command show them."""
+"""Core files of the samples' stops, and their stacks by GDB and by the command."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.process.command import EMULATOR, NOWHERE, Done, backtrace
 from tests.samples.catalogue import SAMPLES
 
 NO_FLOATING_POINT = ("s390x", "free_leaf-sample_in_leaf")
-"""The return address is in a register that the emulator does not save in its core files."""
+"""A stop whose return address is in a register that the emulator does not save in its core files."""
 
 
 def taken(stops: Sequence[Stop], abi: str, folder: Path, variant: str) -> list[tuple[Stop, Path, dict[str, Any]]]:
-    """Each stop with the program and what :mod:`tests.process.inside.cores` answers."""
+    """Return each stop with the program and the result of :mod:`tests.process.inside.cores`."""
     chosen = [stop for stop in stops if abi in SAMPLES[stop.sample].abis]
     chosen = [stop for stop in chosen if variant in SAMPLES[stop.sample].variants_for(abi)]
     paths = [built(stop.sample, abi, 3, variant) for stop in chosen]
@@ -36,7 +36,7 @@ def taken(stops: Sequence[Stop], abi: str, folder: Path, variant: str) -> list[t
 
 
 def read(core: str, executable: Path, abi: str, kind: str) -> Done:
-    """What the command says of a core file; the emulator's does not tell where its executable was."""
+    """Return the command's result for a core file; the emulator's file does not contain the path of its executable."""
     arguments: list[str | Path] = ["--core", core, "--json", *NOWHERE]
     if kind == EMULATOR:
         arguments += ["--exe", executable]
@@ -46,7 +46,7 @@ def read(core: str, executable: Path, abi: str, kind: str) -> Done:
 
 
 class Shown(NamedTuple):
-    """A frame as GDB and the command show it."""
+    """A frame in the output of GDB or the command."""
 
     pc: int
     function: str
@@ -55,21 +55,21 @@ class Shown(NamedTuple):
 
 
 def native(frame: dict[str, Any]) -> Shown:
-    """A frame of GDB."""
+    """Return a frame of GDB."""
     name = SIGNAL_FRAME if frame["signal"] else frame["name"]
     return Shown(frame["pc"], name, frame["inlined"], tuple(frame["source"]))
 
 
 def shown(frame: dict[str, Any]) -> Shown:
-    """A frame of the command."""
+    """Return a frame of the command."""
     file = frame["file"] and os.path.normpath(frame["file"])
     return Shown(frame["pc"], frame["function"] or "", frame["inlined"], (file, frame["line"]))
 
 
 def without_first_line(threads: dict[str, list[Shown]]) -> dict[str, list[Shown]]:
-    """The frames of each thread, without the line where it was stopped.
+    """Return the frames of each thread, without the line where it was stopped.
 
-    GDB takes the row that begins a statement there, the command the last one, as addr2line does.
+    There, GDB uses the row that begins a statement, and the command the last one, like addr2line.
     """
     nowhere: tuple[None, None] = (None, None)
     return {thread: [frames[0]._replace(source=nowhere), *frames[1:]] for thread, frames in threads.items()}

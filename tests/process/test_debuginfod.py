@@ -1,4 +1,4 @@
-"""What enters the cache that this client shares with elfutils and GDB, and executables that are taken from it."""
+"""The files that enter the cache shared with elfutils and GDB, and executables that are taken from it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
 
 @pytest.fixture(scope="module")
 def content(both: Mapping[str, bytes]) -> bytes:
-    """Return the debug file."""
+    """Return the contents of the debug file."""
     return both[DEBUG_INFO]
 
 
 class Client:
-    """A client of one server, its messages, and the place of a file in its cache."""
+    """A client of one server, its messages, and the path of a file in its cache."""
 
     def __init__(self, address: str, cache: Path, kind: str = DEBUG_INFO) -> None:
         self.said: list[str] = []
@@ -115,7 +115,7 @@ def test_an_executable_is_kept_beside_the_debug_file(both: Mapping[str, bytes], 
 
 
 def test_a_debug_file_is_not_kept_as_executable(both: Mapping[str, bytes], tmp_path: Path) -> None:
-    """It has the build ID too; GDB and elfutils would take its empty sections for code."""
+    """It also has the build ID; GDB and elfutils would take its empty sections for code."""
     with debug_server({EXECUTABLE_PATH: both[DEBUG_INFO]}) as (address, _):
         client = Client(address, tmp_path, EXECUTABLE)
         assert client.fetch() is None
@@ -125,7 +125,7 @@ def test_a_debug_file_is_not_kept_as_executable(both: Mapping[str, bytes], tmp_p
 
 
 def test_a_file_that_is_cut_where_nobody_counts(both: Mapping[str, bytes], tmp_path: Path) -> None:
-    """Without Content-Length, and with the section headers at the start: only what they describe is missing."""
+    """There is no Content-Length, and the section headers are at the start: only their contents are missing."""
     data = headers_first(both[EXECUTABLE])
     for size, kept in ((len(data) - 300, False), (len(data), True)):
         with debug_server({EXECUTABLE_PATH: data[:size]}) as (address, _):
@@ -141,7 +141,7 @@ def headers_first(data: bytes) -> bytes:
     at, size = len(data), 64 * count
     assert start + size == len(data)
     headers = bytearray(data[start:])
-    # The contents stay; a second copy of them, after the headers, is what the headers describe.
+    # The contents stay; the headers describe a second copy of them after the headers.
     for number in range(1, count):
         field = 64 * number + 24
         offset = int.from_bytes(headers[field : field + 8], "little")
@@ -167,7 +167,7 @@ def test_what_is_missing_is_asked_for_once(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_cannot_be_written(content: bytes, tmp_path: Path) -> None:
-    """No server is to blame, and none is asked again."""
+    """This is not an error of the server, and no server is asked again."""
     (tmp_path / "file").touch()
     with debug_server({PATH: content}) as (address, asked):
         client = Client(f"{address} {address}/", tmp_path / "file")
@@ -188,13 +188,13 @@ def test_a_build_id_of_implausible_size_is_not_asked_for(digits: int, tmp_path: 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Crash:
-    """A program with debug information, and its core file."""
+    """Build a program with debug information, and its core file."""
     return crash_of("odd.c", "*clobber+3", tmp_path_factory.mktemp("crash"))
 
 
 @pytest.fixture
 def crash(original: Crash, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Crash]:
-    """Likewise, but the program is not where it was, and the cache is empty."""
+    """Yield the same, but the program is not at its path, and the cache is empty."""
     monkeypatch.setenv("DEBUGINFOD_CACHE_PATH", str(tmp_path / "cache"))
     moved = Path(shutil.copy(original.program, tmp_path / "moved"))
     away = original.program.rename(original.program.with_suffix(".away"))
@@ -228,7 +228,7 @@ def test_executable_of_a_core_file(
 def test_executable_that_no_server_has(
     answer: bytes | str | None, crash: Crash, original: Crash, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The stacks are those without a server, and the user is told once why."""
+    """The stacks are those without a server, and the user gets the reason once."""
     if answer == "debug file":
         run("objcopy", "--only-keep-debug", crash.program, tmp_path / "debug")
         answer = (tmp_path / "debug").read_bytes()
@@ -246,7 +246,7 @@ def test_executable_that_no_server_has(
 
 
 def test_library_that_a_process_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For who may not read `map_files`: a local function's name is in the file alone."""
+    """For users who may not read `map_files`, the name of a local function is only in the file."""
     library = tmp_path / "libdeep.so"
     compiled("deep.c", tmp_path, "-shared", "-fPIC", "-Wl,-soname,libdeep.so").rename(library)
     program = compiled("calls_deep.c", tmp_path, "-Wl,--no-as-needed", str(library), "-Wl,-rpath,$ORIGIN")

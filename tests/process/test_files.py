@@ -1,4 +1,4 @@
-"""Where the files of a core file are found, and the messages about missing, damaged or different ones."""
+"""The places where the files of a core file are found, and messages about missing, damaged or different ones."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ OWN = ["clobber", "aligned", *["unknown"] * 3, "main"]
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Crash:
-    """A program with debugging information, and its core file."""
+    """Build a program with debugging information, and its core file."""
     return crash_of("odd.c", "*clobber+3", tmp_path_factory.mktemp("crash"))
 
 
 @pytest.fixture
 def crash(original: Crash, tmp_path: Path) -> Iterator[Crash]:
-    """Likewise, but the program is not where it was."""
+    """Yield the same, but the program is not at its path."""
     moved = tmp_path / "moved"
     shutil.copy(original.program, moved)
     away = original.program.rename(original.program.with_suffix(".away"))
@@ -36,7 +36,7 @@ def crash(original: Crash, tmp_path: Path) -> Iterator[Crash]:
 
 
 def names(*arguments: str | Path) -> list[str]:
-    """The functions that the command finds, where it has nothing to complain of."""
+    """Return the functions that the command finds; it must report no error."""
     done = backtrace(*arguments, "--json")
     assert (done.status, done.errors) == (0, "")
     return functions(next(iter(done.threads.values())))[: len(OWN)]
@@ -76,7 +76,7 @@ def test_names_from_a_debug_file(crash: Crash, tmp_path: Path) -> None:
 
 
 def by_build_id(folder: Path, build_id: str) -> Path:
-    """Where a file is looked for by its build ID."""
+    """Return the path where a file is searched by its build ID."""
     place = folder / "debug" / ".build-id" / build_id[:2] / build_id[2:]
     place.parent.mkdir(parents=True)
     return place
@@ -93,7 +93,7 @@ def test_another_executable_is_not_used(crash: Crash) -> None:
 
 
 def test_the_right_executable_is_found_though_another_is_named(original: Crash) -> None:
-    """The user is told that the other one is not used, and not that none is there."""
+    """The user is told that the other one is not used, but not that none was found."""
     other = build("leaf")
     done = backtrace("--core", original.core, "--exe", other, *NOWHERE)
     assert only_line(done.errors).endswith(f", but {original.build_id} was loaded: this file is not used")
@@ -103,7 +103,7 @@ def test_the_right_executable_is_found_though_another_is_named(original: Crash) 
 
 
 def test_library_of_another_build_is_passed_over(original: Crash, tmp_path: Path) -> None:
-    """As of a program that ran in another distribution: its C library was unwound with this one's CFI."""
+    """A program that ran in another distribution: its C library used to be unwound with this one's CFI."""
     library = next(path for path in loaded(original) if "libc.so" in path)
     place = tmp_path / "root" / library.lstrip("/")
     place.parent.mkdir(parents=True)
@@ -115,7 +115,7 @@ def test_library_of_another_build_is_passed_over(original: Crash, tmp_path: Path
 
 
 def loaded(crash: Crash) -> list[str]:
-    """The paths of the modules that the stacks of a core file are in."""
+    """Return the paths of the modules in the stacks of a core file."""
     done = backtrace("--core", crash.core, "--exe", crash.program, "--json", *NOWHERE)
     return [module["path"] for module in json.loads(done.output)["modules"]]
 

@@ -1,1 +1,1 @@
-"""What the tests run inside LLDB: each function here is called by `tests.lldb.driver.call`."""
+"""Functions that the tests run inside LLDB; `tests.lldb.driver.call` calls them."""

@@ -1,4 +1,4 @@
-"""The stacks of all threads of a process that runs already."""
+"""The stacks of all threads of a process that is already running."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.lldb.inside.program import Program
 
 
 def stacks(debugger: lldb.SBDebugger, pid: int) -> dict[str, Any]:
-    """Return the pcs of each thread's frames by its id, as `bt` has them in each mode, and what the plugin compares."""
+    """Return the pcs of each thread's frames by its id, from `bt` in each mode, and the plugin's comparison."""
     inside = Program(debugger)
     inside.run(f"process attach -p {pid}")
     process = inside.target.GetProcess()
@@ -29,7 +29,7 @@ def stacks(debugger: lldb.SBDebugger, pid: int) -> dict[str, Any]:
 
 
 def _pcs(thread: lldb.SBThread) -> Iterator[int]:
-    """Yield the pcs of physical frames: of a function and what is inlined there, the innermost has the pc."""
+    """Yield the pcs of physical frames: of a function and those inlined there, the innermost has the pc."""
     inlined = False
     for frame in thread:
         if not inlined and not frame.IsArtificial():  # made up for a tail call

@@ -12,7 +12,7 @@ from tests.lldb.inside.program import Program
 
 
 def collect(debugger: lldb.SBDebugger, programs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """For each program, for each time that it reaches its place: what the modes show there."""
+    """Return, for each program and each time that it reaches its place, the stacks in each mode."""
     inside = Program(debugger)
     answers = []
     for program in programs:
@@ -27,7 +27,7 @@ def collect(debugger: lldb.SBDebugger, programs: Sequence[dict[str, Any]]) -> li
 
 
 def plain(debugger: lldb.SBDebugger, programs: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Likewise, where there is no plugin."""
+    """Return the same without the plugin."""
     inside = Program(debugger)
     answers = []
     for program in programs:
@@ -41,14 +41,14 @@ def plain(debugger: lldb.SBDebugger, programs: Sequence[dict[str, Any]]) -> list
 
 
 def beyond(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
-    """What the commands say of a program whose registers LLDB cannot read; it cannot be run to any place either."""
+    """Return the output of the commands for a program whose registers LLDB cannot read; it cannot be run to a place."""
     inside = Program(debugger)
     with inside.started({**program, "runs": False}):
         return {"status": inside.run("sframe status"), "backtrace": inside.attempt("sframe backtrace")}
 
 
 def _modes(inside: Program) -> dict[str, Any]:
-    # As after the stop, then as after each change of the mode.
+    # First as after the stop, and then as after each change of the mode.
     shown = {"first": _shown(inside)}
     for mode in ("off", "fallback", "always"):
         inside.run(f"sframe mode {mode}")

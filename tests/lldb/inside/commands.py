@@ -13,7 +13,7 @@ from tests.lldb.inside.program import Program
 def run(
     debugger: lldb.SBDebugger, commands: Sequence[str], program: dict[str, Any] | None = None
 ) -> list[tuple[bool, str, str]]:
-    """For each command: whether it succeeded, and what it said; with a stopped program, or with nothing at all."""
+    """Return, for each command, whether it succeeded, and its output; with a stopped program, or without any."""
     inside = Program(debugger)
     if program is None:
         return [inside.attempt(command) for command in commands]
@@ -22,11 +22,11 @@ def run(
 
 
 def complete(debugger: lldb.SBDebugger, typed: Sequence[str]) -> dict[str, list[str]]:
-    """What LLDB offers when TAB follows what was typed."""
+    """Return LLDB's completions for a typed text."""
     offered = {}
     for text in typed:
         matches = lldb.SBStringList()
         debugger.GetCommandInterpreter().HandleCompletion(text, len(text), 0, 100, matches)
-        # The first is what they have in common.
+        # The first one is their common prefix.
         offered[text] = sorted(matches.GetStringAtIndex(index) for index in range(1, matches.GetSize()))
     return offered

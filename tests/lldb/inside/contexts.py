@@ -1,4 +1,4 @@
-"""Inside LLDB: the stack of each context while it runs, by LLDB alone, and what the plugin's commands print later."""
+"""Inside LLDB: each context's stack while it runs, by LLDB alone, and the later output of the plugin's commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.lldb.inside.program import Program
 
 
 def collect(debugger: lldb.SBDebugger, program: dict[str, Any], commands: list[str], core: str) -> dict[str, Any]:
-    """The stacks at each stop; what the commands print at the last one, and in its core file."""
+    """Return the stacks at each stop, and the output of the commands at the last stop and in its core file."""
     session = Program(debugger)
     session.run("sframe mode off")
     program["place"] += " -n trap"

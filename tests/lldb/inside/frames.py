@@ -1,4 +1,4 @@
-"""What the frames of a stopped program have."""
+"""The contents of the frames of a stopped program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.lldb.inside.program import Program
 
 
 def native_and_strict(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
-    """The frames of a program at its place, where they are LLDB's own and where they are SFrame's."""
+    """Return the frames of a program at its place, as LLDB's own and as SFrame's."""
     inside = Program(debugger)
     with inside.started(program):
         native = [_described(frame) for frame in inside.thread]
@@ -19,7 +19,7 @@ def native_and_strict(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dic
 
 
 def _described(frame: lldb.SBFrame) -> dict[str, Any]:
-    # In scope or not: LLDB 23.1 takes a variable that a script gives for one that is not.
+    # In scope or not: LLDB 23.1 takes a variable of a script for one that is not in scope.
     variables = frame.GetVariables(True, True, False, False)
     return {
         "pc": frame.GetPC(),

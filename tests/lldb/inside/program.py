@@ -17,7 +17,7 @@ SECONDS = 20
 
 
 class CommandError(Exception):
-    """A command of LLDB's failed; the message is its own."""
+    """A command of LLDB failed; the message is LLDB's."""
 
 
 class Program:
@@ -29,16 +29,16 @@ class Program:
 
     @property
     def target(self) -> lldb.SBTarget:
-        """The selected one."""
+        """The selected target."""
         return self.debugger.GetSelectedTarget()
 
     @property
     def thread(self) -> lldb.SBThread:
-        """The selected one."""
+        """The selected thread."""
         return self.target.GetProcess().GetSelectedThread()
 
     def attempt(self, command: str) -> tuple[bool, str, str]:
-        """Run a command; whether it succeeded, and what it prints as output and as error."""
+        """Run a command; return whether it succeeded, its output and its error."""
         process = self.target.GetProcess()
         context = lldb.SBExecutionContext(self.target)
         if process.IsValid() and process.GetState() == lldb.eStateStopped:
@@ -48,7 +48,7 @@ class Program:
         return bool(result.Succeeded()), result.GetOutput() or "", result.GetError() or ""
 
     def run(self, command: str) -> str:
-        """Run a command that must succeed, and return what it prints."""
+        """Run a command that must succeed, and return its output."""
         succeeded, output, error = self.attempt(command)
         if not succeeded:
             raise CommandError(f"{command}: {error}")
@@ -56,11 +56,11 @@ class Program:
 
     @contextmanager
     def started(self, program: dict[str, Any]) -> Iterator[None]:
-        """Have a program stopped at its place; afterwards it is gone.
+        """Stop a program at its place; end it afterwards.
 
-        Its target stays: LLDB's event thread crashes over events of a process whose target was deleted at once.
+        Its target is kept: LLDB's event thread crashes on events of a process whose target was deleted immediately.
 
-        :param program: as `tests.lldb.programs.program` describes it.
+        :param program: in the form of `tests.lldb.programs.program`.
         """
         platform = "remote-linux" if program["emulator"] else "host"
         root = f" --sysroot {program['sysroot']}" if program["sysroot"] else ""
@@ -81,9 +81,9 @@ class Program:
             try:
                 yield
             finally:
-                self.target.GetProcess().Detach()  # it runs to its end; killing takes LLDB 5 seconds at times
+                self.target.GetProcess().Detach()  # it runs to its end; killing sometimes takes LLDB 5 seconds
             return
-        # A port would have to be free, and who listens at it is in a table that takes the kernel milliseconds to write.
+        # A port would have to be free, and the kernel takes milliseconds to write the table of listening ports.
         with tempfile.TemporaryDirectory() as folder:
             socket = Path(folder) / "socket"
             emulator, *options = program["emulator"]

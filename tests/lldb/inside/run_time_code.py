@@ -13,7 +13,7 @@ from tests.lldb.inside.program import Program
 def stops(
     debugger: lldb.SBDebugger, program: dict[str, Any], commands: list[str], elftools: bool = True
 ) -> list[dict[str, Any]]:
-    """What LLDB shows in the modes, and what commands print, at each stop of a program at its place.
+    """Return LLDB's stacks in each mode, and the output of commands, at each stop of a program at its place.
 
     :param elftools: whether the plugin can import pyelftools.
     """

@@ -1,4 +1,4 @@
-"""Scripts that look at the whole stack at each of many stops."""
+"""Scripts that read the whole stack at each of many stops."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.lldb.inside.program import Program
 
 
 def stepping(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> dict[str, Any]:
-    """Step by instructions with commands: how many frames there are at each stop, and the longest look at them.
+    """Step by instructions with commands; return the number of frames at each stop, and the longest time to read them.
 
-    Selecting a thread makes LLDB's event thread show it at the same time.  Stops are fewer where the program ends.
+    Selecting a thread makes LLDB's event thread show it at the same time.  There are fewer stops if the program ends.
     """
     inside = Program(debugger)
     with inside.started(program):
@@ -25,7 +25,7 @@ def stepping(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> 
 
 
 def watched(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> dict[str, Any]:
-    """The same while another thread, as a client has them, looks at the stack all the time."""
+    """Do the same while another thread, like a client's, reads the stack all the time."""
     inside = Program(debugger)
     done = threading.Event()
     with inside.started(program):
@@ -46,7 +46,7 @@ def watched(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> d
 
 
 def left(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> list[str]:
-    """What is said at stops where the lock on the target is held while LLDB's event thread asks for frames."""
+    """Return the messages at stops when the target's lock is held while LLDB's event thread asks for frames."""
     inside = Program(debugger)
     plugin = importlib.import_module("sframe_lldb")
     inside.run("sframe strict on")
@@ -69,7 +69,7 @@ def left(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> list
 
 
 def several_debuggers(debugger: lldb.SBDebugger, plugin_file: str, count: int) -> int:
-    """How many threads of Python's there are more after making and destroying some debuggers with the plugin."""
+    """Return how many Python threads are added by creating and destroying some debuggers with the plugin."""
     inside = Program(debugger)
     inside.run("sframe status")
     before = threading.active_count()
@@ -81,7 +81,7 @@ def several_debuggers(debugger: lldb.SBDebugger, plugin_file: str, count: int) -
 
 
 def hooked(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> list[int]:
-    """How many frames a stop-hook in Python sees at each stop."""
+    """Return how many frames a stop-hook in Python sees at each stop."""
     inside = Program(debugger)
     with inside.started(program):
         inside.run(f"script import {__name__}")
@@ -92,7 +92,7 @@ def hooked(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> li
 
 
 def called(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[int]:
-    """How many frames callbacks of breakpoints see, where a function returns to each of its callers."""
+    """Return how many frames callbacks of breakpoints see, at the returns of a function to each of its callers."""
     inside = Program(debugger)
     with inside.started(program):
         inside.run(f"script import {__name__}")
@@ -105,7 +105,7 @@ def called(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[int]:
 
 
 def at_once(debugger: lldb.SBDebugger, program: dict[str, Any], plugin_file: str, stops: int) -> list[list[int]]:
-    """How many frames two debuggers see that step at the same time, each in a thread of its own."""
+    """Return how many frames two debuggers see that step at the same time, each in its own thread."""
     pair = [Program(debugger), Program(lldb.SBDebugger.Create(False))]
     if plugin_file:
         pair[1].run(f'command script import "{plugin_file}"')
@@ -130,19 +130,19 @@ _seen: list[int] = []
 
 
 class LookingHook:
-    """A stop-hook that looks at all frames, as the user's own can."""
+    """A stop-hook that reads all frames, as a user's hook can."""
 
     def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
         pass
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Look, and stay stopped."""
+        """Read the frames, and stay stopped."""
         _seen.append(len(_names(exe_ctx.GetThread())))
         return True
 
 
 def at_breakpoint(frame: lldb.SBFrame, location: lldb.SBBreakpointLocation, internal_dict: dict[str, Any]) -> bool:
-    """Look at all frames, and go on; LLDB calls this in the thread that handles the process."""
+    """Read all frames, and continue; LLDB calls this in the thread that handles the process."""
     _seen.append(len(_names(frame.GetThread())))
     return False
 

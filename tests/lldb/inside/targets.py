@@ -13,7 +13,7 @@ from tests.lldb.inside.program import Program
 
 
 def several(debugger: lldb.SBDebugger, programs: Sequence[dict[str, Any]], plugin_file: str) -> list[tuple[str, str]]:
-    """Two targets at once in this debugger, and one more in another debugger of the same process: stack and verdict."""
+    """Return stack and verdict for two targets in this debugger, and for one in another debugger of the process."""
     inside = Program(debugger)
     stacks = []
     with inside.started(programs[0]), inside.started(programs[1]):
@@ -30,7 +30,7 @@ def several(debugger: lldb.SBDebugger, programs: Sequence[dict[str, Any]], plugi
 
 
 def again(debugger: lldb.SBDebugger, program: dict[str, Any], other: str) -> list[list[str]]:
-    """The functions and the verdict of a program that is started, started again, and started once it was rebuilt."""
+    """Return functions and verdict of a program that is started, started again, and started after it was rebuilt."""
     inside = Program(debugger)
     with inside.started(program):
         shown = [_functions(inside)]

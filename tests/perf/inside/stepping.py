@@ -1,4 +1,4 @@
-"""Steps a program, and notes at each stop what a sample of perf has, and the stack that GDB's own unwinder gives."""
+"""Steps a program, and records at each stop the data of a perf sample and the stack of GDB's own unwinder."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PAGE = 4096
 def step(program: dict[str, Any], registers: dict[str, str], copy: int, every: int, most: int) -> dict[str, Any]:
     """Return the sections of all files in memory, and a sample every few instructions until the program ends.
 
-    :param program: as `tests.abis.debuggers.described` has it, with its `sysroot`; the first sample is at its place.
-    :param registers: the registers to note, by number, and that of the stack pointer as "sp".
-    :param copy: how many bytes of stack, at most.
-    :param every: so many instructions are between two samples.
-    :param most: so many samples at most.
+    :param program: in the form of `tests.abis.debuggers.described`, with `sysroot`; the first sample is at its place.
+    :param registers: the registers to record, by number, and that of the stack pointer as "sp".
+    :param copy: maximum number of bytes of stack.
+    :param every: number of instructions between two samples.
+    :param most: maximum number of samples.
     """
     execute("set sframe mode off")
     execute("set backtrace limit 300")
@@ -54,7 +54,7 @@ def _value(frame: gdb.Frame, name: str) -> int:
 
 
 def _stack(sp: int, size: int) -> bytes:
-    """The stack from SP on, as far as there is any."""
+    """Return the stack from SP on, as far as it is readable."""
     memory = gdb.selected_inferior()
     while True:
         try:
@@ -67,7 +67,7 @@ def _stack(sp: int, size: int) -> bytes:
 
 
 def _sections() -> list[tuple[int, int, str, str]]:
-    """Start and end address, name and file of each section; the executable's have no file."""
+    """Return start and end address, name and file of each section; the executable's have no file."""
     found = []
     for line in execute("info files").splitlines():
         fields = line.split()

@@ -1,4 +1,4 @@
-"""Core files of programs that are stopped, and the stacks that GDB's own unwinders give there."""
+"""Writes core files of stopped programs, and returns the stacks by GDB's own unwinders at the same stops."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tests.process.command import EMULATOR, GDB, KERNEL
 
 
 def collect(programs: list[dict[str, Any]], sysroot: str, folder: str) -> list[dict[str, Any]]:
-    """For each program its core files by who wrote them, and the stacks of its threads then.
+    """Return, for each program, its core files by their writers, and the stacks of its threads at that time.
 
-    :param folder: where the core files go.
+    :param folder: folder for the core files.
     """
     if sysroot:
         execute(f"set sysroot {sysroot}")
@@ -32,7 +32,7 @@ def collect(programs: list[dict[str, Any]], sysroot: str, folder: str) -> list[d
 
 def _program(program: dict[str, Any], folder: Path) -> dict[str, Any]:
     folder.mkdir()
-    os.chdir(folder)  # the emulator writes its core files where it was started
+    os.chdir(folder)  # the emulator writes its core files to the folder in which it was started
     execute(f"set cwd {folder}")
     execute(f"set solib-search-path {program['libraries']}")
     with stopped(program):
@@ -47,10 +47,10 @@ def _program(program: dict[str, Any], folder: Path) -> dict[str, Any]:
         execute("delete")
         execute("signal SIGABRT")
         if program["emulator"]:
-            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # it tells GDB first, and writes then
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)  # it first notifies GDB, and then writes
     kind, names = (EMULATOR, "qemu_*.core") if program["emulator"] else (KERNEL, "core*")
     for path in folder.glob(names):
-        execute(f'core-file "{path}"')  # other threads went on for a moment before they died
+        execute(f'core-file "{path}"')  # other threads continued for a moment before they died
         try:
             threads = _threads()
         except gdb.error:  # the emulator does not save the mask of signed addresses
@@ -65,13 +65,13 @@ def _program(program: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def _source(frame: Any) -> list[Any]:
-    """Path of the source file and line of a frame; ``None`` where GDB knows none."""
+    """Return the path of the source file and the line of a frame; ``None``: GDB knows none."""
     place = frame.find_sal()
     return [place.symtab.fullname(), place.line] if place.symtab is not None and place.line else [None, None]
 
 
 def _threads() -> dict[str, list[dict[str, Any]]]:
-    """The frames but those of tail calls, by the system's number of each thread."""
+    """Return the frames, without those of tail calls, by the system's number of each thread."""
     selected = gdb.selected_thread()
     threads = {}
     for thread in gdb.selected_inferior().threads():
