@@ -40,7 +40,7 @@ EXAMPLES = examples()
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the program that the examples read, made by the commands of the page."""
+    """Return a folder with the program that the examples read, made by the commands of the page."""
     found: Path = tmp_path_factory.mktemp("api")
     (source,) = re.findall(r"^```asm\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
     (found / "demo.s").write_text(source, encoding="utf-8")

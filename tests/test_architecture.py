@@ -51,7 +51,7 @@ LAYERS = (
 """Each imports only those before it."""
 
 WITH_PYELFTOOLS = ("elf._reader",)
-"""Translates the exceptions of pyelftools at each call into it."""
+"""The modules that translate the exceptions of pyelftools at each call into it."""
 
 READING_FILES = (
     *("elf", "source", "process", "code.elf_image", "code.code_relocations", "verify", "lint", "convert", "survey"),
@@ -61,27 +61,27 @@ READING_FILES = (
 it all that a stack needs."""
 
 NAMES_OF_MACHINES = ("arch", "elf")
-"""May contain pyelftools' names of machines."""
+"""The packages that may contain pyelftools' names of machines."""
 
 MAX_PARAMETERS = 6
-"""Of a function in the packages that check and write files."""
+"""The largest number of parameters of a function in the packages that check and write files."""
 
 MAX_ARROWS = 192
-"""Pairs of layers, of which one imports the other."""
+"""The largest number of pairs of layers of which one imports the other."""
 
 ARCH_IMPORTS = ("address", "arch", "unwind_rule")
-"""Machines know nothing of SFrame; unwind rules are common to all unwind data."""
+"""The only imports of ``arch``: machines know nothing of SFrame, and unwind rules are common to all unwind data."""
 
 VERSIONED = ("sframe", "lint", "runtime_code.status_text", "report")
-"""May ask a header for its version: the package that normalises it, ``lint``, which reads it as it is, and modules that
-show it to people."""
+"""These may ask a header for its version: the package that normalises it, ``lint``, which reads it as it is, and
+modules that show it to people."""
 
 OTHER_VERSIONS = ("cfi.cie", "cfi.index", "source", "runtime_code", "survey.store", "survey.cluster")
-"""Compare versions of other formats and programs."""
+"""These compare versions of other formats and programs."""
 
 
 class Import(NamedTuple):
-    """One imported module."""
+    """An imported module."""
 
     importer: str
     imported: str
@@ -120,7 +120,7 @@ def all_imports(package: str) -> tuple[Import, ...]:
 
 
 def layer(module: str) -> str | None:
-    """The layer of a module of the core; ``None`` for the package itself and what starts the command line."""
+    """Return the layer of a module of the core; ``None`` for the package itself and the start of the command line."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[1] != "__main__" else None
 
@@ -215,7 +215,7 @@ def test_arch_knows_nothing_of_sframe() -> None:
 
 
 def test_only_arch_tells_machines_apart() -> None:
-    """Nobody else compares the name of a machine, or imports one machine: a new one is a new file in arch."""
+    """No other package compares the name of a machine, or imports one machine: a new one is a new file in arch."""
     named = ("amd64", "aarch64", "s390x")
     broken = [
         one
@@ -249,7 +249,7 @@ def test_only_sframe_asks_for_the_version() -> None:
 
 
 def test_no_test_imports_a_test() -> None:
-    """What two of them need is in a module without tests, also for the programs that tests write and run."""
+    """Code for two tests is in a module without tests, also for the programs that tests write and run."""
     named = re.compile(r"^\s*(?:from|import) tests\.(?:\w+\.)*test_\w+", re.MULTILINE)
     texts = {path: path.read_text(encoding="utf-8") for path in (CHECKOUT / "tests").rglob("*.py")}
     assert len(texts) > 200
@@ -257,7 +257,7 @@ def test_no_test_imports_a_test() -> None:
 
 
 def test_only_sframe_compares_versions() -> None:
-    """Others ask ``sframe.constants.FEATURES`` what a version has."""
+    """Other packages ask ``sframe.constants.FEATURES`` what a version has."""
     operators = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
     for module, path in modules(CORE).items():
         if is_within(module, ("sframe", *OTHER_VERSIONS)):
@@ -327,5 +327,5 @@ def _anchors(page: Path) -> set[str]:
 
 
 def test_an_architecture_has_every_field() -> None:
-    """The checklist for a new one: Python refuses one that lacks a field."""
+    """An architecture that lacks a field is an error in Python, as the checklist says."""
     assert Arch._field_defaults == {}

@@ -9,7 +9,7 @@ from sframe_unwind.memory import ChunkCache
 
 MEMORY = bytes(range(256)) * 16
 START = 0x1200
-"""Not where a chunk begins: of the first one, the beginning cannot be read."""
+"""An address within a chunk whose beginning cannot be read."""
 
 
 class Counted:

@@ -30,9 +30,9 @@ WORDS = {
     "Adding an output of `verify`": re.compile(r"sframe_unwind\.verify\.page"),
     "Adding a source of stacks": re.compile(r"CoreTarget"),
 }
-"""By section of the page: names, modules and texts in the code that only files of the list have."""
+"""By section of the page: names, modules and texts that occur in no other code than the files of the list."""
 OTHER_FORMATS = ("sframe_unwind/cfi", "sframe_unwind/source", "sframe_unwind/code")
-"""Have versions of DWARF, or numbers of opcodes."""
+"""These have versions of DWARF, or numbers of opcodes."""
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
@@ -59,7 +59,7 @@ def words(path: str, tree: ast.Module) -> Iterator[str]:
 
 @cache
 def words_by_file() -> dict[str, frozenset[str]]:
-    """Return the words of each file, found out once: most of that time goes into reading the files."""
+    """Return the words of each file; they are computed once, as reading the files takes most of the time."""
     return {path: frozenset(words(path, tree)) for path, tree in trees()}
 
 
@@ -105,7 +105,7 @@ def test_list_has_the_files_that_know_versions() -> None:
 def test_new_architecture_needs_no_other_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A machine with the facts of AMD64 and the number of RISC-V, added where the list has it."""
+    """A machine with the facts of AMD64 and the number of RISC-V is added where the list says."""
     program = build("callback")
     other = tmp_path / "program"
     content = bytearray(program.read_bytes())

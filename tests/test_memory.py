@@ -13,7 +13,7 @@ from sframe_unwind.memory import LazyBytes, lazy_memory, take
 
 
 class Source:
-    """Bytes that note what was asked for."""
+    """Bytes that record which of them were asked for."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -54,7 +54,7 @@ def test_every_byte_is_that_of_the_bytes(content: bytes, chunk: int, places: lis
 
 
 def test_a_negative_index_is_refused() -> None:
-    """Records are never counted from the end, so one that is, is a mistake."""
+    """Records are never counted from the end: a negative index is a mistake."""
     with pytest.raises(IndexError):
         LazyBytes(Source(b"abc"), 3)[-1]
 

@@ -1,4 +1,4 @@
-"""A test that cannot run says what is missing, and is a failure where nobody would read that."""
+"""A test that cannot run reports what is missing, and is a failure where nobody would read the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the package exports: every name is there, typed, and costs nothing before it is used."""
+"""The exports of the package: every name is there, has types, and costs nothing before it is used."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MISUSE = {
     "sframe_unwind.verify_file('file').good": '"Verdict" has no attribute "good"',
     "sframe_unwind.elftools": 'Module has no attribute "elftools"',
 }
-"""What a user may get wrong, and what mypy says of it."""
+"""Mistakes of users, and mypy's messages about them."""
 
 
 def run(program: str) -> subprocess.CompletedProcess[str]:

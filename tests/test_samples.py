@@ -29,7 +29,7 @@ AMD64 = [("amd64", version) for version in (1, 2, 3)]
 
 @dataclass(frozen=True)
 class Built:
-    """A sample and what readelf says of it."""
+    """A sample, with readelf's output about it."""
 
     path: Path
     tools: Path
@@ -37,7 +37,7 @@ class Built:
     symbols: dict[str, Symbol]
 
     def function(self, name: str) -> Function:
-        """The FDE of a function; fails the test if there is none."""
+        """Return the FDE of a function; fail the test if there is none."""
         found = self.sframe.at(self.symbols[name].address)
         assert found is not None, f"{self.path}: no FDE for {name}"
         return found
@@ -47,7 +47,7 @@ class Built:
 
 
 def built(name: str, abi: str, version: int, variant: str = "O2", pie: bool = True) -> Built:
-    """A sample, built; skips the test where there is no toolchain for it."""
+    """Build a sample; skip the test where there is no toolchain for it."""
     with toolchain_needed():
         path = build(name, abi, version, variant, pie)
         tools = toolchain(abi, version)
@@ -55,7 +55,7 @@ def built(name: str, abi: str, version: int, variant: str = "O2", pie: bool = Tr
 
 
 def run(path: Path, abi: str, *arguments: str) -> str:
-    """What a sample prints; fails the test unless it ends with status 0 in time."""
+    """Return the output of a sample; fail the test unless it ends with status 0 in time."""
     with toolchain_needed():
         command = run_command(path, abi, *arguments)
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_TIMEOUT, check=False)
@@ -64,7 +64,7 @@ def run(path: Path, abi: str, *arguments: str) -> str:
 
 
 def sample_builds() -> Iterator[tuple[str, str, int, str]]:
-    """Every sample for every ABI and version, in one variant that it has."""
+    """Yield every sample for every ABI and version, in one of its variants."""
     for name, sample in SAMPLES.items():
         for abi in sample.abis:
             for version in ABIS[abi].versions:

@@ -1,4 +1,4 @@
-"""The processes that share work: what they give, and that none of them outlives the one that started them."""
+"""The worker processes: their results, and that none of them outlives the program that started them."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ try:
 except (KeyboardInterrupt, BrokenPipeError) as error:
     print(type(error).__name__, file=sys.stderr)
 """
-"""A program whose two workers say who they are, and never finish."""
+"""A program whose two workers print their process ids, and never finish."""
 
 
 class Busy:
-    """The program, when both of its workers work."""
+    """A running program, both workers of which are at work."""
 
     def __init__(self, text: str = BUSY) -> None:
         self.program = subprocess.Popen(
@@ -53,7 +53,7 @@ class Busy:
         self.workers = [int(self.program.stderr.readline()) for _ in range(2)]
 
     def ended(self) -> tuple[int, str]:
-        """The status and the last words of the program, after all processes have ended in time."""
+        """Return the status and the last output of the program, after all its processes have ended in time."""
         started = time.monotonic()
         _, said = self.program.communicate(timeout=10)
         wait_until(lambda: not any(map(runs, self.workers)), "workers have ended", 10)
@@ -89,7 +89,7 @@ def test_worker_that_is_killed_costs_its_item_only() -> None:
 
 
 def test_items_are_taken_when_they_can_be_done() -> None:
-    """Large ones, of which only those are there that are worked on, and one more."""
+    """Items are large: only those exist that are being worked on, and one more."""
     there = 0
 
     def items() -> Iterator[bytes]:
@@ -139,7 +139,7 @@ def test_workers_end_when_nobody_wants_the_rest() -> None:
 
 
 def test_one_interrupt_ends_all() -> None:
-    """The terminal sends it to all processes of the foreground."""
+    """A terminal sends the interrupt to all processes of the foreground."""
     busy = Busy()
     os.killpg(busy.program.pid, signal.SIGINT)
     assert busy.ended() == (0, "KeyboardInterrupt\n")
@@ -153,7 +153,7 @@ def test_no_worker_outlives_the_program(number: signal.Signals) -> None:
 
 
 def test_no_worker_outlives_its_program_when_it_is_busy_with_results() -> None:
-    """The worker writes to a pipe that nobody reads, and then that nobody has."""
+    """The worker writes to a pipe that nobody reads, and whose other end is then closed."""
     text = BUSY.replace("while True:\n        pass", "return bytes(1 << 24)")
     busy = Busy(text.replace("pass\n", "import time; time.sleep(60)\n"))
     busy.program.kill()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Callable
 
 SECONDS = 60
-"""The deadline where no other is given: far more than any condition takes on a machine with other work."""
+"""The default deadline in seconds: far more than any condition takes on a machine with other work."""
 _PAUSE = 0.01
 
 
@@ -26,7 +26,7 @@ def wait_until(condition: Callable[[], object], what: str, seconds: float = SECO
 
 
 def listens(process: int) -> bool:
-    """Return whether a process listens at a Unix socket; the socket's file is there a moment before."""
+    """Return whether a process listens at a Unix socket; the socket's file appears a moment before."""
     opened = set()
     for descriptor in Path(f"/proc/{process}/fd").glob("*"):
         with suppress(OSError):  # it has been closed
@@ -37,7 +37,7 @@ def listens(process: int) -> bool:
 
 
 def runs(process: int) -> bool:
-    """Return whether a process has not ended; one that nobody has waited for has."""
+    """Return whether a process is running; one that has ended but was not waited for is not."""
     try:
         return _state(Path(f"/proc/{process}/stat")) != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -58,7 +58,7 @@ def processor_seconds(process: int) -> float:
 def wait_until_it_worked(process: int, seconds: float) -> None:
     """Return when a process has worked for so many seconds from now on, or has ended.
 
-    Unlike a pause, that is the same point of its work whatever else the machine does.
+    Unlike a pause, this reaches the same point of its work whatever else the machine does.
     """
     enough = processor_seconds(process) + seconds
     wait_until(lambda: not runs(process) or processor_seconds(process) >= enough, f"process {process} at work")

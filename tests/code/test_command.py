@@ -247,7 +247,7 @@ def test_without_the_extra(program: Path, monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_extra_that_cannot_be_loaded(program: Path, tmp_path: Path) -> None:
-    """As in a debugger whose Python has another version of cffi's library than the environment with the plugin."""
+    """A debugger's Python can have another version of cffi's library than the environment with the plugin."""
     (tmp_path / "pyvex.py").write_text("raise Exception('Version mismatch')\n")
     for command in (["verify", "--against", "code"], ["survey", "--against", "code", "--store", tmp_path / "store"]):
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The same target under atheris, which keeps inputs that reach new code.
+"""Runs the same target under atheris, which keeps inputs that reach new code.
 
     python -m tests.fuzz.guided [-max_total_time=600] [libFuzzer's other options]
 

@@ -142,7 +142,7 @@ d8ff00004a02 ffffffff812222af:type:call sp:(bp-40) bp:bp+0 signal:0
 100000000902 ffffffff812d0d49:type:call sp:(sp)+16 bp:(und) signal:0
 8800d0ff8902 ffffffff81352233:type:call sp:(sp)+136 bp:prevsp-48 signal:0
 """
-"""Likewise in Linux 7.2.13."""
+"""The same in Linux 7.2.13."""
 HASHES = "fe5d32bf 581bd63b 2ca9a5c6 5ba5a625 eab3fe24", "137c36ad 7627c4dd 55932176 bb0ecdbd 5041fc82"
 """The contents of ``.orc_header`` in both."""
 ENTRIES = [

@@ -23,7 +23,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Crash:
 
 @pytest.fixture
 def crash(original: Crash, tmp_path: Path) -> Crash:
-    """Likewise, but the debug information is in another file, `debug` beside the program."""
+    """Return the same, with the debug information in another file, `debug` beside the program."""
     program, debug = tmp_path / "stripped", tmp_path / "debug"
     run("objcopy", "--only-keep-debug", original.program, debug)
     run("objcopy", "--strip-debug", f"--add-gnu-debuglink={debug}", original.program, program)
@@ -82,7 +82,7 @@ def test_debug_file_by_build_id(crash: Crash, tmp_path: Path) -> None:
 
 
 def read(crash: Crash, *options: str | Path) -> Done:
-    """What the command says of the core file, with the program of another path."""
+    """Return what the command prints about the core file, with the program at another path."""
     done = backtrace("--core", crash.core, "--exe", crash.program, "--json", *options)
     assert done.status == 0, done.errors
     return done
@@ -112,7 +112,7 @@ def test_debuginfod(crash: Crash, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with debug_server({path: content}) as (address, asked):
         monkeypatch.setenv("DEBUGINFOD_URLS", f"{address}/ http://127.0.0.1:1")
         assert lines(read(crash, *NOWHERE))[:3] == WITHOUT
-        assert not asked  # only when asked for
+        assert not asked  # only where the user wants it
         assert lines(read(crash, *NOWHERE, "--debuginfod")) == LINES
         assert path in asked
         asked.clear()

@@ -1,4 +1,4 @@
-"""Memory that commands take for files with gigabytes that they do not need: holes of sparse files."""
+"""The memory of commands is bounded for files with gigabytes that they do not need: holes of sparse files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sframe_unwind.elf.constants import PT_NOTE
 from tests.fuzz.file_seeds import content_of, program
 
 _MOST = 300 << 20
-"""Bytes that a command may take."""
+"""The largest number of bytes that a command may take."""
 _LARGE = 3 << 30
 _NOTES = 5 << 30
 _MEASURE = """
@@ -27,7 +27,7 @@ print(done.stdout + done.stderr)
 
 
 def measured(*arguments: object) -> tuple[int, int, str]:
-    """Run a command; return the bytes that it took, its exit status, and its output."""
+    """Run a command; return the number of bytes that it took, its exit status, and its output."""
     command = [sys.executable, "-c", _MEASURE, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     first, _, text = done.stdout.partition("\n")
@@ -37,7 +37,7 @@ def measured(*arguments: object) -> tuple[int, int, str]:
 
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
-    """A program whose `.debug_info` goes on for gigabytes in a hole."""
+    """Return a program whose `.debug_info` continues for gigabytes in a hole."""
     path = tmp_path / "large"
     shutil.copyfile(program("amd64"), path)
     with elf.opened(path) as binary:

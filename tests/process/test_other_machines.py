@@ -1,4 +1,4 @@
-"""Processes that run on other machines than this one: what their kernel tells is emulated."""
+"""Processes on machines other than this one: what their kernel would tell is emulated."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.process.programs import compiled, running
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of `perf_map.c`."""
+    """Build the program of `perf_map.c`, and return its path."""
     return compiled("perf_map.c", tmp_path_factory.mktemp("perf_map"), "-fno-omit-frame-pointer")
 
 
@@ -42,7 +42,7 @@ def test_names_and_limit(program: Path) -> None:
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
-    """Anybody can put a FIFO there, and to open it would wait for a writer."""
+    """Any user can put a FIFO there; to open it would mean to wait for a writer."""
     (tmp_path / "tmp").mkdir()
     os.mkfifo(tmp_path / "tmp" / f"perf-{os.getpid()}.map")
     name = f"PerfMap({os.getpid()}, {str(tmp_path)!r}).name(1)"
@@ -59,7 +59,7 @@ def test_limit_that_is_none(limit: str) -> None:
 
 
 def test_setting_that_forbids(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The line says which, for processes of one's own; for those of others it would be wrong."""
+    """The line names the setting for the user's own processes; for those of others it would be wrong."""
     setting = tmp_path / "ptrace_scope"
     setting.write_text("1\n", encoding="ascii")
     monkeypatch.setattr(ptrace, "_SCOPE", setting)

@@ -24,12 +24,12 @@ MAIN = ["pause", *[SHELF.format("char const*", "char const*")] * 3, "main"]
 
 @pytest.fixture(scope="module")
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of `waiting.cpp`."""
+    """Build the program of `waiting.cpp`, and return its path."""
     return compiled("waiting.cpp", tmp_path_factory.mktemp("waiting"))
 
 
 def settled(process: int) -> Done:
-    """What the command says once the threads of a process are where they wait."""
+    """Return what the command prints once the threads of a process are where they wait."""
     deadline = time.monotonic() + SECONDS
     while True:
         done = backtrace("--pid", str(process), "--json", *NOWHERE)

@@ -13,7 +13,7 @@ RBX, RSP = 3, 7
 
 
 def test_register_of_the_outermost_of_many_frames() -> None:
-    """CFI that finds the caller's rbx through the frame's own: Python's stack ended such walks at 400 frames."""
+    """The CFI finds the caller's rbx through the frame's own; recursion in Python ended such walks at 400 frames."""
     amd64 = next(arch for arch in ARCHES if arch.name == "amd64")
     rule = UnwindRule(RegisterRule(RBX, 16, False), None, None, others=((RBX, RegisterRule(RBX, 0, True)),))
     match = CfiMatch(rule, False)

@@ -45,7 +45,7 @@ def test_jit_images(abi: str, tmp_path: Path) -> None:
 
 
 def collected(abi: str, programs: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """The core files of programs, by whoever writes them, with GDB's stacks."""
+    """Return the core files of programs, each with GDB's stacks."""
     answers: list[dict[str, Any]] = call(
         newest(abi),
         "tests.process.inside.cores.collect",

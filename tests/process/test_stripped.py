@@ -30,7 +30,7 @@ def run(*command: object) -> str:
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program with symbols."""
+    """Return the path of a program with symbols."""
     return compiled("odd.c", tmp_path_factory.mktemp("stripped"))
 
 
@@ -85,7 +85,7 @@ def test_what_decompresses_to_too_much_is_refused(
 
 @pytest.fixture(scope="module")
 def with_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with a program that waits in a local function of a library beside it."""
+    """Return the folder with a program that waits in a local function of a library in the same folder."""
     folder: Path = tmp_path_factory.mktemp("library")
     library = folder / "libdeep.so"
     compiled("deep.c", folder, "-shared", "-fPIC", "-Wl,-soname,libdeep.so").rename(library)
@@ -117,7 +117,7 @@ def test_library_that_is_gone_since(change: str, with_library: Path, program: Pa
 
 
 def test_symbols_in_memory(with_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who may not read `map_files` has the dynamic symbols, which are in memory."""
+    """A user who may not read `map_files` gets the dynamic symbols, which are in memory."""
     waiting = copy_of(with_library, tmp_path / "copy")
     with running(waiting) as process:
         waiting.with_name("libdeep.so").unlink()
@@ -128,7 +128,7 @@ def test_symbols_in_memory(with_library: Path, tmp_path: Path, monkeypatch: pyte
 
 
 def test_symbols_in_memory_are_those_of_the_file() -> None:
-    """In this process: the dynamic symbols of the C library."""
+    """The dynamic symbols of the C library in this process, compared with those of its file."""
     maps = Path("/proc/self/maps").read_text(encoding="ascii")
     path, base = next(
         (line.split()[-1], int(line.split("-")[0], 16))

@@ -22,7 +22,7 @@ ABI = AbiNumber.AMD64_ENDIAN_LITTLE
 ARCH = ARCH_BY_ABI[ABI]
 FUNCTIONS = {"schedule": CODE, "worker": CODE + 0x100, "start": CODE + 0x200}
 GAP = CODE + 0x300
-"""Code without unwind data."""
+"""The address of code without unwind data."""
 
 
 class Kernel(NamedTuple):
@@ -67,7 +67,7 @@ class KernelCode:
 
 
 class KernelMemory:
-    """Two tasks that wait in ``schedule``."""
+    """The memory of two tasks that wait in ``schedule``."""
 
     def __init__(self, *stacks: list[int]) -> None:
         self.arch: Arch = ARCH
@@ -103,7 +103,7 @@ def test_stacks_of_tasks() -> None:
 
 
 def test_saved_context_in_it() -> None:
-    """Its pc is the first byte of a function, and is looked up as it is."""
+    """Its pc is the first byte of a function, and the function is found: the pc is not taken for a return address."""
     target: Target = KernelMemory([CODE + 0x40, CODE + 0x220])
     context = SavedContext(ARCH, {ARCH.pc: CODE, ARCH.sp: STACK, ARCH.fp: 0}, interrupted=True)
     shown = of_context(context, target)

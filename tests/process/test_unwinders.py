@@ -25,7 +25,7 @@ UNWINDERS = {
     "dwarf of the file": (NO_SFRAME, *NO_EH_FRAME),
     "guess": (NO_SFRAME, *NO_EH_FRAME, "-g0", "-fno-omit-frame-pointer"),
 }
-"""Who unwinds the functions in C, and what the program is compiled with; with -g there is a .debug_frame."""
+"""The unwinders of the functions in C, with the compiler's options; with -g there is a .debug_frame."""
 
 
 @pytest.mark.parametrize("name", UNWINDERS)
@@ -63,7 +63,7 @@ def test_call_of_a_function_that_is_not_there(abi: str, tmp_path: Path) -> None:
 
 
 def crash(command: list[str], folder: Path) -> None:
-    """Run a program that dies, so that its core file comes to a folder."""
+    """Run a program that dies, and whose core file is written to a folder."""
 
     def allow_core() -> None:
         _, most = resource.getrlimit(resource.RLIMIT_CORE)

@@ -1,4 +1,4 @@
-"""Runs all readers on all cases, and prints what came of it.
+"""Runs all readers on all cases, and prints the results.
 
     python -m tests.readers [--case NAME]
 

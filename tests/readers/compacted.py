@@ -54,7 +54,7 @@ def sections(path: Path, version: int) -> Pair:
 
 
 def addresses(pair: Pair, count: int) -> list[int]:
-    """Return addresses of code that the plain section describes, the same each time."""
+    """Return addresses of code that the plain section describes; each run gives the same ones."""
     extents = [(one.start, one.end) for one in Section(pair.plain, pair.address).functions() if one.fde.size]
     chosen = random.Random(0)
     picked = chosen.choices(extents, [end - start for start, end in extents], k=count)

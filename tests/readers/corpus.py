@@ -30,7 +30,7 @@ from tests.lint.sections import BROKEN
 from tests.readers.notation import Row, of_rule
 
 ADDRESS = 0x400000
-"""Of the section, unless a case says otherwise."""
+"""The address of the section, unless a case has another one."""
 _CODE = 0x401000
 _MAX_ADDRESSES = 60
 _COMBINATIONS = [
@@ -46,17 +46,17 @@ Rules = Sequence[tuple[int, UnwindRule]]
 
 
 class Case(NamedTuple):
-    """One section."""
+    """A section, and what a reader is expected to give for it."""
 
     name: str
     tests: str
-    """What it tests, for people."""
+    """A description of what the case tests."""
     version: int
     abi: int
     address: int
     section: bytes
     expected: tuple[tuple[int, Row], ...]
-    """Addresses with their rows; of a malformed section the addresses alone count."""
+    """Addresses with their rows; for a malformed section only the addresses count."""
     is_valid: bool = True
 
 
@@ -109,7 +109,7 @@ class Maker:
         return UnwindRule(RegisterRule(base, cfa, False), saved_ra, saved_at_cfa(fp) if fp else None, signed)
 
     def function(self, *rules: tuple[int, UnwindRule], start: int = _CODE, size: int = 0x100) -> Described:
-        """Return a function."""
+        """Return a function with some rules."""
         return Described(function(self.table, start, size, rules), rules)
 
     def case(self, name: str, tests: str, *functions: Described, table: TableSpec | None = None, **more: Any) -> Case:
@@ -290,7 +290,7 @@ def malformed() -> Iterator[Case]:
 
 
 def _malformed_old(version: int) -> Iterator[Case]:
-    """Yield sections of version 1 or 2 that have one field of another value."""
+    """Yield sections of version 1 or 2 that have another value in one field."""
     maker = Maker(version, AbiNumber.AMD64_ENDIAN_LITTLE)
     pair = [maker.function((0, maker.rule(8)), (4, maker.rule(24, fp=-16)), start=_CODE + n, size=32) for n in (0, 64)]
     good = maker.case("good", "", *pair)

@@ -1,4 +1,4 @@
-"""Finds the places at which readers crash at damaged sections, and the smallest input for each.
+"""Finds the places at which damaged sections crash readers, and the smallest input for each.
 
     python -m tests.readers.crashes [--count N] [--first N] [--reader NAME] [--keep FOLDER]
 
@@ -26,11 +26,11 @@ from tests.readers.running import Reader, Request, ask
 _SOURCE = Path(__file__).parent / "adapters" / "crash_place.c"
 _SECONDS = 60
 _AT_ONCE = 250
-"""Sections that one process of a reader is asked for."""
+"""How many sections one process of a reader is asked for."""
 _HEAPS = ("", "glibc.malloc.tcache_count=0")
-"""Two ways to manage memory: where what was in it before decides, a crash is chance."""
+"""Two settings of the heap: whether a reader crashes can depend on what was in its memory before."""
 _OBJECTS = {"libsframe": "libsframe", "glibc": "glibc"}
-"""What the names of the files with a reader's code begin with, by the first word of its name."""
+"""The beginning of the names of the files with a reader's code, by the first word of the reader's name."""
 
 
 class Kind(NamedTuple):
@@ -38,7 +38,7 @@ class Kind(NamedTuple):
 
     signal: str
     function: int
-    """Where the function begins that crashes, or calls what does; 0: the stack has no function of the reader."""
+    """The start of the function that crashes, or calls the code that does; 0: the stack has none of the reader."""
     entry: str
     """The outermost function of SFrame on the stack."""
 
@@ -69,7 +69,7 @@ class Watched:
         return self._crashes(self._readers[0], requests)
 
     def certain(self, requests: Sequence[Request]) -> list[Kind | None]:
-        """Return the same; ``None`` also where it depends on what is in memory that was not written."""
+        """Return the same; ``None`` also for a crash that depends on memory that was not written."""
         found = [self._crashes(reader, requests) for reader in self._readers]
         return [kinds[0] if len(set(kinds)) == 1 else None for kinds in zip(*found)]
 
@@ -94,7 +94,7 @@ class Watched:
         return Kind(signal.Signals(int(number)).name, functions[0] if functions else 0, names[-1] if names else "")
 
     def smallest(self, request: Request, kind: Kind) -> Request:
-        """Cut a section as long as the reader crashes in the same way."""
+        """Cut a section for as long as the reader crashes in the same way, and return it."""
         size = len(request.section) // 2
         while size:
             starts = range(0, len(request.section), size)
@@ -109,7 +109,7 @@ class Watched:
 
 
 def _without(request: Request, starts: Sequence[int], size: int) -> Request:
-    """Return a section without the parts of a size that begin at some places."""
+    """Return a section without the parts of one size that begin at some places."""
     data = bytearray(request.section)
     for start in reversed(starts):
         del data[start : start + size]
@@ -117,7 +117,7 @@ def _without(request: Request, starts: Sequence[int], size: int) -> Request:
 
 
 def find(reader: Reader, numbers: Sequence[int], folder: Path) -> dict[Kind, tuple[str, Request]]:
-    """Return the smallest section of each kind, and what it was before it was cut."""
+    """Return the smallest section of each kind, and the section before it was cut."""
     watched = Watched(reader, folder)
     kinds: dict[Kind, tuple[str, Request]] = {}
 

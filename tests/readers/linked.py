@@ -1,4 +1,4 @@
-"""What linkers do with object files whose SFrame is compacted.
+"""Checks what linkers do with object files whose SFrame is compacted.
 
     python -m tests.readers.linked
 
@@ -40,11 +40,11 @@ class Linked(NamedTuple):
     """The SFrame of a linked file."""
 
     size: int
-    """In bytes."""
+    """The size in bytes."""
     entries: int
     tables: int
     rules: dict[int, UnwindRule]
-    """By address, from the first function's start."""
+    """The rules by address, counted from the first function's start."""
 
 
 def make_objects(folder: Path, is_compact: bool) -> list[Path]:
@@ -85,7 +85,7 @@ def link(linker: Path, options: Sequence[str], objects: Sequence[Path], result: 
 
 
 def main() -> int:
-    """Link, and print what came of it."""
+    """Link, and print the results."""
     gnu = {f"GNU ld {name}": tools_for("amd64", version) / "ld" for name, version in (("2.44", 2), ("2.47", 3))}
     linkers = {**gnu, "lld 23": provide() / "ld.lld", "mold 3.0": provide() / "mold"}
     differ = False

@@ -1,4 +1,4 @@
-"""Holds the verdicts of ``lint`` against what readers do with damaged sections.
+"""Compares the verdicts of ``lint`` with what readers do with damaged sections.
 
     python -m tests.readers.mutated [--count N] [--first N] [--reader NAME] [--keep FOLDER]
 
@@ -41,12 +41,12 @@ from tests.readers.readers import LITTLE, available
 from tests.readers.running import Reader, Request, ask
 
 _AT_ONCE = 500
-"""Sections that one process of a reader is asked for."""
+"""How many sections one process of a reader is asked for."""
 _MAX_ADDRESSES = 60
 _MAX_DISTANCE = 1 << 30
-"""Of the addresses that are looked up from the section: some readers have 32 bits for the difference."""
+"""The largest distance of an address to look up from the section: some readers have 32 bits for the difference."""
 _MAX_ADDRESS = 1 << 46
-"""Where processes have code.  What readers do at the ends of the address space does not matter."""
+"""The end of the addresses at which processes have code.  What readers do beyond it does not matter."""
 _AT_CFA = "[cfa+0]"
 
 
@@ -54,21 +54,21 @@ class Fate(str, Enum):
     """What a reader does with a damaged section."""
 
     SAME = "reads"
-    """A row at each address for which one is promised, that of the decoder of this project."""
+    """It finds a row at each address for which one is promised, and the row is that of this project's decoder."""
     OTHER = "reads other rows"
     LOSES = "loses"
-    """No row at an address for which one is promised."""
+    """It finds no row at an address for which one is promised."""
     REFUSES = "refuses"
     CRASHES = "crashes"
 
 
 class Damaged(NamedTuple):
-    """A mutated section, and what ``lint`` says of it."""
+    """A mutated section, and the findings of ``lint`` in it."""
 
     number: int
-    """Of the mutation."""
+    """The number of the mutation."""
     name: str
-    """Of the section that it was."""
+    """The name of the section that was mutated."""
     facts: Facts
     judgement: Judgement
     pcs: tuple[int, ...]
@@ -76,12 +76,12 @@ class Damaged(NamedTuple):
 
     @property
     def request(self) -> Request:
-        """What a reader is asked."""
+        """The request to a reader."""
         return Request(self.facts.subject.data, self.facts.subject.address, self.pcs)
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that the profile refuses the section or loses functions for."""
+        """The rules because of which the profile refuses the section or loses functions."""
         refused = (refusal.finding.rule.id for refusal in self.judgement.refusals)
         lost = (rule.id for loss in self.judgement.losses for rule in loss.rules)
         return tuple(sorted({*refused, *lost}))
@@ -114,7 +114,7 @@ class Damaged(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What came of one section in a reader."""
+    """The result of one section in a reader."""
 
     damaged: Damaged
     fate: Fate
@@ -137,7 +137,7 @@ def profile_of(reader: Reader) -> Profile:
 
 
 def damaged(reader: Reader, numbers: Iterable[int]) -> Iterator[Damaged]:
-    """Yield the mutations of some numbers for a reader, but for those with code where no process has any."""
+    """Yield the mutations of some numbers for a reader, except those with code where no process has any."""
     profile = profile_of(reader)
     mutator = _mutator(reader.versions, reader.abis & LITTLE if reader.swaps else reader.abis)
     for number in numbers:
@@ -170,7 +170,7 @@ def _machines() -> dict[str, Arch]:
 
 
 def _addresses(seed: Seed, facts: Facts) -> tuple[int, ...]:
-    """Return addresses of the functions: their ends, what is next to a part without a row, and some by chance."""
+    """Return addresses in the functions: their ends, those beside a part without a row, and some random ones."""
     random = Random(seed.data)
     found: set[int] = set()
     for one in facts.functions:
@@ -213,7 +213,7 @@ def _read(reader: Reader, section: Damaged, rows: Sequence[Row]) -> tuple[Fate, 
 
 
 def _ours(section: Damaged) -> list[Row]:
-    """Return the rows of the decoder of this project; ``None``: none, or it refuses the function."""
+    """Return the rows of this project's decoder; ``None``: there are none, or it refuses the function."""
     try:
         tables = Section(section.facts.subject.data, section.facts.subject.address).tables
     except FormatError:
@@ -229,7 +229,7 @@ def _ours(section: Damaged) -> list[Row]:
 
 
 def _plain(reader: Reader, function: Described, row: dict[str, Any]) -> dict[str, Any]:
-    """Return what a row says in which readers may differ.
+    """Return those parts of a row that all readers give alike.
 
     A register that is saved at the CFA itself is none for this project's decoder: the CFA is where the caller's frame
     begins.  libsframe finds the return address of flexible rows at the wrong word (``docs/readers.md``).
@@ -243,15 +243,15 @@ def _plain(reader: Reader, function: Described, row: dict[str, Any]) -> dict[str
 
 
 class Tally:
-    """Counts what came of the sections."""
+    """Counts the results of the sections."""
 
     def __init__(self) -> None:
         self.seen: Counter[tuple[Outcome, Fate]] = Counter()
         self.stricter: Counter[tuple[str, ...]] = Counter()
-        """By the rules that a section was refused for."""
+        """The number of sections by the rules for which they were refused."""
         self.wrong: list[Compared] = []
         self.crashes: dict[tuple[str, ...], Compared] = {}
-        """The smallest section, by signal and rules."""
+        """The smallest section that crashes the reader, by signal and rules."""
 
     def add(self, one: Compared) -> None:
         """Count one section."""
@@ -265,7 +265,7 @@ class Tally:
             self.crashes[kind] = min(self.crashes.get(kind, one), one, key=_size)
 
     def lines(self) -> Iterator[str]:
-        """Yield what a person reads."""
+        """Yield the lines of the report."""
         for (outcome, fate), count in sorted(self.seen.items()):
             yield f"  {outcome.value}, and the reader {fate.value}: {count:,}"
         for rules, count in self.stricter.most_common(12):
@@ -281,17 +281,17 @@ def _size(one: Compared) -> int:
 
 
 class Campaign(NamedTuple):
-    """What a command is to do with mutations."""
+    """The options of a command that tries mutations."""
 
     readers: Sequence[Reader]
     numbers: range
-    """Of the mutations for each reader."""
+    """The numbers of the mutations for each reader."""
     keep: Path | None
     """Where to write the smallest section of each kind of crash."""
 
 
 def campaign(command: str) -> Campaign:
-    """Return what the options of a command say, and print which readers are missing.
+    """Return the campaign that the options of a command describe, and print which readers are missing.
 
     :param command: what follows ``python -m``.
     """
@@ -310,7 +310,7 @@ def campaign(command: str) -> Campaign:
 
 
 def main() -> int:
-    """Compare, and print what came of it; exit status 1 if a reader does not do what its profile promises."""
+    """Compare, and print the results; the exit status is 1 if a reader does not do what its profile promises."""
     readers, numbers, keep = campaign("tests.readers.mutated")
     status = 0
     for reader in readers:

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
 Row = Optional[dict[str, Any]]
-"""What a section gives for an address; ``None``: nothing."""
+"""The row that a section gives for an address; ``None``: it gives none."""
 OUTERMOST: dict[str, Any] = {"outermost": True}
 SAME = "same"
 """The register is unchanged."""

@@ -1,4 +1,4 @@
-"""How a reader is asked: one JSON object for each section on standard input, one for each answer on standard output.
+"""The protocol between this program and a reader: JSON lines, a request and an answer for each section.
 
 A request has the bytes of the section (``section``, in hexadecimal digits), where it is loaded (``address``), and the
 addresses to look up (``pcs``).  The answer is one of
@@ -7,7 +7,7 @@ addresses to look up (``pcs``).  The answer is one of
 - ``{"refused": why}``: the reader takes nothing of the section;
 - ``{"crashed": how}``: it ended by a signal, or did not end in time.
 
-Each section is read in a process of its own, which ends with it.
+Each section is read in a separate process, which ends with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import traceback
 from typing import Any, Callable, NamedTuple
 
 SECONDS = 5
-"""Time for one section, and again for each thousand of addresses."""
+"""Seconds that one section may take; each thousand addresses may take as many again."""
 _PROT_NONE = 0
 
 
@@ -35,7 +35,7 @@ class Request(NamedTuple):
 
     @property
     def seconds(self) -> int:
-        """How long a reader may take."""
+        """How many seconds a reader may take."""
         return SECONDS * (1 + len(self.pcs) // 1000)
 
 

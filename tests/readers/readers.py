@@ -32,7 +32,7 @@ _LIBSFRAME = {
     "2.46": (3, _ALL, "libsframe-2.47"),
     "2.47": (3, _ALL, "libsframe-2.47"),
 }
-"""The version of SFrame that the tools of each binutils use, the ABIs (that of s390x came with 2.45), the profile."""
+"""By binutils version: the version of SFrame of its tools, the ABIs (2.45 added that of s390x), and the profile."""
 _BINUTILS_2_46 = "binutils=2.46-3"
 _BINUTILS_FILES = ("include/ansidecl.h", "include/sframe*.h", "libsframe/*.[ch]", "libctf/swap.h")
 _SWAP_H_NEEDS = ("BYTESWAP_H", *(f"DECL_BSWAP_{size}" for size in (16, 32, 64)))
@@ -42,7 +42,7 @@ _LLVM_SUITE, _LLVM = "sid", "usr/lib/llvm-23"
 
 
 class UnavailableError(Exception):
-    """A reader cannot be had; the message is one line."""
+    """A reader is not available; the message is one line."""
 
 
 def ours() -> Reader:
@@ -110,7 +110,7 @@ def llvm() -> Reader:
 
 @functools.cache
 def available() -> tuple[Sequence[Reader], Sequence[str]]:
-    """Return all readers that can be had, and why the others cannot."""
+    """Return all readers that are available, and why the others are not."""
     found, missing = [], []
     makers: list[Callable[[], Reader]] = [ours]
     makers += [functools.partial(libsframe, version) for version in _LIBSFRAME]
@@ -137,7 +137,7 @@ def _extract(archives: Sequence[Path], patterns: Sequence[str], folder: Path) ->
 def _compile_glibc(folder: Path) -> None:
     archives = fetch_archives(_GLIBC_SUITE, "glibc", folder)
     _extract(archives, [f"sysdeps/generic/{name}" for name in _GLIBC_FILES], folder)
-    # What else its headers take from other headers of glibc.
+    # The rest that its headers take from other headers of glibc.
     flags = ["-O1", "-w", "-D_GNU_SOURCE", "-include", "stddef.h", "-Dlibc_hidden_proto(name)=", "-I", str(folder)]
     sources = [str(_HARNESS), str(folder / "sframe-read.c")]
     subprocess.run(["gcc", *flags, "-o", str(folder / "glibc"), *sources], check=True, timeout=_SECONDS)
@@ -153,7 +153,7 @@ def _compile_libsframe(folder: Path) -> None:
 
 def _fetch_llvm(folder: Path) -> None:
     unpack(_LLVM_SUITE, ["llvm-23"], folder)
-    # Of 300 MB, what one program needs.
+    # The part of 300 MB that one program needs.
     for path in (folder / "root" / _LLVM / "bin").iterdir():
         if path.name != "llvm-readobj":
             path.unlink()

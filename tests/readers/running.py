@@ -17,20 +17,20 @@ _SECONDS = 600
 
 
 class Outcome(str, Enum):
-    """What a reader did with a case."""
+    """The outcome of a case in a reader."""
 
     RIGHT = "right"
-    """The expected row at each address."""
+    """The reader finds the expected row at each address."""
     LOSES = "loses"
-    """No row at some addresses that have one."""
+    """It finds no row at some addresses that have one."""
     WRONG = "wrong"
-    """Another row at some address, or one where there is none."""
+    """It finds another row at some address, or one where there is none."""
     REFUSES = "refuses"
     """It takes nothing of the section."""
     CRASHES = "crashes"
     """It ends by a signal, or does not end."""
     READS = "reads"
-    """It answers for a malformed section, of which no answer is expected."""
+    """It answers for a malformed section, for which no answer is expected."""
 
 
 class Reader(NamedTuple):
@@ -39,9 +39,9 @@ class Reader(NamedTuple):
     name: str
     command: Sequence[str]
     versions: frozenset[int]
-    """Of the format, that it is made for."""
+    """The versions of the format that it is made for."""
     abis: frozenset[int]
-    """Likewise; where a reader is compiled for its own machine, those of AMD64's byte order."""
+    """The ABIs that it is made for; a reader compiled for its own machine has those of AMD64's byte order."""
     shows_signed: bool = True
     """It tells which return addresses are signed."""
     profile: str | None = None
@@ -51,16 +51,16 @@ class Reader(NamedTuple):
 
     @property
     def of_all_rows(self) -> Reader:
-        """The reader, made to read the rows of all functions too, as linkers do; the same where it has no such way."""
+        """The reader, changed to read the rows of all functions too, as linkers do, where that is possible."""
         return self._replace(command=(*self.command, "rows")) if self.swaps else self
 
     def is_for(self, case: Case) -> bool:
-        """Return whether a case is of a version and an ABI that the reader is made for."""
+        """Return whether the reader is made for the version and the ABI of a case."""
         return case.version in self.versions and case.abi in self.abis
 
 
 class Result(NamedTuple):
-    """What came of one case in one reader."""
+    """The result of one case in one reader."""
 
     outcome: Outcome
     detail: str = ""

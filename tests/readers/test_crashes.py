@@ -29,7 +29,7 @@ READERS: dict[str, Callable[[], Reader]] = {
 
 
 def listed(name: str) -> list[tuple[str, Request]]:
-    """Return signal and section of each row of the page for a reader."""
+    """Return signal and section from each row of the page for a reader."""
     lines = (CHECKOUT / "docs" / "readers.md").read_text(encoding="utf-8").splitlines()
     rows = [found for found in map(ROW.match, lines) if found is not None and found[1] == name]
     return [

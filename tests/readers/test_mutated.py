@@ -1,4 +1,4 @@
-"""Readers do what ``lint`` says of damaged sections; ``python -m tests.readers.mutated`` tries 20,000 for each."""
+"""Readers do what ``lint`` predicts for damaged sections; ``python -m tests.readers.mutated`` tries 20,000 for each."""
 
 from __future__ import annotations
 

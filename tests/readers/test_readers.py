@@ -64,7 +64,7 @@ def test_ours_is_right_and_survives_all() -> None:
 
 
 def documented(name: str) -> set[tuple[str, str]]:
-    """Return outcome and kind of the cases that the page has for a reader."""
+    """Return outcome and kind of the cases that the page lists for a reader."""
     found = re.findall(
         rf"^\| {re.escape(name)} \| (\w+) \| (`[^|]+`) \| \S", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -72,7 +72,7 @@ def documented(name: str) -> set[tuple[str, str]]:
 
 
 def differing(reader: Reader, made: list[Case]) -> Iterator[tuple[str, str]]:
-    """Yield outcome and kind of the good sections that a reader does not read right."""
+    """Yield outcome and kind of the valid sections that a reader does not read correctly."""
     found = run(reader, made)
     for case, result in paired(made, found):
         if case.is_valid and result.outcome is not Outcome.RIGHT:

@@ -28,14 +28,14 @@ _FINDINGS = ("verify", "lint")
 
 
 class Block(NamedTuple):
-    """What the README shows in a block."""
+    """A block of the README."""
 
     language: str
     lines: tuple[str, ...]
 
 
 def blocks() -> list[Block]:
-    """The README's blocks of commands and programs; of a session with output, what was typed."""
+    """Return the README's blocks of commands and programs; of a session with output, only what was typed."""
     found = []
     for language, text in _BLOCK.findall((CHECKOUT / "README.md").read_text(encoding="utf-8")):
         lines = text.splitlines()
@@ -46,7 +46,7 @@ def blocks() -> list[Block]:
 
 
 def shell_commands() -> list[str]:
-    """The README's commands for a shell."""
+    """Return the README's commands for a shell."""
     return [line for block in blocks() if block.language == "sh" for line in block.lines]
 
 
@@ -67,7 +67,7 @@ def prepare(folder: Path) -> None:
 
 @contextmanager
 def environment(folder: Path, programs: Path) -> Iterator[Mapping[str, str]]:
-    """The environment of a user whose home is the folder, while a process runs whose id the README shows."""
+    """Yield the environment of a user with this home folder, while a process has the id that the README shows."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
     with running(folder / "program", "wait") as process:
         own = {"PATH": f"{programs}:{kept['PATH']}", "HOME": str(folder), "DEBUGINFOD_URLS": NO_SERVER}
@@ -75,7 +75,7 @@ def environment(folder: Path, programs: Path) -> Iterator[Mapping[str, str]]:
 
 
 def run_command(line: str, folder: Path, env: Mapping[str, str]) -> str:
-    """Run a command as the README shows it; what it prints."""
+    """Run a command as the README shows it, and return what it prints."""
     line = line.replace(PROCESS, env[PROCESS])
     command = ["bash", "-c", line]
     done = subprocess.run(

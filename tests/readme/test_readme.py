@@ -23,7 +23,7 @@ EXPECTED = {
     "sframe-unwind backtrace --pid 1234": "outer",
     "sframe-unwind verify ./plt": "cfa: SFrame rsp + 16; DWARF rsp + 8",
 }
-"""What some of them print."""
+"""Text that some of them print."""
 
 
 @pytest.fixture(scope="module")

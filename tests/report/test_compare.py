@@ -25,7 +25,7 @@ def test_agreement() -> None:
 
 
 def test_frames_that_sframe_did_not_unwind_are_told() -> None:
-    """They agree because the debugger unwound them both times: that says nothing of SFrame."""
+    """They agree because the debugger unwound them both times, which proves nothing about SFrame."""
     native = stack((1, 16, 5), (2, 32, 5), unwinder="gdb")
     assert compare(native, native).verdict() == "2 frames agree, 0 of them by SFrame"
     mixed = native._replace(frames=(*native.frames[:1], native.frames[1]._replace(unwinder="sframe")))

@@ -1,4 +1,4 @@
-"""Demangling of names, of which a short one can have a text of gigabytes."""
+"""Demangling of names: a short name can stand for a text of gigabytes, which must not be made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def nested_pairs(levels: int) -> str:
-    """Return the mangled name of a function whose parameter is a pair of pairs of pairs, each twice the one before."""
+    """Return the mangled name of a function with a parameter of nested pairs: each level doubles its length."""
     pairs = "".join(f"S_IS{digit}_S{digit}_E" for digit in _DIGITS[:levels])
     return f"_Z1fSt4pairIiiE{pairs}"
 

@@ -63,7 +63,7 @@ def test_row(abi: int, ra: int, version: int, kind: FdeType, raw: bytes, expecte
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("abi", [AMD64, AARCH64, S390X])
 def test_readelf_prints_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str], abi: int, version: int) -> None:
-    """All rows of the table above, all attributes of a function, and flags in all combinations."""
+    """The rows above, all attributes of a function and all combinations of flags, compared with readelf."""
     with toolchain_needed():
         tools = provide("2.47", "x86_64")
     chosen = [
@@ -89,7 +89,7 @@ def test_readelf_prints_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert comparable(capsys.readouterr().out) == comparable(printed)
 
 
-# (rule, ABI, key, what is said)
+# (rule, ABI, key, text)
 WORDS = [
     (
         UnwindRule(RegisterRule(7, 16, False), RegisterRule(CFA, -8, True), RegisterRule(CFA, -16, True)),

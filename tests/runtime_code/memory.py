@@ -66,7 +66,7 @@ class Memory:
         return address
 
     def entry(self, regions: int, name: str = "", kind: int = 0) -> int:
-        """Register a procedure after those that are there: ``unw_dyn_info_t`` at the front of the list."""
+        """Register a procedure after those that are there: put an ``unw_dyn_info_t`` at the front of the list."""
         start = CODE + SIZE * len(self.entries)
         address = self.place(88)
         named = self.string(name) if name else 0
@@ -84,11 +84,11 @@ class Memory:
 
 
 def source(memory: Memory, lines: list[str]) -> RunTimeCode:
-    """What reads the list."""
+    """Return the reader of the list."""
     symbols = {"_U_dyn_info_list": [HEAD]}
     return RunTimeCode(memory.abi, memory.read, lambda name: symbols.get(name, []), lines.append)
 
 
 def modules(memory: Memory, lines: list[str]) -> Modules:
-    """The modules of a process that has nothing but run-time code."""
+    """Return the modules of a process that has only run-time code."""
     return Modules(memory.abi, [], lines.append, run_time=source(memory, lines))

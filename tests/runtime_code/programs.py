@@ -22,21 +22,21 @@ SECONDS = 60
 
 _SFRAME = ("-Wa,--gsframe", "-fasynchronous-unwind-tables")
 OWN, LIBUNWIND = "own", "libunwind"
-"""Whose list the code is registered in."""
+"""The lists that code can be registered in: the program's own, or libunwind's."""
 
 FUNCTIONS = ("spills", "frame_pointer", "in_register", "two_exits", "shared_short", "shared_long")
 COPIES = ("alias", "table", "remote_table")
 EVERYWHERE = (*FUNCTIONS, *COPIES)
-"""What is generated on every ABI."""
+"""The functions that are generated on every ABI."""
 ON_AMD64 = (*EVERYWHERE, "nested", "unordered", "outlined", "alias_prologue", "alias_outlined")
 IN_GDB = (*ON_AMD64, "other_pointer")
-"""With a CFA from a register that only GDB knows in other frames than the innermost one."""
+"""These have a CFA from a register that only GDB knows in frames other than the innermost one."""
 PARTS = {"outlined": "outlined_cold", "alias_outlined": "alias_cold"}
 """Procedures that a function jumps to."""
 
 
 def build_generated(abi: str, registry: str, sframe: bool = False) -> Path:
-    """The path of the program whose code is described to libunwind.
+    """Return the path of the program whose code is described to libunwind.
 
     :param sframe: whether its C code has SFrame; its copied code has it always.
 
@@ -48,13 +48,13 @@ def build_generated(abi: str, registry: str, sframe: bool = False) -> Path:
 
 
 def generated(abi: str, registry: str, sframe: bool = False) -> Path:
-    """The same; skips the test where the program cannot be built."""
+    """Return the same; skip the test where the program cannot be built."""
     with toolchain_needed():
         return build_generated(abi, registry, sframe)
 
 
 def program(abi: str, executable: Path, *arguments: str) -> dict[str, Any]:
-    """What `tests.gdb.inside.program` starts."""
+    """Return the settings with which `tests.gdb.inside.program` starts a program."""
     return {
         "executable": str(executable),
         "arguments": list(arguments),
@@ -65,7 +65,7 @@ def program(abi: str, executable: Path, *arguments: str) -> dict[str, Any]:
 
 
 def jit(abi: str, sframe: bool = False) -> tuple[Path, Path, Path]:
-    """The paths of the program that loads object files, and of two for it; skips the test where it cannot be built."""
+    """Return the paths of the program that loads object files, and of two for it; skip the test where that fails."""
     with toolchain_needed():
         first, second = (_built(abi, f"jitted-{room}", ["jitted.c"], [f"-DROOM={room}", "-c"]) for room in (4, 40))
         loader = _built(abi, "jit", ["jit.c"], [*_SFRAME] if sframe else [])
@@ -73,7 +73,7 @@ def jit(abi: str, sframe: bool = False) -> tuple[Path, Path, Path]:
 
 
 def _built(abi: str, name: str, sources: list[str], flags: list[str]) -> Path:
-    """The path of what the compiler makes; of an object file unwind data goes to `.sframe` alone."""
+    """Return the path of the compiler's output; unwind data of an object file goes to `.sframe` alone."""
     tools = toolchain(abi, 3)
     described = ABIS[abi]
     # Addresses in the copied code are absolute, so the program lies at a fixed place.

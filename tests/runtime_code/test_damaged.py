@@ -12,17 +12,17 @@ from sframe_unwind.unwind_rule import RegisterRule
 from tests.runtime_code.memory import CODE, HEAD, SIZE, Memory, modules
 
 ADD_16 = (4, 7, 0, -16)
-"""ADD to rsp."""
+"""The operation ADD to rsp."""
 
 
 def three(memory: Memory) -> None:
-    """Register three procedures, alike but for their names; the last one is first in the list."""
+    """Register three procedures that differ only in their names; the last one is first in the list."""
     for name in ("one", "two", "three"):
         memory.entry(memory.region(SIZE, ADD_16), name)
 
 
 def covered(memory: Memory, lines: list[str]) -> list[bool]:
-    """Whether each of the three is used."""
+    """Return for each of the three whether it is used."""
     process = modules(memory, lines)
     answers = [process.results[CODE + SIZE * number + 8] for number in range(3)]
     for answer in answers:
@@ -67,7 +67,7 @@ def test_unknown_version_of_the_list() -> None:
 
 
 def test_endless_list() -> None:
-    """A list that is generated as it is read, so that none of its entries was there before."""
+    """The list is generated while it is read, and so never comes to an entry that was there before."""
     memory, lines = Memory(), list[str]()
     memory.entry(0)
     read = memory.read
@@ -102,7 +102,7 @@ def test_endless_list() -> None:
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, tuple) else "",
 )
 def test_damaged_procedure(damage: tuple[str, int], expected: str) -> None:
-    """The one in the middle; the line names it, comes once, and the others are used."""
+    """The procedure in the middle is damaged: one line names it, once, and the others are used."""
     memory, lines = Memory(), list[str]()
     three(memory)
     entry = memory.entries[1]
@@ -159,7 +159,7 @@ def test_changes_are_noticed_by_the_generation() -> None:
 
 @pytest.mark.parametrize("cancelled", [0, 1, 2])
 def test_stop_in_the_middle_of_a_change(cancelled: int) -> None:
-    """The generation counts before the links change: what is read then is not good for long."""
+    """The generation changes before the links: a list that is read in between must be read again."""
     memory, lines = Memory(), list[str]()
     three(memory)
     memory.put(HEAD + 4, "I", 4)

@@ -9,7 +9,7 @@ from tests.missing import absent
 from tests.runtime_code.programs import COPIES, EVERYWHERE, IN_GDB, LIBUNWIND, OWN, generated, program
 
 OF_OTHERS = (*COPIES, "alias_prologue", "alias_outlined")
-"""Those with another kind of unwind info than directives."""
+"""The functions that have another kind of unwind info than directives."""
 CASES = [
     *((LIBUNWIND, "amd64", name) for name in IN_GDB),
     *((OWN, abi, name) for abi in ("aarch64", "s390x") for name in EVERYWHERE),
@@ -39,7 +39,7 @@ def _check(debugger: Debugger, registry: str, abi: str, function: str) -> None:
             assert shown["level"] == level, where
             assert shown["sp"] == expected["sp"], where
             unknown = {name for name, value in shown["saved"].items() if value is None}
-            # SFrame and the rows of CFI that are read tell of the frame pointer alone.
+            # SFrame and the rows of CFI that are read restore the frame pointer alone.
             assert not unknown or function in OF_OTHERS, where
             told = {name: value for name, value in shown["saved"].items() if name not in unknown}
             assert told == {name: expected["saved"][name] for name in told}, where

@@ -67,7 +67,7 @@ def test_address_from_code(abi: str, flags: tuple[str, ...], tmp_path: Path) -> 
 
 @pytest.mark.parametrize("abi", ["amd64", "aarch64", "s390x"])
 def test_other_code_is_no_head(abi: str) -> None:
-    """A function of another kind with that name, or one that cannot be read."""
+    """No list is found in another function of that name, or in one that cannot be read."""
 
     def read(address: int, size: int) -> bytes:
         if address != 0x1000:
@@ -78,7 +78,7 @@ def test_other_code_is_no_head(abi: str) -> None:
 
 
 def test_list_and_function_are_the_same_list() -> None:
-    """In a program at a fixed place, with a library that cannot be read."""
+    """Both ways find the same list in a program at a fixed address, with a library that cannot be read."""
     path = build_generated("amd64", "own")
     symbols = file_symbols(path)
     data = path.read_bytes()

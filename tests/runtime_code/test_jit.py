@@ -19,7 +19,7 @@ DESCRIPTOR, ENTRY, IMAGE, CODE = 0x1000, 0x1100, 0x2000, 0x700000
 
 
 class Memory:
-    """A process with one image, which lies always in the same place; its code is nowhere to be read."""
+    """A process with one image, always at the same address; its code cannot be read."""
 
     def __init__(self, image: bytes) -> None:
         self.bytes = bytearray(1 << 16)
@@ -38,14 +38,14 @@ class Memory:
         return bytes(self.bytes[address : address + size])
 
     def modules(self, lines: list[str]) -> Modules:
-        """The modules of the process."""
+        """Return the modules of the process."""
         symbols = {"__jit_debug_descriptor": [DESCRIPTOR]}
         run_time = RunTimeCode(ARCH, self.read, lambda name: symbols.get(name, []), lines.append)
         return Modules(ARCH, [], lines.append, run_time=run_time)
 
 
 def placed(path: Path) -> bytes:
-    """An object file whose code is said to be at CODE, the way jit.c says it."""
+    """Return an object file that claims to have its code at CODE, as jit.c writes it."""
     image = bytearray(path.read_bytes())
     with path.open("rb") as stream:
         elf = ELFFile(stream)
@@ -57,7 +57,7 @@ def placed(path: Path) -> bytes:
 
 @pytest.fixture
 def images() -> tuple[bytes, bytes]:
-    """Two with frames of two sizes, made equally long."""
+    """Return two images with frames of two sizes, padded to the same length."""
     _, *paths = jit("amd64")
     first, second = map(placed, paths)
     length = max(len(first), len(second))
@@ -65,7 +65,7 @@ def images() -> tuple[bytes, bytes]:
 
 
 def frame_size(process: Modules) -> int | None:
-    """The distance of the CFA from SP in the body of the function."""
+    """Return the distance of the CFA from SP in the body of the function."""
     answer = process.results[CODE + 16]
     if not isinstance(answer, Found):
         return None
@@ -75,7 +75,7 @@ def frame_size(process: Modules) -> int | None:
 
 
 def test_image_is_replaced_in_its_place(images: tuple[bytes, bytes]) -> None:
-    """Nothing but the bytes of the image tells that it is another one."""
+    """Only the bytes of the image show that it is another one."""
     memory, lines = Memory(images[0]), list[str]()
     process = memory.modules(lines)
     assert process.run_time is not None

@@ -37,7 +37,7 @@ def _stops(debugger: Debugger, described: dict[str, object], *more: str) -> list
     [(LIBUNWIND, "amd64", "pypi"), (LIBUNWIND, "amd64", "system"), *((OWN, abi, "pypi") for abi in ABIS)],
 )
 def test_cancelled_code_is_not_used_any_more(registry: str, abi: str, name: str) -> None:
-    """Two calls registered, two cancelled, and two of another function that lies where the first one lay."""
+    """Two functions are registered, two cancelled, and two others registered where the first one was."""
     described = program(abi, generated(abi, registry), "--cancel")
     shown = _stops(_debugger(abi, name), described, "sframe explain $pc")
     assert len(shown) == 6
@@ -78,7 +78,7 @@ def test_explain_names_the_code() -> None:
 
 
 def test_fallback_uses_what_is_registered() -> None:
-    """GDB has no CFI for it."""
+    """GDB has no CFI for the code, and the fallback still unwinds it."""
     executable = generated("amd64", LIBUNWIND)
     commands = ("set sframe mode fallback", "break sample_stop", "run spills", "bt")
     output = batch(_debugger("amd64"), *commands, executable=executable)
@@ -105,7 +105,7 @@ def test_jit_images_come_and_go(abi: str) -> None:
 
 
 def test_damage_in_a_session() -> None:
-    """Somebody writes to the list: one line, and the rest goes on."""
+    """Another program writes to the list: one line is printed, and the rest still works."""
     executable = generated("amd64", OWN)
     commands = (
         "break sample_stop",
@@ -147,7 +147,7 @@ def test_core_file(name: str, tmp_path: Path) -> None:
     core = tmp_path / "core"
     debugger, executable = _debugger("amd64", name), generated("amd64", LIBUNWIND)
     batch(debugger, "break sample_stop", "run nested", f"generate-core-file {core}", executable=executable)
-    # GDB 13 looks symbols up for our commands, or at a prompt, which there is none of here.
+    # GDB 13 looks symbols up for our commands, or at a prompt, and here there is none.
     output = batch(debugger, f"core-file {core}", "sframe status", "bt", executable=executable)
     assert names_in(output)[-5:] == ["sample_stop", "nested", *CALLER]
     assert re.search(r"^nested +0x.* libunwind proc-info at ", output, re.MULTILINE)

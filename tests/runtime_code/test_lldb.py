@@ -30,7 +30,7 @@ def _stops(lldb: str, described: dict[str, Any], elftools: bool = True) -> list[
 @pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize(("registry", "abi"), CASES)
 def test_directives_need_no_pyelftools(registry: str, abi: str, lldb: str) -> None:
-    """A Python without it will do, as long as the program has SFrame."""
+    """A Python without pyelftools is enough as long as the program has SFrame."""
     _check(lldb, abi, registry, True, (*FUNCTIONS, "alias"), elftools=False)
 
 
@@ -41,7 +41,7 @@ def test_every_kind_of_unwind_info(registry: str, abi: str, sframe: bool) -> Non
 
 
 def _check(lldb: str, abi: str, registry: str, sframe: bool, functions: tuple[str, ...], elftools: bool = True) -> None:
-    """The stack is complete and the code named; LLDB alone does not get beyond the code.
+    """Check that the stack is complete and the code named; LLDB alone does not get beyond the code.
 
     The C code of the program has SFrame and CFI, or CFI alone.
     """
@@ -61,7 +61,7 @@ def _check(lldb: str, abi: str, registry: str, sframe: bool, functions: tuple[st
 
 
 def test_cancelled_code_is_not_used_any_more() -> None:
-    """Two calls registered, two cancelled, and two of another function that lies where the first one lay."""
+    """Two functions are registered, two cancelled, and two others registered where the first one was."""
     shown = _stops(find(NEWEST), program("amd64", generated("amd64", LIBUNWIND), "--cancel"))
     complete = [[name for _, name in stop["always"]][2:5] == CALLER for stop in shown]
     assert complete == [True, True, False, False, True, True]

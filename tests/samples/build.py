@@ -46,11 +46,11 @@ COMMON_FLAGS = (
 
 
 class BuildError(Exception):
-    """A sample cannot be built; the message names the command and has what the compiler said."""
+    """A sample cannot be built; the message names the command and has the compiler's output."""
 
 
 def build(name: str, abi: str = "amd64", version: int = 3, variant: str = "O2", pie: bool = True) -> Path:
-    """The path of a sample's executable, built if it is not there yet; its libraries lie beside it.
+    """Return the path of a sample's executable, and build it where it is missing; its libraries are beside it.
 
     `name` is a key of SAMPLES, `abi` of ABIS, `variant` of VARIANTS; `version` is that of SFrame. `pie` makes
     no difference to freestanding samples, which never are position-independent. Raises ValueError
@@ -79,7 +79,7 @@ def build(name: str, abi: str = "amd64", version: int = 3, variant: str = "O2", 
 
 
 def toolchain(abi: str, version: int) -> Path:
-    """The folder with the assembler, linker and readelf that belong to a version of SFrame.
+    """Return the folder with the assembler, linker and readelf for a version of SFrame.
 
     Raises ToolchainUnavailable if it, or the compiler, cannot be had.
     """
@@ -92,7 +92,7 @@ def toolchain(abi: str, version: int) -> Path:
 
 
 def run_command(executable: Path, abi: str, *arguments: str) -> list[str]:
-    """The command that runs a sample: through an emulator where this machine is another.
+    """Return the command that runs a sample: through an emulator where the sample is for another machine.
 
     Raises ToolchainUnavailable where the emulator is missing.
     """
@@ -104,7 +104,7 @@ def run_command(executable: Path, abi: str, *arguments: str) -> list[str]:
 
 @functools.cache
 def describe_cached(tools: Path) -> str:
-    """What the assembler says it is, asked once."""
+    """Return the assembler's description of itself, which is asked for once."""
     return describe(tools)
 
 
@@ -114,7 +114,7 @@ def _compiler_version(compiler: str) -> str:
 
 
 def _flags(abi: Abi, wanted: Build, tools: Path) -> list[str]:
-    """The flags for every run of the compiler, whether it compiles or links."""
+    """Return the flags for every run of the compiler, for compiling and for linking."""
     flags = [*COMMON_FLAGS, *VARIANTS[wanted.variant], *abi.flags]
     if SAMPLES[wanted.name].freestanding:
         flags += ["-ffreestanding", "-nostdlib", "-static"]
@@ -123,7 +123,7 @@ def _flags(abi: Abi, wanted: Build, tools: Path) -> list[str]:
 
 
 def _key(sample: Sample, abi: Abi, flags: list[str], assembler: str) -> str:
-    """A digest of all that goes into a build."""
+    """Return a digest of all inputs of a build."""
     digest = hashlib.sha256()
     # The folder's name is in the debugging information, and this file says how things are run.
     described = [str(SAMPLES_FOLDER), repr(sample), flags, assembler, _compiler_version(abi.compiler)]
@@ -157,7 +157,7 @@ def _build_executable(sample: Sample, abi: Abi, flags: list[str], tools: Path, f
 
 
 def _without_dwarf_unwinding(source: str, sample: Sample, abi: Abi, flags: list[str], folder: Path) -> str:
-    """The path of a source as assembly, where the unwind directives go to `.sframe` alone.
+    """Return the path of a source as assembly, where the unwind directives go to `.sframe` alone.
 
     Assembly sources see to that themselves.
     """
@@ -170,7 +170,7 @@ def _without_dwarf_unwinding(source: str, sample: Sample, abi: Abi, flags: list[
 
 
 def _run(command: list[str]) -> str:
-    """Standard output of a command run beside the sources; BuildError if it fails."""
+    """Return the standard output of a command that is run beside the sources; BuildError if it fails."""
     try:
         done = subprocess.run(command, cwd=SAMPLES_FOLDER, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -181,7 +181,7 @@ def _run(command: list[str]) -> str:
 
 
 def _report(wanted: Build) -> tuple[bool, str]:
-    """Whether a build succeeded, and its line in the table."""
+    """Return whether a build succeeded, and its line in the table."""
     kind = "fixed" if not wanted.pie else "pie"
     line = f"{wanted.name:22}{wanted.abi:11}v{wanted.version} {wanted.variant:5}{kind:6}"
     try:
@@ -192,7 +192,7 @@ def _report(wanted: Build) -> tuple[bool, str]:
 
 
 def main() -> int:
-    """Build what is asked for and print a table; exit status 1 when something could not be built."""
+    """Build the samples that are asked for, and print a table; the exit status is 1 if one could not be built."""
     parser = argparse.ArgumentParser(description="Build the sample programs.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="a sample; default: all, with --all")
     parser.add_argument("--all", action="store_true", help="every sample in every way")

@@ -16,20 +16,20 @@ VARIANTS = {
     "pac": ("-O2", "-mbranch-protection=standard"),
     "pacb": ("-O2", "-mbranch-protection=pac-ret+b-key"),
 }
-"""What the compiler does: with and without optimisation, with a frame pointer, with signed return addresses."""
+"""The compiler's options: with and without optimisation, with a frame pointer, with signed return addresses."""
 
 PLAIN_VARIANTS = ("O0", "O2", "Os", "fp")
 SIGNED_VARIANTS = ("pac", "pacb")
-"""Return addresses signed with key A and with key B: AArch64 only."""
+"""Variants with return addresses signed with key A and with key B: AArch64 only."""
 
 
 @dataclass(frozen=True)
 class Abi:
-    """One of SFrame's ABIs: who compiles for it, and who runs it."""
+    """One of SFrame's ABIs, with its compiler and its emulator."""
 
     name: str
     target: str
-    """The target machine in the toolchain's words."""
+    """The target machine, as the toolchain writes it."""
     compiler: str
     package: str
     """The Debian package with the compiler."""
@@ -83,7 +83,7 @@ WITH_LIBC = tuple(name for name, abi in ABIS.items() if abi.has_libc)
 
 @dataclass(frozen=True)
 class Library:
-    """A shared library that lies beside a sample's executable."""
+    """A shared library beside a sample's executable."""
 
     file: str
     sources: tuple[str, ...]
@@ -104,14 +104,14 @@ class Sample:
     linked_libraries: tuple[str, ...] = ()
     """Those of `libraries` that the executable is linked with; the others it loads itself."""
     freestanding: bool = False
-    """No C library, linked at a fixed address."""
+    """It has no C library, and is linked at a fixed address."""
     sframe_only: bool = False
-    """No DWARF unwind data for the functions in `sources`."""
+    """There is no DWARF unwind data for the functions in `sources`."""
     stripped: bool = False
-    """No symbols and no debugging information; sample_stop stays among the dynamic symbols."""
+    """It has no symbols and no debugging information; sample_stop remains among the dynamic symbols."""
 
     def variants_for(self, abi: str) -> tuple[str, ...]:
-        """The variants that this sample is built in for an ABI (a key of ABIS)."""
+        """Return the variants of this sample for an ABI (a key of ABIS)."""
         return tuple(name for name in self.variants if name in PLAIN_VARIANTS or ABIS[abi].signs)
 
 
@@ -134,7 +134,7 @@ PLUGINS = (
 
 
 def _plt(name: str, *link_flags: str, abis: tuple[str, ...] = WITH_LIBC) -> Sample:
-    """A build of plt.c: how a program is bound decides which stubs the linker makes."""
+    """Return a build of plt.c; the way in which a program is bound decides which stubs the linker makes."""
     return Sample(
         name,
         ("plt.c",),
@@ -205,7 +205,7 @@ SAMPLES = {
 
 
 def all_builds() -> Iterator[Build]:
-    """Every way to build every sample."""
+    """Yield every way to build every sample."""
     for sample in SAMPLES.values():
         for abi in sample.abis:
             for version in ABIS[abi].versions:

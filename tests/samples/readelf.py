@@ -21,7 +21,7 @@ _ROW = re.compile(r"([0-9a-f]{16})  (?:(RA undefined)|(\S+) +(\S+) +(\S+))")
 
 @dataclass(frozen=True)
 class Row:
-    """One FRE, in readelf's words."""
+    """One FRE, as readelf prints it."""
 
     start: int
     """An address; in a mask function the offset within a repetition."""
@@ -43,39 +43,39 @@ class Function:
     start: int
     size: int
     attributes: str
-    """What stands after the size: `attr = "F"` for flexible, `pauth = B key`."""
+    """The text after the size: `attr = "F"` for flexible, `pauth = B key`."""
     mask: bool
     rows: tuple[Row, ...]
 
     @property
     def flexible(self) -> bool:
-        """Whether the rows are of the flexible kind, which version 3 brought."""
+        """Whether the rows are flexible ones, which version 3 brought."""
         return '"F' in self.attributes
 
 
 @dataclass(frozen=True)
 class SFrame:
-    """A file's section."""
+    """The section of a file."""
 
     version: int
     flags: frozenset[str]
     functions: tuple[Function, ...]
 
     def at(self, address: int) -> Function | None:
-        """The function that starts at an address."""
+        """Return the function that starts at an address."""
         return next((function for function in self.functions if function.start == address), None)
 
 
 @dataclass(frozen=True)
 class Symbol:
-    """Where a symbol is, and how many bytes are its."""
+    """Where a symbol is, and its size in bytes."""
 
     address: int
     size: int
 
 
 def read_sframe(tools: Path, file: Path) -> SFrame:
-    """The SFrame of a file as the readelf in `tools` prints it; ValueError if it prints none."""
+    """Return the SFrame of a file as the readelf in `tools` prints it; ValueError if it prints none."""
     text = _readelf(tools, "--sframe", file)
     version = _VERSION.search(text)
     if version is None:
@@ -86,7 +86,7 @@ def read_sframe(tools: Path, file: Path) -> SFrame:
 
 
 def read_symbols(tools: Path, file: Path, dynamic: bool = False) -> dict[str, Symbol]:
-    """The defined symbols of a file by name; with `dynamic`, those of the dynamic linker."""
+    """Return the defined symbols of a file by name; with `dynamic`, those of the dynamic linker."""
     text = _readelf(tools, "--dyn-syms" if dynamic else "--syms", file, "-W")
     symbols = {}
     for line in text.splitlines():
@@ -98,13 +98,13 @@ def read_symbols(tools: Path, file: Path, dynamic: bool = False) -> dict[str, Sy
 
 
 def read_sections(tools: Path, file: Path) -> dict[str, Symbol]:
-    """The sections of a file by name."""
+    """Return the sections of a file by name."""
     found = re.findall(r"\] (\.\S+) +\S+ +([0-9a-f]{16}) [0-9a-f]+ ([0-9a-f]+) ", _readelf(tools, "-S", file, "-W"))
     return {name: Symbol(int(address, 16), int(size, 16)) for name, address, size in found}
 
 
 def read_dwarf_ranges(tools: Path, file: Path) -> list[range]:
-    """The addresses that the file's DWARF unwind data covers."""
+    """Return the addresses that the file's DWARF unwind data covers."""
     text = _readelf(tools, "--debug-dump=frames", file)
     found = re.findall(r"FDE cie=\w+ pc=([0-9a-f]+)\.\.([0-9a-f]+)", text)
     return [range(int(start, 16), int(end, 16)) for start, end in found]
@@ -126,7 +126,7 @@ def _rows(text: str) -> list[Row]:
 
 
 def _readelf(tools: Path, option: str, file: Path, *more: str) -> str:
-    """What readelf prints; ValueError if it fails."""
+    """Return the output of readelf; ValueError if it fails."""
     command = [str(tools / "readelf"), option, *more, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     if done.returncode != 0:

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def literal(text: str) -> bytes:
-    """Return the bytes of lines of hexadecimal digits; what follows a `#` is a comment."""
+    """Return the bytes of lines of hexadecimal digits; text after a `#` is a comment."""
     return bytes.fromhex("".join(line.partition("#")[0] for line in text.splitlines()))

@@ -19,14 +19,14 @@ S390X = AbiNumber.S390X_ENDIAN_BIG
 AARCH64 = (AbiNumber.AARCH64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_BIG)
 
 KINDS = [(version, abi) for version in (1, 2, 3) for abi in AbiNumber]
-"""Versions and ABIs."""
+"""All versions with the ABIs that they have."""
 
 SECTION_ADDRESS = 0x5000_0000
 
 _OFFSETS = st.integers(-(1 << 31), (1 << 31) - 1)
 _SMALL = st.integers(-128, 127)
 OTHERS = st.none()
-"""SFrame does not track other registers."""
+"""Rules of other registers: none, as SFrame does not track them."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class Described:
     start: int
     size: int
     repetition: int
-    """0: not a mask function."""
+    """The length of a mask function's block; 0: it is not a mask function."""
     rows: tuple[tuple[int, UnwindRule], ...]
 
     def lookup(self, pc: int) -> tuple[int, UnwindRule] | None:
-        """The row for an address within the function."""
+        """Return the row for an address within the function."""
         offset = pc - self.start
         if self.repetition:
             offset %= self.repetition
@@ -50,13 +50,13 @@ class Described:
 
 @dataclass(frozen=True)
 class Made:
-    """A section and what it says."""
+    """A section and its expected contents."""
 
     spec: SectionSpec
     functions: tuple[Described, ...]
 
     def lookup(self, pc: int) -> tuple[int, int, UnwindRule] | None:
-        """Function start, row start and rule for an address, found by looking at every function."""
+        """Return function start, row start and rule for an address, found by looking at every function."""
         for function in self.functions:
             if function.start <= pc < function.start + function.size:
                 row = function.lookup(pc)
@@ -64,7 +64,7 @@ class Made:
         return None
 
     def interesting(self) -> list[int]:
-        """The addresses at and beside which the answer may change."""
+        """Return the addresses at which the answer may change, and those beside them."""
         places = {SECTION_ADDRESS}
         for function in self.functions:
             places |= {function.start, function.start + function.size}
@@ -78,7 +78,7 @@ def nonzero(values: Any) -> Any:
 
 
 def default_rules(version: int, abi: AbiNumber) -> Any:
-    """Rules that default rows can say."""
+    """Return rules that default rows can express."""
     registers = ARCH_BY_ABI[abi]
     words = st.one_of(_SMALL, _OFFSETS)
     base = st.sampled_from([registers.sp, registers.fp])
@@ -101,7 +101,7 @@ def default_rules(version: int, abi: AbiNumber) -> Any:
 
 
 def flexible_rules(abi: AbiNumber) -> Any:
-    """Rules that flexible rows can say."""
+    """Return rules that flexible rows can express."""
     registers = ARCH_BY_ABI[abi]
     words = st.one_of(_SMALL, _OFFSETS)
     number = st.one_of(st.integers(0, 33), st.integers(0, (1 << 29) - 1))
@@ -117,7 +117,7 @@ def flexible_rules(abi: AbiNumber) -> Any:
 
 @st.composite
 def rule_functions(draw: Any, table: TableSpec, start: int, size: int) -> tuple[FunctionSpec, Described]:
-    """One function of the table's version and ABI, made from rules."""
+    """Return one function of the table's version and ABI, made from rules."""
     rules = st.one_of(default_rules(table.version, table.abi), st.just(OUTERMOST))
     if table.version == 3 and draw(st.booleans()):
         rules = st.one_of(flexible_rules(table.abi), rules)
@@ -137,7 +137,7 @@ def rule_functions(draw: Any, table: TableSpec, start: int, size: int) -> tuple[
 
 @st.composite
 def sections(draw: Any, max_tables: int = 3, empty_functions: bool = True) -> Made:
-    """A section of some version and ABI, with functions that do not overlap, spread over its tables."""
+    """Return a section of some version and ABI, with functions that do not overlap, spread over its tables."""
     version, abi = draw(st.sampled_from(KINDS))
     # Within reach of the start field: 32 bits before version 3.
     reach = 1 << 44 if version == 3 else 1 << 28
@@ -165,7 +165,7 @@ def _empty_table(draw: Any, version: int, abi: AbiNumber) -> TableSpec:
 
 
 def _fill(draw: Any, table: TableSpec, functions: list[FunctionSpec]) -> TableSpec:
-    """The functions in order and said to be; in any order; or in any order and said to be in order."""
+    """Fill a table with functions: sorted and flagged so; in any order; or in any order and flagged as sorted."""
     order = draw(st.sampled_from(["sorted", "unsorted", "lie"]))
     if order != "sorted":
         functions = draw(st.permutations(functions))
@@ -175,7 +175,7 @@ def _fill(draw: Any, table: TableSpec, functions: list[FunctionSpec]) -> TableSp
 
 @st.composite
 def raw_rows(draw: Any, address_size: int) -> tuple[RowSpec, ...]:
-    """Rows of any words at all, whatever they mean."""
+    """Return rows of any words, whatever they mean."""
     rows = []
     for start in sorted(draw(st.lists(st.integers(0, (1 << 8 * address_size) - 1), max_size=5))):
         size_code, count = draw(st.integers(0, 2)), draw(st.integers(0, 15))
@@ -188,7 +188,7 @@ def raw_rows(draw: Any, address_size: int) -> tuple[RowSpec, ...]:
 
 @st.composite
 def raw_sections(draw: Any) -> SectionSpec:
-    """Sections that use every field that the format has, with rows of any words."""
+    """Return sections that use every field of the format, with rows of any words."""
     version, abi = draw(st.sampled_from(KINDS))
     tables = []
     for _ in range(draw(st.integers(1, 3))):

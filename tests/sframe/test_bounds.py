@@ -29,7 +29,7 @@ ROWS = tuple(RowSpec(4 * i, 0x02 | 1, (8 + 8 * i,)) for i in range(3))
 
 
 class Fetched:
-    """Hands out the pieces of a section, and counts them."""
+    """Returns the pieces of a section that are asked for, and counts them."""
 
     def __init__(self, count: int) -> None:
         functions = [FunctionSpec(CODE + 32 * i, 32, ROWS) for i in range(count)]
@@ -65,7 +65,7 @@ def test_a_lookup_fetches_what_a_binary_search_does(count: int) -> None:
     assert isinstance(match, Match)
     assert match.rule.cfa is not None
     assert match.rule.cfa.offset == 16
-    # An entry of each step, and at the end the function's own, its attributes and rows.
+    # An entry for each step of the search, and at the end the function's own, its attributes and rows.
     assert sum(fetched.pieces.values()) - before <= math.ceil(math.log2(count)) + 4
     assert max(fetched.pieces.values()) == 1
     again = sum(fetched.pieces.values())
@@ -86,14 +86,14 @@ def test_functions_that_claim_the_same_rows_do_not_multiply_the_dump() -> None:
 
 
 def test_of_a_large_file_only_parts_are_read(tmp_path: Path) -> None:
-    """Of a file of a gigabyte; the kernel counts the bytes."""
+    """Opening a file of a gigabyte reads only parts of it; the kernel counts the bytes."""
     copy = Path(shutil.copy(build("free_walk"), tmp_path))
     os.truncate(copy, 1 << 30)
     assert bytes_read(copy) <= 1 << 16
 
 
 def bytes_read(path: Path) -> int:
-    """How many bytes this process reads to open a file's section and find one function."""
+    """Return how many bytes this process reads to open a file's section and find one function."""
 
     def count() -> int:
         return int(Path("/proc/self/io").read_text(encoding="ascii").split()[1])

@@ -38,7 +38,7 @@ def opened(*tables: TableSpec) -> Section:
 
 
 def test_usual_tables() -> None:
-    """As GNU ld writes them."""
+    """The bytes of a section as GNU ld writes it."""
     later = FUNCTION._replace(start=0x2000)
     assert usual_table(2, AMD64, [later, FUNCTION]) == TableSpec(
         2, AMD64, Flag.FDE_SORTED, fixed_ra_offset=-8, functions=(FUNCTION, later)
@@ -62,7 +62,7 @@ def test_given_address_sizes_are_kept(size: int) -> None:
 
 
 def test_functions_are_written_as_given() -> None:
-    """Whoever wants a lie about the order gets one."""
+    """The encoder neither sorts functions nor corrects a wrong claim that they are sorted."""
     spec = table()._replace(functions=(FUNCTION._replace(start=0x2000), FUNCTION))
     assert spec.flags == Flag.FDE_SORTED
     assert [function.start for function in opened(spec).functions()] == [0x2000, 0x1000]
@@ -81,7 +81,7 @@ def test_rows_in_another_order_than_functions(version: int) -> None:
 
 
 def test_functions_may_share_rows() -> None:
-    """The second's are the tail of the first's."""
+    """The rows of the second function are the last ones of the first."""
     first = FUNCTION._replace(rows=(ROW, RowSpec(1, 3, (16,))), rows_at=0)
     second = FunctionSpec(0x2000, 16, (RowSpec(1, 3, (16,)),), rows_at=3)
     third = first._replace(start=0x3000)

@@ -25,7 +25,7 @@ ADDRESS = 0x10000
 
 
 def decoded(table: TableSpec, rule: UnwindRule, fde_type: FdeType) -> UnwindRule:
-    """The rule of the row that says a rule, by way of a section's bytes."""
+    """Return the rule that a section gives for the row of a rule: encoded and decoded again."""
     made = function(table, 0x1000, 16, [])._replace(rows=(row(table, 0, rule, fde_type),), fde_type=fde_type)
     section = Section(encode(SectionSpec(ADDRESS, (table._replace(functions=(made,)),))), ADDRESS)
     match = section.lookup(0x1000)

@@ -17,7 +17,7 @@ ABI_OF = {"little": AbiNumber.AARCH64_ENDIAN_LITTLE, "big": AbiNumber.AARCH64_EN
 
 
 def section(version: int, byteorder: ByteOrder, entries: bytes, rows: bytes, num_fdes: int = 1) -> tuple[bytes, Header]:
-    """A header, these entries and these rows."""
+    """Return a header followed by these entries and these rows."""
     head = Header(byteorder, version, Flag(0), ABI_OF[byteorder], 0, 0, 0, num_fdes, 0, len(rows), 0, len(entries))
     return header.encode(head) + entries + rows, head
 
@@ -120,7 +120,7 @@ ATTRIBUTES_BIG = literal("""
     ids=["v1-little", "v1-big", "v2-little", "v2-big", "v3-little", "v3-big"],
 )
 def test_item_09_both_byte_orders(version: int, byteorder: ByteOrder, entry: bytes, rows: bytes, expected: Fde) -> None:
-    """Every field; the second entry lies after the first."""
+    """Every field is decoded; the second entry comes directly after the first."""
     assert decode(version, byteorder, entry, rows) == expected
     assert decode(version, byteorder, bytes(len(entry)) + entry, rows, 1) == expected
 
@@ -216,7 +216,7 @@ def test_item_07_rows_outside_the_sub_section(version: int, entries: bytes, rows
 
 
 def test_item_13_without_rows_their_offset_does_not_matter() -> None:
-    """GNU as leaves it at the end of the sub-section."""
+    """GNU as lets the offset point to the end of the sub-section."""
     assert decode(2, "little", bytes(8) + literal("04 00 00 00 00 00 00 00 00 00 00 00"), bytes(4)).num_rows == 0
 
 

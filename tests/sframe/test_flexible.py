@@ -17,7 +17,7 @@ S390X = AbiNumber.S390X_ENDIAN_BIG
 
 
 def rule(abi: AbiNumber, row: str, fp: int = 0) -> UnwindRule:
-    """The rule of a flexible row, given as annotated bytes from its info byte on."""
+    """Return the rule of a flexible row, given as annotated bytes from its info byte on."""
     ra = -8 if abi is AMD64 else 0
     head = Header(ARCH_BY_ABI[abi].byteorder, 3, Flag(4), abi, fp, ra, 0, 0, 0, 0, 0, 0)
     return RuleTable(head, FdeType.FLEX)[literal(row)]
@@ -138,5 +138,5 @@ def test_item_17_left_over_or_missing_words_reject_the_row(row: str, message: st
 
 
 def test_the_cfa_as_a_value() -> None:
-    """Bases other than registers are the CFA."""
+    """A value that is the CFA plus an offset, and not read from memory."""
     assert rule(AMD64, "0a 51 00 00 02 f0").fp == RegisterRule(CFA, -16, True)

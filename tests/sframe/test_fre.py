@@ -121,6 +121,6 @@ def test_item_07_a_huge_number_of_rows_ends_at_the_end_of_the_bytes() -> None:
 
 
 def test_rows_beyond_the_data() -> None:
-    """The limit comes from the header, which is checked; memory that ends sooner must not be a crash."""
+    """The limit comes from the header; if the memory ends sooner, that is an error of the format too."""
     with pytest.raises(FormatError, match=r"row 1 of 2 lies beyond the section's end \(\.sframe offset 0x2\)"):
         fre.decode(bytes(2), 0, 10, 2, (1, "little"), VERBATIM)

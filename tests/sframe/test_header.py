@@ -68,7 +68,7 @@ EXPECTED = {
 
 @pytest.mark.parametrize("content", EXPECTED, ids=["amd64-v1", "aarch64_be-v2", "aarch64-v3", "s390x-v2"])
 def test_item_09_both_byte_orders(content: bytes) -> None:
-    """Every field, and back."""
+    """Every field is decoded, and encoded to the same bytes."""
     decoded = header.decode(content)
     assert decoded == EXPECTED[content]
     assert header.encode(decoded) == content

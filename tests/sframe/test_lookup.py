@@ -15,12 +15,12 @@ ADDRESS = 0x10000
 
 
 def cfa(offset: int, start: int = 0) -> RowSpec:
-    """A row that can be told from others."""
+    """Return a row that can be told from others by its CFA."""
     return RowSpec(start, 3, (offset,))
 
 
 def opened(*functions: FunctionSpec, version: int = 2, flags: Flag | None = None) -> Section:
-    """A section with these functions in this order."""
+    """Return a section with these functions in this order."""
     table = usual_table(version, AMD64)
     table = table._replace(functions=functions, flags=table.flags if flags is None else flags)
     return Section(encode(SectionSpec(ADDRESS, (table,))), ADDRESS)
@@ -84,7 +84,7 @@ def test_item_10_before_the_first_row_there_is_none() -> None:
 @pytest.mark.parametrize("before", [0, 1, 3])
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_item_10_functions_of_no_size_contain_nothing_and_hide_nothing(before: int, after: int, flags: Flag) -> None:
-    """At the start of a function, in the middle of it and at its end."""
+    """Such functions are at the start of another one, in the middle of it and at its end."""
     empty = FunctionSpec(0x1000, 0, (cfa(99),))
     functions = [
         *[empty] * before,
@@ -124,7 +124,7 @@ def test_item_11_no_row_covers_the_start_of_a_block() -> None:
 
 
 def test_item_12_a_plt_is_a_first_entry_and_others() -> None:
-    """What GNU ld writes: pushes in the first entry, then a push in each, for lazy binding."""
+    """The PLT that GNU ld writes for lazy binding: pushes in the first entry, then one push in each other entry."""
     first = FunctionSpec(0x1000, 16, (cfa(16), cfa(24, 6)), None, PcType.INC, 16)
     others = FunctionSpec(0x1010, 48, (cfa(8), cfa(16, 11)), None, PcType.MASK, 16)
     section = opened(first, others)
@@ -137,7 +137,7 @@ def test_item_12_a_plt_is_a_first_entry_and_others() -> None:
 
 @pytest.mark.parametrize("signal", [False, True])
 def test_item_13_a_function_without_rows(signal: bool) -> None:
-    """There is no rule, but the function is found, and says whether it is a signal trampoline."""
+    """There is no rule, but the function is found, and tells whether it is a signal trampoline."""
     section = opened(FunctionSpec(0x1000, 16, (), signal=signal), version=3)
     assert isinstance(section.lookup(0x1008), Miss)
     function = section.find(0x1008)
@@ -147,7 +147,7 @@ def test_item_13_a_function_without_rows(signal: bool) -> None:
 
 
 def test_item_14_a_row_without_words_ends_the_trace() -> None:
-    """Which is an answer, other than no answer (item 22)."""
+    """A rule for the outermost frame is found, which is not the same as no rule (item 22)."""
     section = opened(FunctionSpec(0x1000, 16, (RowSpec(0, 0),)))
     match = section.lookup(0x1000)
     assert isinstance(match, Match)
@@ -207,5 +207,5 @@ def test_item_29_of_two_functions_at_one_address_the_last_counts(flags: Flag) ->
     )
     for _ in range(2):
         assert [cfa_offset(section, pc) for pc in (0x0F0F, 0x1000, 0x101F, 0x1100)] == [8, 48, 48, 96]
-        # What only the others contain has no row: they contradict the last.
+        # An address that only the others contain has no row: they contradict the last one.
         assert [cfa_offset(section, pc) for pc in (0x1020, 0x102F)] == [None, None]

@@ -33,7 +33,7 @@ def decoded(spec: SectionSpec) -> Section:
 
 
 def lookup(section: Section, pc: int) -> Any:
-    """What the section says of an address, in the form that `Made.lookup` gives."""
+    """Return the section's result for an address, in the form that `Made.lookup` gives."""
     match = section.lookup(pc)
     return (match.function.start, match.row_start, match.rule) if isinstance(match, Match) else None
 
@@ -41,7 +41,7 @@ def lookup(section: Section, pc: int) -> Any:
 @QUICK
 @given(raw_sections())
 def test_a_section_comes_back_from_its_description(spec: SectionSpec) -> None:
-    """Byte for byte, and with every field that was put in."""
+    """The bytes are the same, and every field has the value that was put in."""
     content = encode(spec)
     described = describe(Section(content, spec.address))
     assert encode(described) == content
@@ -63,7 +63,7 @@ def test_a_section_made_from_rules_says_these_rules(made: Made) -> None:
 @QUICK
 @given(sections())
 def test_item_10_lookup_finds_what_a_search_through_everything_finds(made: Made) -> None:
-    """Sorted or not, truthful or not, with functions of no size, mask functions and several tables."""
+    """Sections sorted or not, truthful or not, with functions of no size, mask functions and several tables."""
     section = decoded(made.spec)
     for pc in made.interesting():
         assert lookup(section, pc) == made.lookup(pc), hex(pc)
@@ -72,7 +72,7 @@ def test_item_10_lookup_finds_what_a_search_through_everything_finds(made: Made)
 @QUICK
 @given(sections(), st.data())
 def test_the_order_of_lookups_does_not_matter(made: Made, data: Any) -> None:
-    """A section learns while it is searched; what it learns must not change what it says."""
+    """A section remembers things while it is searched, which must not change its answers."""
     section = decoded(made.spec)
     for pc in data.draw(st.lists(st.sampled_from(made.interesting()), max_size=20)):
         assert lookup(section, pc) == made.lookup(pc), hex(pc)
@@ -95,7 +95,7 @@ def test_a_section_read_in_pieces_is_the_same_section(made: Made, chunk: int) ->
 
 
 def opened(content: bytes) -> Section | FormatError:
-    """The section, or why it cannot be opened; anything else that is raised fails the test."""
+    """Return the section, or the error if it cannot be opened; any other exception fails the test."""
     try:
         return Section(content, SECTION_ADDRESS)
     except FormatError as error:
@@ -103,7 +103,7 @@ def opened(content: bytes) -> Section | FormatError:
 
 
 def answer(section: Section, pc: int) -> Match | Miss | FormatError:
-    """What the section says of an address, or why it cannot; anything else that is raised fails the test."""
+    """Return the section's result for an address, or its error; any other exception fails the test."""
     try:
         return section.lookup(pc)
     except FormatError as error:
@@ -111,7 +111,7 @@ def answer(section: Section, pc: int) -> Match | Miss | FormatError:
 
 
 def damaged(data: Any, spec: SectionSpec) -> bytes:
-    """The bytes of a section, some of them changed, and not all of them."""
+    """Return the bytes of a section, some of them changed, and cut at some place."""
     content = bytearray(encode(spec._replace(size=None)))
     for at in data.draw(st.lists(st.integers(0, len(content) - 1), min_size=1, max_size=6)):
         content[at] = data.draw(st.integers(0, 255))
@@ -121,7 +121,7 @@ def damaged(data: Any, spec: SectionSpec) -> bytes:
 @QUICK
 @given(sections(max_tables=2), st.data())
 def test_item_07_damaged_bytes_give_an_answer_or_a_documented_error(made: Made, data: Any) -> None:
-    """The promise: any bytes at all, and nothing but FormatError comes out."""
+    """For any bytes at all, FormatError is the only exception."""
     content = damaged(data, made.spec)
     section = opened(content)
     if isinstance(section, FormatError):
@@ -152,7 +152,7 @@ def test_item_07_random_bytes_give_a_documented_error(content: bytes) -> None:
 
 
 def careful_rows(table: Table, number: int) -> list[tuple[int, bytes]] | None:
-    """The rows of a function by the methods that say what is wrong."""
+    """Return the rows of a function by the methods that report errors."""
     try:
         function = table.function(number)
         return None if function.fde.pc_type is PcType.MASK else table.raw_rows(function)

@@ -16,7 +16,7 @@ from tests.samples.build import build
 from tests.samples.catalogue import Build, all_builds
 
 SIGNED_SAMPLES = ("leaf", "recursion", "plt", "free_walk")
-"""These with keys A and B as well; the others would only repeat it."""
+"""Samples that are tested with keys A and B as well; the others would only repeat it."""
 
 BUILDS = [
     wanted
@@ -27,14 +27,14 @@ BUILDS = [
 
 
 def files(wanted: Build) -> list[Path]:
-    """A sample's program and its libraries."""
+    """Return a sample's program and its libraries."""
     with toolchain_needed():
         program = build(wanted.name, wanted.abi, wanted.version, wanted.variant, wanted.pie)
     return [program, *program.parent.glob("*.so")]
 
 
 def contents(file: Path) -> bytes:
-    """The bytes of the section, read without the code under test."""
+    """Return the bytes of the section, read without the code under test."""
     with elf.opened(file) as binary:
         (section,) = binary.sframe_sections
         return binary.contents(section)
@@ -52,7 +52,7 @@ def test_what_a_producer_wrote_comes_back(wanted: Build) -> None:
 
 
 def rows_of_rules(section: Section) -> list[tuple[RowSpec, ...]]:
-    """The rows that the encoder makes of the rules that the decoder makes of the rows."""
+    """Return the rows that the encoder makes from the rules that the decoder makes from the rows."""
     made = []
     for spec, table in zip(describe(section).tables, section.tables):
         for function in table.functions():
@@ -89,7 +89,7 @@ def test_item_03_a_producers_tables_concatenated(abi: str, version: int) -> None
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("name", ["plt", "plt_ibt"])
 def test_item_12_a_real_plt(name: str, version: int) -> None:
-    """Every address of every function, mask functions too, against a search from the first to the last row."""
+    """Every address of every function, mask functions too, is compared with a search from the first row to the last."""
     with toolchain_needed():
         file = build(name, "amd64", version)
     (section,) = elf.load(file)

@@ -20,12 +20,12 @@ ROWS = (RowSpec(0, 3, (8,)),)
 
 
 def one(start: int, version: int = 2, size: int = 16) -> bytes:
-    """A section at ADDRESS with one function."""
+    """Return a section at ADDRESS with one function."""
     return encode(SectionSpec(ADDRESS, (usual_table(version, AMD64, [FunctionSpec(start, size, ROWS)]),)))
 
 
 def several(*starts: int, version: int = 2) -> bytes:
-    """A section at ADDRESS with one table for each of these functions."""
+    """Return a section at ADDRESS with one table for each of these functions."""
     tables = [usual_table(version, AMD64, [FunctionSpec(start, 16, ROWS)]) for start in starts]
     return encode(SectionSpec(ADDRESS, tuple(tables)))
 
@@ -70,7 +70,7 @@ def test_item_03_every_concatenated_table_is_read(version: int) -> None:
 
 
 def test_item_03_tables_of_different_versions() -> None:
-    """An output section can have what different assemblers wrote."""
+    """An output section can contain tables that different assemblers wrote."""
     tables = [usual_table(version, AMD64, [FunctionSpec(0x1000 * version, 16, ROWS)]) for version in (3, 1, 2)]
     section = Section(encode(SectionSpec(ADDRESS, tuple(tables))), ADDRESS)
     assert [table.header.version for table in section.tables] == [3, 1, 2]
@@ -140,7 +140,7 @@ def test_item_03_a_truncated_second_table_is_reported() -> None:
 
 @pytest.mark.parametrize("behind", [b"", bytes(58), b"\0\0garbage", b"\xe2\xde\x09" + bytes(55), b"\xe2\xde"])
 def test_a_segment_may_be_longer_than_the_section_in_it(behind: bytes) -> None:
-    """What else is loaded after the section is none of its business."""
+    """Bytes that are loaded after the section are not decoded."""
     content = one(0x1000)
     section = Section(content + behind, ADDRESS, size_known=False)
     assert section.rest is None
@@ -215,7 +215,7 @@ def test_an_error_in_the_second_header_names_its_own_offset() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_item_07_huge_numbers_cost_neither_memory_nor_time(version: int) -> None:
-    """Numbers of functions and rows, sizes and offsets, all as large as they get."""
+    """The numbers of functions and rows, the sizes and the offsets are all as large as their fields allow."""
     content = bytearray(one(0x1000, version, 0xFFFFFFFF))
     rows_field = {1: 28 + 12, 2: 28 + 12, 3: 28 + 16}[version]
     width = 2 if version == 3 else 4
@@ -256,7 +256,7 @@ SORTED, PCREL = Flag.FDE_SORTED, Flag.FDE_FUNC_START_PCREL
 @pytest.mark.parametrize(
     ("version", "flags", "pcrel"),
     [
-        # An assembler's own table, put there by a linker that does not know SFrame: before there was a flag for it.
+        # An assembler's table, copied by a linker that does not know SFrame, and older than the flag for it.
         (1, Flag(0), True),
         (2, Flag(0), True),
         (1, SORTED, False),
@@ -270,7 +270,7 @@ SORTED, PCREL = Flag.FDE_SORTED, Flag.FDE_FUNC_START_PCREL
     ],
 )
 def test_starts_are_relative_to_themselves_or_to_their_header(version: int, flags: Flag, pcrel: bool) -> None:
-    """Behind another table, so that field, header and section are three origins."""
+    """The section has two tables, and so field, header and section are three different origins."""
     functions = [FunctionSpec(0x1000, 16, ROWS), FunctionSpec(0x2000, 16, ROWS)]
     table = usual_table(version, AMD64, functions)._replace(flags=flags)
     content = encode(SectionSpec(ADDRESS, (table, table)))
@@ -285,7 +285,7 @@ def test_starts_are_relative_to_themselves_or_to_their_header(version: int, flag
 
 
 def test_opening_reads_the_header_and_a_lookup_little_more() -> None:
-    """20,000 functions: opened for one of them."""
+    """A section of 20,000 functions is opened, and one of them is looked up."""
     functions = [FunctionSpec(0x100000 + 32 * number, 32, ROWS) for number in range(20_000)]
     content = encode(SectionSpec(ADDRESS, (usual_table(2, AMD64, functions),)))
     fetched = []

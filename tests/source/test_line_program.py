@@ -28,7 +28,7 @@ def set_address(address: int) -> bytes:
 
 
 def program(tmp_path: Path, code: bytes, lowest: int = 0, header: bytes = HEADER) -> LineProgram:
-    """A program of version 4."""
+    """Return a line number program of version 4."""
     body = (4).to_bytes(2, "little") + len(HEADER).to_bytes(4, "little") + header + code
     (tmp_path / "line").write_bytes(len(body).to_bytes(4, "little") + body)
     (tmp_path / "empty.s").write_text("", encoding="ascii")

@@ -1,4 +1,4 @@
-"""Lines and inlined functions of addresses: those of addr2line, of GDB for what addr2line cannot read, and damage."""
+"""Lines and inlined functions of addresses, compared with addr2line, or with GDB where addr2line fails; damage."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LARGE_FORMATS = {
     "version 4": ["-O2", "-gdwarf-4", "-ffunction-sections", "-Wl,--gc-sections"],
 }
 ADDRESSES = 600
-"""Of a large program."""
+"""How many addresses of a large program are compared."""
 
 Answer = list[tuple[str, str]]
 """Function, and file and line, from the innermost inlined function outward."""
@@ -46,7 +46,7 @@ def run(*command: str | Path, given: str = "") -> str:
 
 
 def addr2line(program: Path, addresses: Sequence[int]) -> list[Answer]:
-    """What the newest addr2line says; 2.40 has the wrong file for some rows of version 5."""
+    """Return the answers of the newest addr2line; 2.40 gives the wrong file for some rows of version 5."""
     with toolchain_needed():
         root = binutils.provide("2.47", "x86_64").parents[1] / "root"
     libraries = root / "usr/lib/x86_64-linux-gnu"
@@ -104,7 +104,7 @@ def test_units_without_aranges(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", LARGE_FORMATS)
 def test_deeply_inlined_functions_are_those_of_addr2line(tmp_path: Path, name: str) -> None:
-    """Rows that begin no statement, and several rows for one address, are many here."""
+    """A program with many rows that begin no statement, and many addresses with several rows."""
     program = tmp_path / "program"
     run("g++", *LARGE_FORMATS[name], LARGE, "-o", program)
     code = code_of(program)

@@ -1,4 +1,4 @@
-"""A Dask cluster on this machine: scheduler and workers are processes of their own."""
+"""A Dask cluster on this machine: scheduler and workers are separate processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 MEMORY = "400MiB"
-"""Of a worker: its nanny ends it when it takes more."""
+"""The memory of a worker: its nanny ends it when it takes more."""
 
 
 def _free_port() -> int:
@@ -24,7 +24,7 @@ def _free_port() -> int:
 
 
 class Cluster:
-    """Scheduler and workers."""
+    """A scheduler and its workers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -47,7 +47,7 @@ class Cluster:
         return self._start("dask_worker", self.address, "--nthreads", "1", "--memory-limit", MEMORY, *where)
 
     def restart_scheduler(self) -> None:
-        """End the scheduler, which ends the workers, and start all anew, as what supervises them does."""
+        """End the scheduler, which ends the workers, and start all anew, as a supervisor does."""
         self.scheduler.kill()
         self.scheduler.wait()
         self.scheduler = self._start_scheduler()
@@ -65,7 +65,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Cluster]:
-    """Start a cluster, and end it."""
+    """Start a cluster, yield it, and end it."""
     started = Cluster(folder)
     try:
         wait_until(lambda: (folder / "dask_worker.log").exists(), "workers")

@@ -1,4 +1,4 @@
-"""What workers of a cluster do with files in tests: some files do them harm."""
+"""The work that workers of a cluster do in tests: some files do them harm."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from sframe_unwind.survey.rows import NOTHING, FileRow, Surveyed, SurveyPlan
 
 PAUSE = 0.2
 GREEDY = b"memory"
-"""How a file ends that takes all memory."""
+"""The end of a file that makes its worker take all memory."""
 
 
 def work(data: bytes, _: SurveyPlan) -> Surveyed:
-    """Take a while, or all the memory that there is."""
+    """Take a while; for a greedy file, take memory until this process is ended."""
     if data.endswith(GREEDY):
         taken = []
         while True:

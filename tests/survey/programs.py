@@ -22,13 +22,13 @@ for tool in ("dpkg-deb", "readelf"):
 
 @lru_cache(None)
 def program(number: int = 0) -> bytes:
-    """A program without SFrame for tests; those of different numbers have different contents."""
+    """Return a program without SFrame; each number gives other contents."""
     return plain_program() + b"%d" % number
 
 
 @lru_cache(None)
 def plain_program() -> bytes:
-    """A small shared library of the system, which has DWARF CFI and no SFrame."""
+    """Return a small shared library of the system, which has DWARF CFI and no SFrame."""
     found = sorted(Path("/usr/lib").glob("*-linux-gnu/libdl.so.2"))
     if not found:
         absent("no /usr/lib/*/libdl.so.2: the survey of files without SFrame stays untested")
@@ -37,12 +37,12 @@ def plain_program() -> bytes:
 
 @lru_cache(None)
 def with_sframe() -> bytes:
-    """A program with SFrame."""
+    """Return a program with SFrame."""
     return build("leaf").read_bytes()
 
 
 def tar(members: Mapping[str, bytes], *others: tarfile.TarInfo, mode: str = "w") -> bytes:
-    """An archive with files, and what else it is to have."""
+    """Return an archive with files and other members."""
     stream = BytesIO()
     with tarfile.open(fileobj=stream, mode=mode) as archive:  # type: ignore[call-overload]  # any mode
         for name, data in members.items():
@@ -55,14 +55,14 @@ def tar(members: Mapping[str, bytes], *others: tarfile.TarInfo, mode: str = "w")
 
 
 def special(name: str, kind: bytes, target: str = "") -> tarfile.TarInfo:
-    """A member that is not a file."""
+    """Return a member that is not a file."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname = kind, target
     return info
 
 
 def rpm(members: Mapping[str, bytes]) -> bytes:
-    """An RPM package: lead, signature, header, and a cpio archive that gzip has compressed (rpm's file-format.md)."""
+    """Return an RPM package: lead, signature, header, and a cpio archive compressed by gzip (rpm's file-format.md)."""
     lead = struct.pack(">4sBBhh66shh16s", b"\xed\xab\xee\xdb", 3, 0, 0, 1, b"name", 1, 5, b"")
     entry = struct.pack(">3sB4xII", b"\x8e\xad\xe8", 1, 1, 4) + struct.pack(">IIII", 1000, 4, 0, 1) + bytes(4)
     signature = entry + bytes(-len(entry) % 8)
@@ -70,7 +70,7 @@ def rpm(members: Mapping[str, bytes]) -> bytes:
 
 
 def cpio(members: Mapping[str, bytes]) -> bytes:
-    """An archive in the "new ASCII" format (cpio(5))."""
+    """Return an archive in the "new ASCII" format (cpio(5))."""
     data = bytearray()
     for number, (name, content) in enumerate([*members.items(), ("TRAILER!!!", b"")]):
         text = name.encode() + b"\0"

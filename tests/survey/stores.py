@@ -1,4 +1,4 @@
-"""Databases of surveys, and what is in them."""
+"""Databases of surveys, and their contents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_COMPARED = ("id", "file", "run", "seconds", "peak", "plan")
 
 
 def quick(data: bytes, _: SurveyPlan) -> Surveyed:
-    """A result without any work."""
+    """Return a result without any work."""
     return Surveyed(FileRow(NOTHING, bytes=len(data)))
 
 
@@ -43,7 +43,7 @@ def survey(
 
 
 def query(path: Path, text: str) -> list[tuple[Any, ...]]:
-    """What a query of a database gives."""
+    """Return the rows that a query of a database gives."""
     database = sqlite3.connect(path)
     try:
         return database.execute(text).fetchall()
@@ -52,7 +52,7 @@ def query(path: Path, text: str) -> list[tuple[Any, ...]]:
 
 
 def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """All that a database has, but for what depends on the order of the work or the machine."""
+    """Return the contents of a database, except what depends on the order of the work or the machine."""
     result = {}
     for table in ("files", "paths", "skipped", "kinds", "findings", "profiles"):
         columns = [row[1] for row in query(path, f"PRAGMA table_info({table})") if row[1] not in _NOT_COMPARED]
@@ -64,5 +64,5 @@ def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def states(path: Path) -> Sequence[tuple[str, str, int]]:
-    """State, reason and number of the files."""
+    """Return state, reason and number of the files."""
     return query(path, "SELECT state, why, count(*) FROM files GROUP BY state, why ORDER BY state, why")

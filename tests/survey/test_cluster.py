@@ -1,4 +1,4 @@
-"""A survey by a Dask cluster whose processes die: the result is that of an undisturbed one."""
+"""A survey by a Dask cluster whose processes die, compared with an undisturbed survey."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FILES = 30
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster of two workers, for all tests: it takes some seconds to start."""
+    """Yield a cluster of two workers for all tests: it takes some seconds to start."""
     with cluster(tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
@@ -51,7 +51,7 @@ def test_disturbed_cluster(running: Cluster, tmp_path: Path) -> None:
     ]
     greedy = "(SELECT digest FROM paths WHERE path LIKE '%greedy')"
     assert query(database, f"SELECT state FROM files WHERE digest = {greedy}") == [(LOST,)]
-    # All other files have the rows that they have where nothing happens.
+    # All other files have the rows that they have in an undisturbed survey.
     (tree / "file03greedy").unlink()
     assert survey(database, tree, work=harmful.work).files == 0
     survey(undisturbed, tree, work=harmful.work)
@@ -75,7 +75,7 @@ def _disturb(running: Cluster, database: Path) -> None:
 
 
 def _worker_of(nanny: int) -> int:
-    """The process that works: the one with the most memory below that which watches it."""
+    """Return the process that works: the one with the most memory among the children of the nanny."""
     found = subprocess.run(["ps", "-o", "pid=,rss=", "--ppid", str(nanny)], capture_output=True, text=True, check=True)
     rows = [tuple(map(int, line.split())) for line in found.stdout.splitlines()]
     return max(rows, key=lambda row: row[1])[0]
@@ -83,7 +83,7 @@ def _worker_of(nanny: int) -> int:
 
 @pytest.mark.timeout(300)
 def test_cluster_finds_what_processes_find(running: Cluster, tmp_path: Path) -> None:
-    """Sizes, kinds and findings, of files on disk and in an archive."""
+    """Sizes, kinds and findings are equal, for files on disk and in an archive."""
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "one").write_bytes(plain_program())

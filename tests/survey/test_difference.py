@@ -1,4 +1,4 @@
-"""What `survey --diff` says of two surveys."""
+"""The differences of two surveys that `survey --diff` prints."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def package(folder: Path, name: str, **members: bytes) -> Path:
 
 
 def test_update(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A program has other rows, another one is the same, one is gone, and one is new."""
+    """One program has other rows, one is the same, one is gone, and one is new."""
     good, bad = build("plt", version=3).read_bytes(), build("plt", version=2).read_bytes()
     plain_one = plain_program()
     old = package(tmp_path / "old", "some-1.0.tar", program=plain_one, same=plain_one + b"1", gone=good)

@@ -34,7 +34,7 @@ SMALL = Bounds(depth=4, growth=10, always=1 << 22, file=1 << 20, members=1000)
 
 @pytest.fixture(autouse=True)
 def nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No test finds a file that it has not made itself, here or among the temporary files."""
+    """Check that no test leaves a file in the working folder or among the temporary files."""
     work, temporary = tmp_path / "work", tmp_path / "temporary"
     work.mkdir()
     temporary.mkdir()
@@ -52,7 +52,7 @@ def write(folder: Path, name: str, data: bytes) -> Path:
 
 
 def found(path: Path, bounds: Bounds = SMALL) -> dict[str, str]:
-    """By path below the given one, the digest of what is found, or the reason why it is not looked at."""
+    """Return by path below the given one the digest of each found file, or the reason why it is skipped."""
     result = {}
     for item in Finder(bounds).find(str(path)):
         if isinstance(item, Passed):
@@ -79,7 +79,7 @@ def test_tar(tmp_path: Path, mode: str) -> None:
 
 @pytest.mark.parametrize("kind", ["gzip", "xz", "zstd"])
 def test_debian_package(tmp_path: Path, kind: str) -> None:
-    """Made by dpkg-deb; the files are those that it lists."""
+    """The package is made by dpkg-deb; the files found are those that it lists."""
     tree = tmp_path / "tree"
     for name, data in MEMBERS.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def test_debian_package(tmp_path: Path, kind: str) -> None:
 
 
 def test_system_package_is_as_dpkg_lists_it() -> None:
-    """All that a package has on this system, by the list that dpkg keeps."""
+    """All files of a package on this system, compared with the list that dpkg keeps."""
     listed = subprocess.run(["dpkg", "-L", "libc-bin"], capture_output=True, text=True, check=True).stdout
     paths = [Path(line) for line in listed.splitlines()]
     files = [path for path in paths if path.is_file() and not path.is_symlink()]
@@ -207,7 +207,7 @@ def test_directory(tmp_path: Path) -> None:
             "fifo": "a FIFO",
             "socket": "a socket",
         }
-    # What is named itself is meant, wherever it leads.
+    # A link that is named itself is followed, wherever it leads.
     assert found(tree / "to-file") == {"": digest(1)}
     assert found(tmp_path / "nothing") == {"": "No such file or directory"}
 
@@ -230,7 +230,7 @@ def test_files_of_other_machines(tmp_path: Path) -> None:
 
 
 def bomb(kind: str) -> bytes:
-    """What unpacks to 64 MB."""
+    """Return an archive that unpacks to 64 MB."""
     zeros = bytes(1 << 26)
     if kind == "member":
         return tar({"zeros": zeros, "program": program()}, mode="w:gz")
@@ -254,7 +254,7 @@ def test_bombs_are_bounded(tmp_path: Path, kind: str) -> None:
 
 
 def test_memory_does_not_wait_for_the_garbage_collector(tmp_path: Path) -> None:
-    """The command collects it seldom, and libarchive's buffers are large."""
+    """The command collects garbage seldom, and libarchive's buffers are large."""
     path = write(tmp_path, "some.tar", tar({f"{number}.gz": gzip.compress(program(number)) for number in range(9)}))
     gc.collect()
     gc.disable()
@@ -266,7 +266,7 @@ def test_memory_does_not_wait_for_the_garbage_collector(tmp_path: Path) -> None:
 
 
 def test_archive_of_itself(tmp_path: Path) -> None:
-    """Each level holds the next one ten times: all of them share what the outermost one may cost."""
+    """Each level has the next one ten times: all of them share the limits of the outermost one."""
     data = tar({"program": program()})
     for number in range(3):
         data = tar({f"{number}.{copy}.tar": data for copy in range(10)}, mode="w:gz")
@@ -275,7 +275,7 @@ def test_archive_of_itself(tmp_path: Path) -> None:
 
 
 def test_damaged_archives(tmp_path: Path) -> None:
-    """Cut at many places, and with bytes changed: something is told of each, and nothing raised."""
+    """The archives are cut at many places, or have bytes changed: each gives a report, and none an exception."""
     packed = tar(MEMBERS, mode="w:gz")
     for size in range(1, len(packed), 37):
         found(write(tmp_path, "some.tgz", packed[:size]))
@@ -322,7 +322,7 @@ def test_file_that_becomes_shorter(tmp_path: Path) -> None:
 
 
 def test_libarchive_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files are found without it; an archive that cannot be read is not taken for an empty one."""
+    """Files are still found; an archive that cannot be read is not taken for an empty one."""
     tree = tmp_path / "tree"
     tree.mkdir()
     write(tree, "one", program())

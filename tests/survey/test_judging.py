@@ -1,4 +1,4 @@
-"""What is said of one file, against what other tools and commands say of it."""
+"""The results for one file, compared with the output of other tools and commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SYSTEM = ("libdl.so.2", "libm.so.6", "libz.so.1")
 
 
 def sizes(path: Path) -> dict[str, int]:
-    """The sizes of sections by name, as readelf tells them."""
+    """Return the sizes of sections by name, as readelf prints them."""
     text = subprocess.run(["readelf", "-SW", path], capture_output=True, text=True, check=True).stdout
     rows = re.findall(r"^ *\[ *\d+\] (\S+) +\S+ +[0-9a-f]+ [0-9a-f]+ ([0-9a-f]+) \w+ +(\w*) ", text, re.MULTILINE)
     found = Counter[str]()
@@ -40,7 +40,7 @@ def system_libraries() -> list[Path]:
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
-    """What a command says as JSON."""
+    """Return the JSON that a command prints."""
     capsys.readouterr()
     main(list(map(str, arguments)))
     return json.loads(capsys.readouterr().out)
@@ -95,7 +95,7 @@ def test_sframe_of_the_file(name: str, abi: str, version: int, capsys: pytest.Ca
 
 @pytest.mark.parametrize("path", [*system_libraries(), build("plt", "amd64", 3)])
 def test_a_function_counts_once(path: Path) -> None:
-    """As readelf counts them: the PLT has one FDE of CFI, but two of SFrame, and they are of other sizes."""
+    """The counts equal readelf's: the PLT has one FDE of CFI, but two of SFrame, of other sizes."""
     command = ["readelf", "--debug-dump=frames", str(path)]
     # The status is 1 where a debug file that the library names is not installed.
     shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
@@ -105,7 +105,7 @@ def test_a_function_counts_once(path: Path) -> None:
 
 @pytest.mark.parametrize("path", system_libraries())
 def test_file_is_judged_by_what_convert_makes(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The copy that convert writes gets the same numbers as the file it is made of."""
+    """The copy that convert writes gets the same numbers as the file it is made from."""
     copy = tmp_path / path.name
     told = command(capsys, "convert", "--json", path, "-o", copy)
     found, of_copy = judge(path.read_bytes(), CONVERT), judge(copy.read_bytes(), CONVERT)
@@ -171,7 +171,7 @@ def test_object_file(tmp_path: Path) -> None:
 
 
 def test_reasons_of_gnu_as(tmp_path: Path) -> None:
-    """Without SFrame, it is told what the assembler would leave out."""
+    """For a file without SFrame, the result tells what the assembler would leave out."""
     source, result = tmp_path / "one.s", tmp_path / "one.so"
     source.write_text(
         ".text\none: .cfi_startproc\n.cfi_undefined %rbp\nnop\n.cfi_endproc\ntwo: .cfi_startproc\nret\n.cfi_endproc\n",
@@ -184,7 +184,7 @@ def test_reasons_of_gnu_as(tmp_path: Path) -> None:
 
 
 def test_malformed_sframe_is_linted() -> None:
-    """verify cannot read it, and lint tells why nobody would."""
+    """verify cannot read it; the findings of lint are in the result."""
     data = bytearray(build("leaf").read_bytes())
     data[data.index(b"\xe2\xde\x03")] = 0
     found = judge(bytes(data), CONVERT)
@@ -200,7 +200,7 @@ def test_nothing_to_survey(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_results() -> None:
-    """Bytes changed at random, and files cut: something is told of each, and no error is one of this package."""
+    """Bytes are changed at random, and files cut: each gives a result, and none an internal error."""
     chosen = random.Random(15)
     for original in (plain_program(), build("leaf").read_bytes()):
         for _ in range(60):
@@ -213,7 +213,7 @@ def test_damaged_files_are_results() -> None:
 
 
 def test_findings_are_bounded() -> None:
-    """A section whose every function breaks a rule."""
+    """A section in which every function breaks a rule."""
     data = bytearray(build("sizes").read_bytes())
     found = judge(bytes(data), CONVERT)
     counted = Counter(finding[:3] for finding in found.findings)

@@ -1,4 +1,4 @@
-"""Runs of a survey: what is done once is not done again, and what ends a worker ends nothing else."""
+"""Runs of a survey: finished work is not repeated, and a file that ends its worker ends nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def dangerous(data: bytes, plan: SurveyPlan) -> Surveyed:
-    """A result, but for files that end the process, always or once."""
+    """Return a result; some files end the process, always or once."""
     if data.endswith(b"13"):
         os.kill(os.getpid(), signal.SIGKILL)
     once = Path(os.environ["ONCE"])
@@ -36,7 +36,7 @@ def dangerous(data: bytes, plan: SurveyPlan) -> Surveyed:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """20 files, of which two have the same contents, a package of five more, and an archive that is damaged."""
+    """Return a folder of 20 files (two have the same contents), a package of five more, and a damaged archive."""
     folder = tmp_path / "tree"
     folder.mkdir()
     for number in range(19):
@@ -70,7 +70,7 @@ def test_second_run_does_what_is_new(tree: Path, tmp_path: Path) -> None:
     paths = {path for (path,) in query(database, "SELECT path FROM paths")}
     assert str(tree / "new") in paths
     assert str(tree / "file01") not in paths
-    # Another plan has results of its own.
+    # Another plan has separate results.
     assert survey(database, tree, plan=SurveyPlan(), work=quick).files == 22
 
 
@@ -98,7 +98,7 @@ def test_file_that_ends_two_workers_is_left(tree: Path, tmp_path: Path, monkeypa
 
 
 def test_memory_of_a_worker_is_limited(tmp_path: Path) -> None:
-    """What takes too much is told, and costs no worker."""
+    """A file that takes too much memory is reported, and ends no worker."""
     small, large, zeros = tmp_path / "small", tmp_path / "large", tmp_path / "zeros"
     small.write_bytes(plain_program())
     zeros.write_bytes(bytes(1 << 27))
@@ -122,7 +122,7 @@ survey(Path(sys.argv[1]), Path(sys.argv[2]), work=work)
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_interrupted_run_goes_on(tree: Path, tmp_path: Path, number: signal.Signals) -> None:
-    """Whatever ends it, what was done is kept, and what was not is done: the result is that of an undisturbed run."""
+    """However a run is interrupted, the next one does only the rest: the result is that of an undisturbed run."""
     database, undisturbed = tmp_path / "some.db", tmp_path / "undisturbed.db"
     program = subprocess.Popen([sys.executable, "-c", SLOW, str(database), str(tree)], cwd=CHECKOUT, stderr=-3)
 

@@ -1,4 +1,4 @@
-"""The command: its text, the page in a real browser, CSV and JSON lines, against the database that they show."""
+"""The output of the command: text, the page in a real browser, CSV and JSON lines, compared with the database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = 5000
 
 @pytest.fixture
 def database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A survey of three programs, one of which has disagreements, under names that are not nice."""
+    """Return a survey of three programs, one of which has disagreements, under names with special characters."""
     package = tmp_path / "some.tar"
     package.write_bytes(tar({NASTY: build("plt").read_bytes(), "two": plain_program(), "text": b"text\n"}))
     result = tmp_path / "some.db"
@@ -123,7 +123,7 @@ def test_page_of_many_files(tmp_path: Path) -> None:
     shown = render(result, script=script)
     told = json.loads(shown.by_id("result").text)
     assert told["found"] == 1
-    assert told["milliseconds"] < 3000  # some 300 on a machine that does nothing else
+    assert told["milliseconds"] < 3000  # about 300 on an idle machine
     assert shown.by_id("verdict").text.startswith("5,000 files, ")
 
 

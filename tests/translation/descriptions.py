@@ -8,7 +8,7 @@ from sframe_unwind.translation.description import Description
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
 
 RULE = UnwindRule(RegisterRule(SP, 8, False), saved_at_cfa(-8), None)
-"""Of the first instruction on AMD64."""
+"""The rule of the first instruction on AMD64."""
 
 
 def description(*rules: tuple[int, object], start: int = 0x1000, size: int = 32, signal: bool = False) -> Description:

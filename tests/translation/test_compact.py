@@ -1,4 +1,4 @@
-"""Entries of functions are merged and divided where that makes the section smaller, and say the same."""
+"""Entries of functions are merged and divided where that makes the section smaller, and the rules stay the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def never(*_: int) -> bool:
 
 
 def starts(table: TableSpec) -> list[list[int]]:
-    """Return start and end of each entry, and where its rows begin."""
+    """Return start and end of each entry, and the place of its rows."""
     return [[one.start, one.start + one.size, *(row.start for row in one.rows)] for one in table.functions]
 
 

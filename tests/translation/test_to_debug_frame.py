@@ -1,4 +1,4 @@
-"""DWARF CFI that is made of rules says these rules again when it is decoded."""
+"""DWARF CFI that is made from rules gives the same rules when it is decoded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule
 
 @pytest.mark.parametrize("abi", [arch.name for arch in ARCHES])
 def test_every_kind_of_rule_comes_back(abi: str) -> None:
-    """Instructions of every kind that the encoder has, decoded again."""
+    """Rules for every kind of instruction that the encoder has are encoded, and decoded again."""
     arch = BY_NAME[abi]
     places = [None, *(RegisterRule(CFA, offset, memory) for offset in (-16, -3, 8, 512) for memory in (True, False))]
     places += [RegisterRule(40, offset, memory) for offset in (0, -9, 700) for memory in (True, False)]

@@ -1,4 +1,4 @@
-"""What SFrame of a version cannot say is named with its reason."""
+"""Functions that a version of SFrame cannot describe are named with the reason."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from sframe_unwind.errors import MemoryReadError
 
 
 def read_own(address: int, size: int) -> bytes:
-    """Read bytes of this process's memory.  The kernel copies them, so that a bad address is an error and no crash.
+    """Read bytes of this process's memory.  The kernel copies them, and reports a bad address as an error.
 
     :raises MemoryReadError: a byte cannot be read.
     """

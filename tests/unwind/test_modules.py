@@ -37,7 +37,7 @@ def test_answers() -> None:
 
 
 def test_a_module_within_another_hides_nothing_behind_it() -> None:
-    """The vDSO, or a JIT image, can lie in a gap of what another module claims from its first to its last byte."""
+    """The vDSO, or a JIT image, can lie in a gap between the parts of another module."""
     outer = Module("outer", [(0x1000, 0x9000)], lambda: None)
     inner = Module("inner", [(0x3000, 0x4000)], lambda: None)
     modules = Modules(ABI, [inner, outer])
@@ -104,7 +104,7 @@ def test_discovery_is_asked_once_until_told_to_look_again() -> None:
 
 
 def test_discovered_module_does_not_replace_the_debuggers() -> None:
-    """The debugger tells a module's whole span, the program headers only the code in it."""
+    """The debugger gives a module's whole span, the program headers only its code."""
     known = Module("by the debugger", [(CODE - 0x1000, CODE + 0x2000)], lambda: None)
     modules = Modules(ABI, [known], discover=lambda: [one_function()])
     assert modules.find(0) is None

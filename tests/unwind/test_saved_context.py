@@ -55,7 +55,7 @@ def test_instructions_that_are_calls(abi: str, tmp_path: Path) -> None:
 
 
 def assembled(abi: str, instruction: str, folder: Path) -> bytes:
-    """The bytes of an instruction."""
+    """Return the bytes of an instruction."""
     compiler = ABIS[abi].compiler
     if shutil.which(compiler) is None:
         absent(f"{compiler} is not installed")
@@ -91,12 +91,12 @@ def nowhere(_: int) -> bool:
 
 
 def calling(address: int, size: int) -> bytes:
-    """Memory that is full of calls through a register."""
+    """Return memory that is full of calls through a register."""
     return (b"\xff\xd0" * size)[address % 2 :][:size]
 
 
 def test_item_32_whether_pc_is_a_return_address() -> None:
-    """A call must end there, and SP be aligned as it is after a call, which it is not at the entry of a function."""
+    """A call must end at the pc, and SP be aligned as it is after a call; at the entry of a function it is not."""
     registers = {ARCH.pc: CODE, ARCH.sp: 0x7000, ARCH.fp: 0}
     assert not from_registers(ARCH, registers, calling).interrupted
     assert from_registers(ARCH, {**registers, ARCH.sp: 0x7008}, calling).interrupted
@@ -151,7 +151,7 @@ def test_nothing_is_saved_in_zeros(abi: str) -> None:
 
 
 def test_where_the_pointer_guard_is() -> None:
-    """In the thread control block, in a variable, and in the random bytes that the kernel gives a program."""
+    """The guard is in the thread control block, in a variable, or in the random bytes from the kernel."""
     memory = {0x9030: 1, 0x9028: 2, 0x5000: 3, 0x6000: 0xFF << 56 | 4, 0x6008: 5}
     names = {"fs_base": 0x9000, "acr0": 0, "acr1": 0x9000}
 
@@ -169,7 +169,7 @@ def test_where_the_pointer_guard_is() -> None:
 
 
 def random_memory(random: Random) -> tuple[int, ReadMemory]:
-    """The start of a page of random bytes, and what reads it and nothing else."""
+    """Return the start of a page of random bytes, and a function that reads only that page."""
     memory = random.randbytes(4096)
     start = random.choice((0, 0x2000, (1 << 64) - 4096))
 
@@ -193,7 +193,7 @@ def contexts_in_random_memory(arch: Arch, random: Random) -> Iterator[tuple[Save
 
 @pytest.mark.parametrize("abi", list(BY_NAME))
 def test_any_bytes_are_a_context_or_an_error(abi: str) -> None:
-    """Random structures, in memory of which parts cannot be read; what is a context has a walk that ends."""
+    """Random structures, in memory of which parts cannot be read: if one is a context, the walk from it ends."""
     arch, contexts = BY_NAME[abi], 0
     for seed in range(400):
         for context, read in contexts_in_random_memory(arch, Random(seed)):

@@ -64,7 +64,7 @@ def test_aarch64_with_a_frame_record(name: str) -> None:
 
 
 def test_item_21_aarch64_leaf_whose_cfa_is_sp() -> None:
-    """The topmost frame: the return address is still in x30."""
+    """In the topmost frame the return address is still in x30."""
     rule = UnwindRule(at_sp(AARCH64, 0), None, None)
     caller = step(rule, AARCH64, SP_VALUE, FP_VALUE, no_memory, registers({30: 0x401234}))
     assert caller == Caller(SP_VALUE, 0x401234, SP_VALUE, FP_VALUE)
@@ -79,7 +79,7 @@ def test_item_19_the_callers_sp_is_160_below_the_cfa() -> None:
 
 
 def test_item_19_s390x_leaf_with_its_registers_in_others() -> None:
-    """RA in f0, FP in f2: a leaf function that wants r14 and r11 for itself."""
+    """RA is in f0 and FP in f2: a leaf function that uses r14 and r11 for other values."""
     rule = UnwindRule(at_sp(S390X, 160), RegisterRule(16, 0, False), RegisterRule(17, 0, False))
     caller = step(rule, S390X, SP_VALUE, FP_VALUE, no_memory, registers({16: 0x401234, 17: 0x7000_0900}))
     assert caller == Caller(SP_VALUE + 160, 0x401234, SP_VALUE, 0x7000_0900)
@@ -129,7 +129,7 @@ def test_a_register_that_the_frame_does_not_know() -> None:
 
 
 def test_flexible_cfa_from_another_register() -> None:
-    """AMD64 stack realignment, before rbp is set up."""
+    """The CFA during AMD64 stack realignment, before rbp is set up."""
     rule = UnwindRule(RegisterRule(10, 0, False), saved_at_cfa(-8), None)
     r10 = SP_VALUE + 0x40
     caller = step(rule, AMD64, SP_VALUE, FP_VALUE, memory({r10 - 8: 0x401234}), registers({10: r10}))
@@ -137,7 +137,7 @@ def test_flexible_cfa_from_another_register() -> None:
 
 
 def test_flexible_cfa_from_memory() -> None:
-    """AMD64 stack realignment, in the function's body: only FP is needed, so it works in any frame."""
+    """The CFA after AMD64 stack realignment: the rule needs only FP, and so works in any frame."""
     rule = UnwindRule(RegisterRule(AMD64.fp, -16, True), saved_at_cfa(-8), RegisterRule(AMD64.fp, 0, True))
     cfa = FP_VALUE + 0x40
     words = {FP_VALUE - 16: cfa, cfa - 8: 0x401234, FP_VALUE: 0x7000_0900}
@@ -158,7 +158,7 @@ def test_flexible_cfa_from_memory() -> None:
     ],
 )
 def test_every_place_gives_ra_and_fp(place: RegisterRule, expected: int) -> None:
-    """FP and SP are those of the frame, not the values that this step gives."""
+    """The rules are computed with the frame's own FP and SP, not with the caller's values, which the step gives."""
     cfa = SP_VALUE + 0x100
     words = {cfa - 24: 0x1111, SP_VALUE + 16: 0x2222, FP_VALUE - 8: 0x3333, 0x5008: 0x4444}
     rule = UnwindRule(at_sp(AMD64, 0x100), place, place)
@@ -208,7 +208,7 @@ def test_a_cfa_that_is_not_aligned(offset: int) -> None:
     ],
 )
 def test_memory_that_cannot_be_read(rule: UnwindRule, address: int) -> None:
-    """Which is a different answer from corrupt data."""
+    """The step reports unreadable memory, which is not the same as corrupt data."""
     words = memory({SP_VALUE + 16: 0x1000})
     with pytest.raises(MemoryReadError) as caught:
         step(rule, AMD64, SP_VALUE, FP_VALUE, words)
@@ -223,7 +223,7 @@ def test_a_return_address_that_amd64_has_nowhere() -> None:
 
 
 def test_addresses_wrap_at_64_bits() -> None:
-    """Corrupt registers must not make addresses that no memory has."""
+    """Addresses computed from corrupt registers stay within 64 bits."""
     rule = UnwindRule(at_sp(AMD64, 16), saved_at_cfa(-8), saved_at_cfa(-16))
     caller = step(rule, AMD64, MASK - 7, 0, memory({0: 0x1234, MASK - 7: 0x5678}))
     assert caller == Caller(8, 0x1234, 8, 0x5678)
@@ -261,7 +261,7 @@ def test_item_19_check_outward_compares_stack_pointers_not_the_cfa() -> None:
 
 
 def test_item_30_a_cfa_that_is_no_multiple_of_16_is_accepted() -> None:
-    """AAPCS64 wants a multiple of 16; hand-written code that keeps 8 can be unwound all the same."""
+    """AAPCS64 wants a multiple of 16; hand-written code that keeps 8 is unwound nevertheless."""
     assert AARCH64.stack_alignment == 16
     rule = UnwindRule(at_sp(AARCH64, 24), saved_at_cfa(-8), None)
     caller = step(rule, AARCH64, SP_VALUE, FP_VALUE, memory({SP_VALUE + 16: 0x401234}))

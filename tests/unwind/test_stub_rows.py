@@ -48,10 +48,10 @@ class Code:
         self.path, self._tools = path, tools
 
     def read(self, address: int, size: int) -> bytes:
-        """Return bytes, as the memory of a process has them."""
+        """Return bytes as they are in the memory of a process."""
         for start, contents, _ in self._parts:
             if start <= address < start + len(contents):
-                # What follows a section in memory are other sections, or zeros.
+                # A section is followed in memory by other sections, or zeros.
                 return bytes(contents[address - start : address - start + size]).ljust(size, b"\0")
         raise MemoryReadError(address, size)
 
@@ -136,7 +136,7 @@ def test_item_31_used_rule_is_what_the_instructions_do(abi: str, version: int, n
 def test_item_31_plts_are_known_in_converted_files(
     version: int, name: str, target: int, rows: int | None, tmp_path: Path
 ) -> None:
-    """Their rows are those of the linker: the wrong ones, too."""
+    """In a converted file the same rules are used, and the same rows are found wrong, as in the original."""
     code, section, arch = loaded("amd64", version, name, "O2")
     copy = tmp_path / "copy"
     report = convert_to_sframe(code.path, copy, Wanted(target, source="sframe", max_rows=rows))
@@ -196,7 +196,7 @@ def test_each_stub_of_other_linkers_is_decoded(linker: str, abi: str, tmp_path: 
 
 
 def check_decoded(code: Code, arch: Arch, unknown: int) -> None:
-    """Check each stub under a mask FDE whose row is true nowhere.
+    """Check each stub in a mask FDE whose row is wrong everywhere.
 
     :param unknown: the largest number of stubs whose form may be unknown: their row is believed.
     """
@@ -254,7 +254,7 @@ def test_row_is_believed_unless_the_code_proves_another(what: str, code: bytes, 
 
 
 def test_code_of_functions_is_not_read() -> None:
-    """Nor that of a function as small as a PLT's header, unless it has the header's rows."""
+    """The code of functions is not read, even of one as small as a PLT's header, unless it has the header's rows."""
     arch = BY_NAME["amd64"]
     rules = [UnwindRule(RegisterRule(arch.sp, 8 * words, False), saved_at_cfa(-8), None) for words in (1, 2, 3)]
     jump = bytes.fromhex("f30f1efa ff25662f0000 660f1f440000")

@@ -1,4 +1,4 @@
-"""Older versions give the rules of version 3: what is tested of a sample in version 3 holds of them too."""
+"""Older versions give the same rules as version 3, for which all other tests of the samples are made."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ONLY_NEWEST = {"_start", "aligned_local", "aligned_entry"}
 
 
 def builds() -> Iterator[tuple[str, str, int]]:
-    """Each sample for each ABI and older version."""
+    """Yield each sample for each ABI and older version."""
     for name, sample in SAMPLES.items():
         for abi in sample.abis:
             for version in ABIS[abi].versions:
@@ -38,7 +38,7 @@ def test_the_rules_of_each_function_are_those_of_the_newest_version(name: str, a
 
 
 def rules(name: str, abi: str, version: int) -> dict[str, tuple[int, list[tuple[int, UnwindRule]]]]:
-    """Size and rows of each function that has a symbol."""
+    """Return size and rows of each function that has a symbol."""
     with toolchain_needed():
         path = build(name, abi, version)
         symbols = readelf.read_symbols(toolchain(abi, version), path)

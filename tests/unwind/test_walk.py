@@ -14,17 +14,17 @@ from tests.unwind.world import CODE, STACK, Memory, module, sp_based, walk
 
 AMD64, AARCH64, S390X = AbiNumber.AMD64_ENDIAN_LITTLE, AbiNumber.AARCH64_ENDIAN_LITTLE, AbiNumber.S390X_ENDIAN_BIG
 F, G, START = CODE, CODE + 0x100, CODE + 0x200
-"""Three functions of 0x100 bytes."""
+"""The starts of three functions of 0x100 bytes."""
 
 
 def three_functions(abi: AbiNumber = AMD64) -> Module:
-    """f and g have frames of 16 bytes, start is outermost."""
+    """Return a process whose f and g have frames of 16 bytes, and whose start is outermost."""
     rule = sp_based(ARCH_BY_ABI[abi], 16, ra_at=-8)
     return module(abi, {(F, 0x100): [(0, rule)], (G, 0x100): [(0, rule)], (START, 0x100): [(0, OUTERMOST)]})
 
 
 def stack_of(*return_addresses: int) -> Memory:
-    """Frames of 16 bytes, from the inside out."""
+    """Return the words of a stack with frames of 16 bytes, from the inside out."""
     return Memory({STACK + 16 * n + 8: address for n, address in enumerate(return_addresses)})
 
 
@@ -42,7 +42,7 @@ def test_complete_walk_ends_at_the_outermost_frame() -> None:
 
 
 def test_item_15_caller_is_looked_up_at_pc_minus_1() -> None:
-    """The call is f's last instruction: the return address is the first of g, which has no row that says 16."""
+    """The call is f's last instruction: the return address is that of g, whose row would give another CFA."""
     abi = ARCH_BY_ABI[AMD64]
     noreturn = module(
         AMD64,
@@ -102,7 +102,7 @@ def test_item_22_no_fde_is_not_the_end_of_the_stack() -> None:
 
 
 def test_item_23_cycle_ends() -> None:
-    """f's CFA is its own SP: without the guard the walk would stay there."""
+    """The CFA of f is its own SP: without the guard the walk would not end."""
     abi = ARCH_BY_ABI[AARCH64]
     rules = {(F, 0x100): [(0, sp_based(abi, 0, ra_at=0))]}
     memory = Memory({STACK: F + 4})
@@ -169,7 +169,7 @@ def test_item_25_goes_on_behind_frames_without_sframe() -> None:
 
 
 def test_a_rule_that_cannot_hold_is_left_to_the_other_unwinder() -> None:
-    """The stack word is unreadable for SFrame; the other unwinder knows the caller."""
+    """SFrame's rule needs a stack word that is unreadable; the other unwinder knows the caller."""
     caller = Caller(STACK + 64, START + 2, STACK + 64, 0)
     other = FallbackUnwinder("other", lambda *_: UnwindResult(caller, False, None))
     frames, ended = walk(AMD64, [three_functions()], Registers(F, STACK, 0), Memory({}), fallback=other)
@@ -186,7 +186,7 @@ def test_the_other_unwinder_must_move_outward_too(sp: int) -> None:
 
 
 def test_item_27_deep_recursion_in_bounded_memory() -> None:
-    """100,000 frames; the walk itself keeps none of them."""
+    """The stack has 100,000 frames; the walk itself keeps none of them."""
     depth = 100_000
     memory = stack_of(*[G + 8] * depth, START + 4)
     steps = walk(AMD64, [three_functions()], Registers(F, STACK, 0), memory, limit=depth + 10)

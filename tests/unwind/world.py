@@ -45,7 +45,7 @@ def sp_based(abi: Arch, offset: int, fp_at: int | None = None, ra_at: int | None
 
 
 class Memory:
-    """Words by address; whatever is not there cannot be read."""
+    """Words by address; any other address cannot be read."""
 
     def __init__(self, words: Mapping[int, int]) -> None:
         self.words = dict(words)

@@ -11,11 +11,11 @@ from sframe_unwind.sframe.encode import TableSpec, describe, encode
 from tests.abis.rewrite import overwrite
 
 _WORDS = {"cfa": 0, "ra": 1, "fp": 2}
-"""Which data word of a default row says what; on AMD64 the return address has none, and FP the second."""
+"""The index of each value's data word in a default row; on AMD64 the return address has none, and FP the second."""
 
 
 def plant(source: Path, target: Path, what: str) -> set[int]:
-    """Copy a program with one value changed; return the addresses that it applies to, of which some are compared."""
+    """Copy a program with one value changed; return the addresses to which it applies (some are not compared)."""
     (section,) = elf.load(source)
     spec = describe(section)
     (table,) = spec.tables

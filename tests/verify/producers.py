@@ -39,7 +39,7 @@ KNOWN = (
 
 
 def explained(tools: Path, path: Path, abi: str, version: int, found: Disagreement) -> str:
-    """Why a disagreement is not ours; empty if that cannot be shown."""
+    """Return why a disagreement is not an error of this project; empty if that cannot be shown."""
     for known in KNOWN:
         if abi in known.abis and version in known.versions:
             if (found.spot.section, found.what) != (known.section, known.what):
@@ -51,13 +51,13 @@ def explained(tools: Path, path: Path, abi: str, version: int, found: Disagreeme
 
 
 def _is_outermost(path: Path, found: Disagreement) -> bool:
-    """The kernel starts a program at its entry point, where nothing has called anything."""
+    """Return whether this is the entry point: the kernel starts a program there, and nothing has called it."""
     with elf.opened(path) as binary:
         return found.dwarf == "undefined" and found.spot.address == binary.entry_point
 
 
 def _pushes_less(tools: Path, path: Path, found: Disagreement) -> bool:
-    """At a stub's first instruction the CFA is rsp + 8; each push before the address adds 8."""
+    """Return whether the CFA of DWARF fits the pushes (rsp + 8, and 8 for each push before), and SFrame's does not."""
     pushes = 0
     for address, instruction in _instructions(tools, path, found.spot.section):
         if address >= found.spot.address:

@@ -23,14 +23,14 @@ from tests.verify.producers import explained
 
 
 class Account(NamedTuple):
-    """What came of the files of one build."""
+    """The results for the files of one build."""
 
     compared: int
-    """Addresses."""
+    """The number of addresses."""
     explained: collections.Counter[str]
     """How many disagreements each reason explains."""
     unexplained: list[str]
-    """What nobody is known to have wrong."""
+    """The disagreements that no known error explains."""
 
 
 def account(wanted: Build) -> Account:
@@ -55,12 +55,12 @@ def account(wanted: Build) -> Account:
 
 
 def comparable() -> list[Build]:
-    """All builds that have DWARF CFI."""
+    """Return all builds that have DWARF CFI."""
     return [wanted for wanted in all_builds() if wanted.name != "free_sframe_only"]
 
 
 def main() -> int:
-    """Verify every build and print the account; exit status 1 when something is not explained."""
+    """Verify every build and print the account; the exit status is 1 if a disagreement is not explained."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=2, help="builds at the same time (default: 2)")
     builds, started = comparable(), time.monotonic()
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def total(accounts: Iterable[Account]) -> Account:
-    """The sum of accounts."""
+    """Return the sum of accounts."""
     whole = Account(0, collections.Counter(), [])
     for part in accounts:
         whole = Account(whole.compared + part.compared, whole.explained + part.explained, whole.unexplained)

@@ -20,7 +20,7 @@ from tests.samples.build import build
 
 
 def complaint(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What the command says when it cannot: one line, and nothing on standard output."""
+    """Return the one line of an error message; check that nothing is on standard output."""
     assert main(["verify", *map(str, arguments)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
@@ -29,7 +29,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 
 
 def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    """GNU ld's row for `.plt.got` is wrong, and the C library's start-up file has no SFrame."""
+    """The summary of a program with a wrong row of GNU ld in `.plt.got`, and a start-up file without SFrame."""
     program = build("plt")
     assert main(["verify", str(program)]) == 1
     first, *rest = capsys.readouterr().out.splitlines()
@@ -65,7 +65,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_json_has_what_the_text_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The functions that only one side describes, why, and the files that could not be compared."""
+    """The JSON has the functions that only one side describes, why, and the files that could not be compared."""
     program, missing = build("realign", version=2), tmp_path / "missing"
     assert main(["verify", "--json", str(program), str(missing)]) == 2
     printed = json.loads(capsys.readouterr().out)
@@ -87,7 +87,7 @@ def test_rules_that_depend_on_the_address(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_functions_of_one_side_and_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    """Before version 3 the assembler leaves out what it cannot say: a CFA based on r10."""
+    """Before version 3 the assembler leaves out functions with a CFA based on r10."""
     assert main(["verify", str(build("realign", version=2))]) in (0, 1)
     out = capsys.readouterr().out
     assert "aligned_local (CFA r10, for which version 2 has no words)" in out
@@ -136,7 +136,7 @@ def test_truncated_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_damaged_cfi(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever pyelftools makes of it is said in one line, or the CFI still is one that can be compared."""
+    """With damaged CFI, the command prints one line of error, or compares what can still be decoded."""
     program, file = build("leaf"), tmp_path / "file"
     content = program.read_bytes()
     run(tools_for("amd64", 3) / "objcopy", "--dump-section", f".eh_frame={tmp_path / 'cfi'}", program, file)
@@ -162,7 +162,7 @@ def test_one_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path, capsys
 
 
 def test_functions_upon_functions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Sizes that would make the work grow with the square of the section are refused."""
+    """Sizes that would make the work grow with the square of the section's size are refused."""
     program, file = build("free_walk"), tmp_path / "file"
     (section,) = elf.load(program)
     spec = describe(section)
@@ -190,7 +190,7 @@ def test_empty_name_is_not_the_current_directory(capsys: pytest.CaptureFixture[s
 def test_page_that_cannot_be_written_is_noticed_before_the_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    missing = tmp_path / "missing"  # would be the error, if the files were looked at first
+    missing = tmp_path / "missing"  # would be the error if the files were looked at first
     assert complaint(capsys, "--html", "-", missing) == "sframe-unwind: --html: expected the name of a file, found '-'"
     assert complaint(capsys, "--html", tmp_path, missing).startswith("sframe-unwind: --html: expected the name of a")
     page = tmp_path / "nowhere" / "page.html"

@@ -26,7 +26,7 @@ Change = Callable[[FunctionSpec], FunctionSpec]
 
 
 def changed(folder: Path, change: Change) -> Path:
-    """A program whose SFrame functions were changed."""
+    """Return a program whose SFrame functions were changed."""
     source, program = build("free_walk", "amd64", 3, "O0"), folder / "program"
     (section,) = elf.load(source)
     spec = describe(section)
@@ -70,12 +70,12 @@ def test_first_row_begins_late(tmp_path: Path) -> None:
 
 
 def test_cfi_leaves_out_the_end(tmp_path: Path) -> None:
-    """The other way round: SFrame's function is longer than the one of the CFI."""
+    """SFrame's function is longer than that of the CFI."""
     program = changed(tmp_path, lambda function: function._replace(size=function.size + 3))
     found = in_part(program)
     assert found
     assert all(function.reason.startswith("DWARF CFI has nothing for ") for function in found)
-    # What follows is padding, or the next function, which has CFI of its own.
+    # The rest is padding, or the next function, which has CFI of its own.
     assert {function.size for function in found} <= {1, 2, 3}
 
 
@@ -101,7 +101,7 @@ def test_page(tmp_path: Path) -> None:
 
 
 def test_what_gnu_ld_leaves_out_of_a_plt(tmp_path: Path) -> None:
-    """Of four stubs in `.plt.sec`, which have one FDE, GNU ld 2.40 describes three."""
+    """GNU ld 2.40 describes three of the four stubs in `.plt.sec`, which have one FDE."""
     source, made, program = tmp_path / "calls.s", tmp_path / "calls.o", tmp_path / "calls.so"
     calls = "".join(f"call {name}@plt\n" for name in ("one", "two", "three", "four"))
     source.write_text(f".globl f\nf:\n.cfi_startproc\n{calls}ret\n.cfi_endproc\n", encoding="ascii")

@@ -80,7 +80,7 @@ def test_program_that_does_not_run(
 
 
 def test_library_whose_segments_are_not_sorted(tmp_path: Path) -> None:
-    """The dynamic linker takes the addresses from the first and the last one."""
+    """The dynamic linker computes the addresses from the first and the last segment."""
     source, library = tmp_path / "sorted.so", tmp_path / "library.so"
     compiler: list[str | Path] = ["gcc", "-shared", "-fPIC", "-x", "c", "-o", source, "-"]
     subprocess.run(compiler, input=b"int twice(int n) { return 2 * n; }", check=True, timeout=60)

@@ -25,7 +25,7 @@ _ROW_INFO = 1
 
 
 def damaged(folder: Path, where: int, value: int) -> tuple[Path, int]:
-    """A program with one changed byte in its third function, and the address of that function.
+    """Return a program with one changed byte in its third function, and the address of that function.
 
     :param where: offset of the byte from the attributes of the function.
     """

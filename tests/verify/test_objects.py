@@ -22,7 +22,7 @@ VERSION_3 = [abi for abi, version in EVERY if version == 3]
 
 
 class Made:
-    """Two object files with code in several sections."""
+    """Two object files with code in several sections, which can be linked."""
 
     def __init__(self, abi: str, version: int, folder: Path) -> None:
         self.abi, self.tools, self.folder = abi, tools_for(abi, version), folder
@@ -35,7 +35,7 @@ class Made:
 
 
 def rules(verdict: Verdict) -> dict[str, tuple[int, Outcome]]:
-    """Size and outcome of each function, by name."""
+    """Return size and outcome of each function, by name."""
     return {function.name: (function.size, function.outcome) for function in verdict.functions}
 
 
@@ -63,7 +63,7 @@ def test_output_of_ld_r(abi: str, tmp_path: Path) -> None:
 
 
 def test_output_of_ld_r_with_misplaced_relocations(tmp_path: Path) -> None:
-    """GNU ld 2.44 puts the relocations of later inputs at places where something else has come to lie."""
+    """GNU ld 2.44 puts the relocations of later inputs at places where other content is by then."""
     whole = Made("amd64", 2, tmp_path).link("whole.o", "-r")
     with pytest.raises(FormatError, match="relocation that is not for the start field of a function"):
         verify(whole)
@@ -99,7 +99,7 @@ def test_section_groups(tmp_path: Path) -> None:
 
 
 def group(name: str, cfa: int) -> str:
-    """A section group with a function, its CFI, and its own SFrame section that claims a CFA."""
+    """Return a section group with a function, its CFI, and its own SFrame section that claims a CFA."""
     table = usual_table(2, AbiNumber.AMD64_ENDIAN_LITTLE, [FunctionSpec(28, 16, (RowSpec(0, 3, (cfa,)),))])
     content = encode(SectionSpec(0, (table._replace(flags=Flag.FDE_FUNC_START_PCREL),)))
     return f"""
@@ -118,7 +118,7 @@ def group(name: str, cfa: int) -> str:
 
 
 def test_several_sframe_sections(tmp_path: Path) -> None:
-    """As some producers write them, one for each section group."""
+    """Some producers write one section for each section group."""
     source = tmp_path / "groups.s"
     source.write_text(group("right", 8) + group("wrong", 16), encoding="ascii")
     run(tools_for("amd64", 3) / "as", "-o", tmp_path / "groups.o", source)
@@ -134,7 +134,7 @@ def test_several_sframe_sections(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("abi", VERSION_3)
 def test_the_shape_of_a_kernel_module(abi: str, tmp_path: Path) -> None:
-    """`ld -r` output whose CFI is in `.debug_frame`: kernels are built without `.eh_frame`."""
+    """The CFI in `ld -r` output is in `.debug_frame`: kernels are built without `.eh_frame`."""
     made = Made(abi, 3, tmp_path)
     sections = ".cfi_sections .debug_frame, .sframe\n"
     for file in made.objects:
@@ -161,7 +161,7 @@ def test_stripped_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", ["rcs", "rcsT"])
 def test_archives(options: str, tmp_path: Path) -> None:
-    """Members with SFrame stand for themselves, with short and long names; others are passed over."""
+    """Members with SFrame are compared one by one, with short and long names; others are passed over."""
     made = Made("aarch64", 3, tmp_path)
     long_name = made.objects[1].rename(tmp_path / "a_name_that_does_not_fit_into_a_header.o")
     (tmp_path / "text").write_text("odd", encoding="ascii")
@@ -176,7 +176,7 @@ def test_archives(options: str, tmp_path: Path) -> None:
 
 
 def test_archives_in_the_form_of_bsd(tmp_path: Path) -> None:
-    """Long names stand before the contents."""
+    """Long names come before the contents."""
     made = Made("amd64", 3, tmp_path)
     content, name = made.objects[0].read_bytes(), b"a name with blanks.o\0\0\0\0"
     header = b"%-16s%-12d%-6d%-6d%-8o%-10d`\n" % (b"#1/%d" % len(name), 0, 0, 0, 0o644, len(name) + len(content))

@@ -27,14 +27,14 @@ FUNCTIONS = 20_000
 
 
 def written(tmp_path: Path, *files: object, status: int = 1) -> Path:
-    """The page for some files."""
+    """Return the page for some files."""
     result = tmp_path / "page.html"
     assert main(["verify", "--html", str(result), *map(str, files)]) == status
     return result
 
 
 def rows(table: Element) -> list[list[str]]:
-    """The cells of a table's rows, without the heads."""
+    """Return the cells of a table's rows, without the heads."""
     return [[cell.text.strip() for cell in row.all("td")] for row in table.all("tr") if row.all("td")]
 
 
@@ -81,12 +81,12 @@ def test_both_tables_side_by_side(tmp_path: Path) -> None:
 
 
 def with_orc(folder: Path) -> Path:
-    """A file of which ORC says something wrong at one address."""
+    """Return a file whose ORC has a wrong value at one address."""
     return assemble("amd64", ORC + FUNCTION.format(pushed=24, bp=-16), folder / "function.o")
 
 
 def test_orc_alone(tmp_path: Path) -> None:
-    """A page that says nothing of the disagreements that make the exit status 1 would be a wrong page."""
+    """The page shows the disagreements of ORC too: they alone make the exit status 1."""
     file, result = with_orc(tmp_path), tmp_path / "page.html"
     assert main(["verify", "--against", "orc", "--html", str(result), str(file)]) == 1
     shown = render(result)
@@ -166,7 +166,7 @@ def test_what_is_wrong_with_a_whole_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("flags", "back"), [((), "rgb(255, 255, 255)"), ((DARK,), "rgb(20, 23, 28)")])
 def test_areas_are_code_sizes(tmp_path: Path, flags: tuple[str, ...], back: str) -> None:
-    """Counted in pixels, in the light and the dark colours; labels and gaps between cells take some."""
+    """The areas are counted in pixels, in light and dark colours; labels and gaps between cells take some."""
     program = build("realign", version=2)
     verdict = verify(program)
     outcomes = list(Outcome)
@@ -239,7 +239,7 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
 
 
 def with_functions(folder: Path, count: int) -> Path:
-    """The page for one file with many functions."""
+    """Return the page for one file with many functions."""
     functions = tuple(
         Function(FileAddress(".text", 16 * n, False), 1 + n % 97, f"function_{n}", list(Outcome)[n % 5], "", ())
         for n in range(count)
@@ -251,7 +251,7 @@ def with_functions(folder: Path, count: int) -> Path:
 
 
 def test_more_functions_than_a_call_takes_arguments(tmp_path: Path) -> None:
-    """Chromium's limit is near 124,000 arguments; the page was empty beyond it."""
+    """Chromium's limit is near 124,000 arguments; beyond it the page was once empty."""
     shown = render(with_functions(tmp_path, 130_000))
     assert shown.by_id("verdict").text.startswith("1 file, 52,000 functions in both, ")
     assert len(rows(shown.by_id("functions"))) == 101
@@ -265,7 +265,7 @@ def test_many_functions(tmp_path: Path) -> None:
     shown = render(result, script=script)
     assert int(shown.by_id("map").attributes["data-cells"]) == FUNCTIONS
     assert len(rows(shown.by_id("functions"))) == 101
-    assert float(shown.by_id("result").text) < 20_000  # milliseconds; some 60 on a machine that does nothing else
+    assert float(shown.by_id("result").text) < 20_000  # milliseconds; about 60 on an idle machine
 
 
 def test_a_page_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

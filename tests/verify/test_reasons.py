@@ -1,4 +1,4 @@
-"""Why a function has no SFrame: each reason beside the warning of the real assembler that left the function out."""
+"""The reasons that `verify` gives for functions without SFrame, compared with the real assembler's warnings."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Left(NamedTuple):
     cfi: str
     """Its directives, one instruction after the function's start."""
     warning: str
-    """A pattern for what the assembler says."""
+    """A pattern for the assembler's warning."""
     reason: str
-    """A pattern for what `verify` says."""
+    """A pattern for the reason that `verify` gives."""
 
 
 LEFT_OUT = (
@@ -125,7 +125,7 @@ LEFT_OUT = (
         "(fp|x29) is saved, but the return address is not",
     ),
 )
-"""What GNU as 2.47 leaves out in version 3, by its own word."""
+"""Functions that GNU as 2.47 leaves out in version 3, as its warnings show."""
 
 STATE = """
     .cfi_startproc simple
@@ -155,7 +155,7 @@ def assembled(abi: str, function: str, folder: Path) -> tuple[Path, str]:
 
 
 def told(path: Path) -> str:
-    """What `verify` says about the function `left`."""
+    """Return the reason that `verify` gives for the function `left`."""
     verdict = verify(path)
     (function,) = (function for function in verdict.functions if function.name == "left")
     assert function.outcome is Outcome.NOT_EXPRESSIBLE
@@ -198,7 +198,7 @@ TRANSLATED = (
     ("s390x", ".cfi_val_offset 15, -160"),
     ("s390x", ".cfi_offset 11, -72"),
 )
-"""The neighbours of the above: directives that the assembler translates, or passes over."""
+"""Variants of the cases above with directives that the assembler translates, or ignores."""
 
 
 @pytest.mark.parametrize(("abi", "cfi"), TRANSLATED)

@@ -18,13 +18,13 @@ from tests.samples.build import build
 from tests.waiting import runs, wait_until
 
 FUNCTIONS = 20_000
-"""It takes some seconds to verify a file with so many."""
+"""The functions in a file that takes some seconds to verify."""
 PROMPT = 0.5
 
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An object file with many functions."""
+    """Return an object file with many functions."""
     folder: Path = tmp_path_factory.mktemp("large")
     source, made = folder / "large.s", folder / "large.o"
     function = ".cfi_startproc\npush %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_offset rbx, -16\nret\n.cfi_endproc\n"
@@ -44,7 +44,7 @@ def children(process: int) -> list[int]:
 
 
 def working(program: subprocess.Popen[str], count: int = 2) -> list[int]:
-    """The workers of a program, when there are so many."""
+    """Return the workers of a program, once there are as many as expected."""
     wait_until(lambda: len(children(program.pid)) == count, "workers")
     return children(program.pid)
 
@@ -63,7 +63,7 @@ def test_signal_ends_all_at_once(large: Path, number: signal.Signals, status: in
 
 
 def test_reader_that_has_read_enough(large: Path) -> None:
-    """Each file's lines are there when it has been verified, and nobody works on for a pipe that is closed."""
+    """Each file's lines are printed when it has been verified, and a closed pipe ends the work."""
     program = start("-j2", build("leaf", "aarch64"), *[large] * 6, stdout=subprocess.PIPE)
     assert program.stdout is not None
     assert "functions in both" in program.stdout.readline()
@@ -84,7 +84,7 @@ def test_worker_that_is_killed_costs_its_file_only(large: Path) -> None:
 
 
 def at_terminal(*arguments: object, output: bool) -> str:
-    """Return what a terminal gets from `verify` whose progress bar appears at once, however fast the machine is.
+    """Return the output to a terminal of `verify` whose progress bar appears at once, however fast the machine is.
 
     :param output: whether standard output is the terminal too.
     """
@@ -106,7 +106,7 @@ def at_terminal(*arguments: object, output: bool) -> str:
 
 
 def test_progress_at_a_terminal(large: Path) -> None:
-    """The bar moves while a file is worked on, and no line of the output stands after it."""
+    """The bar moves while a file is worked on, and no line of the output comes after it."""
     shown = at_terminal("-j2", *[large] * 6, output=True).split("\r")
     bars = [piece for piece in shown if "/6 files, " in piece]
     assert len(bars) >= 2

@@ -19,7 +19,7 @@ def read(program: str, request: Request) -> list[Any]:
     """Return the row for each address."""
     command = [program, hex(request.address), *map(hex, request.pcs)]
     done = subprocess.run(command, input=request.section, capture_output=True, timeout=request.seconds, check=False)
-    if done.returncode < 0:  # the same as if the reader were in this process
+    if done.returncode < 0:  # this process ends as the reader did
         signal.signal(-done.returncode, signal.SIG_DFL)
         os.kill(os.getpid(), -done.returncode)
     if done.returncode == _REFUSED:

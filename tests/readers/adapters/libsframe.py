@@ -16,17 +16,17 @@ from tests.readers.notation import OUTERMOST, SAME, place, row
 from tests.readers.protocol import RefusedError, Request, guarded, serve
 
 _ENTRY_SIZE = 64
-"""Bytes, more than ``sframe_frame_row_entry`` has in any version."""
+"""A size in bytes: larger than ``sframe_frame_row_entry`` in any version."""
 _MAX_ROWS = 300
-"""Of a function that are read one by one: the library begins with the first row each time."""
+"""How many rows of a function are read one by one: for each of them the library begins with the first row."""
 _FLEXIBLE = 1
 _SP = 1
 """``SFRAME_BASE_REG_SP``."""
 REGISTERS = {1: (29, 31), 2: (29, 31), 3: (6, 7), 4: (11, 15)}
-"""Frame pointer and stack pointer, by ABI."""
+"""The DWARF numbers of frame pointer and stack pointer, by ABI."""
 _S390X = 4
 UNKNOWN = (-1, -1)
-"""For an ABI without a number: libsframe does not ask for it."""
+"""The numbers for an ABI that is not known; libsframe does not ask for them."""
 
 
 class Library:
@@ -64,7 +64,7 @@ class Library:
     def _row(self, context: ctypes.c_void_p, offset: int) -> Any:
         """Return the row for an address.
 
-        :param offset: of the address from the start of the section, in bytes.
+        :param offset: from the start of the section, in bytes.
         """
         entry = ctypes.create_string_buffer(_ENTRY_SIZE)
         if self._calls.sframe_find_fre(context, self._pc(offset), entry):
@@ -97,7 +97,7 @@ class Library:
         return None if error.value else int(value)
 
     def _controls(self, entry: ctypes.Array[ctypes.c_char]) -> list[tuple[int | None, bool]]:
-        """Return base and place of CFA, RA and FP by the control words of a flexible row."""
+        """Return base and place of CFA, RA and FP from the control words of a flexible row."""
         modes: list[tuple[int | None, bool]] = []
         index = 0
         for _ in range(3):

@@ -13,7 +13,7 @@ _MAGIC = b"\xde\xe2"
 """The first bytes of a section for a big-endian machine, which is then taken for one."""
 _FLEXIBLE, _MASK, _SIGNED, _S390X = 0x1F, 0x10, 0x80, 4
 _EVERYWHERE = (0, 1 << 64)
-"""The text: the cases have no file around them."""
+"""The range of the text: the cases have no file around them."""
 
 
 def read(request: Request) -> list[Any]:

@@ -25,7 +25,7 @@ _REGISTERS = {
 def steps(program: dict[str, Any], abi: str) -> dict[str, Any]:
     """Step all calls of generated functions that a program makes, and look at the stack at each instruction.
 
-    Returns for each call what was true (``expected``) and what each mode shows at each instruction (``stops``): how
+    Returns for each call the truth (``expected``) and what each mode shows at each instruction (``stops``): how
     many frames lie inside the function's caller, which is None where there is no such frame, and the caller.
     """
     pc, sp, function, link, popped, saved = _REGISTERS[abi]
@@ -70,7 +70,7 @@ def _until(end: int, end_sp: int, pc: str, sp: str, saved: tuple[str, ...]) -> l
 
 
 def _callers(end: int, sp: str, saved: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the caller looks like, which frames lie outside, and why there are no more."""
+    """Return a description of the caller, the frames outside it, and the reason why there are no more."""
     frames: list[gdb.Frame] = []
     frame: gdb.Frame | None = gdb.newest_frame()
     while frame is not None and len(frames) < 20:

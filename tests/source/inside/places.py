@@ -1,4 +1,4 @@
-"""What GDB knows of addresses: source file, line, and the functions that were inlined there."""
+"""Asks GDB about addresses: source file, line, and the functions that were inlined there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.gdb.inside.program import execute
 
 
 def collect(executable: str, start: int, end: int) -> list[list[Any]]:
-    """The functions of each address, from the innermost outward, and file and line."""
+    """Return for each address the functions, from the innermost outward, and file and line."""
     execute(f'file "{executable}"')
     found = []
     for address in range(start, end):
