@@ -20,7 +20,7 @@ TIMEOUT = 600
 """Time limit for one run of apt or dpkg-deb, in seconds."""
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-"""Folder in which the package debian-archive-keyring installs the keys of all supported releases."""
+"""File of the package debian-archive-keyring with the keys of all supported releases."""
 
 CONFIGURATION = """\
 #clear APT::Update::Post-Invoke;
@@ -47,7 +47,7 @@ Choice = Callable[[Sequence[Mapping[str, str]]], Sequence[str]]
 """Chooses names from the entries of an index of packages; an entry has the fields of its package by name."""
 
 _AT_ONCE = 50
-"""Packages that one run of apt downloads: its time is limited."""
+"""Number of packages that one run of apt downloads: more could take longer than :data:`TIMEOUT`."""
 
 
 class FetchError(Exception):
@@ -97,7 +97,7 @@ def unpack(suite: str, packages: Sequence[str], folder: Path) -> None:
 def download(suite: str, architecture: str, choose: Choice, folder: Path) -> list[Path]:
     """Fetch packages of the release `suite` for an architecture into `folder`; return their paths, sorted by name.
 
-    A package that is in the folder already, whole, is not fetched again.
+    A package that is already complete in the folder is not fetched again.
     Raises FetchError if a package is not available or fails verification.
     """
     folder.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
 
     form: str = DEBUG_FILE
     all_functions: bool = False
-    """Include functions that the file's DWARF CFI describes, which has the rules of more registers."""
+    """Include functions that the file's DWARF CFI describes too (with the rules of more registers)."""
 
 
 class _Written(NamedTuple):
@@ -95,7 +95,7 @@ def _symbols(binary: ElfBinary, descriptions: Iterable[Description]) -> list[Deb
     """Return the symbols of the debug file of a stripped program: the dynamic ones, and one for each other function.
 
     LLDB looks for CFI outside ``.eh_frame`` only for addresses with a symbol, and ignores dynamic symbols if the debug
-    file has a symbol table.  For the same reason, a program with a symbol table keeps it.
+    file has a symbol table.  For a program with a symbol table, the debug file gets none.
     """
     dynamic = binary.named(".dynsym")
     if binary.named(".symtab") is not None:

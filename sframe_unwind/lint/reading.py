@@ -17,7 +17,7 @@ from sframe_unwind.sframe.raw import ADDRESS_SIZES, VERBATIM, RawFde, RawFdes, S
 from sframe_unwind.sframe.section import next_header
 
 _MAX_ROWS = 1 << 18
-"""Maximum number of rows that are read of one section, besides those that fit into it: FDEs can share rows."""
+"""Maximum number of rows that are read from one section, besides those that fit into it: FDEs can share rows."""
 _LOAD_ADDRESS = 0x7F00_0000_0000
 """Load address of a file that can be loaded anywhere.  Addresses wrap at both ends of the address space, as usual."""
 
@@ -105,7 +105,7 @@ def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
         if version not in VERSIONS:
             if found:
                 return found, Rest(offset, f"a header of version {version}", False)
-            return found, None  # nothing more is known of it; the rule about versions reports it
+            return found, None  # nothing more is known about it; the rule about versions reports it
         number = AbiNumber(abi) if abi in set(AbiNumber) else cast(AbiNumber, abi)
         table = TableReading(offset, Header(byteorder, version, Flag(flags), number, *fields[3:]))
         found.append(table)
@@ -157,7 +157,7 @@ class RowReader:
         """Return the rows of a function, and the first rows outside the FRE sub-section and outside the section.
 
         The latter two are rows without bytes.  A row whose words have the invalid size is the last one, because the
-        start of the next one is unknown; outside the FRE sub-section, the next one counts as one that is outside the
+        start of the next one is unknown; if it is outside the FRE sub-section, the next one counts as outside the
         section.
 
         :param entry: an FDE with attributes and a known FRE type.

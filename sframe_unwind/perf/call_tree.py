@@ -55,7 +55,7 @@ class CallTree:
         texts: dict[str, int] = {}
         parents, names, samples = [], [], []
         for node, (parent, name, counts) in enumerate(zip(self._parents, self._names, self._samples)):
-            if max(counts) < least:  # so are all nodes in it
+            if max(counts) < least:  # no node below it has more
                 continue
             kept[node] = len(kept)
             parents.append(kept.get(parent, -1))

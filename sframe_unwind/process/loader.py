@@ -26,7 +26,7 @@ _MAX_PATH = 4096
 
 
 class MappedFile:
-    """A file that was mapped.  It is searched on demand.
+    """A file that was mapped.  It is opened on demand.
 
     :param mapping: its path when it was mapped, and the address of its first byte in memory.
     :param given: the file that the user named for it; ``None``, or one of another build: search for the path or the

@@ -1,7 +1,7 @@
 """Reads FDEs and FREs as they are stored (V2 errata 1, 2.3 and 2.4; version 3), with any values.
 
 The decoders of :mod:`~sframe_unwind.sframe.fde` and :mod:`~sframe_unwind.sframe.fre` reject invalid data; ``lint``
-needs the data after it, too.
+needs the rest of the data, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ FDE_TYPE = 0x1F
 
 WORD_SIZES = (1, 2, 4)
 """Size of a data word in bytes, by bits 5 and 6 of the info byte; the value 3 is invalid (V2 errata 1, 2.4.1)."""
-INVALID_SIZE = 1 << 62  # ends beyond every section, so one comparison finds both
+INVALID_SIZE = 1 << 62  # beyond every section: one comparison finds the invalid size and rows that are too long
 WORDS_SIZE = tuple(
     (info >> 1 & 0xF) * WORD_SIZES[info >> 5 & 3] if info >> 5 & 3 < 3 else INVALID_SIZE for info in range(256)
 )
@@ -102,7 +102,7 @@ class RawFde(NamedTuple):
 
     @property
     def is_signal(self) -> bool:
-        """The bit that marks a signal trampoline in version 3 is set."""
+        """Whether the bit is set that marks a signal trampoline in version 3."""
         return bool(self.info & SIGNAL)
 
 

@@ -1,8 +1,8 @@
 """Executes a function in QEMU along paths of its control flow, independent of the conditions of its branches.
 
 Calls are left out, and registers that a call need not preserve get random values.  Instructions that fault are left out
-too, because most pointers of a function that is entered with random registers are invalid, and so are those that store
-as many bytes as a register says.  QEMU executes all others, so the values on the way do not depend on any claim.
+too, because most pointers of a function that is entered with random registers are invalid; and also instructions that
+store a number of bytes given by a register.  QEMU executes all others, so the values do not depend on any claim.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _STACK, _DATA = 0x40000, 0x80000
 """Places of a function's stack and data, in bytes below the stack pointer with which the program starts."""
 _WINDOW, _DATA_SIZE = 0x2000, 0x1000
 _JUMPS = 2
-"""Number of jumps with unknown targets that are assumed to lead to a place that they may lead to."""
+"""Number of jumps with unknown targets that are tried as ways to a block without a known predecessor."""
 _RED_ZONE = 128
-"""Number of bytes below the stack pointer that a call may overwrite at least."""
+"""Number of bytes below the stack pointer that are overwritten in place of a call."""
 
 
 class Question(NamedTuple):

@@ -33,7 +33,7 @@ two:
 
 
 def test_a_branch_in_a_block_is_no_origin(tmp_path: Path) -> None:
-    """The block with the branch continues after it, where it does not affect the branch's target."""
+    """The table is wrong since the `add`, and the findings on both ways from the branch name the `add`."""
     found = verify(str(assemble("amd64", LATE_ROW_AND_A_BRANCH, tmp_path / "f.o")), Plan(False, True)).code
     assert found is not None
     dwarf = [finding for finding in found.findings if finding.table == "dwarf"]

@@ -40,7 +40,7 @@ class Account(NamedTuple):
 
 
 def rules(path: Path) -> Rules:
-    """Return the rules of a file's SFrame byte by byte: a PLT of one entry then needs no mask FDE for equal rules."""
+    """Return the rule for each byte of code: it is the same whether a mask FDE or a plain one describes the byte."""
     said: Rules = {}
     for section in elf.load(path, lazy=False):
         for function in listed_functions([section]):

@@ -62,7 +62,7 @@ class Making:
     file: Path
     """The file for the debugger with the plugin."""
     whole: Path
-    """The same code with all of its CFI, at the same addresses; the same file if nothing is missing."""
+    """A file with the same code at the same addresses, and all of its CFI; `file` itself if nothing is missing."""
     unknown: tuple[tuple[int, int], ...]
     """Address ranges in the process, start and end (exclusive), of code that has neither CFI nor SFrame in `file`."""
 
@@ -104,7 +104,7 @@ def _command(corner: Corner, program: Program) -> list[str]:
     if corner["linker"] != "ld":
         linker = (f"-B{other_linkers()}/", f"-fuse-ld={corner['linker']}")
     plt: tuple[str, ...] = _PLT[corner["plt"]]
-    if corner["linker"] != "ld":  # they make such stubs for objects that are marked, or always
+    if corner["linker"] != "ld":  # these linkers make such stubs always, or for marked objects
         plt = tuple(flag.replace(",-z,ibtplt", "") for flag in plt)
     return [
         *("g++" if cxx else "gcc", f"-{corner['level']}", *_COMMON, STANDARDS[Path(program.sources[0]).suffix]),
@@ -202,7 +202,7 @@ def _digest(*words: str) -> str:
 def _copy(built: Path, copy: Path, symbols: str) -> Path:
     """Copy a program if the copy does not exist yet.
 
-    :param symbols: a value of the dimension, or `_OTHER_NAMES`; without symbols unless it is "all".
+    :param symbols: a value of the dimension (unless it is "all", the copy has no symbols), or `_OTHER_NAMES`.
     """
     copy.parent.mkdir(exist_ok=True)
     if copy.exists():

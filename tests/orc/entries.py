@@ -1,4 +1,4 @@
-"""Makes entries of ORC, by ``orc_types.h`` of Linux: two offsets, two registers of four bits, type and flags."""
+"""Makes entries of ORC as in ``orc_types.h`` of Linux: two offsets, two registers of four bits, type and flags."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable
 
 UNDEFINED, PREV_SP, DX, DI, BP, SP, R10, R13, BP_INDIRECT, SP_INDIRECT = range(10)
-"""``ORC_REG_*``."""
+"""The register numbers of ORC, ``ORC_REG_*``."""
 
 
 def entry(sp: tuple[int, int], bp: tuple[int, int] = (UNDEFINED, 0), flags: int = 0) -> bytes:
@@ -15,7 +15,7 @@ def entry(sp: tuple[int, int], bp: tuple[int, int] = (UNDEFINED, 0), flags: int 
 
 
 def packed(start: int, pairs: Iterable[tuple[int, bytes]]) -> tuple[bytes, int, bytes]:
-    """Return both sections, with the address of the first one between them.
+    """Return the section of addresses, its own address, and the section of entries.
 
     :param pairs: addresses and entries, in the order of the file.
     """

@@ -1,4 +1,4 @@
-"""The user registers of samples, in the order of the kernel's numbers (``asm/perf_regs.h``), by GDB's names."""
+"""The user registers of samples, in the order of the kernel's numbers (``asm/perf_regs.h``), with GDB's names."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Memory:
         return int(struct.unpack_from(self._mark + layout, self._bytes, address - BASE)[0])
 
     def read(self, address: int, size: int) -> bytes:
-        """Read bytes as the core is given them."""
+        """Read bytes; the tests give this function to the core."""
         self.reads += 1
         if not BASE <= address <= BASE + len(self._bytes) - size:
             raise MemoryReadError(address, size)

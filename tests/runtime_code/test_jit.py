@@ -32,7 +32,7 @@ class Memory:
         struct.pack_into("<" + layout, self.bytes, address, *values)
 
     def read(self, address: int, size: int) -> bytes:
-        """Read bytes as the core is given them."""
+        """Read bytes; the tests give this function to the core."""
         if address + size > len(self.bytes):
             raise MemoryReadError(address, size)
         return bytes(self.bytes[address : address + size])

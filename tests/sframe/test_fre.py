@@ -89,7 +89,7 @@ def test_every_number_and_size_of_words(count: int, size_code: int) -> None:
         assert len(row) == 1 + count * size
 
 
-def test_equal_starts_are_no_disorder() -> None:
+def test_rows_with_equal_starts_are_in_order() -> None:
     assert decode(literal("05 00  05 00"), 2) == [(5, b"\0"), (5, b"\0")]
 
 

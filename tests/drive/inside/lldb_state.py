@@ -148,7 +148,7 @@ def _stands(process: Any) -> bool:
 
 
 def called_by(frame: Any, location: Any, arguments: Any, internal_dict: dict[str, Any]) -> bool:
-    """Stop at a breakpoint if a function with a name is the caller, like people's scripts."""
+    """Return whether to stop at a breakpoint: if the caller has a given name, as in users' scripts."""
     wanted = arguments.GetValueForKey("caller").GetStringValue(100)
     caller = frame.GetThread().GetFrameAtIndex(frame.GetFrameID() + 1)
     return (caller.GetFunctionName() or "").startswith(wanted)
@@ -157,7 +157,7 @@ def called_by(frame: Any, location: Any, arguments: Any, internal_dict: dict[str
 def drive_serve(debugger: Any, command: str, result: Any, internal_dict: dict[str, Any]) -> None:
     """Execute commands from standard input, like a script, until an empty line.  Each line is a list in JSON.
 
-    Word: `script`, which waits for each command; `async-script`, with a thread of its own, and LLDB not waiting;
+    Word: `script`: wait for each command; `async-script`: execute them in another thread, while LLDB does not wait;
     `two`: a second debugger does the same.
     """
     debuggers = [debugger]

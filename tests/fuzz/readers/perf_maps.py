@@ -36,7 +36,7 @@ def seeds() -> tuple[Seed, ...]:
 
 
 def fields(seed: Seed) -> tuple[Field, ...]:
-    """Return all bytes of the first kilobyte."""
+    """Return each byte of the first kilobyte as a field."""
     return tuple(Field(at, 1, "little") for at in range(min(len(seed.data), 1024)))
 
 
