@@ -129,7 +129,7 @@ class Stacks:
         return contexts.stack(steps, process.modules, partial(name_of_code, process), limit)
 
     def explained(self, argument: ContextArgument) -> tuple[int, FrameContext]:
-        """Return the lookup address of a context's innermost frame, and the explanation of its row."""
+        """Return the lookup address of a context's innermost frame, and the registers and memory to explain its row."""
         return contexts.explained(self.context(argument), read, self._pac_mask(self.process()))
 
     def _pac_mask(self, process: Process) -> int | None:
@@ -146,7 +146,7 @@ class Stacks:
         return ProcessCode(self.process().modules, read, name_of)
 
     def selected(self) -> tuple[int, FrameContext]:
-        """Return the selected frame's lookup address, and the explanation of its row.
+        """Return the selected frame's lookup address, and the registers and memory to explain its row.
 
         :raises gdb.error: there is no stack.
         """

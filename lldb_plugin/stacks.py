@@ -77,7 +77,7 @@ def comparison(snapshot: Snapshot, limit: int | None = None) -> Comparison:
 
 
 def selected(snapshot: Snapshot) -> tuple[int, FrameContext]:
-    """Return the selected frame's lookup address, and the explanation of its row.
+    """Return the selected frame's lookup address, and the registers and memory to explain its row.
 
     :raises SFrameError: SFrame's walk does not reach the frame.
     """

@@ -1,4 +1,4 @@
-"""The parts of a Linux kernel's stack besides functions, which an architecture's entry code makes."""
+"""The frames on a Linux kernel's stack that an architecture's entry code makes, besides those of functions."""
 
 from __future__ import annotations
 
@@ -114,8 +114,8 @@ class LinuxKernel(NamedTuple):
     switch_frame: SwitchFrame | None = None
     """The place of those registers of a task that are not in ``struct task_struct``."""
     user_mode: tuple[str, int] | None = None
-    """A member of ``struct pt_regs``, and the bits of it of which one is set if an exception interrupted user space.
-    ``None``: there is separate entry code for that."""
+    """A member of ``struct pt_regs``, and a mask: at least one of these bits is set if an exception interrupted user
+    space.  ``None``: there is separate entry code for that."""
     below_registers: str = ""
     """Tag of the structure between SP and ``struct pt_regs``; empty: there is none."""
     returns_itself: bool = False

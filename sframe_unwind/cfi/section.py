@@ -96,7 +96,7 @@ class CfiSection:
         return None if extent is None else extent[2]
 
     def _search(self, index: Index, pc: int) -> int | None:
-        """Search the FDE as :meth:`find` does, without its cache."""
+        """Search for the FDE as :meth:`find` does, without its cache."""
         entry = index.find(pc)
         if entry is None:
             return None

@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     code: str
     """The rule according to the code."""
     origin: int | None
-    """Address of the instruction from which on this is so; ``None``: not known."""
+    """Address of the instruction after which the code's rule differs; ``None``: not known."""
     instruction: str
     """That instruction, in objdump's notation."""
     assumes: tuple[str, ...] = ()
@@ -62,7 +62,7 @@ class Unknown(NamedTuple):
     """:data:`SFRAME`, :data:`DWARF` or :data:`ORC`."""
     why: str
     origin: int | None
-    """Address of the instruction from which on this is so; ``None``: not wanted, or not known."""
+    """Address of the instruction that makes it unknown; ``None``: not wanted, or not known."""
     instruction: str
     """That instruction, in objdump's notation."""
     instructions: int
@@ -130,7 +130,7 @@ class FunctionResult(NamedTuple):
     changes_fp: bool
     """Whether it certainly returns with another frame pointer than at its entry."""
     moves_sp: int | None
-    """Number of bytes by which the stack pointer is higher than by the ABI when it returns; ``None``: only
+    """Number of bytes by which the stack pointer is higher than the ABI says when it returns; ``None``: only
     sometimes."""
     comes_back: bool
     """Whether a path certainly returns to its caller."""

@@ -42,7 +42,7 @@ class WrongValue(NamedTuple):
     rule: str
     """The value by the rule."""
     code: str
-    """The value by the code, and the instruction from which on this is so."""
+    """The value by the code, and the instruction after which it differs."""
 
 
 class AddressVerdict(NamedTuple):

@@ -140,7 +140,7 @@ def only(limit: int) -> str:
 
 
 def explained(context: SavedContext, read: ReadMemory, pac_mask: int | None) -> tuple[int, FrameContext]:
-    """Return the lookup address of a context's innermost frame, and the explanation of its row."""
+    """Return the lookup address of a context's innermost frame, and the registers and memory to explain its row."""
     pc, sp, fp = context.innermost
     read_word = WordReader(read, context.arch.byteorder)
     return lookup_address(pc, context.interrupted), FrameContext(sp, fp, read_word, context.read_register, pac_mask)

@@ -42,7 +42,7 @@ def subject_of(binary: ElfBinary, data: bytes, address: int) -> Subject:
 
 
 class _Finder:
-    """The common parts of all sections of a file."""
+    """Makes a :class:`Subject` of each section of one file."""
 
     def __init__(self, binary: ElfBinary) -> None:
         self._binary = binary

@@ -73,7 +73,7 @@ class CodeFile:
 
     @cached_property
     def sframe(self) -> Module:
-        """The file, with its SFrame as a careful reader takes it."""
+        """The file, with its SFrame as this project reads it."""
         return Module(self.path, self.ranges, self._section)
 
     @cached_property

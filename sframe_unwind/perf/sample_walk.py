@@ -96,7 +96,7 @@ class _Unwinding:
     def walk(self, registers: Registers, interrupted: bool) -> Walk:
         """Return a walk from a frame outward."""
         context, data = self._context, self._data
-        # A reference to it in this object would be a cycle, which keeps the copy of the stack.
+        # A reference to it in this object would be a cycle, which keeps the copy of the stack in memory.
         other = FallbackUnwinder(NAME, self._without_row) if data.with_signal_frames else None
         read_register = context.read_register if interrupted else None
         read_word = context.memory.read_frame_word

@@ -60,7 +60,7 @@ def check_form(value: object, form: object) -> None:
 
 
 def dumped(capsys: pytest.CaptureFixture[str], file: Path, status: int = 0) -> tuple[str, dict[str, Any], list[str]]:
-    """Return text, JSON and messages, which must be the same for both; check the exit status of both."""
+    """Return text, JSON, and the messages; check that both forms have the same messages and exit status."""
     assert main(["dump", str(file)]) == status
     text = capsys.readouterr()
     assert main(["dump", "--json", str(file)]) == status

@@ -140,14 +140,14 @@ def check_stack(abi: str, context: str, text: str, expected: list[dict[str, Any]
     names = [frame["name"] for frame in expected]
     count = names.index(outermost) + 1
     assert [name for name, _ in found[:count]] == names[:count], f"{context}:\n{text}"
-    # A context stopped in a call and was left in the next one, but for the instruction that raises a signal, which
-    # s390x has done when the signal comes.
+    # The stop is in one call of the innermost function, and the context was left in its next call: the pcs differ.
+    # Only the instruction that raises a signal is at the same pc; on s390x, the pc of the signal is after it.
     exact = 0 if names[0] == "trap" and abi != "s390x" else 1
     pcs = [frame["pc"] for frame in expected]
     assert [pc for _, pc in found[exact:count]] == pcs[exact:count], f"{context}:\n{text}"
     if outermost == "switched_start":
         assert [len(found), text.splitlines()[-1]] == [count, "end: outermost frame"], text
-    else:  # the C library's code to end a context, which has no unwind data everywhere
+    else:  # the C library's code that ends a context, which lacks unwind data on some ABIs
         assert [pc for _, pc in found[count:]] in ([], pcs[count : count + 1]), f"{context}:\n{text}"
 
 

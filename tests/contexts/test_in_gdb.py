@@ -59,7 +59,7 @@ def check_command(abi: str, answer: dict[str, Any], executable: Path) -> None:
     """Check that `sframe-unwind backtrace --regs` for the core file prints the debugger's frames."""
     switched = next(text for command, (_, text) in zip(commands(abi), answer["dead"]) if "bt -regs" in command)
     wanted = shown(switched)
-    # A debugger does not print SP; while the context ran, the function that it was left in had the same.
+    # The output has no SP.  It is that of the function in which the context was left, when that function ran.
     innermost = expected.left_in(answer["stops"], "switched_inner")[0]
     registers = f"pc={wanted[0][1]:#x},sp={innermost['sp']:#x},fp=0"
     roots = ("--sysroot", sysroot(abi)) if sysroot(abi) else ()

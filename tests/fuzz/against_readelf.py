@@ -47,7 +47,7 @@ _REASONS = re.compile(
 """All reasons for which the core may refuse a function or a section that readelf accepts."""
 
 
-class Disagreement(AssertionError):  # noqa: N818  # what it is called where it is shown
+class Disagreement(AssertionError):  # noqa: N818  # its name in the output
     """readelf gives another result."""
 
 
@@ -86,7 +86,9 @@ class Comparison:
         if theirs.returncode < 0:
             return "readelf dies"
         if "rror:" in theirs.stderr:
-            if not (reasons or "Out of Memory" in theirs.stderr or _is_in_disorder(sections[0])):  # of 0 bytes
+            if not (
+                reasons or "Out of Memory" in theirs.stderr or _is_in_disorder(sections[0])
+            ):  # readelf cannot allocate 0 bytes
                 raise Disagreement(f"input {number}: readelf rejects it: {theirs.stderr}")
             return "both refuse"
         if not ours:

@@ -170,7 +170,7 @@ def _existing(folder: Path) -> Path:
 
 
 def place_members(folder: Path) -> None:
-    """Write the files to which a thin archive refers beside it."""
+    """Write the files to which the thin archive refers into its folder."""
     archive = content_of("archive of two amd64")
     for name in ("one.o", "two_with_a_long_name.o"):
         start = archive.index(b"\x7fELF") if name == "one.o" else archive.rindex(b"\x7fELF")

@@ -48,7 +48,7 @@ def test_stacks_by_dwarf_are_those_of_perf(tmp_path: Path, source: str, dump: in
 
 
 def test_stacks_of_programs_that_a_shell_starts(tmp_path: Path) -> None:
-    """They equal perf's only if perf does not see the shell: it keeps the mappings of the parent."""
+    """The only differences are due to perf, which keeps the mappings of the parent."""
     program = programs.sorting()
     compared = compare(programs.record_command(["sh", "-c", f"{program}; {program}"], tmp_path))
     assert compared.samples > 10
@@ -127,7 +127,7 @@ def is_in_memory(rule: UnwindRule, sp: int) -> bool:
 
 @pytest.mark.parametrize("abi", NUMBERS)
 def test_a_recording_of_another_machine(tmp_path: Path, abi: str) -> None:
-    """A sample at each place of a program where SFrame locates the return address, which is 0, by SP."""
+    """One sample for each row with the return address in memory.  The memory is zero, so each stack has one frame."""
     program = build("recursion", abi, 3, pie=False)
     (arch,) = (arch for arch in ARCHES if arch.name == abi)
     pc, sp = NUMBERS[abi]

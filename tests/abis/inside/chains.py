@@ -41,7 +41,7 @@ def frames() -> list[dict[str, Any]]:
 
 
 def reachable() -> Iterator[gdb.Frame]:
-    """Yield the frames that GDB reaches; one that it cannot unwind, or has no pc for, is an error of GDB 13."""
+    """Yield the frames that GDB reaches.  GDB 13 raises an error at one that it cannot unwind, or without a pc."""
     try:
         for frame in chain():
             frame.pc()

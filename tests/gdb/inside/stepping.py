@@ -48,7 +48,7 @@ class Account:
 
 
 def walk(program: dict[str, Any], first: str, limit: int) -> dict[str, Any]:
-    """Step from the first instruction of a function to its last.
+    """Step from the first instruction of a function to its last; return where the unwinders differ from the account.
 
     :param program: in the form of `tests.gdb.programs.program`; its place does not matter.
     :param first: the function.
