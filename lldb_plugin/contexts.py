@@ -49,7 +49,7 @@ class Contexts:
         return list(tasks.grouped_lines(wanted, lambda task: self._of_saved(tasks.context_of(kernel, task), None)))
 
     def explained(self, argument: ContextArgument) -> tuple[int, FrameContext]:
-        """Return the lookup address of a context's innermost frame, and the explanation of its row; see
+        """Return the lookup address of a context's innermost frame, and the context to explain its row; see
         :meth:`stack`."""
         return contexts.explained(self._saved(argument), self._process.read, self._process.pac_mask)
 
