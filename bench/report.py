@@ -66,7 +66,7 @@ def medians(unit: str, **seconds: Sequence[float]) -> str:
 
 
 SCALES = {"s": 1.0, "ms": 1e3, "µs": 1e6}
-"""Units of time in seconds."""
+"""By unit of time, the number of units in a second."""
 
 _HEAD = ("part", "what", "median", "min", "max", "", "target", "", "made of")
 

@@ -1,7 +1,7 @@
 """A baseline: findings that are known, so that only new ones count.
 
 A finding counts as known if the baseline has one of the same rule for the same file and function.  Addresses and
-offsets do not count, for they change with every build.
+offsets do not count, because they change with every build.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Key(NamedTuple):
     """The parts by which a finding is recognised."""
 
     file: str
-    """As it was named, or found in a named directory or archive."""
+    """Name of the file: as the user named it, or as it was found in a named directory or archive."""
     rule: str
-    """What is wrong, as the command names it: ``SF030``."""
+    """The broken rule, as the command names it: ``SF030``."""
     where: str
-    """Name of the function, or its address where it has none; empty: the finding concerns the section."""
+    """Name of the function, or its address if it has none; empty: the finding concerns the section."""
 
 
 def _format(command: str) -> str:
@@ -34,7 +34,7 @@ def _format(command: str) -> str:
 def read(path: str, command: str) -> frozenset[Key]:
     """Read a baseline.
 
-    :param command: whose findings they are: ``lint`` or ``verify``.
+    :param command: the command that found them: ``lint`` or ``verify``.
     :raises FileError: the file cannot be read, or is not a baseline of that command.
     """
     try:

@@ -114,7 +114,7 @@ class _Pool(Generic[Item, Result]):
     def _fork(self, mask: Iterable[int]) -> _Worker:
         """Fork a worker.
 
-        :param mask: of signals, for the worker.
+        :param mask: the signals that the worker blocks.
         """
         request, requests = os.pipe()
         results, result = os.pipe()

@@ -155,7 +155,7 @@ def test_no_circle(package: str) -> None:
     for one in all_imports(package):
         if one.imported in graph and one.imported != one.importer:
             graph[one.importer].add(one.imported)
-    # Take away what imports nothing that is left; what remains imports itself in a circle.
+    # Remove modules that import none of the remaining ones; the modules left at the end import each other in a circle.
     while leaves := [module for module, imported in graph.items() if not imported & graph.keys()]:
         for module in leaves:
             del graph[module]

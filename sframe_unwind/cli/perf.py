@@ -5,7 +5,7 @@ another machine, if the files that it names are found here.  The stack of each s
 
   fp            frame pointers, as the kernel does it
   fp-mended     SFrame or DWARF CFI for the innermost frame, frame pointers for its callers
-  sframe        SFrame alone, by a careful reader
+  sframe        SFrame alone, as this project reads it
   sframe-linux  SFrame of the sections and functions that Linux would load
   sframe+fp     SFrame, and frame pointers where SFrame has no row
   sframe+dwarf  SFrame, and DWARF CFI where SFrame has no row

@@ -38,7 +38,7 @@ def interpreted(
     at the end, and jumps to the called function.  No other function leaves its caller with less on the stack than at
     its entry, unless it has an error.
 
-    :param entered: the states in which the ABI has it entered, by address.
+    :param entered: by address, the states in which the function is entered according to the ABI.
     :param through_calls: see :meth:`Interpreter.run`.
     :param is_by_abi: its rows show that it is entered by the ABI; if it has a return, this is assumed.
     :param prover: see :meth:`Interpreter.run`.

@@ -17,7 +17,7 @@ Method = Callable[[Context], Stack]
 
 
 def by_frame_pointers(context: Context) -> Stack:
-    """Unwind as the kernel does it (``perf_callchain_user`` of ``arch/*/kernel``), which checks little.
+    """Unwind as the kernel does (``perf_callchain_user`` of ``arch/*/kernel``), which checks little.
 
     s390x has a back chain in place of frame pointers, in code that was compiled with it.
     """
@@ -35,7 +35,7 @@ def by_frame_pointers_of_caller(context: Context) -> Stack:
     if len(found) < 2:
         return by_frame_pointers(context)
     innermost, caller = found
-    if caller.interrupted:  # by a signal: its frame may be as incomplete
+    if caller.interrupted:  # by a signal: its frame may be incomplete, too
         return by_frame_pointers(context)
     return _follow(
         context, [innermost.pc, caller.pc], caller.sp if context.arch.frame_record.in_back_chain else caller.fp
@@ -78,7 +78,7 @@ def _record(context: Context, start: int) -> tuple[int, int]:
 
 
 def by_sframe(context: Context) -> Stack:
-    """Unwind by SFrame alone, as a careful reader does, and through the kernel's signal frames."""
+    """Unwind by SFrame alone, as this project reads it, and through the kernel's signal frames."""
     return unwind(context, context.space.by_sframe)
 
 

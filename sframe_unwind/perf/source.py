@@ -14,8 +14,8 @@ from sframe_unwind.perf.constants import SECTION
 _CHUNK = 1 << 18
 """Number of bytes to read at once."""
 _MOST_CHUNKS = 64
-"""Maximum number of chunks to keep.  perf writes the buffers of the processors in turns, so records that follow in
-time are in several places."""
+"""Maximum number of chunks to keep.  perf writes the buffers of the processors in turn, so records of
+successive times are in several places."""
 
 
 class Source:

@@ -38,12 +38,12 @@ class Space:
 
     @cached_property
     def sframe(self) -> Modules:
-        """The modules with their SFrame as a careful reader takes it."""
+        """The modules with their SFrame as this project reads it."""
         return Modules(self._arch, [file.sframe for file in self.files], read=self.read)
 
     @cached_property
     def by_sframe(self) -> UnwindData:
-        """SFrame as a careful reader takes it, and signal frames."""
+        """SFrame as this project reads it, and signal frames."""
         return UnwindData(self._arch, self.sframe, None, self.may_be_trampoline)
 
     @cached_property

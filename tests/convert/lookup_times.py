@@ -27,7 +27,7 @@ def addresses(table: TableSpec, count: int) -> list[int]:
 
 
 def nanoseconds(sections: Sequence[Written], pcs: Sequence[int]) -> list[float]:
-    """Return the time of a lookup in each section: processor time, the best of 15 rounds in turns.
+    """Return the time of a lookup in each section: processor time, the best of 15 rounds.
 
     :raises AssertionError: the reader in C finds another row than the one in Python, or another one in another section.
     """

@@ -136,7 +136,7 @@ def _of_other_code(path: Path) -> None:
     data = generated_cache.load(path.stem, f"amd64 {BUILD_ID}")
     assert data is not None
     moved = bytearray(data)
-    moved[28] ^= 0x80  # the first start field, by 128 bytes; and by far
+    moved[28] ^= 0x80  # the first start field, in its lowest byte and in a high one
     moved[33] ^= 0x40
     generated_cache.save(path.stem, f"amd64 {BUILD_ID}", bytes(moved))
 

@@ -46,7 +46,7 @@ _LLDB = Words(
 def show(
     name: str, program: Path, argument: str, *commands: str, first: Sequence[str] = (), plugin: bool = True
 ) -> list[str]:
-    """Return the output until the program has started, and of each command; crashes, tracebacks and hangs fail.
+    """Return the output of the start, and of each command; a crash, a traceback or a hang fails the test.
 
     :param commands: commands of both debuggers, or keywords of :class:`Words`, such as ``mode off`` and ``children``.
     :param first: commands before the start, in the same form.

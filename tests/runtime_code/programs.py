@@ -38,7 +38,7 @@ PARTS = {"outlined": "outlined_cold", "alias_outlined": "alias_cold"}
 def build_generated(abi: str, registry: str, sframe: bool = False) -> Path:
     """Return the path of the program whose code is described to libunwind.
 
-    :param sframe: whether its C code has SFrame; its copied code has it always.
+    :param sframe: whether its C code has SFrame; its copied code always has it.
 
     Raises ToolchainUnavailable if it cannot be built here.
     """

@@ -27,7 +27,7 @@ FUNCTIONS = 20_000
 
 
 def written(tmp_path: Path, *files: object, status: int = 1) -> Path:
-    """Return the page for some files."""
+    """Write the page for some files, check the exit status, and return the path of the page."""
     result = tmp_path / "page.html"
     assert main(["verify", "--html", str(result), *map(str, files)]) == status
     return result
@@ -171,7 +171,7 @@ def test_areas_are_code_sizes(tmp_path: Path, flags: tuple[str, ...], back: str)
     verdict = verify(program)
     outcomes = list(Outcome)
     areas = [sum(each.size for each in verdict.functions if each.outcome is outcome) for outcome in outcomes]
-    # The last two colours are those of verdicts by the code, which was not asked.
+    # The last two colours are those of verdicts by the code, which was not checked.
     areas += [verdict.sizes.not_described, 0, 0]
     shown = render(written(tmp_path, program), *flags, script=PIXELS)
     pixels = json.loads(shown.by_id("result").text)

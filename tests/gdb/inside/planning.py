@@ -1,4 +1,4 @@
-"""Counts the plans that the plugin makes while stacks are read with several settings in turns."""
+"""Counts the plans that the plugin makes while stacks are read with several settings in turn."""
 
 from __future__ import annotations
 
