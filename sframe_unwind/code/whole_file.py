@@ -46,7 +46,7 @@ def check_functions(checker: Checker, jobs: int = 1, progress: Progress | None =
     first = [number for number in range(total) if number not in left]
     done = 0
     for numbers in (first, later):
-        # For later functions, the code that they lead to has been examined on the way.
+        # The check of the first functions shows which of the later ones are only parts of them.
         chosen = [number for number in numbers if not assembly.is_part_of_others(ranges[number].start)]
         done += len(numbers) - len(chosen)
         for result in _results(checker, chosen, jobs):
@@ -206,7 +206,7 @@ class _Assembly:
         )
 
     def _elsewhere(self, parts: set[int]) -> dict[int, list[Part]]:
-        """Return the findings in each function on the way from others.
+        """Return, by the start of a function, the findings in it when other functions jump into it.
 
         :param parts: starts of functions that are parts of others.
         """

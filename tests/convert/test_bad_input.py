@@ -91,7 +91,7 @@ def test_an_entry_that_is_larger_than_the_file(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_functions_above_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each function would be compared over its whole length."""
+    """Overlapping functions are refused: to compare each over its whole length would take too long."""
     program, file = build("free_walk", "amd64", 3), tmp_path / "file"
     copy = ElfCopy(program.read_bytes(), "little", ".sframe", PT_GNU_SFRAME)
     (section,) = load(program)

@@ -37,7 +37,7 @@ def subject(
 
 
 def changed(offset: int, value: int, layout: str = "B", *tables: TableSpec) -> Subject:
-    """Return the same section with another value in one field."""
+    """Return the section of :func:`subject` with another value in one field."""
     data = bytearray(subject(*tables).data)
     struct.pack_into(f"<{layout}", data, offset, value)
     return subject(data=bytes(data))

@@ -10,7 +10,7 @@ from tests.readers.notation import SAME, place, row
 from tests.readers.protocol import RefusedError, Request, serve
 
 _MAGIC = b"\xde\xe2"
-"""The first bytes of a section for a big-endian machine, which is then taken for one."""
+"""The first bytes of a big-endian section; the reader then runs as on a big-endian machine."""
 _FLEXIBLE, _MASK, _SIGNED, _S390X = 0x1F, 0x10, 0x80, 4
 _EVERYWHERE = (0, 1 << 64)
 """The range of the text: the cases have no file around them."""
@@ -65,7 +65,7 @@ def _row(section: Section, pc: int) -> Any:
     if found is None:
         return None
     row_info, words = found
-    if not words:  # the CFA is asked for before the row is known to be the outermost
+    if not words:  # the kernel takes the CFA's register from the words before it checks for the outermost row
         raise Einval("no register")
     places = _flexible(section, row_info, words) if info2 & _FLEXIBLE else _default(section, row_info, words)
     return row(places, bool(row_info & _SIGNED))
