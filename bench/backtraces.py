@@ -10,18 +10,18 @@ from bench.sample import DEPTH, FRAMES, recursion
 
 PART = "bt"
 AT_MOST = Target(1.2)
-"""The time in mode ``always`` divided by the time in mode ``off``."""
+"""Limit of the time in mode ``always`` divided by the time in mode ``off``."""
 STRICT_AT_MOST = Target(1.6)
-"""Likewise where each frame is SFrame's own."""
+"""The same limit if each frame is SFrame's own."""
 COMPARE_AT_MOST = Target(5)
-"""The time of ``sframe compare``, which unwinds twice, divided by that of ``bt`` in mode ``off``."""
+"""Limit of the time of ``sframe compare``, which unwinds twice, divided by that of ``bt`` in mode ``off``."""
 ROUNDS = 3
 VARIANTS = ("O2", "O0")
 """Optimised and unoptimised builds.  Without optimisation, GDB spends less time on arguments."""
 
 
 def rows() -> Iterator[Row]:
-    """Measure."""
+    """Measure, and yield the rows of the table."""
     gdbs = all_gdbs()
     if not any(gdb.installed for gdb in gdbs):
         yield Row(PART, "GDB from PyPI", (), "", AT_MOST, "not in this environment")

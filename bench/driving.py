@@ -30,11 +30,11 @@ OFF = Target(1.1)
 
 
 class Work(NamedTuple):
-    """What is done in a session of its own for each mode."""
+    """The actions of one measurement, which have a separate session for each mode."""
 
     what: str
     name: str
-    """What :mod:`bench.in_gdb_driving` calls it."""
+    """The name of the actions in :mod:`bench.in_gdb_driving`."""
     times: int
     program: str
     arguments: str

@@ -118,7 +118,7 @@ def _backtrace(debugger: lldb.SBDebugger, mode: str) -> tuple[float, str]:
 
 
 class _LeastFrame(ScriptedFrame):  # type: ignore[misc]  # LLDB's classes have no types
-    """A frame that knows its pc alone."""
+    """A frame of which only the pc is known."""
 
     def __init__(self, index: int, pc: int) -> None:
         self.id, self._pc = index, pc

@@ -13,7 +13,7 @@ PART = "lldb-bt"
 AT_MOST = Target(1.4)
 """Mode ``always`` over mode ``off``."""
 STRICT_AT_MOST = Target(1.6)
-"""Likewise where each frame is SFrame's own."""
+"""The same limit if each frame is SFrame's own."""
 
 
 def rows() -> Iterator[Row]:

@@ -24,11 +24,11 @@ OFF = Target(1.05)
 
 
 class Work(NamedTuple):
-    """What is done in a session of its own for each mode."""
+    """The actions of one measurement, which have a separate session for each mode."""
 
     what: str
     name: str
-    """What :func:`bench.in_lldb.moving` calls it."""
+    """The name of the actions for :func:`bench.in_lldb.moving`."""
     times: int
     arguments: str
     target: Target = AT_MOST

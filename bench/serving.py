@@ -27,7 +27,7 @@ _TIMEOUT = 120
 
 
 class _Taken(NamedTuple):
-    """What came of one backtrace, in seconds."""
+    """The times that one backtrace took, in seconds."""
 
     stopped: float
     """The longest time in which a thread of the server was stopped."""

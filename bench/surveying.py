@@ -30,7 +30,7 @@ FEW, MANY = 100, 2000
 
 
 class Result(NamedTuple):
-    """What is in a database."""
+    """The contents of a database."""
 
     files: int
     functions: int

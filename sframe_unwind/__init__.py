@@ -39,7 +39,7 @@ errors                :class:`SFrameError` is the base of all; a :class:`FormatE
 ====================  ==============================================================================================
 
 Addresses are integers of 64 bits, sizes are in bytes, registers are DWARF register numbers.  Whatever the bytes are,
-an error is one of this tree, and an address without SFrame is not an error.
+each error is an :class:`SFrameError`, and an address without SFrame is not an error.
 
 Only :func:`load` and :func:`verify_file` need a package, pyelftools.  Names outside ``__all__`` are private and change
 without notice.  ``docs/api.md`` has longer programs.

@@ -41,7 +41,7 @@ class Adapter(NamedTuple):
 
 
 def provide() -> Adapter:
-    """lldb-dap, fetched if it is not there yet.
+    """Return lldb-dap, and fetch it if it is missing.
 
     :raises FetchError: it cannot be had.
     """

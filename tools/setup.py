@@ -101,7 +101,7 @@ class Interpreter(NamedTuple):
     has_library: bool  # the GDB wheel loads libpython, which not every build of Python has
 
     def needs(self) -> list[Package]:
-        """The Debian packages of Python's parts that this Python lacks."""
+        """Return the Debian packages of Python's parts that this Python lacks."""
         name = "python{}.{}".format(*self.version)
         parts = []
         if not self.has_venv:

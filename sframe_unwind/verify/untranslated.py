@@ -75,7 +75,7 @@ class _State:
         return self.arch.register_name(register)
 
     def is_tracked(self, register: int) -> bool:
-        """Whether SFrame can express the rule of a register: FP, and RA if its place can vary."""
+        """Return whether SFrame can express the rule of a register: FP, and RA if its place can vary."""
         return register == self.arch.fp or (self.arch.ra is not None and register == self.arch.ra)
 
 

@@ -19,5 +19,5 @@ WRONG: dict[tuple[str, str], dict[str, str]] = {
 
 
 def is_wrong(stop: Stop, abi: str, debugger: str) -> bool:
-    """Whether GDB's own stack at a stop is incomplete."""
+    """Return whether GDB's own stack at a stop is incomplete."""
     return stop.name in WRONG.get((abi, debugger), {})

@@ -120,7 +120,7 @@ def known(walk: Walk) -> list[Known]:
 
 
 def explains(entry: Known, difference: dict[str, Any]) -> bool:
-    """Whether a difference is an instance of a known one."""
+    """Return whether a difference is an instance of a known one."""
     return (
         bool(re.match(entry.symbol, difference["symbol"]))
         and set(difference["wrong"]) <= set(entry.wrong)

@@ -11,5 +11,5 @@ from tests.faults.program import hostile
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The path of the compiled `hostile.c`."""
+    """Compile `hostile.c`, and return the path of the program."""
     return hostile(tmp_path_factory.mktemp("hostile"))

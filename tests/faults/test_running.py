@@ -87,7 +87,7 @@ def test_control_characters_in_names(debugger: str, tmp_path: Path) -> None:
 
 
 def named_to_clear_the_screen(folder: Path) -> Path:
-    """A program without debug information, in which the name of one function is not valid text."""
+    """Build a program without debug information, in which the name of one function is not valid text."""
     source, plain, named = folder / "named.c", folder / "plain.o", folder / "named.o"
     source.write_text(
         f'#include "{Path(__file__).parents[1] / "samples" / "sample.h"}"\n'

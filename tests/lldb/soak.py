@@ -39,12 +39,12 @@ def _check(sample: str, shown: Sequence[str]) -> None:
 
 
 def in_batch_loaded_first(lldb: str, number: int) -> None:
-    """The plugin is loaded before there is a target."""
+    """Load the plugin before there is a target."""
     _in_batch(lldb, _sample(number), ("-O", IMPORT), ())
 
 
 def in_batch_loaded_at_a_stop(lldb: str, number: int) -> None:
-    """The plugin is loaded while the process is stopped, and `bt` is the next command."""
+    """Load the plugin while the process is stopped; `bt` is the next command."""
     _in_batch(lldb, _sample(number), (), ("-o", IMPORT))
 
 

@@ -35,7 +35,7 @@ def run(*command: str | Path) -> str:
 
 
 def lines(done: Done) -> list[tuple[str, str | None, int | None]]:
-    """Function, file without folder and line of the frames in the program."""
+    """Return function, file without folder and line of the frames in the program."""
     (frames,) = done.threads.values()
     own = [frame for frame in frames if frame["module"].rpartition("/")[2] in ("inlined", "stripped")]
     return [(frame["function"], frame["file"] and Path(frame["file"]).name, frame["line"]) for frame in own[:4]]

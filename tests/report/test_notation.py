@@ -45,7 +45,7 @@ ROWS = [
     (AARCH64, 0, 3, FLEX, row(AARCH64, 0, [0xF9, 16, 0xEB, -8], 1), Cells("sp+16", "u", "(fp-8)")),
     (S390X, 0, 3, DEFAULT, row(S390X, 0, [20, -48, -72]), Cells("sp+320", "c-72", "c-48")),
     (S390X, 0, 3, DEFAULT, row(S390X, 0, [-21, 0, -72], fp=True), Cells("fp+-8", "c-72", "U")),
-    # Scaled in flexible rows too, read from memory or not.
+    # The offset of the CFA is scaled in flexible rows too, read from memory or not.
     (S390X, 0, 3, FLEX, row(S390X, 0, [0x79, 21, 0, 0x89, 0]), Cells("sp+328", "r17+0", "U")),
     (S390X, 0, 3, FLEX, row(S390X, 0, [0x5B, -16, 0x71, 0, 0x02, -72]), Cells("(fp+32)", "c-72", "r14+0")),
     (S390X, 0, 2, DEFAULT, row(S390X, 0, [0, 33, 35]), Cells("sp+160", "r17", "r16")),

@@ -14,7 +14,7 @@ BASE = 0x10000
 CODE = 0x500000
 HEAD = BASE
 SIZE = 64
-"""Bytes of each procedure; they lie this far apart."""
+"""Size of each procedure in bytes; each one starts where the one before it ends."""
 
 
 class Memory:
@@ -51,14 +51,14 @@ class Memory:
         return bytes(self._bytes[address - BASE : address - BASE + size])
 
     def string(self, text: str) -> int:
-        """Write a string."""
+        """Write a string; return its address."""
         raw = text.encode() + b"\0"
         address = self.place(len(raw) + -len(raw) % 8)
         self._bytes[address - BASE : address - BASE + len(raw)] = raw
         return address
 
     def region(self, insn_count: int, *directives: tuple[int, int, int, int], following: int = 0) -> int:
-        """Write a region: ``unw_dyn_region_info_t``; of a directive tag, reg, when and val."""
+        """Write a region, ``unw_dyn_region_info_t``; return its address.  A directive is tag, reg, when and val."""
         address = self.place(16 + 16 * len(directives))
         self.put(address, "QiI", following, insn_count, len(directives))
         for at, (tag, reg, when, val) in enumerate(directives):
@@ -66,7 +66,7 @@ class Memory:
         return address
 
     def entry(self, regions: int, name: str = "", kind: int = 0) -> int:
-        """Register a procedure after those that are there: put an ``unw_dyn_info_t`` at the front of the list."""
+        """Register one more procedure, an ``unw_dyn_info_t`` at the front of the list; return the start of its code."""
         start = CODE + SIZE * len(self.entries)
         address = self.place(88)
         named = self.string(name) if name else 0

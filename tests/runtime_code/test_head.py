@@ -57,7 +57,7 @@ def test_address_from_code(abi: str, flags: tuple[str, ...], tmp_path: Path) -> 
     order = BY_NAME[abi].byteorder
 
     def read(address: int, size: int) -> bytes:
-        """The global offset table as the dynamic linker fills it in."""
+        """Read the global offset table, as the dynamic linker fills it in."""
         if slots.get(address) != LIST_SYMBOL:
             raise MemoryReadError(address, size)
         return symbols[LIST_SYMBOL].to_bytes(size, "little" if order == "little" else "big")

@@ -140,7 +140,7 @@ STATE = """
 
 
 def assembled(abi: str, function: str, folder: Path) -> tuple[Path, str]:
-    """An object file with a function that SFrame describes and one that it does not, and the assembler's warnings."""
+    """Assemble a function that SFrame describes and one that it does not; return the file and the warnings."""
     source, result = folder / "left.s", folder / "left.o"
     source.write_text(
         ".text\n.type described, @function\ndescribed: .cfi_startproc\nnop\n.cfi_endproc\n"

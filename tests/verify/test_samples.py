@@ -20,7 +20,7 @@ CELLS = [(abi, version) for abi in ABIS for version in ABIS[abi].versions]
 
 
 def some_builds(abi: str, version: int) -> list[Build]:
-    """Every sample once for optimised code, and once with signed return addresses."""
+    """Return every sample once for optimised code, and once with signed return addresses."""
     return [
         wanted
         for wanted in comparable()
