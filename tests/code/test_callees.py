@@ -153,7 +153,7 @@ user: .cfi_startproc
     .cfi_endproc
     .size user,.-user
 """
-"""A conditional jump to another function that is never taken, a tail call of that, and a call of the jumping one."""
+"""In `switcher` a conditional jump to `g` that is never taken; in `caller` a tail call of `g`; a user of `switcher`."""
 
 REPLACED = """
     .text
@@ -237,7 +237,7 @@ def test_a_function_that_is_entered_by_tail_calls_is_no_part_of_another(tmp_path
 
 
 def test_a_function_may_return_to_what_it_stores_over_its_return_address(tmp_path: Path) -> None:
-    """Like `__builtin_eh_return`; a function that returns to its caller does not."""
+    """If it returns to the stored value, like `__builtin_eh_return`, that is unknown; otherwise its row is wrong."""
     assert Checked("aarch64", REPLACED.format(""), tmp_path).worst["f"] is Judgement.UNKNOWN
     assert Checked("aarch64", REPLACED.format("x9"), tmp_path).worst["f"] is Judgement.WRONG
 

@@ -1,4 +1,4 @@
-"""Rules to rows: every rule with an encoding comes back, and the others are refused."""
+"""The encoder makes rows from rules: decoding gives the same rules; rules without an encoding are refused."""
 
 from __future__ import annotations
 
