@@ -34,7 +34,7 @@ TIMEOUT = 60
 _LIBRARIES, _LLVM = "usr/lib/x86_64-linux-gnu", "usr/lib/llvm-23"
 _PROGRAMS = {"clang": f"{_LLVM}/bin/clang", "ld.lld": f"{_LLVM}/bin/lld", "mold": "usr/bin/mold"}
 _FLAVOR = {"ld.lld": "-flavor gnu"}
-"""How lld is told what it is, as the loader runs it by another name."""
+"""Options that tell lld which linker it is: the loader runs it by another name."""
 
 WRAPPER = """\
 #!/bin/sh

@@ -35,10 +35,10 @@ def test_stack_is_that_of_gdb(name: str, tmp_path: Path) -> None:
     done = backtrace("--core", core, "--json", *NOWHERE)
     (frames,) = done.threads.values()
     (native,) = expected.values()
-    known = 6 if name == "guess" else None  # beyond main GDB does not guess as well
+    known = 6 if name == "guess" else None  # beyond main, GDB's guesses are worse
     assert [frame["pc"] for frame in frames[:known]] == [frame["pc"] for frame in native[:known]]
     assert functions(frames)[:6] == ["clobber", "aligned", *["unknown"] * 3, "main"]
-    assert frames[1]["unwinder"] == "dwarf"  # SFrame says it too, but only for frames whose registers are live
+    assert frames[1]["unwinder"] == "dwarf"  # SFrame has the rule too, but only for frames whose registers are live
     assert {frame["unwinder"] for frame in frames[2:6]} == {name.partition(" ")[0]}
     shown = backtrace("--core", core, *NOWHERE).output.splitlines()[4]
     assert shown.endswith(f"  {name.partition(' ')[0]}")
