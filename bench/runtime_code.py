@@ -18,7 +18,7 @@ from tools.binutils import ToolchainUnavailable
 PART = "run-time"
 PROCEDURES = 10_000
 FIRST, AFTER = Target(50), Target(1)
-"""Milliseconds."""
+"""Limits in milliseconds, for the first backtrace and for those at later stops."""
 ROUNDS = 15
 _TITLES = {"first": "first backtrace", "after": "at later stops"}
 _BASE, _CODE, _SIZE = 0x10000, 0x7F00_0000_0000, 64

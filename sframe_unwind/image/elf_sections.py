@@ -113,7 +113,7 @@ class ElfSections:
         return data
 
     def relocated(self, index: int, addresses: Mapping[str, int]) -> bytes:
-        """Return the contents of a section of an object file, relocated for where other sections are.
+        """Return the contents of a section of an object file, relocated for the addresses of the other sections.
 
         :param addresses: address of each section that is loaded, by name.
         :raises FormatError: section or relocations are malformed, or of an unknown type.
