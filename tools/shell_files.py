@@ -33,7 +33,7 @@ _COMPLETIONS = {
     **dict.fromkeys(("FILE", "CORE", "OUT", "ARGS"), shtab.FILE),
     "FOLDER": shtab.DIRECTORY,
 }
-"""What is completed for an argument, by the name that the help gives it."""
+"""The kind of completion for an argument, by its name in the help."""
 
 
 _VARIABLES = {
@@ -44,7 +44,7 @@ _VARIABLES = {
     "DEBUGINFOD_TIMEOUT": "seconds for all downloads together",
     "DEBUGINFOD_MAXSIZE": "bytes of the largest file that is downloaded",
 }
-"""What the environment variables that commands read mean."""
+"""The meanings of the environment variables that commands read."""
 _SEE_ALSO = (("gdb", 1), ("lldb", 1), ("readelf", 1), ("eu-stack", 1), ("perf", 1), ("proc", 5), ("ptrace", 2))
 
 

@@ -90,7 +90,7 @@ class Symbols:
         """Return the symbol that covers all of a range (end exclusive), if no other one begins in it."""
         at = bisect_right(self._starts, start) - 1
         symbol = self._symbols[at] if at >= 0 else None
-        if symbol is not None and symbol.address == start and start + symbol.size == end:  # as of most functions
+        if symbol is not None and symbol.address == start and start + symbol.size == end:  # the case for most functions
             return symbol if at + 1 == len(self._starts) or self._starts[at + 1] >= end else None
         found = self.find(start)
         if found is None or bisect_right(self._starts, start) != bisect_left(self._starts, end):
