@@ -9,9 +9,9 @@ in a line              is
 ``{r}``                a register of any kind
 ``{d}``                a register that is rarely the stack or frame pointer
 ``{s}``                the stack or frame pointer, mostly
-``{e}``                ``{d}``, but for s390x's ``%r0``, which cannot be the base of an address
+``{e}``                ``{d}``, except s390x's ``%r0``, which cannot be the base of an address
 ``{k}``, ``{u}``       multiples of eight: from -64, and those from 0 that every store can have
-``{a}``, ``{n}``       what is allocated, and added before or after a store
+``{a}``, ``{n}``       a number of bytes to allocate, and one to add before or after a store
 ``{i}``                a small number
 ``{h}``, ``{l}``       a helper of :mod:`tests.code.executed.judge`, and a label
 ====================== ==================================================================================
@@ -47,7 +47,7 @@ class Vocabulary(NamedTuple):
     loops: tuple[tuple[str, str], ...]
     """The line before a loop, and the last lines of the loop, which jump back to ``{l}``."""
     pointers: tuple[str, ...]
-    """For ``{s}``."""
+    """The registers for ``{s}``."""
     halves: Mapping[str, str]
     """The names of registers of 32 bits, for ``{r:w}``; where a machine has such names."""
 
