@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.elf import opened
 from sframe_unwind.kernel.types import Type
 from sframe_unwind.process.target import SymbolMatch
+from sframe_unwind.process.vmcore import LoadedModule
 from sframe_unwind.source.debug_info import Place
 from tests.elf.objects import FUNCTION, link, run, tools_for
 from tests.kernel.fake import STRUCTURES, Memory
@@ -80,7 +81,7 @@ class Dump:
     def __init__(self, vmlinux: Path) -> None:
         self.memory = Memory()
         self.main_file: tuple[str, int] | None = (str(vmlinux), MOVED)
-        self.loaded: list[tuple[str, str, Mapping[str, int]]] = []
+        self.loaded: list[LoadedModule] = []
         with opened(str(vmlinux)) as binary:
             self._symbols = {symbol.name: symbol.address + MOVED for symbol in binary.symbols}
             for table in binary.sections:
@@ -117,7 +118,7 @@ class Dump:
     def running_registers(self, _task: int, _arch: Arch) -> dict[int, int]:
         return self.running
 
-    def modules(self) -> Iterable[tuple[str, str, Mapping[str, int]]]:
+    def modules(self) -> Iterable[LoadedModule]:
         return self.loaded
 
     def after_call(self, function: str) -> int:
