@@ -35,7 +35,7 @@ _TABLES = (
     "sframe_unwind.sframe.fde.decode",
 )
 _CFI = (
-    "sframe_unwind.elf.cfi.FileCfi._add",
+    "sframe_unwind.elf.cfi.FileCfi._found",
     "sframe_unwind.cfi.records.Fde.decode",
     "sframe_unwind.cfi.rules.CfiRules.rows",
 )
