@@ -21,6 +21,7 @@ IRQ = r"<exception el1h_64_irq>|el0t_64_irq"
 STOPS = {
     "vfs_read": Stop(("el0t_64_sync",), (USER,)),
     "do_mem_abort": Stop(("el0_da", "el0t_64_sync"), (USER,)),
+    "clear_page": Stop(("kernel_init_pages", "el0t_64_sync"), (USER,)),  # a leaf in assembly, without rows
     "scheduler_tick": Stop(("call_on_irq_stack", IRQ), ENDS),
     "rcu_gp_init": Stop(("rcu_gp_kthread", "kthread", "ret_from_fork"), (TASK,)),
     "arch_cpu_idle": Stop(("do_idle", "start_kernel", "__primary_switched"), (TASK,)),

@@ -20,7 +20,7 @@ from tests.missing import package_needed
 
 pytestmark = pytest.mark.timeout(1200)  # the first of them builds the kernel, with two other tests at the same time
 DEBUGGERS = ("gdb-18", "lldb")
-STOPS = ("scheduler_tick", "vfs_read", "rcu_gp_init")
+STOPS = ("scheduler_tick", "vfs_read", "rcu_gp_init", "clear_page")
 
 
 @pytest.fixture(scope="module")
