@@ -31,7 +31,7 @@ class SFrameStopHook:
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
         """Plug in if needed, and stay stopped; in mode ``off``, take the provider back, and then the hook."""
         if not _handle_stop(exe_ctx):
-            stop_hooks.need_no_more(exe_ctx.GetTarget())
+            stop_hooks.need_no_more(exe_ctx)
         return True
 
 
@@ -45,7 +45,7 @@ class SFrameFirstStop:
         """Plug in if needed, and stay stopped."""
         _handle_stop(exe_ctx)
         if SESSION.settings.mode != OFF:
-            stop_hooks.leave(exe_ctx.GetTarget())
+            stop_hooks.leave(exe_ctx)
         return True
 
 
@@ -75,7 +75,7 @@ def rest() -> None:
     """Watch no target, unless one still has the provider: its next stop takes that back."""
     kept = plugged()
     for target in kept:
-        stop_hooks.need(target, lldb.SBExecutionContext(target))
+        stop_hooks.need(lldb.SBExecutionContext(target))
     if not kept:
         for debugger in stop_hooks.disable():
             _listener().StopListeningForEventClass(debugger, *_EVENTS)
@@ -99,11 +99,12 @@ def _listen(listener: lldb.SBListener) -> None:
     event = lldb.SBEvent()
     while True:
         if listener.WaitForEvent(_FOREVER, event):
-            _plug_in_early(lldb.SBTarget.GetTargetFromEvent(event))
+            # LLDB sends events of the targets that it has, also after their class is not listened to any more.
+            if SESSION.settings.mode != OFF:
+                _plug_in_early(lldb.SBTarget.GetTargetFromEvent(event))
             event.Clear()  # it would keep the target alive
             if SESSION.settings.mode == OFF:  # a command has set it meanwhile, and there was no provider to remove yet
                 unplug_all()
-                rest()
 
 
 def _plug_in_early(target: lldb.SBTarget) -> None:
@@ -119,7 +120,7 @@ def _plug_in_early(target: lldb.SBTarget) -> None:
         return
     if SESSION.knows(process):  # the hook of its first stop is gone
         if not SESSION.leaves_frames_alone(process):
-            stop_hooks.need(target, lldb.SBExecutionContext(target))
+            stop_hooks.need(lldb.SBExecutionContext(target))
         return
     mutex = target.GetAPIMutex()
     if not acquire(mutex, _PATIENCE):

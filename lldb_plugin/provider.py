@@ -75,14 +75,14 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         # The thread that holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
             renewal.later(cls.target, thread, cls._renew, waits=_CAN_RENEW)
-            stop_hooks.need(cls.target, lldb.SBExecutionContext(thread))
+            stop_hooks.need(lldb.SBExecutionContext(thread))
             return False
         try:
             renewal.done(cls.target, thread)
             answers = _answers(thread)
             if answers is not None:
                 _decided[asker] = answers
-                stop_hooks.need(cls.target, lldb.SBExecutionContext(thread))
+                stop_hooks.need(lldb.SBExecutionContext(thread))
         finally:
             mutex.unlock()
         return asker in _decided

@@ -48,33 +48,36 @@ def add(debugger: lldb.SBDebugger) -> None:
     _switch("disable", hooks.changes, debugger, lldb.SBExecutionContext(dummy))
 
 
-def leave(target: lldb.SBTarget) -> None:
-    """Delete the first hook from a target; LLDB 22.1 and 23.1 allow the hook itself to do so."""
-    debugger = target.GetDebugger()
+def leave(context: lldb.SBExecutionContext) -> None:
+    """Delete the first hook from a target; the hook itself calls this.  LLDB goes through a copy of its list.
+
+    :param context: of the stop.
+    """
+    debugger = context.GetTarget().GetDebugger()
     hooks = _hooks.get(debugger.GetID())
     if hooks is not None:
-        _switch("delete", hooks.first_stop, debugger, lldb.SBExecutionContext(target))
+        _switch("delete", hooks.first_stop, debugger, context)
 
 
-def need(target: lldb.SBTarget, context: lldb.SBExecutionContext) -> None:
-    """Enable the second hook; this waits for no lock of LLDB's.
-
-    :param context: of the target; commands that start at the same moment in other threads can get this context.
-    """
-    debugger = target.GetDebugger()
+def need(context: lldb.SBExecutionContext) -> None:
+    """Enable the second hook; this waits for no lock of LLDB's."""
+    debugger = context.GetTarget().GetDebugger()
     hooks = _hooks.get(debugger.GetID())
     if hooks is not None and debugger.GetID() not in _needed:
         _needed.add(debugger.GetID())
         _switch("enable", hooks.changes, debugger, context)
 
 
-def need_no_more(target: lldb.SBTarget) -> None:
-    """Disable the second hook, as SFrame changes no stack of a target."""
-    debugger = target.GetDebugger()
+def need_no_more(context: lldb.SBExecutionContext) -> None:
+    """Disable the second hook, as SFrame changes no stack of a target.
+
+    :param context: of the stop.
+    """
+    debugger = context.GetTarget().GetDebugger()
     hooks = _hooks.get(debugger.GetID())
     if hooks is not None and debugger.GetID() in _needed:
         _needed.discard(debugger.GetID())
-        _switch("disable", hooks.changes, debugger, lldb.SBExecutionContext(target))
+        _switch("disable", hooks.changes, debugger, context)
 
 
 def enable() -> Iterator[lldb.SBDebugger]:
@@ -101,6 +104,9 @@ def _debuggers() -> Iterator[tuple[lldb.SBDebugger, _Hooks]]:
 
 
 def _switch(action: str, hook: str, debugger: lldb.SBDebugger, context: lldb.SBExecutionContext) -> None:
-    """Enable, disable or delete a hook; nothing happens if the user has deleted it."""
+    """Enable, disable or delete a hook; nothing happens if the user has deleted it.
+
+    :param context: a command that starts at the same moment in another thread can get this context instead of its own.
+    """
     result = lldb.SBCommandReturnObject()
     debugger.GetCommandInterpreter().HandleCommand(f"target stop-hook {action} {hook}", context, result)

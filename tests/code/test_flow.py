@@ -316,7 +316,7 @@ pad:
     .section .gcc_except_table,"a"
 calls: .byte 0xff, 0xff, 1
     .uleb128 last-rows
-rows: .uleb128 first-f, behind-first, pad-f, 0
+rows: .uleb128 first-f, after-first, pad-f, 0
 last:
     """,
 )
