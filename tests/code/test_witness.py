@@ -91,6 +91,18 @@ def test_the_claims_about_instructions_that_were_passed_over_hold(witness: Witne
     assert witness.instructions["executed"] > len(known) // 2
 
 
+def test_stores_to_the_memory_of_the_drivers_thread_are_left_out() -> None:
+    """They overwrote the claims of later instructions: some of these were then reported as broken."""
+    stores = ("6448894350", "644c897b58", "64410f114548", "6449c7452000000000")
+    others = ("488b8d78ffffff", "0f45f3", "4c8d4160")
+    with toolchain_needed():
+        witness = Witness("amd64", EACH)
+    with witness:
+        witness.check(seeded(bytes.fromhex(raw) for _ in range(300) for raw in (*stores, *others)))
+    assert not list(witness.lines())
+    assert witness.instructions == {"executed": 900, "left out": 1200}
+
+
 def test_the_driver_judges_steps_as_the_witness_does(witness: Witness) -> None:
     claimed = [
         (raw, claims)

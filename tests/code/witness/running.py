@@ -85,7 +85,9 @@ class Witness:
         is_within = any(
             target is not None and target[0] == PC_RELATIVE and -3 < target[1] < len(raw) for target in targets
         )
-        return instruction.kind in _LEFT_OUT or is_far or is_within or bool(_ENDING.match(text))
+        # The driver's own memory is at that segment's base, and from there on with a small number in the register.
+        is_of_thread = bool(instruction.stores) and "%fs:" in text
+        return instruction.kind in _LEFT_OUT or is_far or is_within or is_of_thread or bool(_ENDING.match(text))
 
     def summary(self, title: str) -> str:
         """Return the numbers of executed instructions."""
