@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import lldb
 
+from lldb_plugin.memory import in_file
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.kernel.entry_code import find_places
@@ -65,10 +66,7 @@ def _code_of_file(place: lldb.SBAddress, size: int) -> bytes | None:
     section = place.GetSection()
     if not section.IsValid() or not section.GetPermissions() & lldb.ePermissionsExecutable:
         return None
-    error = lldb.SBError()
-    data = section.GetSectionData(place.GetOffset(), size)
-    found = data.ReadRawData(error, 0, size) if data.GetByteSize() == size else None
-    return bytes(found) if found is not None and error.Success() else None
+    return in_file(section, place.GetOffset(), size)
 
 
 def _type(found: lldb.SBType) -> Type:

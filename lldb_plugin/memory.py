@@ -29,6 +29,19 @@ def reader(process: lldb.SBProcess) -> ReadMemory:
     return read
 
 
+def in_file(section: lldb.SBSection, offset: int, size: int) -> bytes | None:
+    """Return bytes of a section from its file; ``None``: the file does not have all of them.
+
+    This waits for none of LLDB's locks on the target.
+
+    :param offset: offset of the first byte in the section, in bytes.
+    """
+    error = lldb.SBError()
+    data = section.GetSectionData(offset, size)
+    contents = data.ReadRawData(error, 0, size) if data.GetByteSize() == size else None
+    return bytes(contents) if contents is not None and error.Success() else None
+
+
 def _read_process(process: lldb.SBProcess, address: int, size: int) -> bytes | None:
     error = lldb.SBError()
     data = process.ReadMemory(address, size, error) if 0 <= address < 1 << 64 else None
@@ -59,10 +72,7 @@ class _Files:
             section = section.GetParent()
         if section.GetPermissions() & lldb.ePermissionsWritable:
             return None
-        error = lldb.SBError()
-        data = section.GetSectionData(address - section.GetLoadAddress(self._target), size)
-        contents = data.ReadRawData(error, 0, size) if data.GetByteSize() == size else None
-        return bytes(contents) if contents is not None and error.Success() else None
+        return in_file(section, address - section.GetLoadAddress(self._target), size)
 
     def _is_right(self, module: lldb.SBModule) -> bool:
         """Return whether the file is the loaded one, by the ELF header and the build ID in memory.

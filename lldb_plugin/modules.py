@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Callable
 
 import lldb
 
+from lldb_plugin.memory import in_file
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, TEXT, SectionRange, loaded_module
@@ -106,12 +107,10 @@ def _code_ranges(address_of: AddressOf, segment: lldb.SBSection) -> list[tuple[i
     start = address_of(segment)
 
     def read(address: int, size: int) -> bytes:
-        error = lldb.SBError()
-        data = segment.GetSectionData(address - start, size)
-        contents = data.ReadRawData(error, 0, size) if data.GetByteSize() == size else None
-        if contents is None or not error.Success():
+        contents = in_file(segment, address - start, size)
+        if contents is None:
             raise MemoryReadError(address, size)
-        return bytes(contents)
+        return contents
 
     try:
         return read_image(read, start).code_ranges()

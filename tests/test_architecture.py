@@ -257,7 +257,7 @@ def test_no_test_imports_a_test() -> None:
 
 
 def test_only_sframe_compares_versions() -> None:
-    """Other packages ask ``sframe.constants.FEATURES`` what a version has."""
+    """Other packages look up the features of a version in ``sframe.constants.FEATURES``."""
     operators = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
     for module, path in modules(CORE).items():
         if is_within(module, ("sframe", *OTHER_VERSIONS)):

@@ -3,8 +3,8 @@
 
     python3 tools/kernel.py
 
-It is kept in `.cache/kernel` of the checkout, once for each state of what it is made from: the commands, the files of
-the guest, the source of Linux, the compiler and the assembler.
+It is kept in `.cache/kernel` of the checkout.  A change of an input makes another kernel there.  The inputs are the
+commands, the files of the guest, the source of Linux, the compiler and the assembler.
 """
 
 from __future__ import annotations

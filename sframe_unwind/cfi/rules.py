@@ -96,7 +96,7 @@ class CfiRules:
         return said
 
     def _scaled(self, function: CfiFunction, row: Row, pc: int, why: str) -> NoRule | None:
-        """Return what a row says whose places depend on the length of scalable vectors; ``None``: they do not."""
+        """Return the rule of a row that depends on the length of scalable vectors; ``None``: it does not."""
         try:
             found = row.scaled_rule(self._arch, function.cie.return_column, pc)
         except FormatError:

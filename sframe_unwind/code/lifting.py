@@ -1,6 +1,6 @@
 """Decodes machine code to :class:`Instruction`, by VEX, the intermediate language of Valgrind.
 
-This is the only module that imports pyvex.  Each instruction is lifted by itself and without optimization, so its
+This is the only module that imports pyvex.  Each instruction is lifted alone and without optimization, so its
 meaning depends only on its bytes, and is computed once for all places where they occur.
 """
 

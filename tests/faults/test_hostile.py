@@ -27,7 +27,7 @@ class Fault(NamedTuple):
     first: tuple[str, ...] = ()
     """Commands before the program starts."""
     complaint: str = ""
-    """Pattern of the line that the plugin prints by itself; empty: it prints none."""
+    """Pattern of the line that the plugin prints without being asked; empty: it prints no line."""
 
 
 TRIED = ("bt", "sframe bt", "sframe compare", "sframe explain", "sframe status", "mode off", "bt", "mode always", "bt")

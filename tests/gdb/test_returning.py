@@ -24,7 +24,7 @@ ANY_CLIENT = {
 
 
 def values_in(output: str) -> list[str]:
-    """What the program has printed."""
+    """Return the lines with values in the output of the program."""
     return re.findall(r"^i=.*", output, re.MULTILINE)
 
 

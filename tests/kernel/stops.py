@@ -3,8 +3,8 @@
     python -m tests.kernel.stops [--machine NAME] [--debugger NAME] [--tree DIRECTORY] [--generate]
                                  [--random N] [--each N] [--seed N] [--kept FILE]
 
-Each stop is printed as it comes.  With `--kept` the stops are kept in a file, and a run goes on where an earlier one
-ended.
+Each stop is printed at once.  `--kept` writes the stops to a file; a later run with this file makes only the stops that
+the file lacks.
 
 Up to the first frame of entry code, the debugger alone is right: those frames and their variables must be the same with
 the plugin.  The exit status is 1 if they differ, or if a stack ends anywhere but at the entry from user space, at the
@@ -59,7 +59,7 @@ _NEWER = {
 """What Linux 7.2 calls instead."""
 SECONDS = 6000
 POLL = 0.5
-"""Seconds between two looks at what the debugger has written."""
+"""Seconds between two reads of the file that the debugger writes."""
 
 
 class Stopped(NamedTuple):

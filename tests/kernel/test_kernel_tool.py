@@ -1,4 +1,4 @@
-"""The tool that builds the kernel: what it is made from decides whether it is built again."""
+"""The tool that builds the kernel builds it again if, and only if, an input of the build has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of the running kernel that cannot be read: what the command says."""
+"""The error messages of the command where the memory of the running kernel cannot be read."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def test_executable_that_no_server_has(
 
 
 def test_library_that_a_process_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For users who may not read `map_files`, the name of a local function is only in the file."""
+    """Without access to `map_files`, the name of a local function comes from the downloaded file."""
     library = tmp_path / "libdeep.so"
     compiled("deep.c", tmp_path, "-shared", "-fPIC", "-Wl,-soname,libdeep.so").rename(library)
     program = compiled("calls_deep.c", tmp_path, "-Wl,--no-as-needed", str(library), "-Wl,-rpath,$ORIGIN")

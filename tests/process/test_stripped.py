@@ -117,7 +117,7 @@ def test_library_that_is_gone_since(change: str, with_library: Path, program: Pa
 
 
 def test_symbols_in_memory(with_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user who may not read `map_files` gets the dynamic symbols, which are in memory."""
+    """Without access to `map_files`, names come from the dynamic symbols in memory."""
     waiting = copy_of(with_library, tmp_path / "copy")
     with running(waiting) as process:
         waiting.with_name("libdeep.so").unlink()

@@ -18,7 +18,7 @@ _REGISTERS = ("rbx", "rbp", "r12", "r13", "r14", "r15", "rip", "rsp", "x19", "x2
 _BREAKPOINT = re.compile(r"(one-shot )?breakpoint( site)? [0-9].*")
 _SECONDS = 600.0
 _SETTLED = 0.04
-"""Seconds that a program must be stopped; one that continues by itself at a breakpoint also stops for a moment."""
+"""Seconds for which a program must be stopped.  At a breakpoint with a condition, it stops only for a moment."""
 _GONE = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached, lldb.eStateUnloaded, lldb.eStateConnected)
 
 
