@@ -1,15 +1,17 @@
-"""LLDB's event thread, which shows a stopped thread again when a frame provider is registered.
+"""LLDB's event thread, which shows a stopped thread again when a frame provider is registered or removed.
 
-This must not coincide with a command: LLDB 22.1.0 fetches frames without a lock, so two threads get them in disorder.
-In every version, a command that waits for the process can wait for the event thread while that thread waits for the
-command.
+So the thread is kept from hearing of that (:func:`unheard`).  Where that is not possible, what it shows must not
+coincide with a command: LLDB 22.1.0 fetches frames without a lock, so two threads get them in disorder.  In every
+version, a command that waits for the process can wait for the event thread while that thread waits for the command.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import lldb
@@ -21,6 +23,63 @@ _EVENT_THREAD = "dbg.evt-handler"
 _PATIENCE = 2.0
 """Seconds to wait for the event thread, which may belong to another debugger of this LLDB."""
 _NAP = 0.001
+
+_lock = threading.Lock()
+"""Held while events of selections are read."""
+
+
+def watch(debugger: lldb.SBDebugger) -> None:
+    """Make :func:`unheard` possible for the threads that processes of a debugger create from now on."""
+    of_threads = lldb.SBThread.GetBroadcasterClassName()
+    _selections().StartListeningForEventClass(debugger, of_threads, lldb.SBThread.eBroadcastBitSelectedFrameChanged)
+
+
+@contextlib.contextmanager
+def unheard(target: lldb.SBTarget) -> Iterator[bool]:
+    """Keep changes of stacks from the debugger's event thread; a thread that came before :func:`watch` is shown again.
+
+    Yield whether there is no such thread.
+    """
+    changes, listener = lldb.SBThread.eBroadcastBitStackChanged, target.GetDebugger().GetListener()
+    heard = [thread for thread in _broadcasters(target) if listener.StopListeningForEvents(thread, changes)]
+    try:
+        yield len(heard) >= target.GetProcess().GetNumThreads()
+    finally:
+        for thread in heard:
+            listener.StartListeningForEvents(thread, changes)
+
+
+def forget() -> None:
+    """Drop the events of frames that the user has selected."""
+    with _lock:
+        list(_heard())
+
+
+@functools.cache
+def _selections() -> lldb.SBListener:
+    return lldb.SBListener("sframe-unwind selections")
+
+
+def _broadcasters(target: lldb.SBTarget) -> list[lldb.SBBroadcaster]:
+    """Return what sends the events of the threads of a stopped process.
+
+    The interface has it only in an event, and of all that causes one, only the selection of a frame changes nothing.
+    """
+    interpreter = target.GetDebugger().GetCommandInterpreter()
+    with _lock:
+        list(_heard())
+        for thread in target.GetProcess():
+            frame = thread.GetSelectedFrame()
+            said = lldb.SBCommandReturnObject()
+            number = frame.GetFrameID() if frame.IsValid() else 0
+            interpreter.HandleCommand(f"frame select {number}", lldb.SBExecutionContext(thread), said)
+        return list(_heard())
+
+
+def _heard() -> Iterator[lldb.SBBroadcaster]:
+    event = lldb.SBEvent()
+    while _selections().GetNextEvent(event):
+        yield event.GetBroadcaster()
 
 
 def settle(debugger: lldb.SBDebugger) -> None:

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Callable, NamedTuple
 import lldb
 
 from lldb_plugin.agreement import SharedRules
+from lldb_plugin.differences import Comparison, compared, tolerated
 from lldb_plugin.memory import reader
 from lldb_plugin.modules import describe, header_section_of
 from lldb_plugin.runtime_code import registers_code, run_time_code
 from sframe_unwind.arch import Arch
-from sframe_unwind.debugger.module_agreement import Difference, ModuleAgreement
+from sframe_unwind.debugger.module_agreement import Difference
 from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.kernel.types import KernelError
-from sframe_unwind.memory import ChunkCache
 from sframe_unwind.unwind.modules import Generate, Module, Modules
 
 if TYPE_CHECKING:
@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 _SECONDS = 0.02
 """Time limit for comparing modules when LLDB asks for frames."""
 
-_PAGE_BITS = 12
-
 _EVENTS = lldb.SBTarget.eBroadcastBitModulesLoaded | lldb.SBTarget.eBroadcastBitModulesUnloaded
-
-_TOLERATED = {ALWAYS: Difference.NONE, FALLBACK: Difference.RULES}
-"""By mode, the largest difference with which SFrame's stack always equals LLDB's."""
 
 
 class _Loaded(NamedTuple):
@@ -48,7 +43,7 @@ class _Loaded(NamedTuple):
     address: int
     module_or_none: Module | None
     """``None``: it has no code in memory."""
-    agreement: ModuleAgreement | None
+    comparison: Comparison | None
 
 
 class LoadedModules:
@@ -69,9 +64,6 @@ class LoadedModules:
         self.arch = arch
         self._target = target
         self._read = reader(process)
-        self._pages = ChunkCache(self._read, _PAGE_BITS)
-        """The memory of modules, kept while they are compared: each read of LLDB's can cost a packet."""
-        self._compares = False
         self._event = lldb.SBEvent()
         self._report = report
         self._generate: Generate | None = None
@@ -83,7 +75,7 @@ class LoadedModules:
         self._listener.StartListeningForEvents(target.GetBroadcaster(), _EVENTS)
         self._loaded: list[_Loaded] = []
         self._unplaced: list[lldb.SBModule] = []
-        self._pending: list[ModuleAgreement] = []
+        self._pending: list[Comparison] = []
         self._largest = Difference.NONE
         """The largest difference of the modules that are not pending."""
         self._kernel: Kernel | None = None
@@ -138,33 +130,17 @@ class LoadedModules:
     def can_change_stacks(self, settings: Settings) -> bool:
         """Return whether SFrame can give other frames than LLDB for any stack; this waits for no lock.
 
-        ``False`` is certain.  It requires that all modules have CFI, with the same rules as their SFrame.  On machines
-        with return addresses in registers, these can be signed, and signal trampolines often belong to no module; such
-        stacks are compared one by one.
+        ``False`` is certain.  It requires that all modules have CFI, with the same rules as their SFrame.
         """
-        return (
-            settings.strict
-            or self._generate is not None
-            or self.arch.ra is not None
-            or self.modules.run_time is not None
-            or bool(self._pending)
-            or self._largest > _TOLERATED[settings.mode]
-        )
+        limit = tolerated(settings, self.arch)
+        return limit is None or self.modules.run_time is not None or bool(self._pending) or self._largest > limit
 
     def judge(self, seconds: float = _SECONDS) -> None:
         """Compare SFrame and CFI of modules that have not been compared yet, for a limited time."""
         until = time.perf_counter() + seconds
-        self._compares = True
-        try:
-            while self._pending and (found := self._pending[-1].advance(until)) is not None:
-                self._largest = max(self._largest, found)
-                self._pending.pop()
-        finally:
-            self._compares = False
-            self._pages.forget()
-
-    def _read_module(self, address: int, size: int) -> bytes:
-        return self._pages.read(address, size) if self._compares else self._read(address, size)
+        while self._pending and (found := self._pending[-1].advance(until)) is not None:
+            self._largest = max(self._largest, found)
+            self._pending.pop()
 
     def _list_anew(self) -> None:
         """List all modules anew; modules that have not moved are kept."""
@@ -188,9 +164,9 @@ class LoadedModules:
             read=self._read,
         )
         self._forget_rules()
-        agreements = [one.agreement for one in listed if one.agreement]
-        self._pending = [agreement for agreement in agreements if agreement.difference is None]
-        known = (agreement.difference for agreement in agreements if agreement.difference is not None)
+        comparisons = [one.comparison for one in listed if one.comparison]
+        self._pending = [comparison for comparison in comparisons if comparison.difference is None]
+        known = (comparison.difference for comparison in comparisons if comparison.difference is not None)
         self._largest = max(known, default=Difference.NONE)
 
     def _append(self, count: int) -> bool:
@@ -213,19 +189,19 @@ class LoadedModules:
         self.modules.add(_modules(described))
         for rules in self.shared.values():
             rules.forget_unknown()
-        self._pending += [one.agreement for one in described if one.agreement]
+        self._pending += [one.comparison for one in described if one.comparison]
         return True
 
     def _describe(self, module: lldb.SBModule, address: int) -> _Loaded:
         described = describe(
             lambda section: int(section.GetLoadAddress(self._target)),
             module,
-            self._read_module,
+            self._read,
             self.arch,
             self._places,
         )
-        agreement = ModuleAgreement(described, self.arch, self._read_module) if described else None
-        return _Loaded(module, address, described, agreement)
+        comparison = compared(module, described, self.arch, self._read) if described is not None else None
+        return _Loaded(module, address, described, comparison)
 
     def _forget_rules(self) -> None:
         self.shared = {mode: SharedRules(self.modules, prefers_cfi=mode == FALLBACK) for mode in (ALWAYS, FALLBACK)}

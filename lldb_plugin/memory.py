@@ -96,10 +96,11 @@ class _Files:
         try:
             if read(header, len(_MAGIC)) != _MAGIC:
                 return False
-            return build_id_in(read_image(read, header), read, order) in ("", _build_id_of(module))
+            return build_id_in(read_image(read, header), read, order) in ("", build_id_of(module))
         except SFrameError:
             return True
 
 
-def _build_id_of(module: lldb.SBModule) -> str:
+def build_id_of(module: lldb.SBModule) -> str:
+    """Return the build ID of a module in hexadecimal digits, or the number that LLDB uses in place of a missing one."""
     return (module.GetUUIDString() or "").replace("-", "").lower()

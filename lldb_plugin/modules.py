@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Callable
 
 import lldb
 
-from lldb_plugin.memory import in_file
+from lldb_plugin.memory import build_id_of, in_file
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, TEXT, SectionRange, loaded_module
@@ -70,7 +70,7 @@ def describe(
         text = sections[TEXT].start if TEXT in sections else None
         return found.sections(path, sizes, text).get(SFRAME) if found is not None else None
 
-    build_id = (module.GetUUIDString() or "").replace("-", "").lower()
+    build_id = build_id_of(module)
 
     def debug_files(_: Callable[[], str]) -> list[DebugFile]:
         # Only behind an exception in a kernel are there frames that LLDB does not unwind by this CFI itself.

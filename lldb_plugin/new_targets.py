@@ -8,28 +8,28 @@ from typing import Any
 
 import lldb
 
-from lldb_plugin import renewal, stop_hooks
+from lldb_plugin import event_thread, renewal, stop_hooks
+from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
-from lldb_plugin.session import SESSION
-from lldb_plugin.targets import fetch, is_plugged, plug_in, plugged, unplug_all, unplug_at_stop
+from lldb_plugin.session import SESSION, tell
+from lldb_plugin.targets import fetch, fit, is_plugged, plugged
+from lldb_plugin.version import CAN_RENEW
 from sframe_unwind.debugger.settings import OFF
 
 _FOREVER = (1 << 32) - 1
-_PATIENCE = 5.0
-"""Seconds to wait for LLDB's lock on a target; whoever holds it may be starting a process."""
-_BEFORE_THREADS = (lldb.eStateInvalid, lldb.eStateUnloaded, lldb.eStateLaunching)
-"""States in which there is no process, or it is being started."""
+_PATIENCE = 0.05
+"""Seconds to wait for LLDB's lock on a target."""
 _EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded)
 
 
 class SFrameStopHook:
-    """Completes at a stop what could not be done when LLDB asked for frames, and plugs in where libraries came."""
+    """Completes what could not be done when LLDB asked for frames, and registers the provider where libraries came."""
 
     def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
         pass
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Plug in if needed, and stay stopped; in mode ``off``, take the provider back, and then the hook."""
+        """Register or remove the provider as needed, and stay stopped; in mode ``off``, disable the hooks."""
         if not _handle_stop(exe_ctx):
             stop_hooks.need_no_more(exe_ctx)
         return True
@@ -42,32 +42,31 @@ class SFrameFirstStop:
         pass
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Plug in if needed, and stay stopped."""
-        _handle_stop(exe_ctx)
+        """Register the provider if needed, and stay stopped."""
+        is_needed = _handle_stop(exe_ctx)
         if SESSION.settings.mode != OFF:
             stop_hooks.leave(exe_ctx)
+            if is_needed:
+                stop_hooks.need(exe_ctx)
         return True
 
 
 def _handle_stop(exe_ctx: lldb.SBExecutionContext) -> bool:
     """Return whether a stop-hook is needed at the next stop."""
     target = exe_ctx.GetTarget()
+    fit(target, has_frames=True)
     if SESSION.settings.mode == OFF:
-        unplug_at_stop(target)
         rest()
         return True  # or it has been disabled
-    plug_in(target, has_frames=True)
     renewal.now(target)
     fetch(exe_ctx.GetThread())
     return not SESSION.leaves_frames_alone(target.GetProcess())
 
 
 def watch(debugger: lldb.SBDebugger) -> None:
-    """Register the provider with each target as soon as it has a program, before it has a process.
-
-    So nothing is shown twice; see :mod:`lldb_plugin.event_thread`.
-    """
+    """Register the provider with each target that needs it as soon as it has a program, before it has a process."""
     stop_hooks.add(debugger)
+    event_thread.watch(debugger)
     _listener().StartListeningForEventClass(debugger, *_EVENTS)
 
 
@@ -101,32 +100,67 @@ def _listen(listener: lldb.SBListener) -> None:
         if listener.WaitForEvent(_FOREVER, event):
             # LLDB sends events of the targets that it has, also after their class is not listened to any more.
             if SESSION.settings.mode != OFF:
-                _plug_in_early(lldb.SBTarget.GetTargetFromEvent(event))
-            event.Clear()  # it would keep the target alive
-            if SESSION.settings.mode == OFF:  # a command has set it meanwhile, and there was no provider to remove yet
-                unplug_all()
+                target = lldb.SBTarget.GetTargetFromEvent(event)
+                _prepare(target)
+                # A command may have set mode off meanwhile, when there was no provider to remove yet.
+                if SESSION.settings.mode == OFF and not target.GetProcess().IsValid():
+                    fit(target, has_frames=False)
+                del target
+            event.Clear()  # both would keep the target alive
+            event_thread.forget()
 
 
-def _plug_in_early(target: lldb.SBTarget) -> None:
-    """Plug in while there is no process, or one that has no threads yet; later, that is for a stop-hook to do.
-
-    A program that is started at once, as by ``lldb -o run``, has a process before this thread runs.
-    """
+def _prepare(target: lldb.SBTarget) -> None:
+    """Register the provider before there is a process; then, arrange for the next stop what new modules need."""
     process = target.GetProcess()
-    if is_plugged(target):
-        return
     if not process.IsValid():
-        plug_in(target, has_frames=False)  # commands can have the lock one after the other until there is a process
-        return
-    if SESSION.knows(process):  # the hook of its first stop is gone
-        if not SESSION.leaves_frames_alone(process):
-            stop_hooks.need(lldb.SBExecutionContext(target))
-        return
+        fit(target, has_frames=False)  # commands can have the lock one after the other until there is a process
+    elif not is_plugged(target) and not (SESSION.knows(process) and not _examined.can_change_stacks(target)):
+        stop_hooks.need(lldb.SBExecutionContext(target))
+        if SESSION.knows(process) and _is_stopped(target):
+            _fit_late(target)
+
+
+def _fit_late(target: lldb.SBTarget) -> None:
+    """Register the provider at a stop that came before the stop-hook was enabled."""
+    if CAN_RENEW:
+        fit(target, has_frames=True)
+    else:
+        tell("a library was loaded just before this stop: its frames are those of LLDB 22 until the next stop")
+
+
+def _is_stopped(target: lldb.SBTarget) -> bool:
+    """Return whether a process is stopped; ``False`` if somebody has the lock, as while a script lets it run."""
     mutex = target.GetAPIMutex()
     if not acquire(mutex, _PATIENCE):
-        return
+        return False
     try:
-        if process.GetState() in _BEFORE_THREADS:
-            plug_in(target, has_frames=False)  # nobody may be waited for with the lock held
+        return bool(target.GetProcess().GetState() == lldb.eStateStopped)
     finally:
         mutex.unlock()
+
+
+class _Examined:
+    """The modules that were found not to change stacks, in the target whose modules came last.
+
+    LLDB puts new modules at the end of its list, and a program can load very many, one by one.
+    """
+
+    def __init__(self) -> None:
+        self._of = 0, 0, SESSION.settings
+        self._count = 0
+
+    def can_change_stacks(self, target: lldb.SBTarget) -> bool:
+        """Return whether a module can change a stack; see :func:`lldb_plugin.differences.can_change_stacks`."""
+        of = target.GetGloballyUniqueID(), target.GetProcess().GetUniqueID(), SESSION.settings
+        count = target.GetNumModules()
+        if of != self._of or count < self._count:
+            self._of, self._count = of, 0
+        modules = map(target.GetModuleAtIndex, range(self._count, count))
+        if can_change_stacks(target, modules, SESSION.settings):
+            return True
+        self._count = count
+        return False
+
+
+_examined = _Examined()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
 
@@ -55,7 +56,7 @@ def start(debugger: lldb.SBDebugger) -> None:
     for name, kind in _COMMANDS:
         run(debugger, f"command script add -o -c {_MODULE}.{kind} sframe {name}")
     if _TAKES_FRAMES:
-        _plug_in_targets(debugger)
+        _fit(_targets(debugger))
         new_targets.watch(debugger)
         line = "stack frames are unwound from SFrame; see 'help sframe'"
     else:
@@ -71,19 +72,23 @@ def change(settings: Settings) -> None:
     was_off, SESSION.settings = SESSION.settings.mode == OFF, settings
     if not _TAKES_FRAMES:
         return
-    if settings.mode == OFF:
-        targets.unplug_all()
-        new_targets.rest()
-    else:
-        if was_off:
+    known = [target for number in _debuggers for target in _targets(lldb.SBDebugger.FindDebuggerWithID(number))]
+    with contextlib.ExitStack() as selections:
+        for target in known:
+            selections.enter_context(targets.selection_kept(target))
+        if was_off and settings.mode != OFF:
             new_targets.watch_again()
-        for debugger in map(lldb.SBDebugger.FindDebuggerWithID, _debuggers):
-            _plug_in_targets(debugger)
-    targets.forget_frames()
+        _fit(known)
+        if settings.mode == OFF:
+            new_targets.rest()
+        targets.forget_frames()
 
 
-def _plug_in_targets(debugger: lldb.SBDebugger) -> None:
-    """Register the provider with the targets of a debugger; a destroyed debugger has none."""
-    for index in range(debugger.GetNumTargets()):
-        target = debugger.GetTargetAtIndex(index)
-        targets.plug_in(target, has_frames=target.GetProcess().IsValid())
+def _fit(known: list[lldb.SBTarget]) -> None:
+    for target in known:
+        targets.fit(target, has_frames=target.GetProcess().IsValid())
+
+
+def _targets(debugger: lldb.SBDebugger) -> list[lldb.SBTarget]:
+    """Return the targets of a debugger; a destroyed debugger has none."""
+    return [debugger.GetTargetAtIndex(index) for index in range(debugger.GetNumTargets())]

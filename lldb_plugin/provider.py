@@ -25,7 +25,7 @@ from lldb_plugin.lock import acquire
 from lldb_plugin.native import NativeStack, NoFramesError
 from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
 from lldb_plugin.session import SESSION, tell
-from lldb_plugin.version import MAJOR
+from lldb_plugin.version import CAN_RENEW
 from sframe_unwind.debugger.settings import OFF
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
@@ -33,10 +33,6 @@ from sframe_unwind.unwind.walk import Registers
 
 _PATIENCE = 0.001
 """Seconds to wait for LLDB's lock on the target: for a call in another thread that does not wait for these frames."""
-
-
-_CAN_RENEW = MAJOR >= 23
-"""LLDB 22 crashes if its frames are forgotten while its event thread prints one of them."""
 
 Answer = Union[int, SFrameFrame]
 """LLDB's representation of a frame: the index of its own frame, or a frame of a script."""
@@ -74,7 +70,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         mutex = cls.target.GetAPIMutex()
         # The thread that holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
-            renewal.later(cls.target, thread, cls._renew, waits=_CAN_RENEW)
+            renewal.later(cls.target, thread, cls._renew, waits=CAN_RENEW)
             stop_hooks.need(lldb.SBExecutionContext(thread))
             return False
         try:
@@ -95,7 +91,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         """
         if all(_answers(thread) is None for thread in threads):
             return
-        if not _CAN_RENEW:
+        if not CAN_RENEW:
             tell("another thread had the lock of LLDB 22: the frames at this stop are LLDB's own")
         elif not invalidate.forget_frames(cls.target):
             SESSION.report("this LLDB keeps the frames that it has shown; SFrame's are shown at the next stop")

@@ -35,6 +35,8 @@ _hooks: dict[int, _Hooks] = {}
 """By debugger."""
 _needed: set[int] = set()
 """The debuggers whose second hook is enabled."""
+_left: set[int] = set()
+"""LLDB's numbers of the targets from which the first hook is gone."""
 
 
 def add(debugger: lldb.SBDebugger) -> None:
@@ -56,13 +58,16 @@ def leave(context: lldb.SBExecutionContext) -> None:
     debugger = context.GetTarget().GetDebugger()
     hooks = _hooks.get(debugger.GetID())
     if hooks is not None:
+        _left.add(context.GetTarget().GetGloballyUniqueID())
         _switch("delete", hooks.first_stop, debugger, context)
 
 
 def need(context: lldb.SBExecutionContext) -> None:
-    """Enable the second hook; this waits for no lock of LLDB's."""
+    """Enable the second hook, if the first one is gone from the target; this waits for no lock of LLDB's."""
     debugger = context.GetTarget().GetDebugger()
     hooks = _hooks.get(debugger.GetID())
+    if context.GetTarget().GetGloballyUniqueID() not in _left:
+        return
     if hooks is not None and debugger.GetID() not in _needed:
         _needed.add(debugger.GetID())
         _switch("enable", hooks.changes, debugger, context)

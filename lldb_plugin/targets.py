@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import sys
 import threading
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import lldb
 
 from lldb_plugin import event_thread, invalidate
+from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
 from sframe_unwind.debugger.settings import OFF
@@ -38,18 +41,24 @@ class _Plugged(NamedTuple):
     """LLDB's number of the provider; ``None`` while it is registered."""
 
 
-def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
-    """Register the provider with a target that does not have it, unless the mode is ``off``.
+def fit(target: lldb.SBTarget, has_frames: bool) -> None:
+    """Register the provider with a target if SFrame may change one of its stacks; otherwise, remove it.
 
-    LLDB shows the stopped threads of a process again when it gets the provider.  So a process gets none while its
-    modules are known to give LLDB's own frames; the stop-hook asks again at each stop.
+    A target without the provider costs nothing: each question to the provider takes some 70 microseconds, and LLDB asks
+    several times for each stop.
 
     :param has_frames: the target has a process; otherwise, LLDB's event thread shows nothing, and is not waited for.
     """
-    if not target.IsValid() or SESSION.settings.mode == OFF:
+    if not target.IsValid():
         return
-    if has_frames and not is_plugged(target) and _needs_no_provider(target):
-        return
+    needed = _needs_provider(target)
+    if needed and not is_plugged(target):
+        _plug_in(target, has_frames)
+    elif not needed and is_plugged(target):
+        _unplug(target)
+
+
+def _plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
     with _lock:
         for number, known in list(_plugged.items()):
             if not known.target.IsValid():
@@ -67,7 +76,8 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
     setattr(sys.modules[_MODULE], provider.__name__, provider)
     error = lldb.SBError()
     name = f"{_MODULE}.{provider.__name__}"
-    identifier = target.RegisterScriptedFrameProvider(name, lldb.SBStructuredData(), error)
+    with event_thread.unheard(target) if has_frames else contextlib.nullcontext():
+        identifier = target.RegisterScriptedFrameProvider(name, lldb.SBStructuredData(), error)
     with _lock:
         _plugged[number] = _Plugged(target, provider.__name__, identifier)
     if has_frames:
@@ -76,25 +86,26 @@ def plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
         SESSION.report(f"LLDB does not take the frame provider: {error.GetCString()}")
 
 
-def _needs_no_provider(target: lldb.SBTarget) -> bool:
-    """Return whether SFrame certainly changes no stack of a stopped process, by the modules that it has now."""
-    process = target.GetProcess()
-    if SESSION.leaves_frames_alone(process):
-        return True
+def _needs_provider(target: lldb.SBTarget) -> bool:
+    """Return whether SFrame may change a stack of a target, by the modules that it has now."""
+    settings, process = SESSION.settings, target.GetProcess()
+    if settings.mode == OFF or SESSION.leaves_frames_alone(process):
+        return False
     mutex = target.GetAPIMutex()
     # Whoever holds the lock may be waiting for this stop.
-    if not acquire(mutex, _PATIENCE):
-        return False
-    try:
-        if process.GetState() != lldb.eStateStopped:
-            return False
-        modules = SESSION.modules(process)
-        modules.judge(_JUDGING)
-        return not modules.can_change_stacks(SESSION.settings)
-    except SFrameError:
-        return False  # the provider says why
-    finally:
-        mutex.unlock()
+    if process.IsValid() and acquire(mutex, _PATIENCE):
+        try:
+            if process.GetState() == lldb.eStateStopped:
+                modules = SESSION.modules(process)
+                modules.judge(*(() if is_plugged(target) else (_JUDGING,)))
+                return modules.can_change_stacks(settings)
+        except SFrameError:
+            return True  # the provider says why
+        finally:
+            mutex.unlock()
+    # Without a process, only the program is examined: LLDB may be making other modules, as from a core file.
+    program = target.FindModule(target.GetExecutable())
+    return can_change_stacks(target, target.module_iter() if process.IsValid() else filter(None, [program]), settings)
 
 
 def is_plugged(target: lldb.SBTarget) -> bool:
@@ -107,26 +118,23 @@ def plugged() -> list[lldb.SBTarget]:
     return [known.target for known in list(_plugged.values()) if known.target.IsValid()]
 
 
-def unplug_all() -> None:
-    """Remove the provider from each target without a process.
-
-    For a target with a process, even one that has exited, LLDB's event thread would show the threads again.
-    """
+def _unplug(target: lldb.SBTarget) -> None:
+    """Remove the provider from a target whose process does not run, unless LLDB would show threads again."""
+    process = target.GetProcess()
     for known in list(_plugged.values()):
-        if not known.target.GetProcess().IsValid():
-            _unplug(known)
-
-
-def unplug_at_stop(target: lldb.SBTarget) -> None:
-    """Remove the provider from a stopped target, on LLDB's event thread: it then shows nothing again."""
-    for known in list(_plugged.values()):
-        if known.target == target and event_thread.is_current():
+        if known.target != target:
+            continue
+        if not process.IsValid():
+            _remove(known)
+        elif process.GetState() == lldb.eStateStopped:
             event_thread.settle(target.GetDebugger())
-            _unplug(known)
+            with event_thread.unheard(target) as is_unheard:
+                if is_unheard or event_thread.is_current():
+                    _remove(known)
             event_thread.settle(target.GetDebugger())
 
 
-def _unplug(known: _Plugged) -> None:
+def _remove(known: _Plugged) -> None:
     with _lock:
         numbers = [number for number, other in _plugged.items() if other is known and known.identifier is not None]
         for number in numbers:
@@ -146,14 +154,22 @@ def fetch(thread: lldb.SBThread) -> None:
 
 
 def forget_frames() -> None:
-    """Make LLDB ask again for all frames of all targets; the selected frame stays selected."""
-    for target in [known.target for known in _plugged.values()]:
-        if target.GetProcess().GetState() != lldb.eStateStopped:
-            continue  # LLDB does so at the next stop
-        thread = target.GetProcess().GetSelectedThread()
-        index = thread.GetSelectedFrame().GetFrameID() if thread.IsValid() else 0
-        if not invalidate.forget_frames(target):
+    """Make LLDB ask again for all frames of the targets that have the provider."""
+    for target in plugged():
+        # If the process runs, LLDB asks at the next stop.
+        if target.GetProcess().GetState() == lldb.eStateStopped and not invalidate.forget_frames(target):
             SESSION.report("this LLDB keeps the frames that it has shown; the mode counts from the next stop on")
-        fetch(thread)
-        if 0 < index < thread.GetNumFrames():
-            thread.SetSelectedFrame(index)
+
+
+@contextlib.contextmanager
+def selection_kept(target: lldb.SBTarget) -> Iterator[None]:
+    """Select the frame with the same number again after a stopped process has got other frames."""
+    if target.GetProcess().GetState() != lldb.eStateStopped:
+        yield
+        return
+    thread = target.GetProcess().GetSelectedThread()
+    index = thread.GetSelectedFrame().GetFrameID() if thread.IsValid() else 0
+    yield
+    fetch(thread)
+    if 0 < index < thread.GetNumFrames():
+        thread.SetSelectedFrame(index)

@@ -8,3 +8,6 @@ import lldb
 
 MAJOR = int((re.search(r"version (\d+)", lldb.SBDebugger.GetVersionString()) or [0, 0])[1])
 """The first part of the version; 0: unknown."""
+
+CAN_RENEW = MAJOR >= 23
+"""Whether frames may be replaced at any time: LLDB 22 crashes if another thread prints one of them."""

@@ -20,7 +20,7 @@ _HEADER_SIZE = 64
 _SECTION_SIZE = 64
 _SYMBOL_SIZE = 24
 _SHT_RELA, _SHT_NOTE, _SHT_NOBITS = 4, 7, 8
-_SHF_ALLOC, _SHF_COMPRESSED = 0x2, 0x800
+_SHF_ALLOC, _SHF_EXECINSTR, _SHF_COMPRESSED = 0x2, 0x4, 0x800
 _SHN_LORESERVE, _SHN_XINDEX = 0xFF00, 0xFFFF
 _ET_REL = 1
 _ZLIB, _ZSTD = 1, 2
@@ -52,6 +52,16 @@ class FileSection(NamedTuple):
     def is_allocated(self) -> bool:
         """Whether the section is part of the image in memory."""
         return bool(self.flags & _SHF_ALLOC)
+
+    @property
+    def is_code(self) -> bool:
+        """Whether the section has executable code."""
+        return bool(self.flags & _SHF_EXECINSTR)
+
+    @property
+    def has_contents(self) -> bool:
+        """Whether the file has the contents of the section."""
+        return self.kind != _SHT_NOBITS
 
 
 class ElfSections:
@@ -88,7 +98,7 @@ class ElfSections:
 
     def find(self, *names: str) -> int | None:
         """Return the index of the first section with contents and one of the names; ``None``: there is none."""
-        matching = (at for at, one in enumerate(self.all) if one.name in names and one.kind != _SHT_NOBITS)
+        matching = (at for at, one in enumerate(self.all) if one.name in names and one.has_contents)
         return next(matching, None)
 
     def build_id(self) -> str:

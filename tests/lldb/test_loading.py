@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.expectations import STRIPPED_DEPTH
 from tests.lldb.debuggers import PLUGIN, PROVIDING, find, find_without_provider
-from tests.lldb.driver import IMPORT, batch, check, environment
+from tests.lldb.driver import IMPORT, batch, check, environment, stacks
 from tests.lldb.terminal import terminal
 from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.waiting import wait_until_idle
 
-STACK = ("sample_stop", "inner", "outer", "main")
+STACK = ("sample_stop", "innermost", "with_alloca", "descend")
+"""The innermost functions of ``sframe_only``, whose stack SFrame changes: it gets the provider."""
 START = ("-o", "breakpoint set -n sample_stop", "-o", "process launch -o /dev/null")
 
 WAITING = Path(__file__).parents[1] / "drive" / "sources" / "waiting.c"
@@ -40,9 +42,9 @@ SHOW = ("-o", "target frame-provider list", "-o", "bt")
 
 
 def test_before_and_after_the_target_and_twice(lldb: str) -> None:
-    leaf = str(build("leaf"))
+    program = str(build("sframe_only"))
     for loads in (("-O", IMPORT), ("-o", IMPORT), ("-O", IMPORT, "-o", IMPORT), ("-o", IMPORT, "-o", IMPORT)):
-        said = batch(lldb, *loads, *START, *SHOW, leaf)
+        said = batch(lldb, *loads, *START, *SHOW, program)
         assert_plugged(said)
         assert "sframe-unwind " not in said  # in batch mode a program reads the output
         assert said.count("stop reason = breakpoint") == 2  # the stop, and in the backtrace
@@ -50,10 +52,10 @@ def test_before_and_after_the_target_and_twice(lldb: str) -> None:
 
 def test_from_the_settings_file(lldb: str, tmp_path: Path) -> None:
     (tmp_path / ".lldbinit").write_text(IMPORT + "\n")
-    assert_plugged(batch(lldb, *START, *SHOW, str(build("leaf")), init=True, HOME=str(tmp_path)))
+    assert_plugged(batch(lldb, *START, *SHOW, str(build("sframe_only")), init=True, HOME=str(tmp_path)))
     with terminal(lldb, init=True, HOME=str(tmp_path)) as session:
         for _ in range(2):
-            session.run(f'target create "{build("leaf")}"')
+            session.run(f'target create "{build("sframe_only")}"')
             session.run("breakpoint set -n sample_stop")
             session.launch()
             shown = session.run("bt")
@@ -85,25 +87,38 @@ def test_not_registered_in_mode_off(lldb: str) -> None:
     modes = ["-O", IMPORT, "-O", "sframe mode off", "-O", STRICT]
     for mode in ("always", "off"):
         modes += ["-o", LIST, "-o", f"sframe mode {mode}", "-o", LIST]
-    said = batch(lldb, *modes, *START, "-o", LIST, "-o", "bt", "-o", "sframe mode always", *SHOW, str(build("leaf")))
+    program = str(build("sframe_only"))
+    said = batch(lldb, *modes, *START, "-o", LIST, "-o", "bt", "-o", "sframe mode always", *SHOW, program)
     listed = [part.partition("(lldb)")[0] for part in said.split(f"(lldb) {LIST}\n")[1:]]
     assert ["sframe_lldb" in part for part in listed[:5]] == [False, True, True, False, False]
     assert_plugged(said.rpartition("(lldb) sframe mode always")[2])
 
 
-def test_taken_back_at_a_terminal_with_nothing_shown_twice(lldb: str) -> None:
-    with terminal(lldb, "-O", IMPORT, "-O", STRICT, str(build("leaf"))) as session:
+def test_taken_back_at_once_with_nothing_shown_twice(lldb: str) -> None:
+    with terminal(lldb, "-O", IMPORT, str(build("sframe_only_stripped"))) as session:
         session.run("breakpoint set -n sample_stop")
         session.launch()
+        session.run("frame select 2")
         assert "frame #0" not in session.run("sframe mode off")
-        assert "sframe_lldb" in session.run(LIST)
-        session.resume("thread step-inst")
         assert "sframe_lldb" not in session.run(LIST)
-        assert "State: disabled" in session.run(HOOKS)
-        assert "`main" in session.run("bt")
-        session.run("sframe mode always")
+        assert "State: enabled" not in session.run(HOOKS)
+        assert len(stacks(session.run("bt"))[0]) < STRIPPED_DEPTH
+        assert "frame #0" not in session.run("sframe mode always")
         assert "sframe_lldb" in session.run(LIST)
-        assert "State: enabled" in session.run(HOOKS)
+        assert len(stacks(session.run("bt"))[0]) >= STRIPPED_DEPTH
+        session.run("frame select 2")
+        session.run("sframe mode fallback")
+        assert "frame #2" in session.run("frame select")
+        session.resume("thread step-inst")
+        assert len(stacks(session.run("bt"))[0]) >= STRIPPED_DEPTH
+
+
+def test_removed_where_a_setting_is_not_needed_any_more(lldb: str) -> None:
+    changes = [part for setting in ("on", "off") for part in ("-o", f"sframe strict {setting}", "-o", LIST)]
+    said = batch(lldb, "-O", IMPORT, *START, "-o", LIST, *changes, str(build("leaf")))
+    listed = [part.partition("(lldb)")[0] for part in said.split(f"(lldb) {LIST}\n")[1:]]
+    assert ["sframe_lldb" in part for part in listed] == [False, True, False]
+    assert said.count("stop reason = ") == 1
 
 
 def test_no_stop_hook_in_mode_off(lldb: str) -> None:
@@ -119,14 +134,17 @@ def test_no_stop_hook_in_mode_off(lldb: str) -> None:
     assert states == [[off, off], [on, off, on], [off, off, on], [off, off]]
 
 
-def test_core_file(lldb: str, tmp_path: Path) -> None:
-    leaf, core = str(build("leaf")), str(tmp_path / "core")
-    batch(lldb, *START, "-o", f"process save-core -s full {core}", leaf)
+@pytest.mark.parametrize("sample", ["leaf", "sframe_only"])
+def test_core_file(lldb: str, sample: str, tmp_path: Path) -> None:
+    program, core = str(build(sample)), str(tmp_path / "core")
+    batch(lldb, *START, "-o", f"process save-core -s full {core}", program)
     for load in ("-O", "-o"):
         modes = ("-o", "sframe mode off", "-o", "sframe compare", "-o", "sframe mode always")
-        said = batch(lldb, load, IMPORT, *modes, *SHOW, leaf, "-c", core)
-        assert_plugged(said)
-        assert " frames agree" in said
+        said = batch(lldb, load, IMPORT, *modes, *SHOW, program, "-c", core)
+        if sample == "leaf":
+            assert " frames agree" in said
+        else:
+            assert_plugged(said)
 
 
 def test_attached_without_a_target(lldb: str, tmp_path: Path) -> None:
@@ -148,6 +166,82 @@ def test_attached_without_a_target(lldb: str, tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_attached_to_a_program_whose_stack_sframe_changes(lldb: str, tmp_path: Path) -> None:
+    """The stop is shown once and without headers of stop-hooks, although the provider comes at that stop."""
+    waiting = tmp_path / "waiting"
+    with toolchain_needed():
+        flags = ("-O1", "-Wa,--gsframe", "-fno-asynchronous-unwind-tables", f"-B{toolchain('amd64', 3)}/")
+    alone = '__asm__(".cfi_sections .sframe");'
+    source = tmp_path / "waiting.c"
+    source.write_text(f"{alone}\n{WAITING.read_text(encoding='utf-8')}", encoding="utf-8")
+    subprocess.run(["gcc", *flags, "-fasynchronous-unwind-tables", source, "-o", waiting], check=True, timeout=60)
+    process = subprocess.Popen([waiting], stdout=subprocess.DEVNULL)
+    wait_until_idle(process.pid)
+    try:
+        said = batch(lldb, "-O", IMPORT, "-o", f"process attach -p {process.pid}", *SHOW)
+        attached, _, listed = said.partition(f"(lldb) {LIST}")
+        assert attached.count("stop reason = ") == 1
+        assert "Hook" not in attached
+        assert listed.count("sframe_lldb.SFrameFrameProvider") == 1
+        assert "`main" in listed
+    finally:
+        process.kill()
+        process.wait()
+
+
+LOADING = """
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    void (*call)(void) = (void (*)(void))dlsym(dlopen(argv[1], RTLD_NOW), "call");
+    usleep(atoi(argv[2]));
+    call();
+    return 0;
+}
+"""
+LOADED = """
+__asm__(".cfi_sections .sframe");
+volatile int number;
+__attribute__((noinline)) void called(void) { number++; }
+static __attribute__((noinline)) void between(void) { volatile int a[20]; a[number] = 1; called(); number++; }
+void call(void) { between(); number++; }
+"""
+
+
+@pytest.mark.parametrize(("version", "microseconds"), [("22.1", 500_000), ("newest", 500_000), ("newest", 0)])
+def test_a_library_that_is_loaded_later_and_needs_the_provider(version: str, microseconds: int, tmp_path: Path) -> None:
+    """The library has only SFrame, and LLDB does not know where ``between`` begins; the program needs nothing.
+
+    If the program calls the library at once, it can stop before the plugin knows of the library.
+    """
+    lldb = find(version)
+    (tmp_path / "loading.c").write_text(LOADING, encoding="utf-8")
+    (tmp_path / "loaded.c").write_text(LOADED, encoding="utf-8")
+    program, library = tmp_path / "loading", tmp_path / "loaded.so"
+    with toolchain_needed():
+        flags = ("-O1", "-fno-omit-frame-pointer", "-mno-red-zone", "-Wa,--gsframe", f"-B{toolchain('amd64', 3)}/")
+    subprocess.run(["gcc", "-O1", tmp_path / "loading.c", "-o", program], check=True, timeout=60)
+    subprocess.run(
+        ["gcc", *flags, "-fomit-frame-pointer", "-shared", "-fPIC", tmp_path / "loaded.c", "-o", library],
+        check=True,
+        timeout=60,
+    )
+    subprocess.run(["strip", library], check=True, timeout=60)
+    main = ("breakpoint set -n main", f"process launch -o /dev/null -- {library} {microseconds}", LIST)
+    wait = "script import time; time.sleep(0.5)"
+    then = ("breakpoint set -n called", "continue", wait, LIST, "bt", "sframe mode off", "bt")
+    said = batch(lldb, "-O", IMPORT, *(part for command in (*main, *then) for part in ("-o", command)), str(program))
+    before, after = (part.partition("(lldb)")[0] for part in said.split(f"(lldb) {LIST}\n")[1:])
+    assert NONE_REGISTERED in before
+    assert after.count("sframe_lldb.SFrameFrameProvider") == 1
+    assert said.count("stop reason = ") == 4  # two stops, and in the backtraces
+    complete, native = stacks(said)
+    assert native == complete[: len(native)] != complete
+    assert len(re.findall(r"^ +frame #\d+: .* loaded.so`", said.partition("sframe mode off")[0], re.MULTILINE)) == 3
 
 
 @pytest.mark.parametrize("when", ["-O", "-o"])
@@ -182,11 +276,11 @@ def test_loads_wherever_the_two_folders_lie(lldb: str, tmp_path: Path) -> None:
     for package in ("lldb_plugin", "sframe_unwind"):
         (folder / package).symlink_to(PLUGIN.parents[1] / package)
     load = f'command script import "{folder}/lldb_plugin/sframe_lldb.py"'
-    assert_plugged(batch(lldb, "-O", load, *START, *SHOW, str(build("leaf"))))
+    assert_plugged(batch(lldb, "-O", load, *START, *SHOW, str(build("sframe_only"))))
 
 
 def test_started_by_the_command_line(lldb: str) -> None:
-    arguments = [*START, *SHOW, str(build("leaf"))]
+    arguments = [*START, *SHOW, str(build("sframe_only"))]
     done = subprocess.run(
         [sys.executable, "-m", "sframe_unwind", "lldb", "--no-lldbinit", "--batch", *arguments],
         env=environment(lldb, SFRAME_UNWIND_LLDB=lldb),
