@@ -121,25 +121,40 @@ class _Remembered:
         return self._known[number]
 
 
-def _iterate(thread: lldb.SBThread) -> Iterator[lldb.SBFrame]:
+class _Listed(NamedTuple):
+    """One frame in LLDB's list."""
+
+    frame: lldb.SBFrame
+    pc: int
+    sp: int
+
+
+def _iterate(thread: lldb.SBThread) -> Iterator[_Listed]:
     for index in itertools.count():
         frame = thread.GetFrameAtIndex(index)
-        if not frame.IsValid():
+        pc = frame.GetPC()
+        if pc == lldb.LLDB_INVALID_ADDRESS:  # there is no such frame
             return
-        yield frame
+        yield _Listed(frame, pc, frame.GetSP())
 
 
-def _physical(frames: Iterable[lldb.SBFrame]) -> Iterator[NativeFrame]:
+def _physical(frames: Iterable[_Listed]) -> Iterator[NativeFrame]:
     """Group LLDB's frames by the registers that they share.
 
     A group ends with the frame of a function that is not inlined.  If that function ended in a tail call, LLDB has
     dropped its frame; then the group ends where SP or the CFA changes, or a tail call begins.
+
+    A frame whose SP is not that of the next one is a group of its own; each question to LLDB takes 2 microseconds.
     """
     indexes: list[int] = []
-    inner: lldb.SBFrame | None = None
+    inner: _Listed | None = None
     pc = tail_calls = 0
-    for index, frame in enumerate(frames):
-        if inner is not None and (frame.IsArtificial() or _place(frame) != _place(inner)):
+    for index, (listed, following) in enumerate(_with_next(frames)):
+        if not indexes and following is not None and listed.sp != following.sp:
+            yield _native([index], listed.pc, listed, 0)
+            continue
+        frame = listed.frame
+        if inner is not None and (frame.IsArtificial() or _place(listed) != _place(inner)):
             yield _native(indexes, pc, inner, tail_calls)
             indexes, inner, tail_calls = [], None, 0
         indexes.append(index)
@@ -148,22 +163,33 @@ def _physical(frames: Iterable[lldb.SBFrame]) -> Iterator[NativeFrame]:
             continue  # a function that ended in a tail call, which LLDB knows from the debug information
         if inner is None:
             # For the caller of an inlined function, LLDB returns the address at which it was inlined.
-            pc = frame.GetPC()
-        inner = frame
+            pc = listed.pc
+        inner = listed
         if not frame.IsInlined():
-            yield _native(indexes, pc, frame, tail_calls)
+            yield _native(indexes, pc, listed, tail_calls)
             indexes, inner, tail_calls = [], None, 0
     if inner is not None:
         yield _native(indexes, pc, inner, tail_calls)
 
 
-def _place(frame: lldb.SBFrame) -> tuple[int, int]:
-    return frame.GetSP(), frame.GetCFA()
+def _with_next(frames: Iterable[_Listed]) -> Iterator[tuple[_Listed, _Listed | None]]:
+    """Yield each frame with the next one; ``None``: it is the last."""
+    before: _Listed | None = None
+    for frame in frames:
+        if before is not None:
+            yield before, frame
+        before = frame
+    if before is not None:
+        yield before, None
 
 
-def _native(indexes: list[int], pc: int, frame: lldb.SBFrame, tail_calls: int) -> NativeFrame:
-    sp, fp, cfa = _known(frame.GetSP()), _known(frame.GetFP()), _known(frame.GetCFA())
-    return NativeFrame(tuple(indexes), pc, sp, fp, cfa, tail_calls)
+def _place(listed: _Listed) -> tuple[int, int]:
+    return listed.sp, listed.frame.GetCFA()
+
+
+def _native(indexes: list[int], pc: int, listed: _Listed, tail_calls: int) -> NativeFrame:
+    fp, cfa = _known(listed.frame.GetFP()), _known(listed.frame.GetCFA())
+    return NativeFrame(tuple(indexes), pc, _known(listed.sp), fp, cfa, tail_calls)
 
 
 def _known(address: int) -> int | None:
