@@ -3,11 +3,11 @@
 .PHONY: help setup setup-demo demo test lint bench real-programs profile-study readers test-kernel survey shell-files clean
 
 PY := .venv/bin/python
-# Where the extra flags of pytest come from: make test PYTEST_FLAGS='-k walk'
-# Tests wait for debuggers, emulators and the disk.  A worker that has nothing left takes half of what another one has
-# left; else the last one ran 100 s alone.
+# To select tests: make test PYTEST_FLAGS='-k walk'
+# There are more workers than processors, because tests wait for debuggers, emulators and the disk.  With worksteal, an
+# idle worker takes half of the tests that are left to another one; without it, the last worker ran 100 s alone.
 PYTEST_FLAGS ?= -q -n $(shell expr $$(nproc) + 2) --dist worksteal
-# mypy refuses a path that is not there.
+# mypy refuses a path that does not exist.
 TYPED := $(wildcard sframe_unwind gdb_plugin lldb_plugin tools tests bench hatch_build.py)
 
 help: ## show this list
@@ -16,11 +16,11 @@ help: ## show this list
 setup: ## make .venv and install the Debian packages that the tests use
 	@python3 tools/setup.py --for test
 
-# Asked every time: set-up itself knows whether it is whole, also after .venv was removed or the tree moved.
+# Set-up runs every time: it checks whether anything is missing, also after .venv was removed or the tree was moved.
 setup-demo:
 	@python3 tools/setup.py --for demo
 
-demo: setup-demo ## the main job in one go: GDB and LLDB on samples with and without DWARF CFI
+demo: setup-demo ## GDB and LLDB on samples with and without DWARF CFI
 	@$(PY) tools/demo.py
 
 lint: setup ## ruff (rules and layout) and mypy
@@ -47,7 +47,7 @@ test-kernel: setup ## boot Linux kernels, one of them with SFrame, in QEMU under
 	@$(PY) tools/kernel.py
 	@$(PY) -m pytest -q tests/kernel/test_booted.py tests/kernel/booted.py tests/kernel/debian.py tests/kernel/debian_s390x.py
 
-# Status 1 says that there are findings.
+# Status 1 means that there are findings.
 survey: setup ## survey Debian's base system for three machines, in some two minutes
 	@$(PY) tools/survey_packages.py --count 0 > .cache/survey-packages
 	@$(PY) -m sframe_unwind survey --store .cache/survey.db --html .cache/survey.html --convert \

@@ -10,7 +10,9 @@ from bench.report import Row, Target
 
 PART = "against-code"
 FASTER = Target(40_000, at_least=True)
+"""Instructions per second of processor time."""
 MEMORY = Target(200)
+"""Megabytes."""
 LIBRARIES = ("libc.so.6", "libcrypto.so.3", "libstdc++.so.6")
 FOLDER = Path("/usr/lib/x86_64-linux-gnu")
 ROUNDS = 2

@@ -1,4 +1,4 @@
-"""Measures making SFrame of the CFI of the C library, proof and copy included, against pyelftools decoding the CFI."""
+"""Measures `convert` on the C library, proof and copy included, against pyelftools decoding the library's CFI."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 
 PART = "convert"
 SLOWER = Target(3)
+"""The ratio of the times."""
 ROUNDS = 3
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 OpenStacks = Callable[[], "Stacks"]
 """Returns the object that reads stacks.  It is imported by the first command that needs it, so that GDB starts fast."""
 
-_DEBUGGER = f"GDB {gdb.VERSION}; GDB has all that this needs"
+_DEBUGGER = f"GDB {gdb.VERSION}; GDB has all that the plugin needs"
 
 
 def _guarded(invoke: Callable[[Any, str, bool], None]) -> Callable[[Any, str, bool], None]:

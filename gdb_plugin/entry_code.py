@@ -54,11 +54,11 @@ def entry_code_info(
 
 
 def _others(process: Process, pc: int, caller: Caller) -> dict[int, int | None]:
-    """Return the caller's registers that the function saved: its CFI has their distances from the CFA."""
-    rule, values = process.modules.cfi_rule(pc - 1), dict[int, "int | None"]()
-    _, _, sp, fp = caller
+    """Return the caller's registers that the function saved, by its CFI; ``None``: the value cannot be read."""
+    rule = process.modules.cfi_rule(pc - 1)
+    values: dict[int, int | None] = {}
     for number, place in (rule.others if rule is not None else None) or ():
         values[number] = None
         with suppress(MemoryReadError, StepError):
-            values[number] = value_of(place, process.arch, caller.cfa, sp, fp, process.read_word, None)
+            values[number] = value_of(place, process.arch, caller.cfa, caller.sp, caller.fp, process.read_word, None)
     return values

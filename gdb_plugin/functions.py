@@ -23,9 +23,7 @@ def entry_of(address: int) -> int | None:
     be done during unwinding.
     """
     try:
-        block = gdb.block_for_pc(address)
-        while block is not None and (block.function is None or _is_inlined(block)):
-            block = block.superblock
+        block = _block_around(address)
         if block is None:
             return None
         start = block.function.value().address
@@ -45,9 +43,7 @@ def name_of(address: int) -> str:
 
 def name_around(address: int) -> str:
     """Return the name of the function around an address, ignoring inlined functions; empty: no symbol covers it."""
-    block = gdb.block_for_pc(address)
-    while block is not None and (block.function is None or _is_inlined(block)):
-        block = block.superblock
+    block = _block_around(address)
     if block is not None:
         function = block.function
         return text(lambda: function.print_name)
@@ -77,6 +73,14 @@ def is_entry(address: int) -> bool:
         return entry == address
     name = symbol_at(address)
     return bool(name) and ".cold" not in name
+
+
+def _block_around(address: int) -> gdb.Block | None:
+    """Return the block of the function around an address, ignoring inlined functions."""
+    block = gdb.block_for_pc(address)
+    while block is not None and (block.function is None or _is_inlined(block)):
+        block = block.superblock
+    return block
 
 
 def _is_inlined(block: gdb.Block) -> bool:

@@ -49,7 +49,7 @@ def convert(target: lldb.SBTarget, name: str) -> list[str]:
 def status_lines(target: lldb.SBTarget) -> list[str]:
     """Return the line of ``sframe status`` about the modules of a target that were given CFI; none: there are none."""
     names = [module.GetFileSpec().basename for module in target.module_iter() if _is_converted(module)]
-    said = f"with CFI made of SFrame, so that 'sframe compare' has nothing else to compare with: {', '.join(names)}"
+    said = f"with CFI made from SFrame, so that 'sframe compare' has nothing else to compare with: {', '.join(names)}"
     return [said] if names else []
 
 
@@ -68,7 +68,7 @@ def _convert(target: lldb.SBTarget, module: lldb.SBModule, path: str) -> str:
     except ModuleNotFoundError:
         raise SFrameError("LLDB's Python has no pyelftools, which reads files") from None
     if _is_converted(module):
-        return "LLDB has CFI made of SFrame"
+        return "LLDB has CFI made from SFrame"
     if any(module.FindSection(section).IsValid() for section in _DEBUG_INFORMATION):
         raise SFrameError("has debug information, beside which LLDB takes no other file")
     # LLDB maps the file as a whole when it is added.
@@ -80,7 +80,7 @@ def _convert(target: lldb.SBTarget, module: lldb.SBModule, path: str) -> str:
         raise SFrameError("LLDB does not take the CFI")
     _made.add(str(made))
     lost = f", {len(report.losses)} left out" if report.losses else ""
-    return f"CFI made of SFrame for {report.functions} functions{lost}"
+    return f"CFI made from SFrame for {report.functions} functions{lost}"
 
 
 def _quoted(path: str) -> str:

@@ -44,7 +44,7 @@ def lacks() -> str:
     """Return the features that the running LLDB lacks, in words."""
     if not _TAKES_FRAMES:
         return "this LLDB has no scripted frame provider (LLDB 22 has): bt is its own, the sframe commands work"
-    return "this LLDB has all that this needs"
+    return "this LLDB has all that the plugin needs"
 
 
 def start(debugger: lldb.SBDebugger) -> None:

@@ -7,6 +7,7 @@ The session stops a program without DWARF CFI: GDB alone loses its stack, and wi
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import sys
@@ -34,6 +35,7 @@ COMMANDS = (
 
 def main() -> int:
     """Write the picture; return the exit status."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None).parse_args()
     console = Console(record=True, width=WIDTH, file=open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
     console.print(Text.from_ansi(session(), no_wrap=True, overflow="ignore"))
     PICTURE.parent.mkdir(exist_ok=True)

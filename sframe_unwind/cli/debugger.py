@@ -14,6 +14,11 @@ from sframe_unwind.errors import PACKAGES, FileError
 
 _INSTALLED = "plugins"
 """The folder of the plugins in an installed package; in a checkout, they are beside the package."""
+_DEBIAN_PACKAGES = "/usr/lib/python3/dist-packages"
+"""The folder of Debian's Python packages.
+
+LLDB's package needs `six` from there.  In an activated virtual environment, Python does not look for packages there.
+"""
 
 
 class Debugger(NamedTuple):
@@ -88,7 +93,8 @@ def _environment(debugger: Debugger, program: str) -> dict[str, str]:
     pattern = debugger.python_package
     for package in sorted(Path(program).resolve().parents[1].glob(pattern))[:1] if pattern else []:
         others = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = os.pathsep.join([str(package.parents[1]), *([others] if others else [])])
+        folders = [str(package.parents[1]), *([others] if others else []), _DEBIAN_PACKAGES]
+        environment["PYTHONPATH"] = os.pathsep.join(folders)
     return environment
 
 

@@ -14,8 +14,8 @@ other broken rules.  docs/lint.md explains the rules.
 
 The last column is the revision whose rules are checked; later ones can differ.  docs/lint.md has the sources.
 
-An archive stands for its members with SFrame, a directory for all ELF files with SFrame
-and all archives below it.
+Of an archive, the members with SFrame are checked; of a directory, all ELF files with SFrame and
+all archives below it.
 
 The exit status is 0, 1 if there are findings (notes do not count, nor what the baseline knows),
 2 if a file cannot be linted.

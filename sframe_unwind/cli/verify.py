@@ -7,8 +7,8 @@ instruction; the verdict on a rule is proved, wrong or unknown.  This needs the 
 (pip install pyvex 'bitstring<5' capstone).
 With --against orc, compares the ORC of a Linux kernel for AMD64 or of its module with its SFrame; where
 it has none, with its DWARF CFI.
-An archive stands for its members with SFrame, a directory for all ELF files with SFrame
-and all archives below it; with --against code, also for files with DWARF CFI but no SFrame.
+Of an archive, the members with SFrame are compared; of a directory, all ELF files with SFrame and
+all archives below it.  With --against code, files with DWARF CFI but no SFrame are also compared.
 
 The exit status is 0 if all rules agree, 1 if some do not or one table leaves out a part of a function that
 the other describes, unless the baseline has it, 2 if a file cannot be compared.

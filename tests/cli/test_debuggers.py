@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,16 @@ def test_lldb_of_debian_finds_its_own_python_module() -> None:
     assert "this LLDB has no scripted frame provider" in done.stdout
 
 
+def test_lldb_of_debian_in_an_activated_virtual_environment(tmp_path: Path) -> None:
+    """LLDB's Python then has the packages of that environment, and not those of Debian, which LLDB's package needs."""
+    venv.create(tmp_path, symlinks=True)
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    lldb = ("lldb", "--no-lldbinit", "--batch", "-o", "sframe status")
+    done = run(*lldb, SFRAME_UNWIND_LLDB=find_without_provider(), PYTHONPATH="", PATH=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "this LLDB has no scripted frame provider" in done.stdout
+
+
 def test_python_modules_that_the_user_asks_for_stay(tmp_path: Path) -> None:
     program, package = tmp_path / "bin" / "lldb", tmp_path / "lib" / "python3.9" / "dist-packages" / "lldb"
     program.parent.mkdir()
@@ -148,4 +159,4 @@ def test_python_modules_that_the_user_asks_for_stay(tmp_path: Path) -> None:
     package.mkdir(parents=True)
     (package / "__init__.py").touch()
     done = run("lldb", SFRAME_UNWIND_LLDB=str(program), PYTHONPATH=str(CHECKOUT))
-    assert done.stdout == f"{package.parent}:{CHECKOUT}\n"
+    assert done.stdout == f"{package.parent}:{CHECKOUT}:/usr/lib/python3/dist-packages\n"

@@ -55,7 +55,7 @@ def test_frames_are_those_of_the_compilers_cfi(lldb: str) -> None:
     given = moves(making.program.functions, "sframe mode off", "sframe status", "sframe convert", "sframe status")
     shown = run(lldb, making.file, PYELFTOOLS, IMPORT, *given)
     assert shown.count(f"so that 'sframe compare' has nothing else to compare with: {making.file.name}\n") == 1
-    assert re.search(r"CFI made of SFrame for \d\d functions", shown)
+    assert re.search(r"CFI made from SFrame for \d\d functions", shown)
     assert "[synthetic]" not in shown
     expected = run(lldb, making.whole, *moves(making.program.functions))
     assert len(places(expected)) > 40
@@ -69,8 +69,8 @@ def test_what_is_not_converted(lldb: str) -> None:
     said = run(
         lldb, stripped.file, PYELFTOOLS, IMPORT, "sframe convert", "sframe convert", "sframe convert libother.so"
     )
-    assert said.count("CFI made of SFrame for ") == 1
-    assert "LLDB has CFI made of SFrame" in said
+    assert said.count("CFI made from SFrame for ") == 1
+    assert "LLDB has CFI made from SFrame" in said
     assert "no module 'libother.so' has a section .sframe" in said
     assert "debug information" in run(lldb, debug.file, PYELFTOOLS, IMPORT, "sframe convert")
     commands = ("sframe convert", f"sframe convert {stripped.whole.name}")

@@ -15,7 +15,7 @@ from sframe_unwind.sframe.section import Section
 from tests.missing import absent
 from tests.pairing import paired
 from tests.readers import corpus
-from tests.readers.__main__ import kind
+from tests.readers.__main__ import kind, table
 from tests.readers.corpus import Case, cases
 from tests.readers.protocol import guarded
 from tests.readers.readers import UnavailableError, glibc, libsframe, ours
@@ -61,6 +61,7 @@ def test_ours_is_right_and_survives_all() -> None:
         Outcome.READS,
         Outcome.REFUSES,
     }
+    assert table([(ours(), list(paired(cases(), found)))])[-1] in PAGE.read_text(encoding="utf-8").splitlines()
 
 
 def documented(name: str) -> set[tuple[str, str]]:
