@@ -12,7 +12,8 @@ from lldb_plugin import event_thread, renewal, stop_hooks
 from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION, tell
-from lldb_plugin.targets import fetch, fit, is_plugged, plugged
+from lldb_plugin.shown_frames import fetch
+from lldb_plugin.targets import fit, is_plugged, plugged
 from lldb_plugin.version import CAN_RENEW
 from sframe_unwind.debugger.settings import OFF
 

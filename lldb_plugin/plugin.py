@@ -8,7 +8,7 @@ import re
 
 import lldb
 
-from lldb_plugin import new_targets, targets
+from lldb_plugin import new_targets, shown_frames, targets
 from lldb_plugin.interpreter import run
 from lldb_plugin.session import SESSION
 from sframe_unwind import __version__
@@ -75,13 +75,13 @@ def change(settings: Settings) -> None:
     known = [target for number in _debuggers for target in _targets(lldb.SBDebugger.FindDebuggerWithID(number))]
     with contextlib.ExitStack() as selections:
         for target in known:
-            selections.enter_context(targets.selection_kept(target))
+            selections.enter_context(shown_frames.selection_kept(target))
         if was_off and settings.mode != OFF:
             new_targets.watch_again()
         _fit(known)
         if settings.mode == OFF:
             new_targets.rest()
-        targets.forget_frames()
+        shown_frames.forget_frames()
 
 
 def _fit(known: list[lldb.SBTarget]) -> None:

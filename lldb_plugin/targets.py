@@ -6,12 +6,11 @@ import contextlib
 import itertools
 import sys
 import threading
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import lldb
 
-from lldb_plugin import event_thread, invalidate
+from lldb_plugin import event_thread
 from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
@@ -142,34 +141,3 @@ def _remove(known: _Plugged) -> None:
     if numbers and known.target.IsValid():
         known.target.RemoveScriptedFrameProvider(known.identifier)
         delattr(sys.modules[_MODULE], known.provider)
-
-
-def fetch(thread: lldb.SBThread) -> None:
-    """Make LLDB take all of SFrame's frames at once.
-
-    If `bt` asks for one after the other, LLDB 23.1.0 counts its frames each time.
-    """
-    if thread.IsValid() and SESSION.replaced(thread):
-        thread.GetNumFrames()
-
-
-def forget_frames() -> None:
-    """Make LLDB ask again for all frames of the targets that have the provider."""
-    for target in plugged():
-        # If the process runs, LLDB asks at the next stop.
-        if target.GetProcess().GetState() == lldb.eStateStopped and not invalidate.forget_frames(target):
-            SESSION.report("this LLDB keeps the frames that it has shown; the mode counts from the next stop on")
-
-
-@contextlib.contextmanager
-def selection_kept(target: lldb.SBTarget) -> Iterator[None]:
-    """Select the frame with the same number again after a stopped process has got other frames."""
-    if target.GetProcess().GetState() != lldb.eStateStopped:
-        yield
-        return
-    thread = target.GetProcess().GetSelectedThread()
-    index = thread.GetSelectedFrame().GetFrameID() if thread.IsValid() else 0
-    yield
-    fetch(thread)
-    if 0 < index < thread.GetNumFrames():
-        thread.SetSelectedFrame(index)
