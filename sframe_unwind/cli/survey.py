@@ -9,15 +9,17 @@ The results go to a database (SQLite), keyed by the contents of the files: files
 and an interrupted run continues.  Without PATH, the contents of the database are shown.  --diff compares two
 databases.  Nothing is extracted; whatever is skipped is recorded with the reason.
 
-The exit status is 0, 1 if a rule is wrong or, with --diff, something became worse, 2 if the survey failed,
-70 if a bug of this program ended the work on a file.
+The exit status is 0, 1 if a rule is wrong or, with --diff, something became worse, 2 if the survey failed
+or a PATH does not exist, 70 if a bug of this program ended the work on a file.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Callable
 
@@ -89,9 +91,23 @@ def run(options: argparse.Namespace) -> int:
     try:
         if options.paths:
             _survey(options, store)
-        return _show(options, store)
+        return max(_missing(options.paths), _show(options, store))
     finally:
         store.close()
+
+
+def _missing(paths: Sequence[str]) -> int:
+    """Name the paths that do not exist, which are mistakes of the caller; return the exit status."""
+    status = DONE
+    for path in paths:
+        try:
+            os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            complain(f"{path}: {error.strerror}")
+            status = CANNOT
+        except (OSError, ValueError):  # it is there, or cannot be: the survey has recorded the reason
+            continue
+    return status
 
 
 def _survey(options: argparse.Namespace, store: Store) -> None:

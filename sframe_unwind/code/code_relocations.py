@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.arch import Arch
-from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf import ElfBinary, ElfSection
 from sframe_unwind.elf.constants import ENTRY, SHT_RELA, SYMBOL
 from sframe_unwind.elf.relocation import symbol_values
 
@@ -16,42 +18,64 @@ _CODE_ORDER: ByteOrder = "little"
 _FAR = 0x4000_0000
 
 
-def relocate(binary: ElfBinary, number: int, contents: bytes) -> tuple[bytes, dict[int, str]]:
-    """Return a section's contents with its relocations applied, and the names of symbols in other files.
-
-    The names are by the address of the field.  An unknown relocation leaves the field unchanged.
-
-    :param number: number of the section.
-    """
-    result = bytearray(contents)
-    external: dict[int, str] = {}
-    start = binary.layout.addresses[number]
-    for table in binary.sections:
-        if table.type != SHT_RELA or table.info != number:
-            continue
-        symbols = _symbols(binary, table.link)
-        for offset, info, addend in binary.records(ENTRY, binary.contents(table)):
-            symbol = info >> 32
-            if symbol >= len(symbols) or offset >= len(result):
-                continue
-            defined, value, name = symbols[symbol]
-            if symbol and not defined:
-                external[start + offset] = name
-                # Must not be mistaken for a jump to the next instruction.
-                _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, start + offset - _FAR)
-            else:
-                _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, value + addend)
-    return bytes(result), external
+class _Symbol(NamedTuple):
+    defined: bool
+    value: int
+    name: str
 
 
-def _symbols(binary: ElfBinary, number: int) -> list[tuple[bool, int, str]]:
+class CodeRelocations:
+    """The relocations of an object file, for all of its sections: a file can have a section for each function."""
+
+    def __init__(self, binary: ElfBinary) -> None:
+        self._binary = binary
+        self._tables: dict[int, list[ElfSection]] = {}
+        self._symbols: dict[int, list[_Symbol]] = {}
+        for table in binary.sections:
+            if table.type == SHT_RELA:
+                self._tables.setdefault(table.info, []).append(table)
+
+    def applied(self, number: int, contents: bytes) -> tuple[bytes, dict[int, str]]:
+        """Return a section's contents with its relocations applied, and the names of symbols in other files.
+
+        The names are by the address of the field.  An unknown relocation leaves the field unchanged.
+
+        :param number: number of the section.
+        """
+        binary = self._binary
+        result = bytearray(contents)
+        external: dict[int, str] = {}
+        start = binary.layout.addresses[number]
+        for table in self._tables.get(number, ()):
+            symbols = self._symbols_of(table.link)
+            for offset, info, addend in binary.records(ENTRY, binary.contents(table)):
+                symbol = info >> 32
+                if symbol >= len(symbols) or offset >= len(result):
+                    continue
+                defined, value, name = symbols[symbol]
+                if symbol and not defined:
+                    external[start + offset] = name
+                    # Must not be mistaken for a jump to the next instruction.
+                    _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, start + offset - _FAR)
+                else:
+                    _apply(result, binary.arch, info & 0xFFFFFFFF, offset, start + offset, value + addend)
+        return bytes(result), external
+
+    def _symbols_of(self, number: int) -> list[_Symbol]:
+        """Return the symbols of a symbol table, which is decoded once."""
+        if number not in self._symbols:
+            self._symbols[number] = _symbols(self._binary, number)
+        return self._symbols[number]
+
+
+def _symbols(binary: ElfBinary, number: int) -> list[_Symbol]:
     table = binary.section(number)
     values = symbol_values(binary, number, binary.layout.addresses)
     strings = binary.strings(table)
     found = []
     for entry, value in zip(binary.records(SYMBOL, binary.contents(table)), values):
         name = strings[entry[0] : strings.find(b"\0", entry[0])].decode("utf-8", "backslashreplace")
-        found.append((entry[3] != _UNDEFINED, value, name))
+        found.append(_Symbol(entry[3] != _UNDEFINED, value, name))
     return found
 
 

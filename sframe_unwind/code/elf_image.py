@@ -11,7 +11,7 @@ from itertools import chain
 from operator import gt
 
 from sframe_unwind.address import Range
-from sframe_unwind.code.code_relocations import relocate
+from sframe_unwind.code.code_relocations import CodeRelocations
 from sframe_unwind.code.exception_tables import ExceptionTables
 from sframe_unwind.code.image import CodeImage, CodeSection, Contents, Plt
 from sframe_unwind.code.interpretation import LandingPads
@@ -46,12 +46,13 @@ def image_of(binary: ElfBinary, machine: Machine) -> CodeImage:
     """Read the code, the constants and the relocations of an ELF file."""
     external: dict[int, str] = {}
     sections = []
+    relocations = CodeRelocations(binary)
     for section in binary.sections:
         if not section.flags & SHF_ALLOC or section.flags & SHF_TLS or not section.has_contents:
             continue
         data, start = _contents(binary, section), binary.layout.addresses[section.number]
         if binary.is_object:
-            data, found = relocate(binary, section.number, data[:])
+            data, found = relocations.applied(section.number, data[:])
             external.update(found)
         executable, writable = bool(section.flags & SHF_EXECINSTR), bool(section.flags & SHF_WRITE)
         sections.append(CodeSection(start, data, executable, writable))

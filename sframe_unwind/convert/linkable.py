@@ -7,6 +7,7 @@ The start field of each function gets a relocation of 64 bits relative to the fi
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from sframe_unwind.address import RangeMap
 from sframe_unwind.arch.elf_code import FieldRelocation
@@ -45,6 +46,7 @@ def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
     :param table: a table of version 3; its addresses are those of the file's layout.
     :raises FileError: the file has no symbol that a relocation can refer to, or too many sections.
     """
+    headers = _headers(binary)
     # The linker sorts the functions.
     table = table._replace(flags=table.flags & ~Flag.FDE_SORTED)
     content = bytearray(encode.encode(encode.SectionSpec(0, (table,))))
@@ -62,19 +64,32 @@ def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
         symbol, address = anchor
         relocations.append(entry.pack(field, symbol << 32 | kind, function.start - address))
     section = bytes(content)
-    return _copy(binary, section, b"".join(relocations), symbols.number), section
+    return _copy(binary, *headers, section, b"".join(relocations), symbols.number), section
 
 
-def _copy(binary: ElfBinary, section: bytes, relocations: bytes, symbols: int) -> bytes:
+def _headers(binary: ElfBinary) -> tuple[FileHeader, list[SectionHeader]]:
+    data, order = binary.whole(), binary.byteorder
+    (header,) = read_records(data, 0, 1, FileHeader, order)
+    if not header.shnum or header.shnum + 2 >= SHN_LORESERVE:
+        raise FileError("more than 65,277 sections, which a copy cannot have")
+    return header, read_records(data, header.shoff, header.shnum, SectionHeader, order)
+
+
+def _copy(
+    binary: ElfBinary,
+    header: FileHeader,
+    headers: Sequence[SectionHeader],
+    section: bytes,
+    relocations: bytes,
+    symbols: int,
+) -> bytes:
     """Return the file with both sections.  Names and headers of all sections are at its end.
 
+    :param headers: of the sections of the file.
     :param symbols: number of the section with the symbol table.
     """
     data, order = binary.whole(), binary.byteorder
-    (header,) = read_records(data, 0, 1, FileHeader, order)
-    headers = read_records(data, header.shoff, header.shnum, SectionHeader, order)
-    if not header.shnum or header.shnum + 2 >= SHN_LORESERVE:
-        raise FileError("more than 65,277 sections, which a copy cannot have")
+    headers = list(headers)
     old = headers[header.shstrndx]
     names = data[old.offset : old.offset + old.size]
     own, of_relocations = len(names), len(names) + len(SECTION_NAME) + 1

@@ -40,6 +40,7 @@ def read_source(binary: ElfBinary, kind: str | None) -> Source:
     :raises FileError: the file has no such data.
     :raises FormatError: the data is malformed as a whole.
     """
+    binary.check_sections()
     if kind != DWARF:
         try:
             return _sframe(binary)

@@ -112,6 +112,14 @@ class ElfBinary(Reader):
             return ""
         return self.symbols.name(address) or ""
 
+    def check_sections(self) -> None:
+        """Check that the file has section headers.
+
+        :raises FileError: it has none, and so nothing tells where its code is.
+        """
+        if not self.sections:
+            raise FileError("no section headers, which tell where code and DWARF CFI are")
+
     def check_extent(self, what: str, described: int) -> None:
         """Check that not thousands of functions overlap, because each pair would have to be compared.
 

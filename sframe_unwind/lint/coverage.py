@@ -16,8 +16,7 @@ _NAMED = 3
 
 def coverage_findings(subject: Subject, functions: Sequence[Described]) -> Iterator[Finding]:
     """Yield for each section of code the parts that no FDE describes, except padding between functions."""
-    for start, end in subject.code:
-        found = list(undescribed(subject, functions, (start, end)))
+    for (start, end), found in undescribed(subject, functions):
         size, names = sum(one.end - one.start for one in found), [subject.name_of(one.start) for one in found]
         if size:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""

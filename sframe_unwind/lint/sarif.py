@@ -5,6 +5,7 @@ The numbers of sections below are those of that standard.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -100,5 +101,6 @@ def _location(file: str, section: str, shown: Shown) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    path = PurePath(file)
-    return f"file://{quote(file)}" if path.is_absolute() else quote(file)
+    # By bytes: a name need not be UTF-8, and RFC 3986 escapes whatever bytes it has.
+    path = quote(os.fsencode(file))
+    return f"file://{path}" if PurePath(file).is_absolute() else path

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from sframe_unwind.address import Range, gaps, merged
-from sframe_unwind.code.code_relocations import relocate
+from sframe_unwind.code.code_relocations import CodeRelocations
 from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.code.one_address import FunctionCode
 from sframe_unwind.elf import ElfBinary
@@ -45,15 +45,20 @@ class Undescribed(NamedTuple):
     has_symbol: bool
 
 
-def undescribed(subject: Subject, functions: Sequence[Described], code: Range) -> Iterator[Undescribed]:
-    """Yield the parts of a section of code that no FDE describes, except padding between functions."""
+def undescribed(subject: Subject, functions: Sequence[Described]) -> Iterator[tuple[Range, list[Undescribed]]]:
+    """Yield each section of code, with its parts that no FDE describes, except padding between functions."""
     covered = merged((function.start, function.end) for function in functions if function.size)
     ends: dict[int, int] = {}
     for symbol in subject.symbols:
         if symbol.size:
             ends[symbol.address] = max(symbol.address + symbol.size, ends.get(symbol.address, 0))
     starts = sorted(ends)
-    for low, high in gaps(code, covered):
+    for code in subject.code:
+        yield code, list(_undescribed(gaps(code, covered), starts, ends))
+
+
+def _undescribed(without_fde: Sequence[Range], starts: Sequence[int], ends: Mapping[int, int]) -> Iterator[Undescribed]:
+    for low, high in without_fde:
         inside = starts[bisect_left(starts, low) : bisect_left(starts, high)]
         at = low
         for number, start in enumerate(inside):
@@ -72,10 +77,11 @@ def undescribed_findings(subject: Subject, functions: Sequence[Described]) -> It
     entry = _entry_text(subject)
     total = 0
     kinds: dict[str, tuple[int, int]] = {}
-    for section in subject.code:
+    contents = _Code(subject.binary)
+    for section, found in undescribed(subject, functions):
         total += section[1] - section[0]
-        code = _code(subject.binary, section)
-        for one in undescribed(subject, functions, section):
+        code = contents.at(section[0]) if found else b""
+        for one in found:
             size = one.end - one.start
             content = code[one.start - section[0] :][:size]
             if not one.has_symbol and content and subject.arch.padding.fullmatch(content):
@@ -125,10 +131,23 @@ def _what(subject: Subject, one: Undescribed, code: bytes) -> str:
     return LEAF if function.returns else TRAMPOLINE
 
 
-def _code(binary: ElfBinary, section: Range) -> bytes:
-    """Return the contents of a section of code, relocated in an object file; empty: they are not in the file."""
-    for found in binary.sections:
-        if found.has_contents and section[0] == binary.layout.addresses[found.number] and found.size:
-            contents = binary.contents(found)
-            return relocate(binary, found.number, contents)[0] if binary.is_object else contents
-    return b""
+class _Code:
+    """The contents of the sections of code."""
+
+    def __init__(self, binary: ElfBinary) -> None:
+        addresses = binary.layout.addresses
+        found = [section for section in binary.sections if section.has_contents and section.size]
+        self._binary = binary
+        self._sections = {addresses[section.number]: section for section in reversed(found)}
+        self._relocations = CodeRelocations(binary) if binary.is_object else None
+
+    def at(self, address: int) -> bytes:
+        """Return the contents of the section at an address, relocated in an object file.
+
+        They are empty if they are not in the file.
+        """
+        section = self._sections.get(address)
+        if section is None:
+            return b""
+        contents = self._binary.contents(section)
+        return self._relocations.applied(section.number, contents)[0] if self._relocations else contents

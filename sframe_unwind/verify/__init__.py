@@ -40,6 +40,7 @@ def verify_elf(
     if sections is None:
         sections = _sframe(binary, plan)
         counted = _counted(binary, sections or [])
+    binary.check_sections()
     cfi = binary.cfi
     if plan.dwarf and not plan.code and not cfi.ranges():
         raise FileError("no DWARF CFI to compare with")

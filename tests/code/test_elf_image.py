@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from sframe_unwind.code.elf_image import image_of
 from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.elf import opened
+from tests.elf.many_sections import many_sections
 from tests.elf.objects import tools_for
 
 _SOURCE = """
@@ -42,3 +44,14 @@ def test_functions_that_other_files_can_call(form: str, tmp_path: Path) -> None:
         (text,) = (section for section in binary.sections if section.name == ".text")
         start = layout.addresses[text.number] if layout.relocatable else 0
     assert set(image.reachable) == {start + address for address in expected}
+
+
+def test_a_section_for_each_function_in_time(tmp_path: Path) -> None:
+    """6,000 of them, each with relocations: the symbols are decoded once."""
+    with opened(many_sections(tmp_path, 6_000)) as binary:
+        began = time.process_time()
+        image = image_of(binary, MACHINES[binary.arch.name])
+        assert time.process_time() - began < 5
+        first, second = (next(s for s in binary.symbols if s.name == name).address for name in ("f1", "f7"))
+    call, size = first + 1, 5
+    assert image.read(call + 1, 4) == second - call - size  # f1 calls f7

@@ -17,6 +17,7 @@ from sframe_unwind.sframe.encode import SectionSpec, describe, encode, without_l
 from sframe_unwind.translation.to_sframe import Made, make_table
 from tests.cli.sections import AMD64, Function, row, section
 from tests.cli.sections import elf as sframe_file
+from tests.drive.cutting import without_section_headers
 from tests.elf.objects import compile_object, tools_for
 from tests.samples.build import build
 
@@ -44,6 +45,9 @@ def test_files_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     program = build("leaf", "amd64", 3)
     (tmp_path / "half").write_bytes(program.read_bytes()[:2000])
     refused(capsys, tmp_path / "half", "-o", output)
+    (tmp_path / "half").write_bytes(program.read_bytes())
+    without_section_headers(tmp_path / "half")
+    assert "half: no section headers, which tell where" in refused(capsys, tmp_path / "half", "-o", output)
     relocatable = compile_object(tools_for("amd64", 3), "amd64", "int f(void) { return 1; }", tmp_path / "f.o")
     assert "an object file: it has SFrame already" in refused(capsys, relocatable, "-o", output)
     assert "a relocatable object file" in refused(capsys, relocatable, "-o", output, "--to", "debug_frame")

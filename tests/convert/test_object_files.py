@@ -137,6 +137,17 @@ def test_what_an_object_file_cannot_become(
     assert not (tmp_path / "out").exists()
 
 
+def test_too_many_sections(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The headers of a copy have no room for two more; a function after them has no symbol with a number of 16 bits."""
+    source, file = tmp_path / "many.s", tmp_path / "many.o"
+    sections = "".join(f".section s{number}\n" for number in range(65_280))
+    source.write_text(f'{sections}.section last,"ax"\n.cfi_startproc\nret\n.cfi_endproc\n', encoding="ascii")
+    run(tools_for("amd64", 3) / "as", source, "-o", file)
+    assert main(["convert", str(file), "-o", str(tmp_path / "copy.o")]) == 2
+    error = "more than 65,277 sections, which a copy cannot have"
+    assert capsys.readouterr().err == f"sframe-unwind: {file}: {error}\n"
+
+
 def test_symbols_outside_their_sections_are_no_anchors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (file,) = without("amd64", by_assembler("amd64", tmp_path)[:1])
     content = bytearray(file.read_bytes())

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import pytest
 
@@ -128,6 +130,19 @@ def test_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert place["artifactLocation"]["uri"].endswith("/a%20folder/damaged")
     assert place["address"]["fullyQualifiedName"] == ".sframe+0x2c"
     assert {result["level"] for result in found["results"]} == {"error", "warning", "note"}
+
+
+def test_sarif_of_a_file_whose_name_is_not_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The URI has the bytes of the name (RFC 3986, section 2.1), and leads back to the file."""
+    program = Path(shutil.copy(build("free_walk"), tmp_path / os.fsdecode(b"\xff%\n")))
+    assert main(["lint", "--sarif", str(tmp_path / "log"), str(program)]) == 0
+    capsys.readouterr()
+    (found,) = json.loads((tmp_path / "log").read_text(encoding="utf-8"))["runs"]
+    assert found["results"]
+    for result in found["results"]:
+        uri = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        assert uri.endswith("/%FF%25%0A")
+        assert unquote_to_bytes(uri) == b"file://" + os.fsencode(program)
 
 
 def test_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import struct
 import time
 from collections import Counter
+from pathlib import Path
 from random import Random
 
 import pytest
 
 from sframe_unwind.errors import FormatError
-from sframe_unwind.lint import PROFILES, SPEC, gather, lint_section
+from sframe_unwind.lint import PROFILES, SPEC, gather, lint, lint_section
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.verdict import Outcome
 from sframe_unwind.sframe.encode import SectionSpec, encode
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Table
+from tests.elf.many_sections import many_sections
 from tests.fuzz.fields import fields
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import Seed, seeds
@@ -131,3 +133,14 @@ def test_large_sections_in_time() -> None:
     (judgement,) = lint_section(large, [PROFILES["linux-user"]]).judgements
     assert judgement.outcome is Outcome.ACCEPTED  # the overlap is found by the next FDE
     assert time.process_time() - began < SECONDS
+
+
+@pytest.mark.parametrize("profile", ["spec", "linux-kernel"])
+def test_a_section_for_each_function_in_time(profile: str, tmp_path: Path) -> None:
+    """8,000 of them: the time must not grow with the product of sections and functions."""
+    count = 8_000
+    file = many_sections(tmp_path, count)
+    began = time.process_time()
+    (section,) = lint(file, [PROFILES[profile]]).sections
+    assert time.process_time() - began < 8
+    assert Counter(shown.finding.rule for shown in section.findings)[c.CODE_WITHOUT_FDE] == count

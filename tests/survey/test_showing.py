@@ -151,3 +151,16 @@ def test_errors(
     told = capsys.readouterr().err
     assert told.startswith(f"sframe-unwind: {error}")
     assert told.count("\n") == 1
+
+
+def test_paths_that_do_not_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are named, and the other paths are surveyed."""
+    monkeypatch.chdir(tmp_path)
+    Path("some").write_bytes(plain_program())
+    Path("link").symlink_to("nowhere")
+    assert main(["survey", "--store", "new.db", "mistyped", "some", "link"]) == 2
+    out, err = capsys.readouterr()
+    assert err == "sframe-unwind: mistyped: No such file or directory\n"
+    assert "  files               1" in out.splitlines()

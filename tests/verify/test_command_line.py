@@ -15,6 +15,7 @@ from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.inputs import Failure, Input, answer
 from sframe_unwind.verify.verdict import Verdict
 from tests.abis.rewrite import overwrite
+from tests.drive.cutting import without_section_headers
 from tests.elf.objects import run, tools_for
 from tests.samples.build import build
 
@@ -118,6 +119,17 @@ def test_missing_and_unreadable(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert complaint(capsys, "/proc/self/mem") == "sframe-unwind: /proc/self/mem: Input/output error"
     text.unlink()
     assert complaint(capsys, tmp_path) == f"sframe-unwind: {tmp_path}: nothing with a .sframe section in it"
+
+
+@pytest.mark.parametrize("options", [(), ("--against", "code")], ids=["dwarf", "code"])
+def test_no_section_headers(options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The segment leads to the SFrame, but nothing to the code: no function would be checked, and no error found."""
+    program = Path(shutil.copy(build("plt"), tmp_path / "program"))
+    without_section_headers(program)
+    (section,) = elf.load(program)
+    assert len(list(section.functions())) == 7
+    why = "no section headers, which tell where code and DWARF CFI are"
+    assert complaint(capsys, *options, program) == f"sframe-unwind: {program}: {why}"
 
 
 def test_nothing_to_compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
