@@ -12,12 +12,12 @@ in ``get_frame_at_index`` always deadlocks LLDB 23.1.0, and reading memory or re
 from __future__ import annotations
 
 import threading
-from typing import ClassVar, Union
+from typing import ClassVar, NamedTuple, Union
 
 import lldb
 from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
-from lldb_plugin import invalidate, renewal, stop_hooks
+from lldb_plugin import innermost, invalidate, renewal, stop_hooks
 from lldb_plugin.agreement import lldb_agrees
 from lldb_plugin.frame_plan import plan
 from lldb_plugin.inlining import Scopes
@@ -42,6 +42,9 @@ _decided: dict[int, tuple[Answer, ...]] = {}
 
 Not :class:`threading.local`: its contents for a thread that Python did not create are lost when a call returns.
 """
+
+_used_by_others: set[int] = set()
+"""The processes in which a thread with LLDB's lock uses the frames that are to be replaced."""
 
 
 class SFrameFrameProvider(ScriptedFrameProvider):
@@ -70,6 +73,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         mutex = cls.target.GetAPIMutex()
         # The thread that holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
+            _used_by_others.add(cls.target.GetProcess().GetUniqueID())
             renewal.later(cls.target, thread, cls._renew, waits=CAN_RENEW)
             stop_hooks.need(lldb.SBExecutionContext(thread))
             return False
@@ -77,8 +81,11 @@ class SFrameFrameProvider(ScriptedFrameProvider):
             renewal.done(cls.target, thread)
             answers = _answers(thread)
             if answers is not None:
-                _decided[asker] = answers
                 stop_hooks.need(lldb.SBExecutionContext(thread))
+                if answers.should_wait:
+                    renewal.later(cls.target, thread, cls._renew, waits=False)
+                else:
+                    _decided[asker] = answers.frames
         finally:
             mutex.unlock()
         return asker in _decided
@@ -87,11 +94,14 @@ class SFrameFrameProvider(ScriptedFrameProvider):
     def _renew(cls, threads: list[lldb.SBThread]) -> None:
         """Make LLDB ask again for the frames of the target if those of some threads are SFrame's.
 
-        LLDB 22 keeps its own frames; one line reports it at each stop where that happens.
+        LLDB 22 keeps its own frames if another thread uses them; one line reports it at each stop where that happens.
         """
+        process = cls.target.GetProcess().GetUniqueID()
+        others = process in _used_by_others
+        _used_by_others.discard(process)
         if all(_answers(thread) is None for thread in threads):
             return
-        if not CAN_RENEW:
+        if others and not CAN_RENEW:
             tell("another thread had the lock of LLDB 22: the frames at this stop are LLDB's own")
         elif not invalidate.forget_frames(cls.target):
             SESSION.report("this LLDB keeps the frames that it has shown; SFrame's are shown at the next stop")
@@ -115,7 +125,15 @@ def for_target(target: lldb.SBTarget, number: int) -> type[SFrameFrameProvider]:
     return type(f"{SFrameFrameProvider.__name__}{number}", (SFrameFrameProvider,), {"target": target, **own})
 
 
-def _answers(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
+class _Answers(NamedTuple):
+    """The frames of a thread, some of which are not LLDB's own."""
+
+    frames: tuple[Answer, ...]
+    should_wait: bool
+    """LLDB may be in the middle of a step, which these frames would lead astray."""
+
+
+def _answers(thread: lldb.SBThread) -> _Answers | None:
     """Return the frames of a thread; ``None``: they are LLDB's own, or there are none.  The lock is held."""
     asker = threading.get_ident()
     SESSION.deciding.add(asker)
@@ -132,7 +150,7 @@ def _answers(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
     return None
 
 
-def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
+def _decide(thread: lldb.SBThread) -> _Answers | None:
     """Return the frames of a thread; ``None``: they are exactly LLDB's own.
 
     :raises SFrameError: SFrame has no architecture for the process.
@@ -161,15 +179,19 @@ def _decide(thread: lldb.SBThread) -> tuple[Answer, ...] | None:
             process.pac_mask,
         )
     ):
+        innermost.is_mistaken(thread, inner.GetCFA(), inner.GetCFA())
         return None
     native = NativeStack(process, thread)
     target = thread.GetProcess().GetTarget()
     planned = plan(process, native, settings, Scopes(target))
     native.release()
+    by_sframe = planned.walked[0]
+    is_mistaken = innermost.is_mistaken(thread, by_sframe.cfa if by_sframe is not None else None, native.frames[0].cfa)
     if planned.is_native(native.count):
         return None
     SESSION.set_native(thread, native)
     maker = FrameMaker(target, process.arch)
-    return tuple(
+    frames = tuple(
         shown if isinstance(shown, int) else maker.make(index, *shown) for index, shown in enumerate(planned.shown)
     )
+    return _Answers(frames, is_mistaken)
