@@ -98,11 +98,11 @@ def outermost_info(frame: gdb.PendingFrame, registers: Registers, sp: int, entry
 
     GDB's DWARF unwinder can, so the frame is better left to it if there is CFI.  Otherwise the answer has no pc of a
     caller, and GDB 18 prints "frame did not save the PC".  GDB 13 would end the command with an error: there, the
-    answer has a pc of 0, and GDB shows one frame for it.
+    answer has a pc of 0, and GDB can show one frame for it.  To unwind that one, GDB needs the return address register.
     """
     info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(entry)))
     if not TELLS_PC:
-        for register in registers.caller_pc:
+        for register in (*registers.caller_pc, *filter(None, (registers.ra,))):
             info.add_saved_register(register, gdb.Value(0))
         info.add_saved_register(registers.sp, gdb.Value(sp))
     return info

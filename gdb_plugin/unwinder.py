@@ -133,8 +133,7 @@ class SFrameUnwinder(Unwinder):
             return None
         registers = process.registers(frame)
         sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
-        # GDB 13 makes another frame after an outermost one, and fails in it.
-        if plan.outermost is not None and TELLS_PC:
+        if plan.outermost is not None:
             return outermost_info(frame, registers, sp, plan.outermost)
         place = plan.place if level else plan.entered
         if place is not None:

@@ -33,7 +33,7 @@ class Stop(NamedTuple):
 
 
 def outermost(name: str, bt: str) -> str:
-    """Return the outermost frame of a debugger's own ``bt``; GDB 13 on AMD64 shows one more, with the pc 0."""
+    """Return the outermost frame of a debugger's own ``bt``; GDB 13 can show one more, with the pc 0."""
     shown = frames(name, bt)
     return shown[-2] if name == "gdb-13" and shown[-1] == "?? ()" else shown[-1]
 
