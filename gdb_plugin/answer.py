@@ -8,7 +8,7 @@ from contextlib import suppress
 import gdb
 
 from gdb_plugin.registers import Registers
-from sframe_unwind.address import WORD_SIZE
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE
 from sframe_unwind.arch import Arch
 from sframe_unwind.unwind.step import Caller
 
@@ -93,16 +93,19 @@ def save_all(info: gdb.UnwindInfo, frame: gdb.PendingFrame, registers: Registers
                 info.add_saved_register(register, value)
 
 
-def outermost_info(frame: gdb.PendingFrame, registers: Registers, sp: int, entry: int) -> gdb.UnwindInfo:
+def outermost_info(frame: gdb.PendingFrame, registers: Registers, arch: Arch, sp: int, entry: int) -> gdb.UnwindInfo:
     """Return the answer for a frame without a caller, which an unwinder in Python cannot express.
 
     GDB's DWARF unwinder can, so the frame is better left to it if there is CFI.  Otherwise the answer has no pc of a
     caller, and GDB 18 prints "frame did not save the PC".  GDB 13 would end the command with an error: there, the
-    answer has a pc of 0, and GDB shows one frame for it.
+    answer has a pc of 0, and GDB can show one frame for it.  To unwind that one, GDB needs the return address register.
     """
-    info = frame.create_unwind_info(FrameId(gdb.Value(sp), gdb.Value(entry)))
+    # The CFA of the frame's callee; on s390x it is above SP, and GDB takes a frame with a lower CFA for corrupt.
+    # GDB 13 must do so there: it would go on with the frame whose pc is 0, and fail.
+    cfa = sp - arch.sp_from_cfa & ADDRESS_MASK if TELLS_PC else sp
+    info = frame.create_unwind_info(FrameId(gdb.Value(cfa), gdb.Value(entry)))
     if not TELLS_PC:
-        for register in registers.caller_pc:
+        for register in (*registers.caller_pc, *filter(None, (registers.ra,))):
             info.add_saved_register(register, gdb.Value(0))
         info.add_saved_register(registers.sp, gdb.Value(sp))
     return info

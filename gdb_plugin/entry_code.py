@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import gdb
 
-from gdb_plugin.answer import TELLS_PC, caller_info, outermost_info, save_others
+from gdb_plugin.answer import caller_info, outermost_info, save_others
 from gdb_plugin.functions import entry_of
 from gdb_plugin.process import Process
 from sframe_unwind.address import lookup_address
@@ -42,9 +42,8 @@ def entry_code_info(
     registers = process.registers(frame)
     entry = entry_of(lookup_address(pc, interrupted)) or place.start
     if found.caller is None:
-        # GDB alone would continue in user space with guesses.  GDB 13 makes another frame after an outermost one, and
-        # fails in it.
-        return outermost_info(frame, registers, sp, entry) if TELLS_PC else None
+        # GDB alone would continue in user space with guesses, or, in GDB 13 on s390x, drop this frame with an error.
+        return outermost_info(frame, registers, process.arch, sp, entry)
     if place.kind is PlaceKind.EXCEPTION:
         return None
     process.history.last = (frame.level(), pc, (found.caller.pc, found.caller.sp), False)

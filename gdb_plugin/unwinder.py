@@ -133,9 +133,8 @@ class SFrameUnwinder(Unwinder):
             return None
         registers = process.registers(frame)
         sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
-        # GDB 13 makes another frame after an outermost one, and fails in it.
-        if plan.outermost is not None and TELLS_PC:
-            return outermost_info(frame, registers, sp, plan.outermost)
+        if plan.outermost is not None:
+            return outermost_info(frame, registers, process.arch, sp, plan.outermost)
         place = plan.place if level else plan.entered
         if place is not None:
             return entry_code_info(frame, process, place, (pc, sp, fp), not level)
@@ -166,7 +165,7 @@ class SFrameUnwinder(Unwinder):
         if rule.cfa is None:
             if recorder is not None:
                 recorder.claimed.add((asked.pc, asked.sp))
-            return None if claim.has_cfi else outermost_info(frame, registers, asked.sp, claim.entry)
+            return None if claim.has_cfi else outermost_info(frame, registers, process.arch, asked.sp, claim.entry)
         try:
             caller = _step(asked, rule, interrupted)
             if caller.sp <= asked.sp and not signal:

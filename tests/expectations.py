@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 ANY = "..."
 """In a list of functions: any number of frames of the C library and the kernel, also none."""
+AGREEMENT = r"\d+ frames? agrees?(?:, \d+ of them by SFrame)?(?:; \d+ outermost frames? ha(?:s|ve) no CFA)?"
+"""Matches the verdict of ``sframe compare`` if no frame differs and all frames with a caller are comparable."""
 
 
 @dataclass(frozen=True)

@@ -36,15 +36,18 @@ class Pair(NamedTuple):
     differences: tuple[str, ...]
     """Which of pc, CFA and FP differ.  Values are compared only if both sides know them."""
     unknown: tuple[str, ...] = ()
-    """Which of CFA and FP only one side knows, so that they cannot be compared.  The CFA of a frame without a caller,
-    the last one of a stack, need not be known."""
+    """Which of CFA and FP are not known on both sides, so that they cannot be compared."""
+    outermost: bool = False
+    """Both stacks end with the frame, and it has no CFA on at least one side: unwinding it needs none."""
     code: ByCode | None = None
     """The result for SFrame's row where both agree; ``None``: it was not checked."""
 
     @property
-    def agrees(self) -> bool:
-        """Whether both stacks have the frame, with values that are known and the same."""
-        return not self.differences and not self.unknown
+    def agrees(self) -> bool | None:
+        """Whether both stacks have the frame with the same values; ``None``: not all values are known on both sides."""
+        if self.differences:
+            return False
+        return None if self.unknown or self.outermost else True
 
     @property
     def mark(self) -> str:
@@ -98,7 +101,9 @@ class Comparison(NamedTuple):
     def by_sframe(self) -> int:
         """The number of frames that agree and that SFrame unwound; the debugger's own unwinder unwound the others."""
         names = (SFRAME, GENERATED)
-        return sum(pair.agrees and pair.sframe is not None and pair.sframe.unwinder in names for pair in self.pairs)
+        return sum(
+            pair.agrees is True and pair.sframe is not None and pair.sframe.unwinder in names for pair in self.pairs
+        )
 
     def _difference(self, pair: Pair) -> str:
         if pair.native is None and pair.sframe is not None:
@@ -153,14 +158,22 @@ def summary(comparisons: Sequence[Comparison]) -> str:
 def _agreement(comparisons: Sequence[Comparison]) -> str:
     """Return how many frames agree and how many cannot be compared, given that none differs."""
     pairs = [pair for comparison in comparisons for pair in comparison.pairs]
-    frames, by_sframe = sum(pair.agrees for pair in pairs), sum(comparison.by_sframe for comparison in comparisons)
+    frames, by_sframe = (
+        sum(pair.agrees is True for pair in pairs),
+        sum(comparison.by_sframe for comparison in comparisons),
+    )
     text = f"{frames} frame{'' if frames == 1 else 's'} agree{'s' if frames == 1 else ''}"
     if by_sframe != frames:
         text += f", {by_sframe} of them by SFrame"
     unknown = [pair for pair in pairs if pair.unknown]
     if unknown:
-        names = " and ".join(dict.fromkeys(name for pair in unknown for name in pair.unknown))
-        text += f"; {len(unknown)} not comparable, as one side does not know {names}"
+        names = list(dict.fromkeys(name for pair in unknown for name in pair.unknown))
+        text += (
+            f"; {len(unknown)} not comparable, as {' and '.join(names)} {'is' if len(names) == 1 else 'are'} not known"
+        )
+    outermost = sum(pair.outermost for pair in pairs)
+    if outermost:
+        text += f"; {outermost} outermost frame{' has' if outermost == 1 else 's have'} no CFA"
     return text
 
 
@@ -170,12 +183,16 @@ _FIELDS = {"pc": "pc", "CFA": "cfa", "FP": "fp"}
 def compare(native: Stack, sframe: Stack) -> Comparison:
     """Compare two stacks of the same thread, level by level."""
     pairs = []
+    ends_together = len(native.frames) == len(sframe.frames)
     for level, (left, right) in enumerate(zip_longest(native.frames, sframe.frames)):
-        if left is not None and right is not None and _values(left) == _values(right):
+        if left is not None and right is not None and _values(left) == _values(right) and None not in _values(left):
             pairs.append(Pair(left, right, ()))
             continue
-        is_last = level + 1 == len(sframe.frames)
-        pairs.append(Pair(left, right, _differences(left, right), _unknown(left, right, is_last)))
+        differences, unknown = _differences(left, right), _unknown(left, right)
+        outermost = ends_together and level + 1 == len(sframe.frames) and "CFA" in unknown
+        if outermost:
+            unknown = tuple(what for what in unknown if what != "CFA")
+        pairs.append(Pair(left, right, differences, unknown, outermost and not differences))
     return Comparison(native, sframe, tuple(pairs))
 
 
@@ -193,15 +210,11 @@ def _differences(native: ShownFrame | None, sframe: ShownFrame | None) -> tuple[
     )
 
 
-def _unknown(native: ShownFrame | None, sframe: ShownFrame | None, is_last: bool) -> tuple[str, ...]:
-    """Return the values that only one side knows.
-
-    :param is_last: SFrame's stack ends with the frame: if the frame has no caller, its CFA is unknown.
-    """
+def _unknown(native: ShownFrame | None, sframe: ShownFrame | None) -> tuple[str, ...]:
+    """Return the values that are not known on both sides."""
     if native is None or sframe is None:
         return ()
-    known = [(what, _field(native, what) is not None, _field(sframe, what) is not None) for what in _FIELDS]
-    return tuple(what for what, left, right in known if left != right and (right or not is_last))
+    return tuple(what for what in _FIELDS if None in (_field(native, what), _field(sframe, what)))
 
 
 def _field(frame: ShownFrame | None, what: str) -> int | None:
@@ -217,6 +230,7 @@ def to_text(comparison: Comparison) -> list[str]:
     """Return the comparison as lines of text.  The last line is the verdict."""
     rows: list[tuple[str, ...]] = [("", "native pc", "native CFA", "SFrame pc", "SFrame CFA", "unwinder", "function")]
     for level, pair in enumerate(comparison.pairs):
+        note = " (outermost, no CFA)" if pair.outermost else ""
         mark = f"  <-- {pair.mark}" if pair.mark else ""
         either = pair.sframe or pair.native
         rows.append(
@@ -224,7 +238,7 @@ def to_text(comparison: Comparison) -> list[str]:
                 f"#{level}",
                 *(_hex(_field(side, what)) for side in pair[:2] for what in ("pc", "CFA")),
                 (pair.sframe.unwinder if pair.sframe else "") or "-",
-                ((either.function if either else "") or "??") + mark,
+                ((either.function if either else "") or "??") + note + mark,
             )
         )
     return [*aligned(rows), comparison.verdict()]

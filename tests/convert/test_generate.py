@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.convert.stepping import prepare, walk
+from tests.expectations import AGREEMENT
 from tests.gdb.driver import batch
 from tests.lldb import debuggers as lldbs
 
@@ -34,7 +36,7 @@ def check(shown: str, cache: Path) -> None:
     assert len(frames) >= 10  # by_value, some of qsort, sort, main: twice
     assert "by_value" in frames[0]
     assert any("main" in line for line in frames)
-    assert any(line.endswith(" frames agree") for line in after.splitlines())
+    assert re.search(rf"^{AGREEMENT}$", after, re.MULTILINE)
     assert "table generated from the CFI of " in after
     assert len(list((cache / "sframe-unwind").iterdir())) >= 3
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.expectations import AGREEMENT
 from tests.faults.sessions import DEBUGGERS, show
 from tests.samples.build import COMMON_FLAGS, build, toolchain
 
@@ -40,7 +41,7 @@ def test_a_thread_that_runs_on(debugger: str, program: Path) -> None:
     assert "running" in compared
     assert "running" in native
     assert running == "sframe: Selected thread is running."
-    assert re.search(r"frames agree(?:, \d+ of them by SFrame)?$", again), again
+    assert re.search(rf"^{AGREEMENT}$", again, re.MULTILINE), again
 
 
 @pytest.mark.parametrize("debugger", [name for name in DEBUGGERS if name.startswith("LLDB")])
@@ -55,7 +56,7 @@ def test_a_process_that_runs(debugger: str, program: Path) -> None:
     for shown in (ours, compared, explained):
         # The process may have been resumed, and not run yet.
         assert shown in (f"error: sframe: {refused}", "error: sframe: no thread is selected"), shown
-    assert re.search(r"frames agree(?:, \d+ of them by SFrame)?$|^first difference", again, re.MULTILINE), again
+    assert re.search(rf"^{AGREEMENT}$|^first difference", again, re.MULTILINE), again
 
 
 @pytest.mark.parametrize("debugger", DEBUGGERS)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.expectations import SFRAME_ONLY, STOPS, matches
+from tests.expectations import AGREEMENT, SFRAME_ONLY, STOPS, matches
 from tests.gdb.driver import PLUGIN, Debugger, command_line, run
 from tests.gdb.programs import built
 from tests.gdb.stacks import names_in, without_arguments
@@ -56,7 +56,7 @@ def test_the_commands_of_the_plugin(debugger: Debugger, tmp_path: Path) -> None:
     assert len(blocks) == RECURSION.functions.count("descend")
     for number, block in enumerate(blocks):
         assert re.search(r"^end: main; ", block, flags=re.MULTILINE)
-        assert re.search(r"^\d+ frames agree(?:, \d+ of them by SFrame)?$", block, flags=re.MULTILINE)
+        assert re.search(rf"^{AGREEMENT}$", block, flags=re.MULTILINE)
         assert block.count(" descend ") >= number
 
 
@@ -75,7 +75,7 @@ def test_gdb_ends_well_with_commands_behind_it(debugger: Debugger, tmp_path: Pat
     lines = ["break sample_stop", "commands", "silent", "bt", "end", "run >/dev/null", "sframe compare", "bt"]
     output = _session(debugger, path, tmp_path, *lines)
     assert output.count("#0  sample_stop ") == 2
-    assert re.search(r"^\d+ frames agree(?:, \d+ of them by SFrame)?$", output, flags=re.MULTILINE)
+    assert re.search(rf"^{AGREEMENT}$", output, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("commands", [["silent"], ["bt 1"], ["sframe bt 1", "bt 1"]], ids=" ".join)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from tests.expectations import STOPS, Stop
+from tests.gdb.damage import CHANGES, damaged
 from tests.gdb.driver import Debugger
 from tests.gdb.programs import built
 from tests.gdb.stacks import names_in
@@ -33,6 +35,30 @@ def test_a_session(debugger: Debugger) -> None:
         assert plain(gdb.run("sframe bt 1")) == plain(gdb.run(""))
         gdb.run("kill")
         assert gdb.run("bt").strip() == "No stack."
+
+
+def test_a_line_about_damaged_data_follows_the_backtrace(debugger: Debugger, tmp_path: Path) -> None:
+    """It comes up while GDB prints the frames."""
+    change, _ = CHANGES["table cut"]
+    program = damaged(built("callback", ABI, 3), change, tmp_path)
+    line = f"sframe: {program}: SFrame data not used: "
+    with terminal(debugger, program, "break qsort", "run") as gdb:
+        assert line not in plain(gdb.shown)
+        *frames, last = plain(gdb.run("bt")).splitlines()
+        assert names_in("\n".join(frames))[-1] == "main"
+        assert frames[-1].startswith("#")
+        assert last.startswith(line)
+        assert line not in plain(gdb.run("bt"))
+
+
+def test_a_line_is_not_lost_if_no_prompt_follows(debugger: Debugger, tmp_path: Path) -> None:
+    change, _ = CHANGES["table cut"]
+    program = damaged(built("callback", ABI, 3), change, tmp_path)
+    script = tmp_path / "script"
+    script.write_text("bt\nquit\n")
+    with terminal(debugger, program, "break qsort", "run") as gdb:
+        gdb.type(f"source {script}\n")
+        gdb.wait(f"sframe: {program}: SFrame data not used: ")
 
 
 def test_completion_with_tab(debugger: Debugger) -> None:

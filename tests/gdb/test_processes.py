@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.expectations import STOPS, STRIPPED_DEPTH, matches
+from tests.expectations import AGREEMENT, STOPS, STRIPPED_DEPTH, matches
 from tests.gdb.compiling import compiled
 from tests.gdb.driver import Debugger, batch, command_line, run
 from tests.gdb.programs import built
@@ -105,7 +105,7 @@ def test_attached(debugger: Debugger, position: str, tmp_path: Path) -> None:
     ours, native = _shown(output)
     assert matches(("...", "wait_here", "middle", "main"), names_in(ours))
     assert without_arguments(ours) == without_arguments(native)
-    assert re.search(r"^\d+ frames agree(?:, \d+ of them by SFrame)?$", output, flags=re.MULTILINE)
+    assert re.search(rf"^{AGREEMENT}$", output, flags=re.MULTILINE)
     assert re.search(r"^(No stack\.)$", output, flags=re.MULTILINE)
 
 
@@ -150,7 +150,7 @@ def test_two_inferiors(debugger: Debugger) -> None:
     for sample, (ours, native) in zip(("dynamic", "callback"), (shown[:2], shown[2:])):
         assert matches(BY_NAME[sample].functions, names_in(ours))
         assert without_arguments(ours) == without_arguments(native)
-    assert len(re.findall(r"^\d+ frames agree(?:, \d+ of them by SFrame)?$", output, flags=re.MULTILINE)) == 6
+    assert len(re.findall(rf"^{AGREEMENT}$", output, flags=re.MULTILINE)) == 6
     assert "first difference" not in output
 
 
@@ -197,7 +197,7 @@ def test_libraries_that_come_and_go(debugger: Debugger) -> None:
     for ours, native in zip(shown[::2], shown[1::2]):
         assert matches(BY_NAME["dlopen"].functions, names_in(ours))
         assert without_arguments(ours) == without_arguments(native)
-    assert len(re.findall(r"^\d+ frames agree(?:, \d+ of them by SFrame)?$", output, flags=re.MULTILINE)) == 2
+    assert len(re.findall(rf"^{AGREEMENT}$", output, flags=re.MULTILINE)) == 2
 
 
 NAVIGATION = (

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.verify import verify
-from tests.kernel.checks import Stop, check_dump, check_inner_frames, check_stack, check_tasks
-from tests.kernel.driving import at_stop, frames
+from tests.kernel.checks import Stop, check_dump, check_inner_frames, check_stack, check_tasks, outermost
+from tests.kernel.driving import at_stop
 from tests.kernel.machine import Machine, booted, dump_memory
 from tests.kernel.shown import ENDS, PARTLY, TASK, USER, functions, load
 from tests.missing import absent
@@ -46,9 +46,8 @@ def check_stop_of_arm64(name: str, function: str, machine: Machine) -> None:
     assert shown[0] == function
     check_stack(shown, by_sframe, STOPS[function])
     check_inner_frames(name, "arm64", alone, bt)
-    if name != "gdb-13" or "__primary_switched" not in shown:  # GDB 13 ends in code that is freed
-        assert "corrupt" not in bt
-        assert shown[-1] in frames(name, bt)[-1], bt
+    assert "corrupt" not in bt
+    assert shown[-1] in outermost(name, bt), bt
 
 
 def check_tasks_of_arm64(name: str, machine: Machine) -> None:

@@ -32,6 +32,12 @@ class Stop(NamedTuple):
     """The stack must end with one of these texts."""
 
 
+def outermost(name: str, bt: str) -> str:
+    """Return the outermost frame of a debugger's own ``bt``; GDB 13 can show one more, with the pc 0."""
+    shown = frames(name, bt)
+    return shown[-2] if name == "gdb-13" and shown[-1] == "?? ()" else shown[-1]
+
+
 def check_stack(shown: Sequence[str], by_sframe: str, stop: Stop) -> None:
     """Check the output of ``sframe bt`` at a stop.
 
@@ -64,8 +70,7 @@ def check_stop(name: str, machine: Machine, architecture: str, function: str, st
     alone, _, bt, by_sframe = at_stop(name, machine, function, "bt", load(name), "bt", "sframe bt")
     shown = names_in_bt(by_sframe)
     check_stack(shown, by_sframe, stop)
-    if name != "gdb-13":  # it continues in user space
-        assert shown[-1] in frames(name, bt)[-1], bt
+    assert shown[-1] in outermost(name, bt), bt
     check_inner_frames(name, architecture, alone, bt, has_entry=has_entry)
 
 

@@ -1,4 +1,4 @@
-"""Debian's kernel for s390x in QEMU under GDB 18 and LLDB.  `make test-kernel` runs this."""
+"""Debian's kernel for s390x in QEMU under GDB and LLDB.  `make test-kernel` runs this."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 
 @pytest.mark.parametrize("function", STOPS)
-@pytest.mark.parametrize("name", [GDB, "lldb"])
+@pytest.mark.parametrize("name", [GDB, "gdb-13", "lldb"])
 def test_stop(name: str, function: str, machine: Machine) -> None:
     check_stop(name, machine, "s390x", function, STOPS[function], has_entry=False)
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.expectations import AGREEMENT
 from tests.lldb.debuggers import CHECKOUT, PLUGIN
 from tools.debuginfod import NO_SERVER
 
@@ -79,8 +80,8 @@ def check(said: str) -> None:
 
 
 def agrees(verdict: str) -> bool:
-    """Return whether all frames agree according to the last line of `sframe compare`."""
-    return re.search(r"^\d+ frames? agrees?(, \d+ of them by SFrame)?$", verdict) is not None
+    """Return whether all frames with a caller agree according to the last line of `sframe compare`."""
+    return re.fullmatch(AGREEMENT, verdict) is not None
 
 
 def end(group: int) -> None:

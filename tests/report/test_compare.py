@@ -19,9 +19,34 @@ def stack(*frames: tuple[int, int | None, int | None], end: str = "the end", unw
 
 def test_agreement() -> None:
     comparison = compare(stack((1, 16, 5), (2, 32, 5), unwinder="gdb"), stack((1, 16, 5), (2, None, 5)))
+    assert compare(stack((1, 16, 5)), stack((1, 16, 5))).verdict() == "1 frame agrees"
+    comparison = compare(stack((1, 16, 5), (2, 32, 5), unwinder="gdb"), stack((1, 16, 5), (2, 32, 5)))
     assert comparison.agrees
     assert comparison.verdict() == "2 frames agree"
-    assert compare(stack((1, 16, 5)), stack((1, 16, 5))).verdict() == "1 frame agrees"
+
+
+def test_an_outermost_frame_without_cfa_neither_agrees_nor_differs() -> None:
+    """Its return address is undefined: at least one of the unwinders had no reason to find its CFA."""
+    for native, sframe in ((None, None), (32, None), (None, 32)):
+        left, right = (stack((1, 16, 5), (2, cfa, 5)) for cfa in (native, sframe))
+        comparison = compare(left, right)
+        assert comparison.agrees
+        assert comparison.verdict() == "1 frame agrees; 1 outermost frame has no CFA"
+        assert [frame["agrees"] for frame in comparison.to_json()["frames"]] == [True, None]
+        assert to_text(comparison)[2].endswith("f1 (outermost, no CFA)")
+        assert summary([comparison] * 2) == "2 threads: 2 frames agree; 2 outermost frames have no CFA"
+    differing = compare(stack((1, 16, 5), (2, None, 6)), stack((1, 16, 5), (2, None, 5)))
+    assert differing.verdict() == "first difference at frame 1: FP 0x6 native, 0x5 by SFrame"
+    assert [frame["agrees"] for frame in differing.to_json()["frames"]] == [True, False]
+    no_fp = compare(stack((2, None, None)), stack((2, None, 5)))
+    assert no_fp.verdict() == "0 frames agree; 1 not comparable, as FP is not known; 1 outermost frame has no CFA"
+
+
+def test_a_frame_without_cfa_from_which_one_stack_continues_is_not_outermost() -> None:
+    cut = stack((1, None, 5), end="no unwind data")
+    comparison = compare(stack((1, 16, 5), (2, 32, 5)), cut)
+    assert to_text(comparison)[1].endswith("f0  <-- CFA not known")
+    assert comparison.verdict().startswith("first difference at frame 1: only native has it")
 
 
 def test_frames_that_sframe_did_not_unwind_are_told() -> None:
@@ -32,19 +57,25 @@ def test_frames_that_sframe_did_not_unwind_are_told() -> None:
     assert compare(native, mixed).verdict() == "2 frames agree, 1 of them by SFrame"
 
 
-def test_value_that_one_side_does_not_know_is_no_agreement() -> None:
-    known, unknown = stack((1, 16, 5), (2, 32, 5)), stack((1, 16, 5), (2, None, 5), unwinder="gdb")
+def test_value_that_is_not_known_on_both_sides_is_no_agreement() -> None:
+    known = stack((1, 16, 5), (2, 32, 5))
+    unknown = stack((1, None, 5), (2, 32, 5), unwinder="gdb")
+    for left, right in ((unknown, known), (known, unknown), (unknown, unknown)):
+        comparison = compare(left, right)
+        assert comparison.agrees
+        assert [frame["agrees"] for frame in comparison.to_json()["frames"]] == [None, True]
+        assert to_text(comparison)[1].endswith("  <-- CFA not known")
     comparison = compare(unknown, known)
-    assert comparison.agrees
-    assert comparison.verdict() == "1 frame agrees; 1 not comparable, as one side does not know CFA"
-    assert [frame["agrees"] for frame in comparison.to_json()["frames"]] == [True, False]
-    assert to_text(comparison)[2].endswith("  <-- CFA not known")
-    assert compare(stack((1, 16, None)), stack((1, 16, 5))).verdict() == (
-        "0 frames agree; 1 not comparable, as one side does not know FP"
-    )
+    assert comparison.verdict() == "1 frame agrees; 1 not comparable, as CFA is not known"
+    for native in (None, 5):
+        assert compare(stack((1, 16, native)), stack((1, 16, None))).verdict() == (
+            "0 frames agree; 1 not comparable, as FP is not known"
+        )
     assert summary([comparison, compare(known, known)]) == (
-        "2 threads: 3 frames agree; 1 not comparable, as one side does not know CFA"
+        "2 threads: 3 frames agree; 1 not comparable, as CFA is not known"
     )
+    both = compare(stack((1, None, None), (2, 32, 5)), stack((1, None, None), (2, 32, 5)))
+    assert both.verdict() == "1 frame agrees; 1 not comparable, as CFA and FP are not known"
 
 
 def test_the_summary_speaks_of_all_threads() -> None:
