@@ -116,10 +116,13 @@ def _prepare(target: lldb.SBTarget) -> None:
     process = target.GetProcess()
     if not process.IsValid():
         fit(target, has_frames=False)  # commands can have the lock one after the other until there is a process
-    elif not is_plugged(target) and not (SESSION.knows(process) and not _examined.can_change_stacks(target)):
-        stop_hooks.need(lldb.SBExecutionContext(target))
-        if SESSION.knows(process) and _is_stopped(target):
-            _fit_late(target)
+        return
+    is_known = SESSION.knows(process)  # otherwise, all of its modules are examined at its first stop
+    if is_plugged(target) or (is_known and not _examined.can_change_stacks(target)):
+        return
+    stop_hooks.need(lldb.SBExecutionContext(target))
+    if is_known and _is_stopped(target):
+        _fit_late(target)
 
 
 def _fit_late(target: lldb.SBTarget) -> None:
