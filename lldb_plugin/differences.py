@@ -48,6 +48,8 @@ class Comparison:
         self._agreement = agreement
         self._is_of_file = is_of_file
         self.difference = _known[file] if agreement is None else None
+        self.unusable = ""
+        """A line for the user if the SFrame data is unusable; this is known at the end of the comparison."""
 
     def advance(self, until: float) -> Difference | None:
         """Compare until the end or until a time of :func:`time.perf_counter`.
@@ -57,9 +59,11 @@ class Comparison:
         if self._agreement is not None:
             self.difference = self._agreement.advance(until)
             if self.difference is not None:
-                self._agreement = None
-                if self._is_of_file or self.difference is Difference.NONE:
+                if self._agreement.error is not None:  # each process tells its user
+                    self.unusable = f"{self._file.path}: {Module.kind} not used: {self._agreement.error}"
+                elif self._is_of_file or self.difference is Difference.NONE:
                     _known[self._file] = self.difference
+                self._agreement = None
         return self.difference
 
 

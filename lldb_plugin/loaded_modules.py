@@ -140,7 +140,9 @@ class LoadedModules:
         until = time.perf_counter() + seconds
         while self._pending and (found := self._pending[-1].advance(until)) is not None:
             self._largest = max(self._largest, found)
-            self._pending.pop()
+            ended = self._pending.pop()
+            if ended.unusable:
+                self._report(ended.unusable)
 
     def _list_anew(self) -> None:
         """List all modules anew; modules that have not moved are kept."""

@@ -130,7 +130,7 @@ def _fit_late(target: lldb.SBTarget) -> None:
     if CAN_RENEW:
         fit(target, has_frames=True)
     else:
-        tell("a library was loaded just before this stop: its frames are those of LLDB 22 until the next stop")
+        tell("a library was loaded just before this stop: LLDB 22 shows its own frames until the next one")
 
 
 def _is_stopped(target: lldb.SBTarget) -> bool:

@@ -61,6 +61,11 @@ class ModuleAgreement:
         self._work = self._differences()
         self._largest = Difference.NONE
 
+    @property
+    def error(self) -> SFrameError | None:
+        """Why the SFrame section cannot be used, once it has been opened; it then gives no frames."""
+        return self._module.error
+
     def advance(self, until: float) -> Difference | None:
         """Compare until the end or until a time of :func:`time.perf_counter`; return :attr:`difference`."""
         while self.difference is None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from sframe_unwind import elf
 from tests.expectations import STRIPPED_DEPTH
 from tests.lldb.debuggers import PLUGIN, PROVIDING, find, find_without_provider
 from tests.lldb.driver import IMPORT, batch, check, environment, stacks
@@ -111,6 +113,21 @@ def test_taken_back_at_once_with_nothing_shown_twice(lldb: str) -> None:
         assert "frame #2" in session.run("frame select")
         session.resume("thread step-inst")
         assert len(stacks(session.run("bt"))[0]) >= STRIPPED_DEPTH
+
+
+def test_unusable_sframe_is_told_once(lldb: str, tmp_path: Path) -> None:
+    """LLDB has CFI there, so nothing asks for the SFrame of an address."""
+    damaged = tmp_path / "leaf"
+    shutil.copy(build("leaf"), damaged)
+    with elf.opened(damaged) as binary:
+        (section,) = (section for section in binary.sections if section.name == ".sframe")
+    with damaged.open("r+b") as file:
+        file.seek(section.offset + 4)
+        file.write(b"\xff")
+    said = batch(lldb, "-O", IMPORT, *START, "-o", "bt", "-o", "thread step-inst", "-o", "bt", "-o", LIST, str(damaged))
+    assert said.count(f"sframe: {damaged}: SFrame data not used: unknown ABI 255, expected 1 to 4") == 1
+    assert NONE_REGISTERED in said
+    assert "`main" in said
 
 
 def test_removed_where_a_setting_is_not_needed_any_more(lldb: str) -> None:
