@@ -20,7 +20,8 @@ from sframe_unwind.debugger.settings import OFF
 _FOREVER = (1 << 32) - 1
 _PATIENCE = 0.05
 """Seconds to wait for LLDB's lock on a target."""
-_EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded)
+_UNLOADED = lldb.SBTarget.eBroadcastBitModulesUnloaded
+_EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded | _UNLOADED)
 
 
 class SFrameStopHook:
@@ -100,7 +101,9 @@ def _listen(listener: lldb.SBListener) -> None:
     while True:
         if listener.WaitForEvent(_FOREVER, event):
             # LLDB sends events of the targets that it has, also after their class is not listened to any more.
-            if SESSION.settings.mode != OFF:
+            if event.GetType() == _UNLOADED:
+                _examined.forget()
+            elif SESSION.settings.mode != OFF:
                 target = lldb.SBTarget.GetTargetFromEvent(event)
                 _prepare(target)
                 # A command may have set mode off meanwhile, when there was no provider to remove yet.
@@ -151,12 +154,18 @@ class _Examined:
     """
 
     def __init__(self) -> None:
-        self._of = 0, 0, SESSION.settings
+        self._of: tuple[object, ...] = ()
+        self._count = 0
+
+    def forget(self) -> None:
+        """Examine all modules anew the next time: one has gone, and others have moved in the list."""
         self._count = 0
 
     def can_change_stacks(self, target: lldb.SBTarget) -> bool:
         """Return whether a module can change a stack; see :func:`lldb_plugin.differences.can_change_stacks`."""
-        of = target.GetGloballyUniqueID(), target.GetProcess().GetUniqueID(), SESSION.settings
+        program = target.GetModuleAtIndex(0)  # changes with `exec`, and LLDB sends no event for what has gone
+        numbers = target.GetGloballyUniqueID(), target.GetProcess().GetUniqueID()
+        of = *numbers, program.GetFileSpec().fullpath, program.GetUUIDString(), SESSION.settings
         count = target.GetNumModules()
         if of != self._of or count < self._count:
             self._of, self._count = of, 0

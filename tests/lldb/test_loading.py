@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -214,6 +215,7 @@ LOADING = """
 #include <unistd.h>
 int main(int argc, char **argv)
 {
+    dlclose(dlopen(argv[3], RTLD_NOW));
     void (*call)(void) = (void (*)(void))dlsym(dlopen(argv[1], RTLD_NOW), "call");
     usleep(atoi(argv[2]));
     call();
@@ -233,7 +235,8 @@ void call(void) { between(); number++; }
 def test_a_library_that_is_loaded_later_and_needs_the_provider(version: str, microseconds: int, tmp_path: Path) -> None:
     """The library has only SFrame, and LLDB does not know where ``between`` begins; the program needs nothing.
 
-    If the program calls the library at once, it can stop before the plugin knows of the library.
+    If the program calls the library at once, it can stop before the plugin knows of the library.  Another library has
+    been unloaded before, so the number of modules is the same.
     """
     lldb = find(version)
     (tmp_path / "loading.c").write_text(LOADING, encoding="utf-8")
@@ -242,13 +245,15 @@ def test_a_library_that_is_loaded_later_and_needs_the_provider(version: str, mic
     with toolchain_needed():
         flags = ("-O1", "-fno-omit-frame-pointer", "-mno-red-zone", "-Wa,--gsframe", f"-B{toolchain('amd64', 3)}/")
     subprocess.run(["gcc", "-O1", tmp_path / "loading.c", "-o", program], check=True, timeout=60)
+    other = tmp_path / "other.so"
+    subprocess.run(["gcc", "-shared", "-xc", os.devnull, "-o", other], check=True, timeout=60)
     subprocess.run(
         ["gcc", *flags, "-fomit-frame-pointer", "-shared", "-fPIC", tmp_path / "loaded.c", "-o", library],
         check=True,
         timeout=60,
     )
     subprocess.run(["strip", library], check=True, timeout=60)
-    main = ("breakpoint set -n main", f"process launch -o /dev/null -- {library} {microseconds}", LIST)
+    main = ("breakpoint set -n main", f"process launch -o /dev/null -- {library} {microseconds} {other}", LIST)
     wait = "script import time; time.sleep(0.5)"
     then = ("breakpoint set -n called", "continue", wait, LIST, "bt", "sframe mode off", "bt")
     said = batch(lldb, "-O", IMPORT, *(part for command in (*main, *then) for part in ("-o", command)), str(program))
