@@ -67,6 +67,11 @@ def test_each_stop_with_frames_of_lldb_is_told(lldb: str) -> None:
     assert len(told) == (3 if lldb == "22.1" else 0)
 
 
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_mode_off_while_lldb_asks_for_frames(lldb: str) -> None:
+    assert call(find(lldb), "scripts", "switched_off", program=program(SFRAME_ONLY)) == []
+
+
 def complete(counts: list[int]) -> bool:
     """Return whether stacks of the stripped program, of which LLDB alone finds one frame, are SFrame's."""
     return sum(count < SHORT for count in counts) <= FEW

@@ -68,6 +68,25 @@ def left(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> list
     return said.getvalue().splitlines()
 
 
+def switched_off(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
+    """Return the messages when a command sets mode ``off`` while another thread of LLDB asks for frames."""
+    inside = Program(debugger)
+    plugin = importlib.import_module("sframe_lldb")
+    session = importlib.import_module("lldb_plugin.session").SESSION
+    with inside.started(program), contextlib.redirect_stderr(io.StringIO()) as said:
+        provider = next(value for name, value in vars(plugin).items() if name.startswith("SFrameFrameProvider"))
+        modules = session.modules
+
+        def switch_off(process: lldb.SBProcess) -> Any:
+            session.settings = session.settings._replace(mode="off")
+            return modules(process)
+
+        session.modules = switch_off
+        provider.applies_to_thread(inside.thread)
+        session.modules = modules
+    return said.getvalue().splitlines()
+
+
 def several_debuggers(debugger: lldb.SBDebugger, plugin_file: str, count: int) -> int:
     """Return how many Python threads are added by creating and destroying some debuggers with the plugin."""
     inside = Program(debugger)
