@@ -72,6 +72,18 @@ def test_mode_off_while_lldb_asks_for_frames(lldb: str) -> None:
     assert call(find(lldb), "scripts", "switched_off", program=program(SFRAME_ONLY)) == []
 
 
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_the_event_thread_is_not_waited_for_while_another_thread_has_the_lock(lldb: str) -> None:
+    """If it were, a stop-hook and a `process kill` that is typed at the same time would wait for each other."""
+    assert call(find(lldb), "scripts", "locked", program=program(BY_NAME["threads"]), seconds=ENOUGH) is False
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_commands_of_the_user_keep_their_thread_beside_those_of_the_plugin(lldb: str) -> None:
+    shown = call(find(lldb), "scripts", "beside_commands", program=program(BY_NAME["threads"]), times=100)
+    assert len(shown) == 1
+
+
 def complete(counts: list[int]) -> bool:
     """Return whether stacks of the stripped program, of which LLDB alone finds one frame, are SFrame's."""
     return sum(count < SHORT for count in counts) <= FEW

@@ -87,6 +87,53 @@ def switched_off(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str
     return said.getvalue().splitlines()
 
 
+def locked(debugger: lldb.SBDebugger, program: dict[str, Any]) -> bool:
+    """Return whether stack changes can be kept from LLDB's event thread while another thread has the target's lock."""
+    inside = Program(debugger)
+    event_thread = importlib.import_module("lldb_plugin.event_thread")
+    held, done = threading.Event(), threading.Event()
+    with inside.started(program):
+        mutex = inside.target.GetAPIMutex()
+
+        def hold() -> None:
+            mutex.lock()
+            held.set()
+            done.wait()
+            mutex.unlock()
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        held.wait()
+        with event_thread.unheard(inside.target) as is_unheard:
+            pass
+        done.set()
+        holder.join()
+    return bool(is_unheard)
+
+
+def beside_commands(debugger: lldb.SBDebugger, program: dict[str, Any], times: int) -> list[str]:
+    """Return the threads that a command shows while another thread keeps stack changes from LLDB's event thread."""
+    inside = Program(debugger)
+    event_thread = importlib.import_module("lldb_plugin.event_thread")
+    interpreter = debugger.GetCommandInterpreter()
+    shown = set()
+    with inside.started(program):
+
+        def keep() -> None:
+            for _ in range(times):
+                with event_thread.unheard(inside.target):
+                    pass
+
+        keeper = threading.Thread(target=keep)
+        keeper.start()
+        while keeper.is_alive():
+            result = lldb.SBCommandReturnObject()
+            interpreter.HandleCommand("thread info", result)
+            shown.add((result.GetOutput() or "").partition(":")[0])
+        keeper.join()
+    return sorted(shown)
+
+
 def several_debuggers(debugger: lldb.SBDebugger, plugin_file: str, count: int) -> int:
     """Return how many Python threads are added by creating and destroying some debuggers with the plugin."""
     inside = Program(debugger)
