@@ -31,38 +31,20 @@ class SFrameStopHook:
         pass
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Register or remove the provider as needed, and stay stopped; in mode ``off``, disable the hooks."""
-        if not _handle_stop(exe_ctx):
+        """Register or remove the provider as needed, and stay stopped; disable the hooks that are not needed."""
+        target = exe_ctx.GetTarget()
+        fit(target, has_frames=True)
+        if SESSION.settings.mode == OFF:
+            rest()
+            return True
+        renewal.now(target)
+        fetch(exe_ctx.GetThread())
+        stop_hooks.leave(exe_ctx)
+        if SESSION.leaves_frames_alone(target.GetProcess()):
             stop_hooks.need_no_more(exe_ctx)
+        else:
+            stop_hooks.need(exe_ctx)
         return True
-
-
-class SFrameFirstStop:
-    """The same once, at the first stop in a target: its process can have come before its program."""
-
-    def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
-        pass
-
-    def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Register the provider if needed, and stay stopped."""
-        is_needed = _handle_stop(exe_ctx)
-        if SESSION.settings.mode != OFF:
-            stop_hooks.leave(exe_ctx)
-            if is_needed:
-                stop_hooks.need(exe_ctx)
-        return True
-
-
-def _handle_stop(exe_ctx: lldb.SBExecutionContext) -> bool:
-    """Return whether a stop-hook is needed at the next stop."""
-    target = exe_ctx.GetTarget()
-    fit(target, has_frames=True)
-    if SESSION.settings.mode == OFF:
-        rest()
-        return True  # or it has been disabled
-    renewal.now(target)
-    fetch(exe_ctx.GetThread())
-    return not SESSION.leaves_frames_alone(target.GetProcess())
 
 
 def watch(debugger: lldb.SBDebugger) -> None:
