@@ -73,6 +73,13 @@ def test_mode_off_while_lldb_asks_for_frames(lldb: str) -> None:
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+def test_a_stop_just_after_a_library_was_loaded_is_told_once_where_the_provider_is_missing(lldb: str) -> None:
+    assert call(find(lldb), "scripts", "late", program=program(SFRAME_ONLY)) == []
+    told = call(find(lldb), "scripts", "late", program=program(BY_NAME["leaf"]))
+    assert ["just before this stop" in line for line in told] == ([True] if lldb == "22.1" else [])
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
 def test_the_event_thread_is_not_waited_for_while_another_thread_has_the_lock(lldb: str) -> None:
     """If it were, a stop-hook and a `process kill` that is typed at the same time would wait for each other."""
     assert call(find(lldb), "scripts", "locked", program=program(BY_NAME["threads"]), seconds=ENOUGH) is False

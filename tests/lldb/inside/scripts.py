@@ -87,6 +87,16 @@ def switched_off(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str
     return said.getvalue().splitlines()
 
 
+def late(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
+    """Return the messages for two libraries that were loaded just before a stop."""
+    inside = Program(debugger)
+    new_targets = importlib.import_module("lldb_plugin.new_targets")
+    with inside.started(program), contextlib.redirect_stderr(io.StringIO()) as said:
+        for _ in range(2):
+            new_targets._late.fit(inside.target, inside.target.GetProcess().GetStopID())
+    return said.getvalue().splitlines()
+
+
 def locked(debugger: lldb.SBDebugger, program: dict[str, Any]) -> bool:
     """Return whether stack changes can be kept from LLDB's event thread while another thread has the target's lock."""
     inside = Program(debugger)
