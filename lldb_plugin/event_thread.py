@@ -16,6 +16,8 @@ from pathlib import Path
 
 import lldb
 
+from lldb_plugin.interpreter import OwnInterpreter
+from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
 
 _EVENT_THREAD = "dbg.evt-handler"
@@ -23,7 +25,10 @@ _EVENT_THREAD = "dbg.evt-handler"
 _PATIENCE = 2.0
 """Seconds to wait for the event thread, which may belong to another debugger of this LLDB."""
 _NAP = 0.001
+_LOCK_PATIENCE = 0.1
+"""Seconds to wait for LLDB's lock on a target."""
 
+_interpreter = OwnInterpreter()
 _lock = threading.Lock()
 """Held while events of selections are read."""
 
@@ -41,12 +46,14 @@ def unheard(target: lldb.SBTarget) -> Iterator[bool]:
     Yield whether there is no such thread.
     """
     changes, listener = lldb.SBThread.eBroadcastBitStackChanged, target.GetDebugger().GetListener()
-    heard = [thread for thread in _broadcasters(target) if listener.StopListeningForEvents(thread, changes)]
+    # An event keeps its thread alive, which sends events itself.
+    selections, are_all = _select(target)
+    heard = [event for event in selections if listener.StopListeningForEvents(event.GetBroadcaster(), changes)]
     try:
-        yield len(heard) >= target.GetProcess().GetNumThreads()
+        yield are_all
     finally:
-        for thread in heard:
-            listener.StartListeningForEvents(thread, changes)
+        for event in heard:
+            listener.StartListeningForEvents(event.GetBroadcaster(), changes)
 
 
 def forget() -> None:
@@ -60,26 +67,34 @@ def _selections() -> lldb.SBListener:
     return lldb.SBListener("sframe-unwind selections")
 
 
-def _broadcasters(target: lldb.SBTarget) -> list[lldb.SBBroadcaster]:
-    """Return what sends the events of the threads of a stopped process.
+def _select(target: lldb.SBTarget) -> tuple[list[lldb.SBEvent], bool]:
+    """Select the selected frame of each thread of a stopped process again; return the events, and whether all came.
 
-    The interface has it only in an event, and of all that causes one, only the selection of a frame changes nothing.
+    The interface has what sends the events of a thread only in an event, and of all that causes one, only the selection
+    of a frame changes nothing.  The lock is held, because :class:`lldb.SBProcess` would wait for it while the process
+    cannot change its state: a command that ends the process has the lock and waits for the change.
     """
-    interpreter = target.GetDebugger().GetCommandInterpreter()
-    with _lock:
-        list(_heard())
-        for thread in target.GetProcess():
-            frame = thread.GetSelectedFrame()
-            said = lldb.SBCommandReturnObject()
-            number = frame.GetFrameID() if frame.IsValid() else 0
-            interpreter.HandleCommand(f"frame select {number}", lldb.SBExecutionContext(thread), said)
-        return list(_heard())
+    mutex = target.GetAPIMutex()
+    if not acquire(mutex, _LOCK_PATIENCE):
+        return [], False
+    try:
+        with _lock:
+            list(_heard())
+            for thread in target.GetProcess():
+                frame = thread.GetSelectedFrame()
+                number = frame.GetFrameID() if frame.IsValid() else 0
+                _interpreter.run(f"frame select {number}", lldb.SBExecutionContext(thread))
+            events = list(_heard())
+        return events, len(events) >= target.GetProcess().GetNumThreads()
+    finally:
+        mutex.unlock()
 
 
-def _heard() -> Iterator[lldb.SBBroadcaster]:
+def _heard() -> Iterator[lldb.SBEvent]:
     event = lldb.SBEvent()
     while _selections().GetNextEvent(event):
-        yield event.GetBroadcaster()
+        yield event
+        event = lldb.SBEvent()
 
 
 def settle(debugger: lldb.SBDebugger) -> None:

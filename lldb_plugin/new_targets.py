@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import time
 from typing import Any
 
 import lldb
@@ -20,6 +21,9 @@ from sframe_unwind.debugger.settings import OFF
 _FOREVER = (1 << 32) - 1
 _PATIENCE = 0.05
 """Seconds to wait for LLDB's lock on a target."""
+_HOOK_PATIENCE = 0.3
+"""Seconds to wait for the stop-hook, which LLDB may have just started."""
+_NAP = 0.01
 _UNLOADED = lldb.SBTarget.eBroadcastBitModulesUnloaded
 _EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded | _UNLOADED)
 
@@ -31,38 +35,20 @@ class SFrameStopHook:
         pass
 
     def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Register or remove the provider as needed, and stay stopped; in mode ``off``, disable the hooks."""
-        if not _handle_stop(exe_ctx):
+        """Register or remove the provider as needed, and stay stopped; disable the hooks that are not needed."""
+        target = exe_ctx.GetTarget()
+        fit(target, has_frames=True)
+        if SESSION.settings.mode == OFF:
+            rest()
+            return True
+        renewal.now(target)
+        fetch(exe_ctx.GetThread())
+        stop_hooks.leave(exe_ctx)
+        if SESSION.leaves_frames_alone(target.GetProcess()):
             stop_hooks.need_no_more(exe_ctx)
+        else:
+            stop_hooks.need(exe_ctx)
         return True
-
-
-class SFrameFirstStop:
-    """The same once, at the first stop in a target: its process can have come before its program."""
-
-    def __init__(self, target: lldb.SBTarget, extra_args: Any, internal_dict: dict[str, Any]) -> None:
-        pass
-
-    def handle_stop(self, exe_ctx: lldb.SBExecutionContext, stream: lldb.SBStream) -> bool:
-        """Register the provider if needed, and stay stopped."""
-        is_needed = _handle_stop(exe_ctx)
-        if SESSION.settings.mode != OFF:
-            stop_hooks.leave(exe_ctx)
-            if is_needed:
-                stop_hooks.need(exe_ctx)
-        return True
-
-
-def _handle_stop(exe_ctx: lldb.SBExecutionContext) -> bool:
-    """Return whether a stop-hook is needed at the next stop."""
-    target = exe_ctx.GetTarget()
-    fit(target, has_frames=True)
-    if SESSION.settings.mode == OFF:
-        rest()
-        return True  # or it has been disabled
-    renewal.now(target)
-    fetch(exe_ctx.GetThread())
-    return not SESSION.leaves_frames_alone(target.GetProcess())
 
 
 def watch(debugger: lldb.SBDebugger) -> None:
@@ -124,27 +110,51 @@ def _prepare(target: lldb.SBTarget) -> None:
     if is_plugged(target) or (is_known and not _examined.can_change_stacks(target)):
         return
     stop_hooks.need(lldb.SBExecutionContext(target))
-    if is_known and _is_stopped(target):
-        _fit_late(target)
+    stop = _stop(target) if is_known else None
+    if stop is not None:
+        _late.fit(target, stop)
 
 
-def _fit_late(target: lldb.SBTarget) -> None:
-    """Register the provider at a stop that came before the stop-hook was enabled."""
-    if CAN_RENEW:
-        fit(target, has_frames=True)
-    else:
-        tell("a library was loaded just before this stop: LLDB 22 shows its own frames until the next one")
+def _stop(target: lldb.SBTarget) -> int | None:
+    """Return LLDB's number of the stop of a process.
 
-
-def _is_stopped(target: lldb.SBTarget) -> bool:
-    """Return whether a process is stopped; ``False`` if somebody has the lock, as while a script lets it run."""
+    ``None``: it is not stopped, or somebody has the lock, as while a script lets it run.
+    """
     mutex = target.GetAPIMutex()
     if not acquire(mutex, _PATIENCE):
-        return False
+        return None
     try:
-        return bool(target.GetProcess().GetState() == lldb.eStateStopped)
+        process = target.GetProcess()
+        return int(process.GetStopID()) if process.GetState() == lldb.eStateStopped else None
     finally:
         mutex.unlock()
+
+
+class _Late:
+    """Stops that may have come before the stop-hook was enabled."""
+
+    def __init__(self) -> None:
+        self._told: tuple[int, int] | None = None
+        """The process and the stop of the last message."""
+
+    def fit(self, target: lldb.SBTarget, stop: int) -> None:
+        """Register the provider; in LLDB 22, which crashes if its frames change now, say so, unless the hook does it.
+
+        :param stop: LLDB's number of the stop.
+        """
+        if CAN_RENEW:
+            fit(target, has_frames=True)
+            return
+        this = target.GetProcess().GetUniqueID(), stop
+        until = time.monotonic() + _HOOK_PATIENCE
+        while not is_plugged(target) and this != self._told:
+            if time.monotonic() > until:
+                self._told = this
+                tell("a library was loaded just before this stop: LLDB 22 shows its own frames until the next one")
+            time.sleep(_NAP)
+
+
+_late = _Late()
 
 
 class _Examined:

@@ -155,17 +155,17 @@ def _decide(thread: lldb.SBThread) -> _Answers | None:
 
     :raises SFrameError: SFrame has no architecture for the process.
     """
+    settings = SESSION.settings  # a command can change them meanwhile, in another thread
     modules = SESSION.modules(thread.GetProcess())
     SESSION.set_native(thread, None)
     modules.judge()
-    if not modules.can_change_stacks(SESSION.settings):
+    if settings.mode == OFF or not modules.can_change_stacks(settings):
         return None
     inner = thread.GetFrameAtIndex(0)
     if not inner.IsValid():
         return None
     process = SESSION.process(thread.GetProcess())
     registers = Registers(inner.GetPC(), inner.GetSP(), inner.GetFP())
-    settings = SESSION.settings
     # LLDB ends the stacks of kernels at entry code, or guesses.
     if (
         not settings.strict

@@ -28,7 +28,7 @@ try:
         Strict,
         Tasks,
     )
-    from lldb_plugin.new_targets import SFrameFirstStop, SFrameStopHook  # noqa: F401
+    from lldb_plugin.new_targets import SFrameStopHook  # noqa: F401
 finally:
     del sys.path[: len(_PLACES)]
     sys.path += _PLACES

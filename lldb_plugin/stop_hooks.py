@@ -6,9 +6,10 @@ options, which is not possible while it asks for frames.  So both hooks are made
 Later targets get copies of the list:
 
 - The first hook is for the first stop in each target: a process can have come before its program.  It then deletes
-  itself from the target.  To delete it earlier, where a program came first, would take a command at a moment when the
-  user may be running one; LLDB keeps the contexts of commands in one stack, without a lock.
-- The second hook is disabled until SFrame changes a stack, or may change one.  All targets of a debugger share it.
+  itself from the target.  No other thread could: LLDB's list of hooks has no lock.
+- The second hook does the same.  It is disabled until SFrame changes a stack, or may change one.
+
+All targets of a debugger share the hooks, of which one is enabled at any time.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing import NamedTuple
 
 import lldb
 
-from lldb_plugin.interpreter import run
+from lldb_plugin.interpreter import OwnInterpreter, run
 
-_MODULE = "sframe_lldb"
-"""Where LLDB looks for the classes."""
+_CLASS = "sframe_lldb.SFrameStopHook"
+"""The class of both hooks, in the module in which LLDB looks for it."""
 
 
 class _Hooks(NamedTuple):
@@ -31,6 +32,7 @@ class _Hooks(NamedTuple):
     changes: str
 
 
+_interpreter = OwnInterpreter()
 _hooks: dict[int, _Hooks] = {}
 """By debugger."""
 _needed: set[int] = set()
@@ -41,13 +43,9 @@ _left: set[int] = set()
 
 def add(debugger: lldb.SBDebugger) -> None:
     """Make the hooks for the later targets of a debugger."""
-    dummy = debugger.GetDummyTarget()
-    made = []
-    for name in ("SFrameFirstStop", "SFrameStopHook"):
-        said = run(debugger, f"target stop-hook add -P {_MODULE}.{name}", dummy)
-        made.append(said.partition("#")[2].partition(" ")[0])
-    hooks = _hooks[debugger.GetID()] = _Hooks(*made)
-    _switch("disable", hooks.changes, debugger, lldb.SBExecutionContext(dummy))
+    said = [run(debugger, f"target stop-hook add -P {_CLASS}", debugger.GetDummyTarget()) for _ in _Hooks._fields]
+    hooks = _hooks[debugger.GetID()] = _Hooks(*(line.partition("#")[2].partition(" ")[0] for line in said))
+    _switch("disable", hooks.changes, debugger)
 
 
 def leave(context: lldb.SBExecutionContext) -> None:
@@ -55,10 +53,11 @@ def leave(context: lldb.SBExecutionContext) -> None:
 
     :param context: of the stop.
     """
+    target = context.GetTarget().GetGloballyUniqueID()
     debugger = context.GetTarget().GetDebugger()
     hooks = _hooks.get(debugger.GetID())
-    if hooks is not None:
-        _left.add(context.GetTarget().GetGloballyUniqueID())
+    if hooks is not None and target not in _left:
+        _left.add(target)
         _switch("delete", hooks.first_stop, debugger, context)
 
 
@@ -71,6 +70,7 @@ def need(context: lldb.SBExecutionContext) -> None:
     if hooks is not None and debugger.GetID() not in _needed:
         _needed.add(debugger.GetID())
         _switch("enable", hooks.changes, debugger, context)
+        _switch("disable", hooks.first_stop, debugger)
 
 
 def need_no_more(context: lldb.SBExecutionContext) -> None:
@@ -82,13 +82,14 @@ def need_no_more(context: lldb.SBExecutionContext) -> None:
     hooks = _hooks.get(debugger.GetID())
     if hooks is not None and debugger.GetID() in _needed:
         _needed.discard(debugger.GetID())
+        _switch("enable", hooks.first_stop, debugger)
         _switch("disable", hooks.changes, debugger, context)
 
 
 def enable() -> Iterator[lldb.SBDebugger]:
     """Enable the first hook of each debugger, and yield the debugger."""
     for debugger, hooks in _debuggers():
-        _switch("enable", hooks.first_stop, debugger, lldb.SBExecutionContext(debugger.GetDummyTarget()))
+        _switch("enable", hooks.first_stop, debugger)
         yield debugger
 
 
@@ -97,7 +98,7 @@ def disable() -> Iterator[lldb.SBDebugger]:
     _needed.clear()
     for debugger, hooks in _debuggers():
         for hook in hooks:
-            _switch("disable", hook, debugger, lldb.SBExecutionContext(debugger.GetDummyTarget()))
+            _switch("disable", hook, debugger)
         yield debugger
 
 
@@ -108,10 +109,10 @@ def _debuggers() -> Iterator[tuple[lldb.SBDebugger, _Hooks]]:
             yield debugger, hooks
 
 
-def _switch(action: str, hook: str, debugger: lldb.SBDebugger, context: lldb.SBExecutionContext) -> None:
+def _switch(action: str, hook: str, debugger: lldb.SBDebugger, context: lldb.SBExecutionContext | None = None) -> None:
     """Enable, disable or delete a hook; nothing happens if the user has deleted it.
 
-    :param context: a command that starts at the same moment in another thread can get this context instead of its own.
+    :param context: ``None``: that of later targets.
     """
-    result = lldb.SBCommandReturnObject()
-    debugger.GetCommandInterpreter().HandleCommand(f"target stop-hook {action} {hook}", context, result)
+    context = context or lldb.SBExecutionContext(debugger.GetDummyTarget())
+    _interpreter.run(f"target stop-hook {action} {hook}", context)

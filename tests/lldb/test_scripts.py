@@ -67,6 +67,30 @@ def test_each_stop_with_frames_of_lldb_is_told(lldb: str) -> None:
     assert len(told) == (3 if lldb == "22.1" else 0)
 
 
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_mode_off_while_lldb_asks_for_frames(lldb: str) -> None:
+    assert call(find(lldb), "scripts", "switched_off", program=program(SFRAME_ONLY)) == []
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_a_stop_just_after_a_library_was_loaded_is_told_once_where_the_provider_is_missing(lldb: str) -> None:
+    assert call(find(lldb), "scripts", "late", program=program(SFRAME_ONLY)) == []
+    told = call(find(lldb), "scripts", "late", program=program(BY_NAME["leaf"]))
+    assert ["just before this stop" in line for line in told] == ([True] if lldb == "22.1" else [])
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_the_event_thread_is_not_waited_for_while_another_thread_has_the_lock(lldb: str) -> None:
+    """If it were, a stop-hook and a `process kill` that is typed at the same time would wait for each other."""
+    assert call(find(lldb), "scripts", "locked", program=program(BY_NAME["threads"]), seconds=ENOUGH) is False
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_commands_of_the_user_keep_their_thread_beside_those_of_the_plugin(lldb: str) -> None:
+    shown = call(find(lldb), "scripts", "beside_commands", program=program(BY_NAME["threads"]), times=100)
+    assert len(shown) == 1
+
+
 def complete(counts: list[int]) -> bool:
     """Return whether stacks of the stripped program, of which LLDB alone finds one frame, are SFrame's."""
     return sum(count < SHORT for count in counts) <= FEW

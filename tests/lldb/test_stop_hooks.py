@@ -80,6 +80,16 @@ def test_the_plugins_hook_is_active_while_sframe_changes_stacks(lldb: str) -> No
     assert states(said) == [["disabled"], ["enabled"], ["disabled"]]
 
 
+def test_no_header_at_the_first_stop_of_a_second_target(lldb: str) -> None:
+    start = ("breakpoint set -n sample_stop", "process launch -o /dev/null", LIST)
+    commands = [*start, f"target create {build('leaf')}", LIST, *start]
+    arguments = [part for command in commands for part in ("-o", command)]
+    said = batch(lldb, "-O", IMPORT, *arguments, str(build("sframe_only_stripped")))
+    assert states(said) == [["enabled"], ["disabled", "enabled"], ["disabled"]]
+    assert said.count("stop reason = breakpoint") == 2
+    assert "- Hook" not in said
+
+
 def test_attached_without_a_target(lldb: str, tmp_path: Path) -> None:
     """At the first stop, the hook of the plugin looks at the program and deletes itself, while LLDB runs its hooks."""
     (tmp_path / "running.c").write_text(RUNNING, encoding="utf-8")

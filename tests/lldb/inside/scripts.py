@@ -68,6 +68,82 @@ def left(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> list
     return said.getvalue().splitlines()
 
 
+def switched_off(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
+    """Return the messages when a command sets mode ``off`` while another thread of LLDB asks for frames."""
+    inside = Program(debugger)
+    plugin = importlib.import_module("sframe_lldb")
+    session = importlib.import_module("lldb_plugin.session").SESSION
+    with inside.started(program), contextlib.redirect_stderr(io.StringIO()) as said:
+        provider = next(value for name, value in vars(plugin).items() if name.startswith("SFrameFrameProvider"))
+        modules = session.modules
+
+        def switch_off(process: lldb.SBProcess) -> Any:
+            session.settings = session.settings._replace(mode="off")
+            return modules(process)
+
+        session.modules = switch_off
+        provider.applies_to_thread(inside.thread)
+        session.modules = modules
+    return said.getvalue().splitlines()
+
+
+def late(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
+    """Return the messages for two libraries that were loaded just before a stop."""
+    inside = Program(debugger)
+    new_targets = importlib.import_module("lldb_plugin.new_targets")
+    with inside.started(program), contextlib.redirect_stderr(io.StringIO()) as said:
+        for _ in range(2):
+            new_targets._late.fit(inside.target, inside.target.GetProcess().GetStopID())
+    return said.getvalue().splitlines()
+
+
+def locked(debugger: lldb.SBDebugger, program: dict[str, Any]) -> bool:
+    """Return whether stack changes can be kept from LLDB's event thread while another thread has the target's lock."""
+    inside = Program(debugger)
+    event_thread = importlib.import_module("lldb_plugin.event_thread")
+    held, done = threading.Event(), threading.Event()
+    with inside.started(program):
+        mutex = inside.target.GetAPIMutex()
+
+        def hold() -> None:
+            mutex.lock()
+            held.set()
+            done.wait()
+            mutex.unlock()
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        held.wait()
+        with event_thread.unheard(inside.target) as is_unheard:
+            pass
+        done.set()
+        holder.join()
+    return bool(is_unheard)
+
+
+def beside_commands(debugger: lldb.SBDebugger, program: dict[str, Any], times: int) -> list[str]:
+    """Return the threads that a command shows while another thread keeps stack changes from LLDB's event thread."""
+    inside = Program(debugger)
+    event_thread = importlib.import_module("lldb_plugin.event_thread")
+    interpreter = debugger.GetCommandInterpreter()
+    shown = set()
+    with inside.started(program):
+
+        def keep() -> None:
+            for _ in range(times):
+                with event_thread.unheard(inside.target):
+                    pass
+
+        keeper = threading.Thread(target=keep)
+        keeper.start()
+        while keeper.is_alive():
+            result = lldb.SBCommandReturnObject()
+            interpreter.HandleCommand("thread info", result)
+            shown.add((result.GetOutput() or "").partition(":")[0])
+        keeper.join()
+    return sorted(shown)
+
+
 def several_debuggers(debugger: lldb.SBDebugger, plugin_file: str, count: int) -> int:
     """Return how many Python threads are added by creating and destroying some debuggers with the plugin."""
     inside = Program(debugger)
