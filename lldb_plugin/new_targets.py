@@ -18,7 +18,7 @@ from lldb_plugin.targets import fit, is_plugged, plugged
 from lldb_plugin.version import CAN_RENEW
 from sframe_unwind.debugger.settings import OFF
 
-_FOREVER = (1 << 32) - 1
+_MINUTE = 60
 _PATIENCE = 0.05
 """Seconds to wait for LLDB's lock on a target."""
 _HOOK_PATIENCE = 0.3
@@ -85,7 +85,7 @@ def _listener() -> lldb.SBListener:
 def _listen(listener: lldb.SBListener) -> None:
     event = lldb.SBEvent()
     while True:
-        if listener.WaitForEvent(_FOREVER, event):
+        if listener.WaitForEvent(_MINUTE, event):
             # LLDB sends events of the targets that it has, also after their class is not listened to any more.
             if event.GetType() == _UNLOADED:
                 _examined.forget()
@@ -97,7 +97,7 @@ def _listen(listener: lldb.SBListener) -> None:
                     fit(target, has_frames=False)
                 del target
             event.Clear()  # both would keep the target alive
-            event_thread.forget()
+        event_thread.forget()
 
 
 def _prepare(target: lldb.SBTarget) -> None:

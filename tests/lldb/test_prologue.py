@@ -34,7 +34,7 @@ def instructions(program: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("version", PROVIDING)
-def test_each_step_ends_at_the_next_instruction(version: str, tmp_path: Path) -> None:
+def test_item_42_each_step_ends_at_the_next_instruction(version: str, tmp_path: Path) -> None:
     """With each ``push``, LLDB computes another CFA; it then goes on to the return address that SFrame gives."""
     (tmp_path / "work.c").write_text(SOURCE, encoding="utf-8")
     program, stripped = tmp_path / "work", tmp_path / "stripped"
