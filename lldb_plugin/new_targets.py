@@ -25,6 +25,10 @@ _HOOK_PATIENCE = 0.3
 """Seconds to wait for the stop-hook, which LLDB may have just started."""
 _NAP = 0.01
 _UNLOADED = lldb.SBTarget.eBroadcastBitModulesUnloaded
+_watched: set[int] = set()
+"""LLDB's numbers of the debuggers whose events are handled."""
+_handling = threading.Lock()
+"""Held while an event is handled: no debugger is destroyed meanwhile."""
 _EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded | _UNLOADED)
 
 
@@ -55,7 +59,24 @@ def watch(debugger: lldb.SBDebugger) -> None:
     """Register the provider with each target that needs it as soon as it has a program, before it has a process."""
     stop_hooks.add(debugger)
     event_thread.watch(debugger)
+    _watched.add(debugger.GetID())
+    debugger.AddDestroyCallback(_leave)
     _listener().StartListeningForEventClass(debugger, *_EVENTS)
+
+
+def _leave(debugger: int) -> None:
+    """Handle no more events of a debugger, which is destroyed when this returns."""
+    with _handling:
+        _watched.discard(debugger)
+
+
+def _is_watched(target: lldb.SBTarget) -> bool:
+    """Return whether the target's debugger exists; to ask the target for it would abort LLDB if it does not."""
+    for number in list(_watched):
+        debugger = lldb.SBDebugger.FindDebuggerWithID(number)
+        if debugger.IsValid() and debugger.GetIndexOfTarget(target) != lldb.UINT32_MAX:
+            return True
+    return False
 
 
 def rest() -> None:
@@ -90,14 +111,19 @@ def _listen(listener: lldb.SBListener) -> None:
             if event.GetType() == _UNLOADED:
                 _examined.forget()
             elif SESSION.settings.mode != OFF:
-                target = lldb.SBTarget.GetTargetFromEvent(event)
-                _prepare(target)
-                # A command may have set mode off meanwhile, when there was no provider to remove yet.
-                if SESSION.settings.mode == OFF and not target.GetProcess().IsValid():
-                    fit(target, has_frames=False)
-                del target
-            event.Clear()  # both would keep the target alive
+                with _handling:
+                    _handle(lldb.SBTarget.GetTargetFromEvent(event))
+            event.Clear()  # it would keep the target alive
         event_thread.forget()
+
+
+def _handle(target: lldb.SBTarget) -> None:
+    if not _is_watched(target):
+        return
+    _prepare(target)
+    # A command may have set mode off meanwhile, when there was no provider to remove yet.
+    if SESSION.settings.mode == OFF and not target.GetProcess().IsValid():
+        fit(target, has_frames=False)
 
 
 def _prepare(target: lldb.SBTarget) -> None:

@@ -232,9 +232,7 @@ void call(void) { between(); number++; }
 
 
 @pytest.mark.parametrize(("version", "microseconds"), [("22.1", 500_000), ("newest", 500_000), ("newest", 0)])
-def test_item_43_a_library_that_is_loaded_later_needs_the_provider(
-    version: str, microseconds: int, tmp_path: Path
-) -> None:
+def test_item_43_a_library_needs_the_provider(version: str, microseconds: int, tmp_path: Path) -> None:
     """The library has only SFrame, and LLDB does not know where ``between`` begins; the program needs nothing.
 
     If the program calls the library at once, it can stop before the plugin knows of the library.  Another library has
