@@ -24,6 +24,8 @@ _EVENT_THREAD = "dbg.evt-handler"
 """LLDB's name of the thread."""
 _PATIENCE = 2.0
 """Seconds to wait for the event thread, which may belong to another debugger of this LLDB."""
+_SLEEP = 0.1
+"""Seconds after which an event thread that sleeps has no event of this debugger."""
 _NAP = 0.001
 _LOCK_PATIENCE = 0.1
 """Seconds to wait for LLDB's lock on a target."""
@@ -103,7 +105,7 @@ def settle(debugger: lldb.SBDebugger) -> None:
     if threading.get_native_id() in threads:
         _drop_stack_changes(debugger.GetListener())
     elif threads:
-        _await(debugger.GetListener())
+        _await(debugger.GetListener(), threads)
 
 
 def is_current() -> bool:
@@ -121,23 +123,36 @@ def _event_threads() -> set[int]:
     return found
 
 
-def _await(listener: lldb.SBListener) -> None:
+def _await(listener: lldb.SBListener, threads: set[int]) -> None:
     """Wait for the event thread, from another thread.
 
-    Events are handled in order: when the plugin's marker event has been handled, so have all events before it.
+    Events are handled in order: when the plugin's marker event has been handled, so have all events before it.  If all
+    event threads sleep meanwhile, they belong to other debuggers, or wait for this thread.
     """
     broadcaster, event = lldb.SBBroadcaster("sframe-unwind"), lldb.SBEvent()
     listener.StartListeningForEvents(broadcaster, 1)
     broadcaster.BroadcastEventByType(1, False)
-    until = time.monotonic() + _PATIENCE
+    started = worked = time.monotonic()
     while listener.PeekAtNextEventForBroadcaster(broadcaster, event):
+        now = time.monotonic()
         if SESSION.deciding:
-            until = time.monotonic() + _PATIENCE
-        elif time.monotonic() > until:
+            started = worked = now
+        elif any(map(_works, threads)):
+            worked = now
+        if now - started > _PATIENCE or now - worked > _SLEEP:
             listener.GetNextEventForBroadcaster(broadcaster, event)
             break
         time.sleep(_NAP)
     listener.StopListeningForEvents(broadcaster, 1)
+
+
+def _works(thread: int) -> bool:
+    """Return whether a thread of this process runs, or would if there were a processor for it."""
+    try:
+        state = Path(f"/proc/self/task/{thread}/stat").read_text(encoding="utf-8").rpartition(") ")[2][:1]
+    except OSError:  # it has ended
+        return False
+    return state != "S"
 
 
 def _drop_stack_changes(listener: lldb.SBListener) -> None:

@@ -131,6 +131,37 @@ def test_unusable_sframe_is_told_once(lldb: str, tmp_path: Path) -> None:
     assert "`main" in said
 
 
+OTHER = """
+import lldb
+import time
+
+def __lldb_init_module(debugger, internal_dict):
+    other = lldb.SBDebugger.Create(False)
+    other.SetAsync(False)
+    other.HandleCommand({load!r})
+    other.HandleCommand("sframe mode off")
+    target = other.CreateTarget({program!r})
+    target.BreakpointCreateByName("sample_stop")
+    process = target.LaunchSimple(None, None, ".")
+    native = process.GetSelectedThread().GetNumFrames()
+    started = time.monotonic()
+    other.HandleCommand("sframe mode always")
+    seconds = time.monotonic() - started
+    print("result:", native, process.GetSelectedThread().GetNumFrames(), seconds)
+    process.Kill()
+"""
+
+
+def test_a_debugger_of_a_script_is_not_waited_for(lldb: str, tmp_path: Path) -> None:
+    """No event thread belongs to it; the plugin waited four seconds for that of the first debugger."""
+    program = str(build("sframe_only_stripped"))
+    (tmp_path / "other.py").write_text(OTHER.format(load=IMPORT, program=program), encoding="utf-8")
+    said = batch(lldb, "-o", f"command script import {tmp_path}/other.py")
+    native, complete, seconds = said.partition("result: ")[2].split()[:3]
+    assert int(native) < STRIPPED_DEPTH <= int(complete)
+    assert float(seconds) < 2
+
+
 def test_removed_where_a_setting_is_not_needed_any_more(lldb: str) -> None:
     changes = [part for setting in ("on", "off") for part in ("-o", f"sframe strict {setting}", "-o", LIST)]
     said = batch(lldb, "-O", IMPORT, *START, "-o", LIST, *changes, str(build("leaf")))
