@@ -90,10 +90,10 @@ def switched_off(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str
 def late(debugger: lldb.SBDebugger, program: dict[str, Any]) -> list[str]:
     """Return the messages for two libraries that were loaded just before a stop."""
     inside = Program(debugger)
-    new_targets = importlib.import_module("lldb_plugin.new_targets")
+    new_modules = importlib.import_module("lldb_plugin.new_modules")
     with inside.started(program), contextlib.redirect_stderr(io.StringIO()) as said:
         for _ in range(2):
-            new_targets._late.fit(inside.target, inside.target.GetProcess().GetStopID())
+            new_modules._late.fit(inside.target, inside.target.GetProcess().GetStopID())
     return said.getvalue().splitlines()
 
 
