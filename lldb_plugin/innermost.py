@@ -36,6 +36,6 @@ def is_mistaken(thread: lldb.SBThread, sframe_cfa: int | None, lldb_cfa: int | N
     found = _Innermost(sframe_cfa, lldb_cfa)
     before = _last.pop(key, found)
     _last[key] = found
-    for oldest in list(_last)[:-_LIMIT]:
-        del _last[oldest]
+    if len(_last) > _LIMIT:
+        del _last[next(iter(_last))]
     return sframe_cfa is not None and before.sframe_cfa == sframe_cfa and before.lldb_cfa != lldb_cfa
