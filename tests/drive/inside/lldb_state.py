@@ -19,6 +19,7 @@ _BREAKPOINT = re.compile(r"(one-shot )?breakpoint( site)? [0-9].*")
 _SECONDS = 600.0
 _SETTLED = 0.04
 """Seconds for which a program must be stopped.  At a breakpoint with a condition, it stops only for a moment."""
+_NAP = 0.005
 _GONE = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached, lldb.eStateUnloaded, lldb.eStateConnected)
 
 
@@ -123,25 +124,50 @@ def drive_wait(debugger: Any, command: str, result: Any, internal_dict: dict[str
 
 
 def _settle(debugger: Any) -> None:
-    """Wait until the program is not running."""
+    """Wait until the program is not running, and LLDB has decided that it stays so.
+
+    While a script of a breakpoint decides whether to stop, the process is "stopped", on a busy machine for long.
+    """
     deadline = time.monotonic() + _SECONDS
     since = None
-    while time.monotonic() < deadline and (since is None or time.monotonic() - since < _SETTLED):
-        if not _stands(debugger.GetSelectedTarget().GetProcess()):
+    while time.monotonic() < deadline:
+        stop = _stop(debugger)
+        if stop is None:
             since = None
         elif since is None:
             since = time.monotonic()
-        time.sleep(0.005)
+        elif time.monotonic() - since >= _SETTLED:
+            _handle_events(debugger, deadline)
+            if _stop(debugger) == stop:
+                return
+            since = None
+        time.sleep(_NAP)
+
+
+def _handle_events(debugger: Any, deadline: float) -> None:
+    """Wait until LLDB's event thread, which executes such scripts, has handled all events that there are."""
+    mark, listener = lldb.SBBroadcaster("drive"), debugger.GetListener()
+    listener.StartListeningForEvents(mark, 1)
+    mark.BroadcastEventByType(1, False)
+    while time.monotonic() < deadline and listener.PeekAtNextEventForBroadcaster(mark, lldb.SBEvent()):
+        time.sleep(_NAP)
+    listener.StopListeningForEvents(mark, 1)
+
+
+def _stop(debugger: Any) -> int | None:
+    """Return LLDB's number of the stop of the selected process, or 0 if there is no process; ``None``: it runs."""
+    process = debugger.GetSelectedTarget().GetProcess()
+    if not process.IsValid() or process.GetState() in _GONE:
+        return 0
+    return int(process.GetStopID()) if _stands(process) else None
 
 
 def _stands(process: Any) -> bool:
-    """Return whether a process is stopped, or there is none.
+    """Return whether a process is stopped.
 
     Its state alone is not sufficient: it stays "stopped" until LLDB's other thread has learned that it runs.  Threads
     have no data from the moment in which they are resumed.
     """
-    if not process.IsValid() or process.GetState() in _GONE:
-        return True
     if process.GetState() not in (lldb.eStateStopped, lldb.eStateCrashed):
         return False
     return bool(process.GetSelectedThread().GetStopReason() != lldb.eStopReasonInvalid)
