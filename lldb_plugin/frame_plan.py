@@ -7,6 +7,7 @@ from typing import NamedTuple, Union
 from lldb_plugin.fallback import fallback
 from lldb_plugin.inlining import Scope, Scopes
 from lldb_plugin.native import NativeStack
+from lldb_plugin.native_frames import NativeFrame
 from lldb_plugin.process import Process
 from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.memory import WordReader
@@ -65,7 +66,7 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
     """
     shown: list[Shown] = []
     walked: list[Frame | None] = []
-    last: int | None = None
+    last: NativeFrame | None = None
     steps = walk(process, native, settings)
     for frame in steps:
         same = _same(native, frame)
@@ -75,25 +76,24 @@ def plan(process: Process, native: NativeStack, settings: Settings, scopes: Scop
         if last is None or (settings.strict and frame.level and frame.unwinder == SFRAME):
             own: list[Shown] = [Own(frame, scope) for scope in scopes.of(frame)]
             if last is not None:  # LLDB knows tail calls from the debug information
-                replaced = native.frames[last]
-                own[:0] = replaced.indexes[: replaced.tail_calls]
+                own[:0] = last.indexes[: last.tail_calls]
             shown += own
             walked += [frame] * len(own)
         else:
-            shown += native.frames[last].indexes
-            walked += [frame] * len(native.frames[last].indexes)
+            shown += last.indexes
+            walked += [frame] * len(last.indexes)
     if last is not None and steps.end not in (End.OUTERMOST, End.PC_ZERO):
-        for behind in native.frames[last + 1 :]:  # the walk ended where LLDB continues
-            shown += behind.indexes
-            walked += [None] * len(behind.indexes)
+        for further in native.frames[native.frames.index(last) + 1 :]:  # the walk ended where LLDB continues
+            shown += further.indexes
+            walked += [None] * len(further.indexes)
     outermost = walked[-1] if walked else None
     if outermost is not None and shown[-1] != len(shown) - 1:
         shown[-1] = Own(outermost, scopes.of(outermost)[-1])
     return FramePlan(tuple(shown), tuple(walked))
 
 
-def _same(native: NativeStack, frame: Frame) -> int | None:
-    """Return the number of the same frame of LLDB; ``None``: LLDB has no such frame.
+def _same(native: NativeStack, frame: Frame) -> NativeFrame | None:
+    """Return the same frame of LLDB; ``None``: LLDB has no such frame.
 
     The innermost frame is always LLDB's own: its registers are the thread's, whichever unwinder is used.  LLDB
     determines the end of a step by it, and never waits for a frame of a plugin.
@@ -102,6 +102,4 @@ def _same(native: NativeStack, frame: Frame) -> int | None:
     the right frame, and the wrong caller.  ``finish`` and ``next`` wait for that frame by the CFA that LLDB computes,
     and a frame of a plugin has none before LLDB 24: LLDB would stop at the first return to its pc, at any depth.
     """
-    if frame.level == 0:
-        return 0
-    return native.by_registers.get((frame.pc, frame.sp))
+    return native.find(frame.pc, frame.sp) if frame.level else native.frames[0]

@@ -11,6 +11,7 @@ in ``get_frame_at_index`` always deadlocks LLDB 23.1.0, and reading memory or re
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import ClassVar, NamedTuple, Union
 
@@ -19,14 +20,17 @@ from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
 from lldb_plugin import innermost, invalidate, renewal, stop_hooks
 from lldb_plugin.agreement import lldb_agrees
-from lldb_plugin.frame_plan import plan
+from lldb_plugin.frame_plan import FramePlan, plan
 from lldb_plugin.inlining import Scopes
+from lldb_plugin.kept_frames import Moment, moment_of
 from lldb_plugin.lock import acquire
 from lldb_plugin.native import NativeStack, NoFramesError
+from lldb_plugin.process import Process
 from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
 from lldb_plugin.session import SESSION, tell
+from lldb_plugin.strict_plan import NativeStackInPart, StacksDifferError, strict_plan
 from lldb_plugin.version import CAN_RENEW
-from sframe_unwind.debugger.settings import OFF
+from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.walk import Registers
@@ -37,8 +41,8 @@ _PATIENCE = 0.001
 Answer = Union[int, SFrameFrame]
 """LLDB's representation of a frame: the index of its own frame, or a frame of a script."""
 
-_decided: dict[int, tuple[Answer, ...]] = {}
-"""By thread of LLDB, the frames for the provider that this thread is about to create.
+_decided: dict[int, _Decided] = {}
+"""By thread of LLDB, what the provider that this thread is about to create gets.
 
 Not :class:`threading.local`: its contents for a thread that Python did not create are lost when a call returns.
 """
@@ -58,7 +62,10 @@ class SFrameFrameProvider(ScriptedFrameProvider):
 
     def __init__(self, input_frames: lldb.SBFrameList, args: lldb.SBStructuredData) -> None:
         # The base class's constructor is not called: it waits for locks.
-        self._answers = _decided.pop(threading.get_ident(), None)
+        decided = _decided.pop(threading.get_ident(), None)
+        self._answers = None if decided is None else decided.frames
+        if decided is not None:
+            SESSION.kept.keep(decided.moment, input_frames)
 
     @classmethod
     def applies_to_thread(cls, thread: lldb.SBThread) -> bool:
@@ -68,16 +75,19 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         # Access to the innermost frame makes LLDB 22 ask again, and that call lists LLDB's own frames.
         if SESSION.settings.mode == OFF or asker in SESSION.deciding:
             return False
-        if SESSION.leaves_frames_alone(cls.target.GetProcess()):
+        process = cls.target.GetProcess()
+        if SESSION.leaves_frames_alone(process):
             return False
         mutex = cls.target.GetAPIMutex()
         # The thread that holds the lock may be waiting for these frames.
         if not acquire(mutex, _PATIENCE):
-            _used_by_others.add(cls.target.GetProcess().GetUniqueID())
+            _used_by_others.add(process.GetUniqueID())
             renewal.later(cls.target, thread, cls._renew, waits=CAN_RENEW)
             stop_hooks.need(lldb.SBExecutionContext(thread))
             return False
         try:
+            moment = moment_of(thread)
+            SESSION.kept.drop(moment)
             renewal.done(cls.target, thread)
             answers = _answers(thread)
             if answers is not None:
@@ -85,7 +95,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
                 if answers.should_wait:
                     renewal.later(cls.target, thread, cls._renew, waits=False)
                 else:
-                    _decided[asker] = answers.frames
+                    _decided[asker] = _Decided(answers.frames, moment)
         finally:
             mutex.unlock()
         return asker in _decided
@@ -125,6 +135,13 @@ def for_target(target: lldb.SBTarget, number: int) -> type[SFrameFrameProvider]:
     return type(f"{SFrameFrameProvider.__name__}{number}", (SFrameFrameProvider,), {"target": target, **own})
 
 
+class _Decided(NamedTuple):
+    """What a provider gets when it is made."""
+
+    frames: tuple[Answer, ...]
+    moment: Moment
+
+
 class _Answers(NamedTuple):
     """The frames of a thread, some of which are not LLDB's own."""
 
@@ -157,7 +174,6 @@ def _decide(thread: lldb.SBThread) -> _Answers | None:
     """
     settings = SESSION.settings  # a command can change them meanwhile, in another thread
     modules = SESSION.modules(thread.GetProcess())
-    SESSION.set_native(thread, None)
     modules.judge()
     if settings.mode == OFF or not modules.can_change_stacks(settings):
         return None
@@ -181,17 +197,26 @@ def _decide(thread: lldb.SBThread) -> _Answers | None:
     ):
         innermost.is_mistaken(thread, inner.GetCFA(), inner.GetCFA())
         return None
-    native = NativeStack(process, thread)
     target = thread.GetProcess().GetTarget()
-    planned = plan(process, native, settings, Scopes(target))
-    native.release()
+    native, planned = _planned(process, thread, settings, Scopes(target))
     by_sframe = planned.walked[0]
     is_mistaken = innermost.is_mistaken(thread, by_sframe.cfa if by_sframe is not None else None, native.frames[0].cfa)
     if planned.is_native(native.count):
         return None
-    SESSION.set_native(thread, native)
     maker = FrameMaker(target, process.arch)
     frames = tuple(
         shown if isinstance(shown, int) else maker.make(index, *shown) for index, shown in enumerate(planned.shown)
     )
     return _Answers(frames, is_mistaken)
+
+
+def _planned(
+    process: Process, thread: lldb.SBThread, settings: Settings, scopes: Scopes
+) -> tuple[NativeStack, FramePlan]:
+    """Return LLDB's own stack of a thread, and the frames to show."""
+    if settings.strict:
+        in_part = NativeStackInPart(process, thread)
+        with contextlib.suppress(StacksDifferError):
+            return in_part, strict_plan(process, in_part, settings, scopes)
+    native = NativeStack(process, thread)
+    return native, plan(process, native, settings, scopes)

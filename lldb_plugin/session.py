@@ -6,6 +6,7 @@ import sys
 
 import lldb
 
+from lldb_plugin.kept_frames import KeptFrames, moment_of
 from lldb_plugin.loaded_modules import LoadedModules
 from lldb_plugin.native import NativeStack
 from lldb_plugin.process import Process, arch_of
@@ -24,7 +25,7 @@ class Session:
         self.deciding: set[int] = set()
         """Threads of LLDB that are asking for frames at this moment."""
         self._known: dict[int, LoadedModules] = {}
-        self._native: dict[int, dict[int, NativeStack]] = {}
+        self.kept = KeptFrames()
         self._reported: set[str] = set()
 
     def process(self, process: lldb.SBProcess) -> Process:
@@ -50,7 +51,6 @@ class Session:
         self._known[number] = known
         for oldest in list(self._known)[:-_PROCESSES]:
             del self._known[oldest]
-            self._native.pop(oldest, None)
         return known
 
     def knows(self, process: lldb.SBProcess) -> bool:
@@ -59,37 +59,17 @@ class Session:
 
     def leaves_frames_alone(self, process: lldb.SBProcess) -> bool:
         """Return whether it is certain that SFrame changes no stack of a process; this waits for no lock."""
-        number = process.GetUniqueID()
-        known = self._known.get(number)
-        if known is None or not known.is_up_to_date() or known.can_change_stacks(self.settings):
-            return False
-        self._native.pop(number, None)
-        return True
+        known = self._known.get(process.GetUniqueID())
+        return known is not None and known.is_up_to_date() and not known.can_change_stacks(self.settings)
 
     def forget_modules(self) -> None:
         """Drop the modules of all processes; they are opened again at the next use."""
         self._known.clear()
 
-    def set_native(self, thread: lldb.SBThread, native: NativeStack | None) -> None:
-        """Record LLDB's own frames of a thread, while LLDB shows other frames.
-
-        While the provider is in use, there is no other access to them.  This is called whenever LLDB lists the
-        thread's frames, so the record is as old as the list.
-
-        :param native: ``None``: LLDB shows its own frames.
-        """
-        number = thread.GetProcess().GetUniqueID()
-        if native is not None:
-            self._native.setdefault(number, {})[thread.GetThreadID()] = native
-        elif number in self._native:
-            self._native[number].pop(thread.GetThreadID(), None)
-
-    def replaced(self, thread: lldb.SBThread) -> NativeStack | None:
+    def replaced(self, thread: lldb.SBThread) -> lldb.SBFrameList | None:
         """Return LLDB's own frames of a stopped thread if LLDB shows others; otherwise ``None``."""
         thread.GetFrameAtIndex(0)  # makes LLDB list the frames if it has not
-        if self.settings.mode == OFF:
-            return None
-        return self._native.get(thread.GetProcess().GetUniqueID(), {}).get(thread.GetThreadID())
+        return None if self.settings.mode == OFF else self.kept.get(moment_of(thread))
 
     def native(self, thread: lldb.SBThread, limit: int | None = None) -> NativeStack:
         """Return LLDB's own frames of a stopped thread.
@@ -97,7 +77,8 @@ class Session:
         :param limit: maximum number of frames; those that share their registers count once.
         :raises SFrameError: the thread has no frames, or see :meth:`process`.
         """
-        return self.replaced(thread) or NativeStack(self.process(thread.GetProcess()), thread, limit)
+        replaced = self.replaced(thread)
+        return NativeStack(self.process(thread.GetProcess()), thread if replaced is None else replaced, limit)
 
     def report(self, line: str) -> None:
         """Show one line to the user, once."""

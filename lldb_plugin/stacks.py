@@ -10,7 +10,8 @@ import lldb
 from lldb_plugin import places
 from lldb_plugin.frame_plan import plan, walk
 from lldb_plugin.inlining import Scopes
-from lldb_plugin.native import NAME, NativeFrame, NativeStack
+from lldb_plugin.native import NAME, NativeStack
+from lldb_plugin.native_frames import NativeFrame
 from lldb_plugin.places import Places
 from lldb_plugin.process import Process
 from lldb_plugin.session import SESSION

@@ -63,6 +63,20 @@ def test_same_stack_and_values(lldb: str, variant: str) -> None:
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize("name", ["recursion", "callback"])
+def test_frames_that_sframe_covers_are_not_read_from_lldb(lldb: str, name: str) -> None:
+    """Those that `sframe compare` needs are read then, although LLDB shows SFrame's."""
+    stop = next(stop for stop in STOPS if stop.name == name)
+    found = call(find(lldb), "frames", "reads_of_native_frames", program=program(stop, variant="O0"))
+    frames = found["compared"]["threads"][0]["frames"]
+    others = [frame for frame in frames if frame["unwinder"] != "sframe"]
+    assert found["read"] <= 4 + 3 * len(others)  # each of them, its caller and the next one
+    assert 10 <= len(frames) <= found["frames"]
+    assert sum(frame["agrees"] is True for frame in frames) == len(frames) - 1  # all but the outermost one
+    assert found["compared"] == found["alone"]
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("arguments", [[], ["in a method"]])
 def test_inlined_and_tail_called_functions(lldb: str, arguments: list[str], inlined: Path) -> None:
     """Each is a frame with the pc, the line and the variables of LLDB's own stack."""

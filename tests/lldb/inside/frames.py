@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import lldb
@@ -31,3 +32,26 @@ def _described(frame: lldb.SBFrame) -> dict[str, Any]:
         "variables": {value.GetName(): value.GetValue() for value in variables if value.GetValue() is not None},
         "registers": {register.GetName(): register.GetValue() for group in frame.GetRegisters() for register in group},
     }
+
+
+def reads_of_native_frames(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dict[str, Any]:
+    """Return how many of LLDB's frames are read for a stack in strict mode, its number of frames, and the comparison.
+
+    The comparison is also returned as it is without the provider.
+    """
+    inside = Program(debugger)
+    read = []
+    original = lldb.SBThread.GetFrameAtIndex
+
+    def counted(thread: lldb.SBThread, index: int) -> lldb.SBFrame:
+        read.append(index)
+        return original(thread, index)
+
+    with inside.started(program):
+        alone = inside.run("sframe compare --json")
+        lldb.SBThread.GetFrameAtIndex = counted
+        inside.run("sframe strict on")
+        count = inside.thread.GetNumFrames()
+        lldb.SBThread.GetFrameAtIndex = original
+        compared = inside.run("sframe compare --json")
+    return {"read": len(read), "frames": count, "alone": json.loads(alone), "compared": json.loads(compared)}
