@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Callable
 
 from sframe_unwind import __version__
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.numbers import add_jobs, at_least
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
@@ -51,9 +52,11 @@ _LINE_PAUSE = 60
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     size = at_least(0, "size in bytes")
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a directory, a package, an archive")
-    parser.add_argument("--store", metavar="FILE", help="the database; it is made if there is none")
-    parser.add_argument("--diff", nargs=2, metavar=("OLD", "NEW"), help="compare two databases")
+    parser.add_argument(
+        "paths", metavar="PATH", type=file_name, nargs="*", help="a file, a directory, a package, an archive"
+    )
+    parser.add_argument("--store", metavar="FILE", type=file_name, help="the database; it is made if there is none")
+    parser.add_argument("--diff", nargs=2, metavar=("OLD", "NEW"), type=file_name, help="compare two databases")
     parser.add_argument(
         "--against",
         action="append",
@@ -68,9 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--most-code", metavar="BYTES", type=size, default=0, help="do not interpret files with more code than this"
     )
     parser.add_argument("--again", action="store_true", help="examine files again that are in the database")
-    parser.add_argument("--html", metavar="OUT", help="write an HTML page")
-    parser.add_argument("--csv", metavar="DIR", help="write each table as CSV")
-    parser.add_argument("--json-lines", metavar="DIR", help="write each table as JSON lines")
+    parser.add_argument("--html", metavar="OUT", type=file_name, help="write an HTML page")
+    parser.add_argument("--csv", metavar="DIR", type=file_name, help="write each table as CSV")
+    parser.add_argument("--json-lines", metavar="DIR", type=file_name, help="write each table as JSON lines")
     add_jobs(parser)
     parser.add_argument(
         "--memory", metavar="BYTES", type=size, default=4 << 30, help="of a process (default: 4 GiB; 0: any)"
