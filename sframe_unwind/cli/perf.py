@@ -32,7 +32,7 @@ from sframe_unwind.cli import output
 from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.status import CANNOT, DONE, complain
-from sframe_unwind.errors import FileError, FormatError
+from sframe_unwind.errors import FileError, FormatError, counted
 from sframe_unwind.perf.advice import advice
 from sframe_unwind.perf.flame import Stacks
 from sframe_unwind.perf.judging import Judge
@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"{options.recording}: no sample can be unwound; {reason}")
         return CANNOT
     for what, count in judge.unusable.items():
-        samples = f"{count} of {judge.samples} samples {'is' if count == 1 else 'are'} not unwound"
+        samples = f"{count} of {counted(judge.samples, 'sample')} {'is' if count == 1 else 'are'} not unwound"
         complain(f"{options.recording}: {samples}: {what.value}")
     if options.html:
         from sframe_unwind.perf.page import page

@@ -29,6 +29,7 @@ from sframe_unwind.cli.numbers import add_jobs, at_least
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import CANNOT, DONE, INTERNAL_ERROR, NOT_ALL, complain
+from sframe_unwind.errors import counted
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.survey import summary
 from sframe_unwind.survey.finding import total_size
@@ -120,7 +121,7 @@ def _survey(options: argparse.Namespace, store: Store) -> None:
 
         check_installed()
     report = _Report(total_size(options.paths))
-    recorded = store.begin(plan, options.paths, options.dask or f"{options.jobs} processes")
+    recorded = store.begin(plan, options.paths, options.dask or counted(options.jobs, "process"))
     if options.again:
         store.forget(recorded)
     try:
@@ -155,7 +156,7 @@ class _Report:
         seconds = max(now - self._started, 1e-3)
         share = done.bytes / self._size if self._size else 0.0
         left = f", {seconds / share - seconds:.0f} s left" if share else ""
-        more = f", {done.files} files done, {done.files / seconds:.1f} a second{left}"
+        more = f", {counted(done.files, 'file')} done, {done.files / seconds:.1f} a second{left}"
         done_now, whole = done.bytes // _MEGABYTE, max(self._size // _MEGABYTE, 1)
         self._bar.update(done_now, whole, " MB", more)
         if not self._is_terminal and now >= self._next:
@@ -179,7 +180,7 @@ def _show(options: argparse.Namespace, store: Store) -> int:
         write(options.html, page(store, plan, __version__))
     if errors := summary.internal_errors(store, plan):
         path, why = errors[0]
-        more = f" (and {len(errors) - 1} more files)" if len(errors) > 1 else ""
+        more = f" (and {counted(len(errors) - 1, 'more file')})" if len(errors) > 1 else ""
         complain(f"{path}: {why}{more}")
         return INTERNAL_ERROR
     return NOT_ALL if summary.is_wrong(store, plan) else DONE

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.errors import counted
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
 from sframe_unwind.lint.findings import Finding
@@ -145,7 +146,9 @@ class _Function:
         if entry.is_mask and not fields.repetition_size:
             self._break(c.REPETITION_0, entry.offset, "a mask FDE with repetition size 0")
         elif entry.is_mask:
-            self._break(c.MASK_FDE, entry.offset, f"a mask FDE that repeats every {fields.repetition_size} bytes")
+            self._break(
+                c.MASK_FDE, entry.offset, f"a mask FDE that repeats every {counted(fields.repetition_size, 'byte')}"
+            )
         if not fields.num_rows:
             kind = "signal trampoline" if entry.is_signal else "function"
             self._break(self._rowless(), entry.offset, f"a {kind} without rows")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.perf.compression import Decompressor
 from sframe_unwind.perf.constants import SECTION, RecordType
 from sframe_unwind.perf.cursor import Cursor
@@ -82,7 +82,7 @@ def _plain(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator
         cursor = Cursor(source.read(offset, _HEAD, "a record"), byteorder, "a record", offset)
         kind, misc, size = cursor.u32(), cursor.u16(), cursor.u16()
         if size < _HEAD:
-            raise FormatError(f"a record of {size} bytes, expected at least {_HEAD}", offset, SECTION)
+            raise FormatError(f"a record of {counted(size, 'byte')}, expected at least {_HEAD}", offset, SECTION)
         if offset + size > end:
             return  # perf was killed while it wrote this record
         yield Record(kind, misc, source, offset + _HEAD, size - _HEAD)

@@ -171,7 +171,7 @@ def test_bytes_behind_the_last_table(tmp_path: Path, capsys: pytest.CaptureFixtu
     _, decoded, complaints = dumped(capsys, file, 2)
     assert len(decoded["sections"][0]["functions"]) == 1
     assert complaints == [
-        f"sframe-unwind: {file}: 4 bytes after the last table are not an SFrame header (.sframe offset {len(whole):#x})"
+        f"sframe-unwind: {file}: no SFrame header in the 4 bytes after the last table (.sframe offset {len(whole):#x})"
     ]
 
 

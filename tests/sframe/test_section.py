@@ -114,7 +114,7 @@ def test_zeros_behind_the_last_table_are_padding(zeros: int) -> None:
 def test_item_03_other_bytes_behind_the_last_table_are_reported() -> None:
     content = one(0x1000)
     section = Section(content + b"\0\0what is this", ADDRESS)
-    expected = f"14 bytes after the last table are not an SFrame header (.sframe offset {len(content):#x})"
+    expected = f"no SFrame header in the 14 bytes after the last table (.sframe offset {len(content):#x})"
     assert str(section.rest) == expected
     assert starts(section) == [0x1000]
 
