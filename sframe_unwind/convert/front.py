@@ -193,9 +193,9 @@ def choose(records: Records, added: int) -> Front | None:
         return None
     if any(symbol.shndx in numbers for _, symbol in _symbols(records, SHT_DYNSYM)):
         return None
-    behind = records.sections[numbers[-1]]
+    last = records.sections[numbers[-1]]
     following = min(
-        (one.offset for one in records.sections if one.flags & SHF_ALLOC and one.offset > behind.offset),
+        (one.offset for one in records.sections if one.flags & SHF_ALLOC and one.offset > last.offset),
         default=loads[0].filesz,
     )
     return Front(records, numbers, _with_build_id(records, numbers, following - _aligned(limit, 8)), limit, dropped)

@@ -102,7 +102,7 @@ def room_for(records: Records, segment: int, name: int | None) -> Room:
     found = _again(records, others, name, alignment)
     if found is None:
         records = records._replace(program=others)
-        found = _behind_the_header(records, alignment) or _before_the_first_segment(records, alignment)
+        found = _after_the_header(records, alignment) or _before_the_first_segment(records, alignment)
     return found or _at_the_end(records, alignment)
 
 
@@ -132,8 +132,8 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
     chunks: list[Chunk] = []
     contents = [one for one in records.sections if one.type != SHT_NOBITS and one.size]
     names = records.sections[records.header.shstrndx]
-    behind = [one for one in contents if one.offset > section.offset and one is not names]
-    if behind or phoff > section.offset:
+    following = [one for one in contents if one.offset > section.offset and one is not names]
+    if following or phoff > section.offset:
         if last.offset <= phoff < section.offset:
             return None
         kept = records.file.size
@@ -158,7 +158,7 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
     )
 
 
-def _behind_the_header(records: Records, alignment: int) -> Room | None:
+def _after_the_header(records: Records, alignment: int) -> Room | None:
     """Return a place in a new segment at the end of the file; ``None``: there is no room for its program headers."""
     front = choose(records, 2)
     if front is None:

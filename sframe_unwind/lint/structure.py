@@ -130,7 +130,7 @@ def order_findings(
         if table.header.flags & Flag.FDE_SORTED and not subject.is_object:
             for previous, function in zip(own, own[1:]):
                 if function.start < previous.start:
-                    message = f"behind the FDE of {subject.name_of(previous.start)}, which begins later"
+                    message = f"after the FDE of {subject.name_of(previous.start)}, which begins later"
                     yield _of(subject, c.FDE_UNSORTED, function, message)
         yield from _overlaps(subject, own)
 

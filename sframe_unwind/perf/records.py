@@ -86,10 +86,10 @@ def _plain(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator
         if offset + size > end:
             return  # perf was killed while it wrote this record
         yield Record(kind, misc, source, offset + _HEAD, size - _HEAD)
-        offset += size + _data_behind(source, kind, offset + _HEAD, size - _HEAD, byteorder)
+        offset += size + _data_after(source, kind, offset + _HEAD, size - _HEAD, byteorder)
 
 
-def _data_behind(source: Source, kind: int, offset: int, size: int, byteorder: ByteOrder) -> int:
+def _data_after(source: Source, kind: int, offset: int, size: int, byteorder: ByteOrder) -> int:
     """Return the size of the data after a record that its own size does not include."""
     if kind == RecordType.AUXTRACE and size >= 8:
         return Cursor(source.read(offset, 8, "PERF_RECORD_AUXTRACE"), byteorder, "").u64()

@@ -102,7 +102,7 @@ class Unit:
             return Value(form, implicit)
         order = self.encoding.byteorder
         try:
-            at = forms.behind(data, entry.values, before, order)
+            at = forms.end_of(data, entry.values, before, order)
             return Value(form, forms.number(data, at, form, step, order))
         except (IndexError, ValueError) as error:
             raise FormatError("a unit ends within an entry", self.offset + entry.at, INFO) from error

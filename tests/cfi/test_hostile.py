@@ -55,7 +55,7 @@ def test_compressed_section_that_grows_a_thousandfold(tmp_path: Path) -> None:
         verify(program)
 
 
-def test_compressed_section_that_ends_behind_the_file(tmp_path: Path) -> None:
+def test_compressed_section_that_ends_after_the_file(tmp_path: Path) -> None:
     program = compressed(tmp_path, ".zero 5000")
     with opened(program) as binary:
         number = [section.name for section in binary.sections].index(".debug_frame")

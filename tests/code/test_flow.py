@@ -445,7 +445,7 @@ two:
 """If the stack pointer is unknown, so is the slot in which a register was saved."""
 
 
-PART_BEHIND_A_NOP = (
+PART_AFTER_A_NOP = (
     "amd64",
     """
     push %rbx
@@ -629,7 +629,7 @@ CASES = {
     "many entries": MANY_ENTRIES,
     "br %r14": JUMP_THROUGH_THE_RETURN_REGISTER,
     "entered by a PLT": ENTERED_BY_A_PLT,
-    "part behind a nop": PART_BEHIND_A_NOP,
+    "part after a nop": PART_AFTER_A_NOP,
     "arguments at a landing pad": ARGUMENTS_AT_A_LANDING_PAD,
     "little-endian table": ("aarch64", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
     "big-endian table": ("aarch64_be", JUMP_BY_TABLE, TABLE_OF_DISTANCES),
@@ -639,7 +639,7 @@ NOT_FOLLOWED = {
     "stack of another": STACK_OF_ANOTHER,
     "loaded": STACK_POINTERS_THAT_MEET,
     "saved": SAVED_WHERE_STACK_POINTERS_MEET,
-    "behind a trap": EMULATED_BY_XEN,
+    "after a trap": EMULATED_BY_XEN,
     "another stack": ANOTHER_STACK,
     "a part of it": PART_OF_WHAT_IS_NOT_FOLLOWED,
 }

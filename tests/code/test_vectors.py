@@ -132,7 +132,7 @@ def test_a_finding_has_the_vector_length(tmp_path: Path) -> None:
     assert finding.code == "CFA = sp + 16 + 16 * vg since `addvl sp, sp, #-2` at .text+0x4"
 
 
-def test_nothing_is_known_behind_a_change_of_the_length(tmp_path: Path) -> None:
+def test_nothing_is_known_after_a_change_of_the_length(tmp_path: Path) -> None:
     for change in (".inst 0xd503477f", ".inst 0xd503427f", ".inst 0xd51b4240"):  # smstart, smstop sm, msr svcr,x0
         assert judged(frame(change), tmp_path).counts[DWARF].unknown > 0
 

@@ -145,7 +145,7 @@ def assembly(group: str, symbol: str, size: int) -> str:
     table = usual_table(2, AbiNumber.AMD64_ENDIAN_LITTLE, [FunctionSpec(28, size, ROW)])
     content = encode(SectionSpec(0, (table._replace(flags=Flag.FDE_FUNC_START_PCREL),)))
     assert content[28:32] == bytes(4)
-    behind = ", ".join(map(str, content[32:]))
+    rest = ", ".join(map(str, content[32:]))
     return f"""
         .section .text.{group}, "axG", @progbits, {group}, comdat
         .skip {size}
@@ -155,7 +155,7 @@ def assembly(group: str, symbol: str, size: int) -> str:
         .section .sframe, "aG", @progbits, {group}, comdat
         .byte {", ".join(map(str, content[:28]))}
         .long {symbol} - .
-        .byte {behind}
+        .byte {rest}
     """
 
 

@@ -202,7 +202,7 @@ def overflown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machin
 
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_a_stack_overflow(name: str, overflown: tuple[Machine, Path, int]) -> None:
-    """The handler runs on a stack of its own; behind the exception is the task's stack, up to its start."""
+    """The handler runs on a stack of its own; after the exception comes the task's stack, up to its start."""
     machine, path, text = overflown
     first = symbols_of_a_module(name, path, text)
     _, bt, by_sframe = at_stop(name, machine, "__const_udelay", load(name), "bt", "sframe bt", first=first)

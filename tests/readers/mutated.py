@@ -102,13 +102,13 @@ class Damaged(NamedTuple):
         functions = [one for one in self.facts.functions if not one.table]
         all_of_them = RangeMap((one.start, one.end, one) for one in functions)
         lost = {loss.start for loss in self.judgement.losses}
-        first, behind = self.request.address, self.request.address + len(self.request.section)
+        first, after = self.request.address, self.request.address + len(self.request.section)
         kept = RangeMap(
             (one.start, one.end, one)
             for one in functions
             if one.start not in lost
             and len(all_of_them.overlapping(one.start, one.end)) == 1
-            and (one.end <= first or behind <= one.start)
+            and (one.end <= first or after <= one.start)
         )
         return [kept.get(pc) for pc in self.pcs]
 

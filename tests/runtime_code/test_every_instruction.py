@@ -51,7 +51,7 @@ def _check(debugger: Debugger, registry: str, abi: str, function: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pypi", "system"])
-def test_registers_in_memory_behind_a_frame_by_sframe(name: str) -> None:
+def test_registers_in_memory_outside_a_frame_by_sframe(name: str) -> None:
     """GDB's own frames tell where the registers are that the directives of the frame after them locate."""
     debugger = find(name) or absent(f"no GDB ({name})")
     described = program("amd64", generated("amd64", LIBUNWIND, sframe=True), "nested")

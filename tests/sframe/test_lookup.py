@@ -61,7 +61,7 @@ def test_item_04_a_wrong_claim_of_order_is_found_out() -> None:
     assert not section.tables[0].sorted
 
 
-def test_item_04_behind_a_wrong_claim_of_order_no_function_contains_what_it_does_not() -> None:
+def test_item_04_after_a_wrong_claim_of_order_no_function_contains_what_it_does_not() -> None:
     """The search goes back over the function of no size, to one that should start before the address, but does not."""
     section = opened(FunctionSpec(0x1030, 16, (cfa(8),)), FunctionSpec(0x1010, 0), flags=Flag.FDE_SORTED)
     assert isinstance(section.lookup(0x1020), Miss)
