@@ -97,7 +97,7 @@ def test_the_page_says_what_why_to_whom_and_how_to_mend_it(rule: Rule) -> None:
             said.append(f"{', '.join(names)} {verb}{'s' * (len(names) == 1)}")
     if rule in (c.VERSION_NOT_READ, c.ABI_NOT_READ):
         said = ["the consumer refuses"]
-    assert to_whom == ("; ".join(said) or "nobody known")
+    assert to_whom == ("; ".join(said) or "none known")
 
 
 @pytest.mark.parametrize(
