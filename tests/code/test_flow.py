@@ -1,4 +1,4 @@
-"""The control flow of right functions (unless a test says otherwise) is followed, and little stays unknown."""
+"""The control flow of functions is followed, and few rows stay unknown; rows are right unless a test names an error."""
 
 from __future__ import annotations
 

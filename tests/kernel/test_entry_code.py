@@ -57,7 +57,7 @@ def test_the_places_are_the_calls_of_the_entry_code_and_the_instruction_after_ea
 
 
 def test_a_stack_overflow_is_an_exception() -> None:
-    """``__bad_stack`` saves the registers as the other vectors do, on a stack of its own."""
+    """``__bad_stack`` saves the registers as the other vectors do, but on a separate stack."""
     symbols = {"__bad_stack": EXCEPTION, "handle_bad_stack": HANDLER}
     found = list(find_places(ARCH, symbols.get, Memory().read))
     assert [(place.start, place.function, place.kind) for place in found] == [

@@ -1,4 +1,4 @@
-"""Files whose segments cannot be loaded: `verify` and `lint` say so, and the programs do not run."""
+"""Files whose segments cannot be loaded: `verify` and `lint` report it, and the programs do not run."""
 
 from __future__ import annotations
 

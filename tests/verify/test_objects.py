@@ -41,7 +41,7 @@ def rules(verdict: Verdict) -> dict[str, tuple[int, Outcome]]:
 
 @pytest.mark.parametrize(("abi", "version"), EVERY)
 def test_object_files(abi: str, version: int, tmp_path: Path) -> None:
-    """All sections of an object file lie at 0: its functions are told apart, and compared as in the linked program."""
+    """All sections of an object file are at address 0; its functions are still compared as in the linked program."""
     made = Made(abi, version, tmp_path)
     one, two = map(verify, made.objects)
     program = verify(made.link("program"))

@@ -24,10 +24,10 @@ HEADER = """
 
 
 def report(folder: Path, pushed: int = 16, bp: int = -16, header: bytes = b"", call: int = 0) -> OrcReport:
-    """Return how the ORC of a function with DWARF CFI compares.
+    """Return the comparison of the ORC of a function with its DWARF CFI.
 
-    :param pushed: what ORC says of the CFA after the push.
-    :param bp: and of the place of the frame pointer.
+    :param pushed: the distance of the CFA from SP after the push, by ORC.
+    :param bp: the distance of the saved frame pointer from the CFA, by ORC.
     :param header: the contents of ``.orc_header``; empty: there is none.
     :param call: the type of entries of functions.
     """
