@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.code.findings import DWARF, Counts
-from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.code_report import CodeReport
-from tests.code.assembled import assemble
+from tests.code.assembled import report_on
 
 FUNCTION = r"""
     /* AMD64: as GCC and Clang jump by a table of distances. */
@@ -648,9 +647,7 @@ NOT_FOLLOWED = {
 def judged(case: tuple[str, str, str], folder: Path) -> CodeReport:
     """Return the code's judgement of a case."""
     machine, body, data = case
-    found = verify(str(assemble(machine, FUNCTION.format(body=body, data=data), folder / "f.o")), Plan(False, True))
-    assert found.code is not None
-    return found.code
+    return report_on(machine, FUNCTION.format(body=body, data=data), folder)
 
 
 def counts(case: tuple[str, str, str], folder: Path) -> tuple[int, Counts]:
