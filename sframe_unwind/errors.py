@@ -1,9 +1,27 @@
-"""The exceptions of the core.  All derive from :class:`SFrameError`.
+"""The exceptions of the core, which derive from :class:`SFrameError`, and the numbers in messages.
 
 A message states what is wrong, where (section and offset, or address), what was expected and what was found.
 """
 
 from __future__ import annotations
+
+
+def counted(number: int, one: str, many: str = "", spec: str = "") -> str:
+    """Return a number with the word that it needs, such as ``1 row`` or ``2 rows``.
+
+    :param one: the word for 1; more words may follow it, such as ``"row is"``.
+    :param many: the word for other numbers; empty: ``one`` with the regular ending of the plural.
+    :param spec: the format of the number, as in :func:`format`.
+    """
+    if number == 1:
+        word = one
+    elif many:
+        word = many
+    elif one.endswith("ry"):
+        word = one[:-1] + "ies"
+    else:
+        word = one + ("es" if one.endswith("s") else "s")
+    return f"{number:{spec}} {word}"
 
 
 class SFrameError(Exception):
@@ -106,7 +124,7 @@ class MemoryReadError(SFrameError):
     def __init__(self, address: int, size: int) -> None:
         self.address = address
         self.size = size
-        super().__init__(f"cannot read {size} bytes of memory at {address:#x}")
+        super().__init__(f"cannot read {counted(size, 'byte')} of memory at {address:#x}")
 
 
 class StepError(SFrameError):

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Callable, Protocol, overload
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
-from sframe_unwind.errors import FormatError, MemoryReadError
+from sframe_unwind.errors import FormatError, MemoryReadError, counted
 
 ReadMemory = Callable[[int, int], bytes]
 """``(address, size)``: returns exactly ``size`` bytes at ``address``, or raises :class:`MemoryReadError`."""
@@ -113,7 +113,7 @@ def take(data: Data, offset: int, size: int, what: str, section: str = ".sframe"
     piece = data[offset : offset + size] if offset >= 0 else b""
     if len(piece) != size:
         left = max(len(data) - offset, 0)
-        raise FormatError(f"{what} needs {size} bytes, the section has {left} left", offset, section)
+        raise FormatError(f"{what} needs {counted(size, 'byte')}, the section has {left} left", offset, section)
     return piece
 
 

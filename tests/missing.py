@@ -1,7 +1,8 @@
 """Decides what a test does if something it needs is missing on this machine; no other module decides this.
 
 On a user's machine, the test is skipped with a message about the missing part.  If the environment variable ``CI`` is
-set, as it is by CI services, a missing package, debugger, emulator or browser is a failure: nobody reads skip messages.
+set, as it is by CI services, a missing package, debugger, emulator or browser is a failure, because skip messages are
+not read there.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ ARCH_IMPORTS = ("address", "arch", "unwind_rule")
 """The only imports of ``arch``: machines know nothing of SFrame, and unwind rules are common to all unwind data."""
 
 VERSIONED = ("sframe", "lint", "runtime_code.status_text", "report")
-"""These may ask a header for its version: the package that normalises it, ``lint``, which reads it as it is, and
-modules that show it to people."""
+"""These may ask a header for its version: the package that normalises it, ``lint``, which reads it unchanged, and
+modules that print it."""
 
 OTHER_VERSIONS = ("cfi.cie", "cfi.index", "source", "runtime_code", "survey.store", "survey.cluster")
 """These compare versions of other formats and programs."""
@@ -327,5 +327,5 @@ def _anchors(page: Path) -> set[str]:
 
 
 def test_an_architecture_has_every_field() -> None:
-    """An architecture that lacks a field is an error in Python, as the checklist says."""
+    """An architecture that lacks a field is an error in Python, as the checklist promises."""
     assert Arch._field_defaults == {}

@@ -105,7 +105,7 @@ def test_list_has_the_files_that_know_versions() -> None:
 def test_new_architecture_needs_no_other_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A machine with the facts of AMD64 and the number of RISC-V is added where the list says."""
+    """A machine with the facts of AMD64 and the number of RISC-V is added in the files of the list."""
     program = build("callback")
     other = tmp_path / "program"
     content = bytearray(program.read_bytes())

@@ -91,7 +91,7 @@ def test_take() -> None:
     ("offset", "size", "message"),
     [
         (4, 3, "record needs 3 bytes, the section has 2 left (.sframe offset 0x4)"),
-        (9, 1, "record needs 1 bytes, the section has 0 left (.sframe offset 0x9)"),
+        (9, 1, "record needs 1 byte, the section has 0 left (.sframe offset 0x9)"),
         (-2, 2, "record needs 2 bytes, the section has 8 left (.sframe offset -0x2)"),
     ],
 )

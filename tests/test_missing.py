@@ -1,4 +1,4 @@
-"""A test that cannot run reports what is missing, and is a failure where nobody would read the report."""
+"""A test that cannot run reports what is missing, and is a failure where the report would not be read."""
 
 from __future__ import annotations
 

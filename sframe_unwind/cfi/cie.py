@@ -11,7 +11,7 @@ from sframe_unwind.address import ByteOrder
 from sframe_unwind.cfi.constants import ADDRESS_SIZE, PE_ABSPTR, PE_OMIT
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.cfi.pointers import read_number
-from sframe_unwind.errors import FormatError, UnsupportedError
+from sframe_unwind.errors import FormatError, UnsupportedError, counted
 
 _VERSIONS = (1, 3, 4)
 _SIZED = 4
@@ -55,7 +55,8 @@ def decode(body: bytes, offset: int, byteorder: ByteOrder) -> Cie:
         if version >= _SIZED:
             if (body[offset], body[offset + 1]) != (ADDRESS_SIZE, 0):
                 raise UnsupportedError(
-                    f"CIE with addresses of {body[offset]} bytes and segments of {body[offset + 1]}, expected 8 and 0"
+                    f"CIE with addresses of {counted(body[offset], 'byte')} and segments of {body[offset + 1]},"
+                    " expected 8 and 0"
                 )
             offset += 2
         if augmentation == "eh":
@@ -73,7 +74,9 @@ def decode(body: bytes, offset: int, byteorder: ByteOrder) -> Cie:
         if augmented:
             size, offset = read_uleb128(body, offset)
             if size > len(body) - offset:
-                raise FormatError(f"CIE with {size} bytes of augmentation data, but {len(body) - offset} left")
+                raise FormatError(
+                    f"CIE with {counted(size, 'byte')} of augmentation data, but {len(body) - offset} left"
+                )
             encoding = _encoding(augmentation, body[offset : offset + size], byteorder)
             offset += size
     except (IndexError, ValueError):
@@ -103,5 +106,5 @@ def _encoding(augmentation: str, data: bytes, byteorder: ByteOrder) -> int:
         elif letter not in "SBG":
             raise UnsupportedError(f"CIE with the unknown augmentation {augmentation!r}")
     if offset > len(data):
-        raise FormatError(f"CIE with {len(data)} bytes of augmentation data, too few for {augmentation!r}")
+        raise FormatError(f"CIE with {counted(len(data), 'byte')} of augmentation data, too few for {augmentation!r}")
     return encoding

@@ -19,7 +19,7 @@ from sframe_unwind.cfi.leb128 import MAX_SIZE, read_uleb128
 from sframe_unwind.cfi.pointers import Bases, read_pointer
 from sframe_unwind.cfi.row import NoCfa, Row, Source
 from sframe_unwind.cfi.row_state import Registers, RowState
-from sframe_unwind.errors import FormatError, UnsupportedError
+from sframe_unwind.errors import FormatError, UnsupportedError, counted
 
 MAX_ROWS = 1 << 16
 """Maximum number of different rows of one function; the largest of real programs have some thousand."""
@@ -212,7 +212,7 @@ def _with_block(code: bytes, at: int) -> bytes:
         _, end = read_uleb128(code, end)
     size, end = read_uleb128(code, end)
     if size > len(code) - end:
-        raise FormatError(f"an instruction's expression has {size} bytes, but {len(code) - end} are left")
+        raise FormatError(f"an instruction's expression has {counted(size, 'byte')}, but {len(code) - end} are left")
     return code[at : end + size]
 
 

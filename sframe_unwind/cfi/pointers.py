@@ -25,7 +25,7 @@ from sframe_unwind.cfi.constants import (
     PE_ULEB128,
 )
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
-from sframe_unwind.errors import FormatError, UnsupportedError
+from sframe_unwind.errors import FormatError, UnsupportedError, counted
 from sframe_unwind.memory import STRUCT_MARKS
 
 _FIXED = {
@@ -82,7 +82,7 @@ def read_number(data: bytes, offset: int, encoding: int, byteorder: ByteOrder) -
         return (read_uleb128 if encoding & PE_FORMAT == PE_ULEB128 else read_sleb128)(data, offset)
     number = struct.Struct(STRUCT_MARKS[byteorder] + layout)
     if offset + number.size > len(data):
-        raise FormatError(f"the data ends within a pointer of {number.size} bytes")
+        raise FormatError(f"the data ends within a pointer of {counted(number.size, 'byte')}")
     return number.unpack_from(data, offset)[0], offset + number.size
 
 

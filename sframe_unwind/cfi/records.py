@@ -19,7 +19,7 @@ from sframe_unwind.cfi.instructions import RowDecoder
 from sframe_unwind.cfi.leb128 import read_uleb128
 from sframe_unwind.cfi.pointers import Bases, check_supported, fixed_format, origin, read_number
 from sframe_unwind.cfi.row import Row
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.memory import STRUCT_MARKS, Data, take
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -171,10 +171,11 @@ class Records:
             # Linux Standard Base Core 5.0, 10.6.1: in .eh_frame, id and pointer keep their size of 4 bytes.
             id_size = 8 if self._debug_frame else 4
         if not id_size <= length <= MAX_RECORD:
-            raise FormatError(f"expected {what} at {self._place(offset)}, found a record of {length} bytes")
+            raise FormatError(f"expected {what} at {self._place(offset)}, found a record of {counted(length, 'byte')}")
         if length > len(self._data) - at:
             raise FormatError(
-                f"the record at {self._place(offset)} has {length} bytes, the section {len(self._data) - at} left"
+                f"the record at {self._place(offset)} has {counted(length, 'byte')},"
+                f" the section {len(self._data) - at} left"
             )
         body = self._data[at : at + length]
         cie: int | None = int.from_bytes(body[:id_size], order)

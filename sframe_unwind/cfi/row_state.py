@@ -11,7 +11,7 @@ from sframe_unwind.cfi.cie import Cie
 from sframe_unwind.cfi.expression import signed
 from sframe_unwind.cfi.leb128 import read_sleb128, read_uleb128
 from sframe_unwind.cfi.row import Expression, NoCfa, Row, Source
-from sframe_unwind.errors import FormatError, UnsupportedError
+from sframe_unwind.errors import FormatError, UnsupportedError, counted
 from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule
 
 Registers = tuple[tuple[int, Source], ...]
@@ -130,7 +130,9 @@ def read_operands(code: bytes, at: int, kinds: str) -> tuple[list[int | bytes], 
         if kind != "b":
             operands.append(number)
         elif at + number > len(code):
-            raise FormatError(f"an instruction's expression has {number} bytes, but {len(code) - at} are left")
+            raise FormatError(
+                f"an instruction's expression has {counted(number, 'byte')}, but {len(code) - at} are left"
+            )
         else:
             operands.append(code[at : at + number])
             at += number

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 from sframe_unwind.cli.contexts import FindContext, add_context_arguments, names_context, wanted_context
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.output import terminal_columns
 from sframe_unwind.cli.status import CANNOT, DONE, complain
@@ -51,19 +52,26 @@ EXAMPLES = """\
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("--core", metavar="CORE", help="a core file")
+    target.add_argument("--core", metavar="CORE", type=file_name, help="a core file")
     target.add_argument(
         "--vmcore",
         metavar="DUMP",
+        type=file_name,
         help="the crash dump of a Linux kernel, or /proc/kcore, the running one: the stacks of its tasks",
     )
     target.add_argument("--pid", metavar="PID", type=int, help="a running process")
     add_context_arguments(parser)
     parser.add_argument(
-        "--exe", metavar="FILE", help="the executable, if it is no longer at its original path; the vmlinux of a dump"
+        "--exe",
+        metavar="FILE",
+        type=file_name,
+        help="the executable, if it is no longer at its original path; the vmlinux of a dump",
     )
     parser.add_argument(
-        "--modules", metavar="FOLDER", help="look for the modules of a kernel (.ko, .ko.debug) in and below this folder"
+        "--modules",
+        metavar="FOLDER",
+        type=file_name,
+        help="look for the modules of a kernel (.ko, .ko.debug) in and below this folder",
     )
     add_file_arguments(
         parser,

@@ -23,6 +23,7 @@ import json
 import sys
 from collections.abc import Sequence
 
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain, complain_of
 from sframe_unwind.convert import to_debug_frame, to_sframe
 from sframe_unwind.convert.consumers import READERS
@@ -61,9 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     forms = list(dict.fromkeys(form for known in _FORMS.values() for form in known))
     parser.add_argument(
-        "file", metavar="FILE", help="an executable, a shared library, an object file or an archive of them"
+        "file",
+        metavar="FILE",
+        type=file_name,
+        help="an executable, a shared library, an object file or an archive of them",
     )
-    parser.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
+    parser.add_argument("-o", "--output", metavar="OUT", type=file_name, required=True, help="the file to write")
     parser.add_argument("--to", choices=_FORMS, default=SFRAME, help="what to make (default: sframe)")
     parser.add_argument(
         "--as", dest="form", choices=forms, help="what to write (default: copy for sframe, debug-file for debug_frame)"

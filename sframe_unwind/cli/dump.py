@@ -21,6 +21,7 @@ import argparse
 import sys
 
 from sframe_unwind import elf
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.status import CANNOT, DONE, complain_of
 from sframe_unwind.errors import FormatError, SFrameError
 from sframe_unwind.report.dump import to_json, to_text
@@ -33,7 +34,7 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", help="an executable, shared library or object file")
+    parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

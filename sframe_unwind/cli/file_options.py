@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.status import complain
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
 
@@ -16,8 +17,8 @@ def add_file_arguments(parser: argparse.ArgumentParser, debug_dir: str) -> None:
 
     :param debug_dir: the help of ``--debug-dir``.
     """
-    parser.add_argument("--sysroot", metavar="FOLDER", help="look for files below this folder first")
-    parser.add_argument("--debug-dir", metavar="FOLDER", action="append", help=debug_dir)
+    parser.add_argument("--sysroot", metavar="FOLDER", type=file_name, help="look for files below this folder first")
+    parser.add_argument("--debug-dir", metavar="FOLDER", type=file_name, action="append", help=debug_dir)
     parser.add_argument(
         "--debuginfod",
         action="store_true",

@@ -28,6 +28,7 @@ import json
 import sys
 
 from sframe_unwind import __version__, baseline
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.one_of_several import Item, guarded, status_of
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
@@ -51,7 +52,9 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("files", metavar="FILE", nargs="+", help="an ELF file, an archive, or a directory of them")
+    parser.add_argument(
+        "files", metavar="FILE", type=file_name, nargs="+", help="an ELF file, an archive, or a directory of them"
+    )
     parser.add_argument(
         "--for",
         dest="profiles",
@@ -60,9 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a consumer; may be repeated (default: spec)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--sarif", metavar="OUT", help="also write SARIF 2.1.0")
-    parser.add_argument("--baseline", metavar="FILE", help="accept the findings that this file has")
-    parser.add_argument("--write-baseline", metavar="FILE", help="write the findings to a file that accepts them")
+    parser.add_argument("--sarif", metavar="OUT", type=file_name, help="also write SARIF 2.1.0")
+    parser.add_argument("--baseline", metavar="FILE", type=file_name, help="accept the findings that this file has")
+    parser.add_argument(
+        "--write-baseline", metavar="FILE", type=file_name, help="write the findings to a file that accepts them"
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -16,11 +16,12 @@ import sys
 
 from sframe_unwind import elf
 from sframe_unwind.cli.addresses import Addresses
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.lookup_lines import Lines, look_up
 from sframe_unwind.cli.standard_input import arriving_lines
 from sframe_unwind.cli.status import CANNOT, DONE, NOT_ALL, complain_of
 from sframe_unwind.elf.symbols import Symbols
-from sframe_unwind.errors import SFrameError
+from sframe_unwind.errors import SFrameError, counted
 from sframe_unwind.report.notation import attributes, cells_of, describe_rule
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.sframe.constants import PauthKey, PcType
@@ -39,7 +40,7 @@ STDIN = "-"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("file", metavar="FILE", help="an executable, shared library or object file")
+    parser.add_argument("file", metavar="FILE", type=file_name, help="an executable, shared library or object file")
     parser.add_argument("addresses", metavar="ADDRESS", nargs="+", help="0x1185, 4485, main, main+0x10, or -")
 
 
@@ -112,9 +113,9 @@ def _explained(sections: list[Section], symbols: Symbols, addresses: Addresses, 
 
 def _extent(function: Function, addresses: Addresses) -> str:
     fde = function.fde
-    repetition = f", repeats every {fde.repetition_size} bytes" if fde.pc_type is PcType.MASK else ""
+    repetition = f", repeats every {counted(fde.repetition_size, 'byte')}" if fde.pc_type is PcType.MASK else ""
     extent = f"{addresses.shown(function.start)}..{addresses.offset(function.start) + fde.size:#x}"
-    return f"{extent}, {fde.size} bytes{attributes(fde)}{repetition}"
+    return f"{extent}, {counted(fde.size, 'byte')}{attributes(fde)}{repetition}"
 
 
 def _row(match: Match, addresses: Addresses) -> str:

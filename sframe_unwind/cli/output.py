@@ -26,7 +26,7 @@ def check_writable(option: str, path: str) -> None:
         raise FileError(f"{option}: expected the name of a file, found {path!r}: {error}") from error
     except OSError as error:  # a directory on the way may not be searched
         raise FileError(f"{path}: cannot be written: {error.strerror or error}") from error
-    if path in ("", "-") or is_folder:
+    if path == "-" or is_folder:
         raise FileError(f"{option}: expected the name of a file, found {path!r}")
     if not os.access(target if exists else target.parent, os.W_OK):
         raise FileError(f"{path}: cannot be written: {os.strerror(_why(target) if there else errno.ENOENT)}")

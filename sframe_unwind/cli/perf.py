@@ -29,9 +29,10 @@ from pathlib import Path
 
 from sframe_unwind import __version__
 from sframe_unwind.cli import output
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.file_options import add_file_arguments, found_files
 from sframe_unwind.cli.status import CANNOT, DONE, complain
-from sframe_unwind.errors import FileError, FormatError
+from sframe_unwind.errors import FileError, FormatError, counted
 from sframe_unwind.perf.advice import advice
 from sframe_unwind.perf.flame import Stacks
 from sframe_unwind.perf.judging import Judge
@@ -60,7 +61,7 @@ _PERF_FOLDER = ".debug"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("recording", metavar="PERF.DATA", help="the recording")
+    parser.add_argument("recording", metavar="PERF.DATA", type=file_name, help="the recording")
     parser.add_argument(
         "--method",
         metavar="M,...",
@@ -77,10 +78,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--wide", action="store_true", help="never cut names to the width of the terminal")
     parser.add_argument(
-        "--html", metavar="OUT", help="write an HTML page with flame graphs of the methods and of differences"
+        "--html",
+        metavar="OUT",
+        type=file_name,
+        help="write an HTML page with flame graphs of the methods and of differences",
     )
-    parser.add_argument("--folded", metavar="OUT", help="write the stacks for flamegraph.pl")
-    parser.add_argument("--speedscope", metavar="OUT", help="write the stacks for speedscope")
+    parser.add_argument("--folded", metavar="OUT", type=file_name, help="write the stacks for flamegraph.pl")
+    parser.add_argument("--speedscope", metavar="OUT", type=file_name, help="write the stacks for speedscope")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -113,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         complain(f"{options.recording}: no sample can be unwound; {reason}")
         return CANNOT
     for what, count in judge.unusable.items():
-        samples = f"{count} of {judge.samples} samples {'is' if count == 1 else 'are'} not unwound"
+        samples = f"{count} of {counted(judge.samples, 'sample')} {'is' if count == 1 else 'are'} not unwound"
         complain(f"{options.recording}: {samples}: {what.value}")
     if options.html:
         from sframe_unwind.perf.page import page

@@ -24,10 +24,12 @@ from pathlib import Path
 from typing import Callable
 
 from sframe_unwind import __version__
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.numbers import add_jobs, at_least
 from sframe_unwind.cli.output import check_writable, write
 from sframe_unwind.cli.progress import Progress
 from sframe_unwind.cli.status import CANNOT, DONE, INTERNAL_ERROR, NOT_ALL, complain
+from sframe_unwind.errors import counted
 from sframe_unwind.report.terminal import printable
 from sframe_unwind.survey import summary
 from sframe_unwind.survey.finding import total_size
@@ -51,9 +53,11 @@ _LINE_PAUSE = 60
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     size = at_least(0, "size in bytes")
-    parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a directory, a package, an archive")
-    parser.add_argument("--store", metavar="FILE", help="the database; it is made if there is none")
-    parser.add_argument("--diff", nargs=2, metavar=("OLD", "NEW"), help="compare two databases")
+    parser.add_argument(
+        "paths", metavar="PATH", type=file_name, nargs="*", help="a file, a directory, a package, an archive"
+    )
+    parser.add_argument("--store", metavar="FILE", type=file_name, help="the database; it is made if there is none")
+    parser.add_argument("--diff", nargs=2, metavar=("OLD", "NEW"), type=file_name, help="compare two databases")
     parser.add_argument(
         "--against",
         action="append",
@@ -68,9 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--most-code", metavar="BYTES", type=size, default=0, help="do not interpret files with more code than this"
     )
     parser.add_argument("--again", action="store_true", help="examine files again that are in the database")
-    parser.add_argument("--html", metavar="OUT", help="write an HTML page")
-    parser.add_argument("--csv", metavar="DIR", help="write each table as CSV")
-    parser.add_argument("--json-lines", metavar="DIR", help="write each table as JSON lines")
+    parser.add_argument("--html", metavar="OUT", type=file_name, help="write an HTML page")
+    parser.add_argument("--csv", metavar="DIR", type=file_name, help="write each table as CSV")
+    parser.add_argument("--json-lines", metavar="DIR", type=file_name, help="write each table as JSON lines")
     add_jobs(parser)
     parser.add_argument(
         "--memory", metavar="BYTES", type=size, default=4 << 30, help="of a process (default: 4 GiB; 0: any)"
@@ -117,7 +121,7 @@ def _survey(options: argparse.Namespace, store: Store) -> None:
 
         check_installed()
     report = _Report(total_size(options.paths))
-    recorded = store.begin(plan, options.paths, options.dask or f"{options.jobs} processes")
+    recorded = store.begin(plan, options.paths, options.dask or counted(options.jobs, "process"))
     if options.again:
         store.forget(recorded)
     try:
@@ -152,7 +156,7 @@ class _Report:
         seconds = max(now - self._started, 1e-3)
         share = done.bytes / self._size if self._size else 0.0
         left = f", {seconds / share - seconds:.0f} s left" if share else ""
-        more = f", {done.files} files done, {done.files / seconds:.1f} a second{left}"
+        more = f", {counted(done.files, 'file')} done, {done.files / seconds:.1f} a second{left}"
         done_now, whole = done.bytes // _MEGABYTE, max(self._size // _MEGABYTE, 1)
         self._bar.update(done_now, whole, " MB", more)
         if not self._is_terminal and now >= self._next:
@@ -176,7 +180,7 @@ def _show(options: argparse.Namespace, store: Store) -> int:
         write(options.html, page(store, plan, __version__))
     if errors := summary.internal_errors(store, plan):
         path, why = errors[0]
-        more = f" (and {len(errors) - 1} more files)" if len(errors) > 1 else ""
+        more = f" (and {counted(len(errors) - 1, 'more file')})" if len(errors) > 1 else ""
         complain(f"{path}: {why}{more}")
         return INTERNAL_ERROR
     return NOT_ALL if summary.is_wrong(store, plan) else DONE

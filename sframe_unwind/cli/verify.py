@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from sframe_unwind import __version__, baseline
+from sframe_unwind.cli.file_name import file_name
 from sframe_unwind.cli.numbers import add_jobs
 from sframe_unwind.cli.one_of_several import Item, guarded, status_of
 from sframe_unwind.cli.output import check_writable, write
@@ -51,7 +52,9 @@ EXAMPLES = """\
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("files", metavar="FILE", nargs="+", help="an ELF file, an archive, or a directory of them")
+    parser.add_argument(
+        "files", metavar="FILE", type=file_name, nargs="+", help="an ELF file, an archive, or a directory of them"
+    )
     parser.add_argument(
         "--against",
         action="append",
@@ -62,9 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--why-unknown", action="store_true", help="with --against code: say why it is unknown whether a rule is right"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--baseline", metavar="FILE", help="accept the findings that this file has")
-    parser.add_argument("--write-baseline", metavar="FILE", help="write the findings to a file that accepts them")
-    parser.add_argument("--html", metavar="OUT", help="also write an HTML page")
+    parser.add_argument("--baseline", metavar="FILE", type=file_name, help="accept the findings that this file has")
+    parser.add_argument(
+        "--write-baseline", metavar="FILE", type=file_name, help="write the findings to a file that accepts them"
+    )
+    parser.add_argument("--html", metavar="OUT", type=file_name, help="also write an HTML page")
     add_jobs(parser)
 
 

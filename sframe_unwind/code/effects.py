@@ -60,7 +60,7 @@ class Effects:
                 if target is None:
                     changed |= self._by_abi
                     continue
-                # What a function saved it restores behind its parts.
+                # A function restores what it saved after its parts.
                 found = target, saved | kept if is_part else nothing
                 if found not in seen:
                     seen.add(found)

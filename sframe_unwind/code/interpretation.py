@@ -254,7 +254,7 @@ class _Flow:
         self._continued: set[int] = set()
         self._called: set[int] = set()
         self._later: list[tuple[int, State]] = []
-        self._behind_calls: dict[int, State] = {}
+        self._states_after_calls: dict[int, State] = {}
         """The code after calls that do not return, with the state if they did: tables also describe this code."""
         self._unresolved: list[State] = []
         self._table_jumps: dict[int, _TableJump] = {}
@@ -290,7 +290,7 @@ class _Flow:
         self._follow_tables()
         self._guess()
         returns = self._returns
-        for address, state in self._behind_calls.items():
+        for address, state in self._states_after_calls.items():
             self._follow_guess(address, state)
         self._returns = returns
         return self.result(complete=True)
@@ -370,7 +370,7 @@ class _Flow:
             if not first and (pc in starts or pc in self._states):
                 # After a call that does not return there may be padding, and then code that other paths lead to.
                 start = address_of(block)
-                self._flow(pc, state, block in self._after_call and self._behind_padding(sweep, start) >= pc)
+                self._flow(pc, state, block in self._after_call and self._after_padding(sweep, start) >= pc)
                 if prover is not None and pc in self._states:
                     self._proved[block] = pc
                 return
@@ -424,9 +424,9 @@ class _Flow:
             to = UNKNOWN if instruction.target is None else self._evaluator.value(instruction.target, state, pc)
             # Without a caller, as after a jump that cannot be taken, nothing is learned about the caller's state.
             if self._settled is None and to != OTHER:
-                behind = state.copy()
-                self._evaluator.apply(instruction, behind, pc)
-                self._stack_pointers_at_return.add(behind.registers[self._frame.sp])
+                after = state.copy()
+                self._evaluator.apply(instruction, after, pc)
+                self._stack_pointers_at_return.add(after.registers[self._frame.sp])
                 value = state.registers[self._frame.fp]
                 self._changes_fp |= value != self._frame.entry_fp and not is_open(value[0])
             self._returns_to.add(to)
@@ -474,17 +474,17 @@ class _Flow:
             self._returns |= self._function.start < called < self._function.end
         is_end = is_not_returning(name) if name is not None else address in self._all.not_returning
         sweep = self._all.sweep_at(pc)
-        behind = self._behind_padding(sweep, following)
-        if not sweep.function.start <= behind < sweep.function.end:
+        after = self._after_padding(sweep, following)
+        if not sweep.function.start <= after < sweep.function.end:
             return False  # a call at the end does not return
         if is_end:
             if self._settled is None:
-                self._behind_calls[behind] = state
+                self._states_after_calls[after] = state
         else:
             self._flow(following, state, after_call=called not in self._all.coming_back)
         return False
 
-    def _behind_padding(self, sweep: Sweep, address: int) -> int:
+    def _after_padding(self, sweep: Sweep, address: int) -> int:
         """Return the first address without padding, from an address on."""
         padding = self._all.machine.is_padding
         while (size := sweep.instruction(address).size) and padding(sweep.bytes_at(address, size)):

@@ -39,7 +39,7 @@ def _place(image: CodeImage, field: int) -> int | None:
 
 
 def either_way(found: Instruction, pc: int, target: int) -> Instruction:
-    """Return the jump or nop of a static branch as an instruction that goes on behind it or at the target.
+    """Return the jump or nop of a static branch as an instruction that goes on after it or at the target.
 
     What is neither stays as it is.
     """

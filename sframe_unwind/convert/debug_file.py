@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.convert.elf_records import FileHeader, SectionHeader, layout, read_records, write_records
+from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import SHF_ALLOC, SHT_NOBITS, SHT_NOTE, SHT_PROGBITS, SHT_STRTAB, SHT_SYMTAB, SYMBOL
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
@@ -40,20 +41,20 @@ class _Part(NamedTuple):
     data: bytes
 
 
-def debug_file(program: bytes, name: str, data: bytes, symbols: Sequence[DebugSymbol], byteorder: ByteOrder) -> bytes:
+def debug_file(program: ElfBinary, name: str, data: bytes, symbols: Sequence[DebugSymbol]) -> bytes:
     """Return the debug file of a program, with one section that is not loaded.
 
-    :param program: the bytes of the linked file.
+    :param program: the linked file.
     :param symbols: the symbols; none: the file gets no symbol table.
-    :param byteorder: ``"little"`` or ``"big"``.
     :raises FileError: the file is truncated, or has no section headers.
     """
-    header = read_records(program, 0, 1, FileHeader, byteorder)[0]
-    sections = read_records(program, header.shoff, header.shnum, SectionHeader, byteorder)
+    byteorder = program.byteorder
+    header = read_records(program, 0, 1, FileHeader)[0]
+    sections = read_records(program, header.shoff, header.shnum, SectionHeader)
     if header.shstrndx >= len(sections):
         raise FileError("no section headers, by which a debugger finds where the program is loaded")
     names = sections[header.shstrndx]
-    table = program[names.offset : names.offset + names.size]
+    table = program.read(names.offset, names.size)
     parts = [_Part(b"", _NO_HEADER, b"")]
     parts += (_kept(program, table, section) for section in sections[1:] if section.flags & SHF_ALLOC)
     parts.append(_Part(name.encode(), _plain(SHT_PROGBITS, data), data))
@@ -66,11 +67,11 @@ def _plain(section_type: int, data: bytes) -> SectionHeader:
     return _NO_HEADER._replace(type=section_type, size=len(data), addralign=_ALIGNMENT)
 
 
-def _kept(program: bytes, names: bytes, section: SectionHeader) -> _Part:
+def _kept(program: ElfBinary, names: bytes, section: SectionHeader) -> _Part:
     """Return a loaded section.  It keeps its contents only if they are notes, because one of them is the build ID."""
     name = names[section.name :].partition(b"\0")[0]
     is_note = section.type == SHT_NOTE
-    data = program[section.offset : section.offset + section.size] if is_note else b""
+    data = program.read(section.offset, section.size) if is_note else b""
     return _Part(name, section._replace(type=SHT_NOTE if is_note else SHT_NOBITS, link=0, info=0), data)
 
 

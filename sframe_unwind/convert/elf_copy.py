@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from sframe_unwind.address import ByteOrder
 from sframe_unwind.convert.elf_records import FileHeader, ProgramHeader, SectionHeader, read_records, write_records
 from sframe_unwind.convert.front import Records
 from sframe_unwind.convert.room import ALIGNMENT, Room, room_for
-from sframe_unwind.convert.writing import Chunk, write_chunks
+from sframe_unwind.convert.writing import Chunk, copy_start, write_chunks
+from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import SHF_ALLOC, SHT_STRTAB
 from sframe_unwind.errors import FileError
 
@@ -35,21 +35,19 @@ class NewSection(NamedTuple):
 class ElfCopy:
     """A linked ELF file that gets one more section.
 
-    :param data: the file.
-    :param byteorder: ``"little"`` or ``"big"``.
+    :param file: the file, which stays open until the copy is written.
     :param name: name of the section.
     :param segment: type of the segment of the section; ``None``: the section will not be loaded.
     :raises FileError: the file is truncated, its sections have no names, or it has no room for another one.
     """
 
-    def __init__(self, data: bytes, byteorder: ByteOrder, name: str, segment: int | None) -> None:
-        header = read_records(data, 0, 1, FileHeader, byteorder)[0]
+    def __init__(self, file: ElfBinary, name: str, segment: int | None) -> None:
+        header = read_records(file, 0, 1, FileHeader)[0]
         self._records = Records(
-            data,
-            byteorder,
+            file,
             header,
-            read_records(data, header.phoff, header.phnum, ProgramHeader, byteorder),
-            read_records(data, header.shoff, header.shnum, SectionHeader, byteorder),
+            read_records(file, header.phoff, header.phnum, ProgramHeader),
+            read_records(file, header.shoff, header.shnum, SectionHeader),
         )
         sections = self._records.sections
         if header.shoff and not header.shnum:
@@ -59,7 +57,7 @@ class ElfCopy:
             if not 0 < header.shstrndx < len(sections):
                 raise FileError("no section names, to which the name of the new section would be added")
             names = sections[header.shstrndx]
-            self._names = data[names.offset : names.offset + names.size]
+            self._names = file.read(names.offset, names.size)
         self._number = self._number_of(name)
         self._room: Room | None = None if segment is None else room_for(self._records, segment, self._number)
 
@@ -78,15 +76,16 @@ class ElfCopy:
 
         :param section: the section, with the name and the type of segment that were given to the constructor.
         """
-        data, room = self._records.data, self._room
-        path.write_bytes(data if room is None else bytes(room.shift) + data[: room.kept])
+        file, room = self._records.file, self._room
+        shift, kept = (0, file.size) if room is None else (room.shift, room.kept)
+        copy_start(file, kept, path, shift)
         write_chunks(path, self._chunks(section))
 
     def _chunks(self, section: NewSection) -> list[Chunk]:
         """Return what is written over and after the kept part of the file: program headers replace moved sections."""
         records, room = self._records, self._room
         header, added = records.header, []
-        offset = len(records.data) + -len(records.data) % ALIGNMENT
+        offset = records.file.size + -records.file.size % ALIGNMENT
         sections = records.sections
         if room is not None and section.segment is not None:
             offset, sections = room.section_offset, room.sections

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from sframe_unwind.address import ByteOrder
+from sframe_unwind.elf import ElfBinary
 from sframe_unwind.errors import FileError
 from sframe_unwind.memory import STRUCT_MARKS
 
@@ -92,16 +93,17 @@ def layout(kind: type[Any], byteorder: ByteOrder) -> struct.Struct:
     return struct.Struct(STRUCT_MARKS[byteorder] + _LAYOUTS[kind])
 
 
-def read_records(data: bytes, offset: int, count: int, kind: type[Record], byteorder: ByteOrder) -> list[Record]:
-    """Return consecutive records.
+def read_records(file: ElfBinary, offset: int, count: int, kind: type[Record]) -> list[Record]:
+    """Return consecutive records of a file.
 
-    :raises FileError: the data ends before the last record does.
+    :raises FileError: the file ends before the last record does.
     """
-    record = layout(kind, byteorder)
-    if offset + count * record.size > len(data):
-        size = count * record.size
-        raise FileError(f"truncated: {size:#x} bytes of headers at {offset:#x}, the file has {len(data):#x}")
-    return [kind(*record.unpack_from(data, offset + number * record.size)) for number in range(count)]
+    record = layout(kind, file.byteorder)
+    size = count * record.size
+    data = file.read(offset, size)
+    if len(data) < size:
+        raise FileError(f"truncated: {size:#x} bytes of headers at {offset:#x}, the file has {file.size:#x}")
+    return [kind(*fields) for fields in record.iter_unpack(data)]
 
 
 def write_records(records: Sequence[Record], byteorder: ByteOrder) -> bytes:

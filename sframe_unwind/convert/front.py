@@ -26,6 +26,7 @@ from sframe_unwind.convert.elf_records import (
     write_records,
 )
 from sframe_unwind.convert.writing import Chunk
+from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.constants import (
     DT_GNU_HASH,
     DT_HASH,
@@ -56,11 +57,15 @@ MOVED_ALIGNMENT = 64
 class Records(NamedTuple):
     """A linked file and its headers."""
 
-    data: bytes
-    byteorder: ByteOrder
+    file: ElfBinary
     header: FileHeader
     program: list[ProgramHeader]
     sections: list[SectionHeader]
+
+    @property
+    def byteorder(self) -> ByteOrder:
+        """The byte order of the file."""
+        return self.file.byteorder
 
 
 class Move(NamedTuple):
@@ -98,7 +103,8 @@ class Front:
         if numbers:
             first, last = sections[numbers[0]], sections[numbers[-1]]
             self.start, self.address = first.offset, first.addr
-            self.data = records.data[first.offset : last.offset + last.size] if self._leaving else b""
+            size = last.offset + last.size - first.offset
+            self.data = records.file.read(first.offset, size) if self._leaving else b""
 
     def moves(self, address: int, offset: int) -> list[Move]:
         """Return the moves if the sections of :attr:`data` begin at an address and an offset."""
@@ -140,14 +146,14 @@ class Front:
 
     def chunks(self, moves: list[Move]) -> list[Chunk]:
         """Return the changes in the file besides headers: sections that stay in front, and addresses of sections."""
-        data, order = self._records.data, self._records.byteorder
+        file, order = self._records.file, self._records.byteorder
         before = self._records.sections
         changed = []
         for move in moves:
             if self._staying and move.numbers == frozenset(self._staying):
                 for number in self._staying:
                     section = before[number]
-                    contents = data[section.offset : section.offset + section.size]
+                    contents = file.read(section.offset, section.size)
                     changed.append(Chunk(section.offset + move.offset_delta, contents))
         deltas = {number: move.delta for move in moves for number in move.numbers}
         by_tag = {_TAGS[before[number].type]: number for number in deltas if before[number].type in _TAGS}
@@ -187,9 +193,9 @@ def choose(records: Records, added: int) -> Front | None:
         return None
     if any(symbol.shndx in numbers for _, symbol in _symbols(records, SHT_DYNSYM)):
         return None
-    behind = records.sections[numbers[-1]]
+    last = records.sections[numbers[-1]]
     following = min(
-        (one.offset for one in records.sections if one.flags & SHF_ALLOC and one.offset > behind.offset),
+        (one.offset for one in records.sections if one.flags & SHF_ALLOC and one.offset > last.offset),
         default=loads[0].filesz,
     )
     return Front(records, numbers, _with_build_id(records, numbers, following - _aligned(limit, 8)), limit, dropped)
@@ -198,7 +204,7 @@ def choose(records: Records, added: int) -> Front | None:
 def leading(records: Records) -> Front | None:
     """Return the sections after the program headers that may move; ``None``: the first one may not."""
     size = layout(ProgramHeader, records.byteorder).size
-    numbers = _prefix(records, records.header.phoff + len(records.program) * size, len(records.data))
+    numbers = _prefix(records, records.header.phoff + len(records.program) * size, records.file.size)
     count = next((at for at, number in enumerate(numbers) if not _may_move(records, number)), len(numbers))
     return Front(records, numbers[:count], [], 0, None) if count else None
 
@@ -217,7 +223,7 @@ def _prefix(records: Records, end: int, limit: int) -> list[int]:
 def _may_move(records: Records, number: int) -> bool:
     """Return whether only headers and dynamic entries refer to a section."""
     section = records.sections[number]
-    if section.addralign > MOVED_ALIGNMENT or section.offset + section.size > len(records.data):
+    if section.addralign > MOVED_ALIGNMENT or section.offset + section.size > records.file.size:
         return False
     if section.type in _TAGS:
         wanted = DynamicEntry(_TAGS[section.type], section.addr)
@@ -276,12 +282,12 @@ def _entries(records: Records, offset: int, size: int, kind: type[Record]) -> li
     :raises FileError: the file ends before the range does.
     """
     each = layout(kind, records.byteorder).size
-    entries = read_records(records.data, offset, size // each, kind, records.byteorder)
+    entries = read_records(records.file, offset, size // each, kind)
     return [(offset + number * each, entry) for number, entry in enumerate(entries)]
 
 
 def _bytes(records: Records, header: ProgramHeader) -> bytes:
-    return records.data[header.offset : header.offset + header.filesz]
+    return records.file.read(header.offset, header.filesz)
 
 
 def _aligned(offset: int, alignment: int) -> int:

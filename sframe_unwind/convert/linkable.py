@@ -68,11 +68,10 @@ def with_sframe(binary: ElfBinary, table: TableSpec) -> tuple[bytes, bytes]:
 
 
 def _headers(binary: ElfBinary) -> tuple[FileHeader, list[SectionHeader]]:
-    data, order = binary.whole(), binary.byteorder
-    (header,) = read_records(data, 0, 1, FileHeader, order)
+    (header,) = read_records(binary, 0, 1, FileHeader)
     if not header.shnum or header.shnum + 2 >= SHN_LORESERVE:
         raise FileError("more than 65,277 sections, which a copy cannot have")
-    return header, read_records(data, header.shoff, header.shnum, SectionHeader, order)
+    return header, read_records(binary, header.shoff, header.shnum, SectionHeader)
 
 
 def _copy(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from sframe_unwind.errors import counted
 from sframe_unwind.translation.compact import Compact
 from sframe_unwind.translation.description import Loss
 
@@ -77,26 +78,29 @@ class Report(NamedTuple):
             return
         (plain, shared, divided), before, after = self.compact.sizes, self.compact.before, self.compact.after
         sharing = f"{shared} with shared rows" if self.compact.shares_rows else "rows are not shared without --for"
-        yield f"  compact: {plain} bytes, {sharing}, {divided} with entries divided anew ({divided / plain:.2f})"
+        anew = f"{divided} with entries divided anew ({divided / plain:.2f})"
+        yield f"  compact: {counted(plain, 'byte')}, {sharing}, {anew}"
         yield (
-            f"  compact: {before.entries} entries became {after.entries}; a lookup reads {after.rows_read:.1f} rows on"
-            f" average (before: {before.rows_read:.1f}), at most {after.most_rows} ({before.most_rows})"
+            f"  compact: {counted(before.entries, 'entry')} became {after.entries};"
+            f" a lookup reads {after.rows_read:.1f} rows on average (before: {before.rows_read:.1f}),"
+            f" at most {after.most_rows} ({before.most_rows})"
         )
         padding = self.compact.padding
-        yield (
-            f"  compact: {sum(end - start for start, end in padding)} bytes of padding in {len(padding)} places have"
-            " the rule of the code before them"
-        )
+        size = counted(sum(end - start for start, end in padding), "byte")
+        places = counted(len(padding), "place")
+        yield f"  compact: the rule of the code before it covers {size} of padding in {places}"
 
     def lines(self) -> Iterator[str]:
         """Yield it as ``convert`` prints it."""
         lost = len(self.losses)
         place = f" at {self.address:#x}" if self.address else ""
         yield (
-            f"{self.output}: {self.made}: {self.functions} of {self.functions + lost} functions,"
-            f" {self.code_bytes} bytes of code; a section of {self.size} bytes{place}, from {self.source_size} bytes"
+            f"{self.output}: {self.made}: {self.functions} of {counted(self.functions + lost, 'function')},"
+            f" {counted(self.code_bytes, 'byte')} of code; a section of {counted(self.size, 'byte')}{place},"
+            f" from {counted(self.source_size, 'byte')}"
         )
-        yield f"  proved: the same CFA, return address and frame pointer at each of {self.addresses_compared} addresses"
+        addresses = counted(self.addresses_compared, "address")
+        yield f"  proved: the same CFA, return address and frame pointer at each of {addresses}"
         yield from self._compact_lines()
         if self.hint:
             yield f"  {self.hint}"

@@ -102,7 +102,7 @@ def room_for(records: Records, segment: int, name: int | None) -> Room:
     found = _again(records, others, name, alignment)
     if found is None:
         records = records._replace(program=others)
-        found = _behind_the_header(records, alignment) or _before_the_first_segment(records, alignment)
+        found = _after_the_header(records, alignment) or _before_the_first_segment(records, alignment)
     return found or _at_the_end(records, alignment)
 
 
@@ -115,7 +115,7 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
     if (
         last.flags != PF_R
         or section.type == SHT_NOBITS
-        or section.offset + section.size > len(records.data)
+        or section.offset + section.size > records.file.size
         or last.offset > section.offset
         or section.addr - last.vaddr != section.offset - last.offset
         or section.addr + section.size != last.vaddr + last.memsz
@@ -132,13 +132,13 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
     chunks: list[Chunk] = []
     contents = [one for one in records.sections if one.type != SHT_NOBITS and one.size]
     names = records.sections[records.header.shstrndx]
-    behind = [one for one in contents if one.offset > section.offset and one is not names]
-    if behind or phoff > section.offset:
+    following = [one for one in contents if one.offset > section.offset and one is not names]
+    if following or phoff > section.offset:
         if last.offset <= phoff < section.offset:
             return None
-        kept = len(records.data)
+        kept = records.file.size
         offset = kept + (last.vaddr - kept) % alignment
-        chunks.append(Chunk(offset, records.data[last.offset : section.offset]))
+        chunks.append(Chunk(offset, records.file.read(last.offset, section.offset - last.offset)))
     moved = [
         one._replace(offset=one.offset - last.offset + offset)
         if one.flags & SHF_ALLOC and last.vaddr <= one.addr < last.vaddr + last.memsz
@@ -158,7 +158,7 @@ def _again(records: Records, others: list[ProgramHeader], number: int | None, al
     )
 
 
-def _behind_the_header(records: Records, alignment: int) -> Room | None:
+def _after_the_header(records: Records, alignment: int) -> Room | None:
     """Return a place in a new segment at the end of the file; ``None``: there is no room for its program headers."""
     front = choose(records, 2)
     if front is None:
@@ -172,7 +172,7 @@ def _behind_the_header(records: Records, alignment: int) -> Room | None:
     start += -(offset + start) % ALIGNMENT
     chunks = [*front.chunks(moves), Chunk(offset + block, front.data)]
     return Room(
-        *(0, len(records.data), offset, address, offset + start, address + start, alignment),
+        *(0, records.file.size, offset, address, offset + start, address + start, alignment),
         *(records.header.phoff, front.program(moves), front.sections(moves), None, chunks, True),
     )
 
@@ -209,14 +209,14 @@ def _before_the_first_segment(records: Records, alignment: int) -> Room | None:
     # Static programs of glibc read the file header in memory (__ehdr_start), so no tool may drop these bytes.
     old = SectionHeader(0, SHT_PROGBITS, SHF_ALLOC, first.vaddr, alignment, front.start, 0, 0, ALIGNMENT, 0)
     return Room(
-        *(alignment, len(records.data), offset, place, offset, place, alignment),
+        *(alignment, records.file.size, offset, place, offset, place, alignment),
         *(phoff, program, sections, old, [*chunks, Chunk(block, front.data)], True),
     )
 
 
 def _end(records: Records, shift: int, alignment: int) -> tuple[int, int]:
     """Return offset and address of a segment after all others."""
-    offset = shift + len(records.data)
+    offset = shift + records.file.size
     offset += -offset % ALIGNMENT
     end = max(header.vaddr + header.memsz for header in records.program if header.type == PT_LOAD)
     return offset, end + -end % alignment + offset % alignment  # no page of it is a page of another segment
@@ -230,7 +230,7 @@ def _at_the_end(records: Records, alignment: int) -> Room:
     # Kernels before 5.18 take the address of the program headers to be the address of the first segment plus their
     # offset in the file, so the new segment has the same distance from the first one in memory as in the file.
     loads = [header for header in records.program if header.type == PT_LOAD]
-    kept = len(records.data)
+    kept = records.file.size
     bias = loads[0].vaddr - loads[0].offset
     end = max(max(header.vaddr + header.memsz for header in loads) - bias, kept)
     offset = end + -end % alignment

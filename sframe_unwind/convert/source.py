@@ -7,8 +7,8 @@ from typing import NamedTuple
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.rules import CfiRules
 from sframe_unwind.convert.report import Named
-from sframe_unwind.elf import ElfBinary
-from sframe_unwind.elf.cfi import CfiProblem
+from sframe_unwind.elf import SECTION_NAME, ElfBinary
+from sframe_unwind.elf.cfi import EH_FRAME, CfiProblem
 from sframe_unwind.errors import FileError, FormatError, NoSFrameError
 from sframe_unwind.sframe.listing import Malformed, listed_functions
 from sframe_unwind.sframe.section import highest_version
@@ -73,7 +73,7 @@ def _dwarf(binary: ElfBinary) -> Source:
             source.losses.append(Loss(function.start, function.end, str(error)))
     source.problems.extend(dict.fromkeys(map(str, cfi.problems)))
     if not (source.descriptions or source.losses):
-        raise FileError("neither SFrame nor DWARF CFI to convert")
+        raise FileError(binary.without_contents(SECTION_NAME, EH_FRAME) or "neither SFrame nor DWARF CFI to convert")
     return source
 
 

@@ -75,11 +75,11 @@ def convert_to_debug_frame(path: PathLike, output: PathLike, wanted: Wanted = Wa
             replacing(output, mode_of_copy(path, output) if wanted.form == COPY else PLAIN_MODE) as temporary,
         ):
             if wanted.form == COPY:
-                copy = ElfCopy(binary.whole(), source.arch.byteorder, DEBUG_FRAME, None)
+                copy = ElfCopy(binary, DEBUG_FRAME, None)
                 copy.write(temporary, NewSection(DEBUG_FRAME, SHT_PROGBITS, data, None))
             else:
                 symbols = _symbols(binary, descriptions)
-                temporary.write_bytes(debug_file(binary.whole(), DEBUG_FRAME, data, symbols, source.arch.byteorder))
+                temporary.write_bytes(debug_file(binary, DEBUG_FRAME, data, symbols))
             compared = _prove(descriptions, made, temporary, len(existing))
             losses = [*source.losses, *empty, *made.losses]
             return _report(output, binary, wanted, source, losses, _Written(len(made.data), compared))

@@ -82,7 +82,7 @@ def convert_to_sframe(path: PathLike, output: PathLike, wanted: Wanted = Wanted(
                 made.copy.write(temporary, new)
             elif wanted.form == OBJECT:
                 order = made.source.arch.byteorder
-                header = read_records(binary.whole(), 0, 1, FileHeader, order)[0]
+                header = read_records(binary, 0, 1, FileHeader)[0]
                 new_file = object_file(SECTION_NAME, SHT_GNU_SFRAME, made.section, made.address, header, order)
                 temporary.write_bytes(new_file)
             else:
@@ -161,7 +161,7 @@ def conversion(binary: ElfBinary, wanted: Wanted = Wanted()) -> Conversion:  # n
     made = make_table(source.descriptions, source.arch, target)
     if not any(function.rows for function in made.table.functions):
         raise EncodeError(f"{binary.name}: no function that version {target.version} can express")
-    copy = ElfCopy(binary.whole(), source.arch.byteorder, SECTION_NAME, PT_GNU_SFRAME)
+    copy = ElfCopy(binary, SECTION_NAME, PT_GNU_SFRAME)
     address = copy.address if wanted.address is None or wanted.form == COPY else wanted.address
     compact = None
     if wanted.max_rows is not None:

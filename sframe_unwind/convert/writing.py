@@ -1,4 +1,4 @@
-"""Writes a converted file piece by piece, and chooses its permissions."""
+"""Writes a converted file in pieces, and chooses its permissions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from sframe_unwind.elf import PathLike
+from sframe_unwind.elf import ElfBinary, PathLike
 from sframe_unwind.errors import FileError
 
 PLAIN_MODE = 0o644
 """Permissions of a file that is not a copy of a program."""
+_PIECE = 1 << 16
+"""Number of bytes that are copied at once.  A piece of zeros becomes a hole, so this is also how finely the holes of
+a sparse file are kept."""
+_HOLE = bytes(_PIECE)
 
 
 class Chunk(NamedTuple):
@@ -37,6 +41,25 @@ def mode_of_copy(path: PathLike, output: PathLike) -> int | None:
             " write it to another file"
         )
     return None
+
+
+def copy_start(file: ElfBinary, size: int, path: Path, shift: int) -> None:
+    """Write the first bytes of a file to another one, which is replaced.
+
+    :param size: number of bytes to copy.
+    :param shift: number of zero bytes before them.
+    :raises FileError: the file became shorter since it was opened.
+    """
+    with path.open("wb") as stream:
+        for offset in range(0, size, _PIECE):
+            wanted = min(_PIECE, size - offset)
+            piece = file.read(offset, wanted)
+            if len(piece) < wanted:
+                raise FileError("became shorter while it was copied")
+            if piece != _HOLE:
+                stream.seek(shift + offset)
+                stream.write(piece)
+        stream.truncate(shift + size)
 
 
 def write_chunks(path: Path, chunks: Iterable[Chunk]) -> None:

@@ -8,6 +8,7 @@ from typing import Callable, NamedTuple
 from sframe_unwind.address import ADDRESS_MASK, lookup_address
 from sframe_unwind.debugger import tasks
 from sframe_unwind.debugger.commands import REGS, TASK, UCONTEXT, ContextArgument
+from sframe_unwind.errors import counted
 from sframe_unwind.kernel.entry_code import exception_name
 from sframe_unwind.kernel.linux import EXCEPTION, Kernel
 from sframe_unwind.kernel.unwinder import KernelUnwinder
@@ -136,7 +137,7 @@ def frames_of(
 
 def only(limit: int) -> str:
     """Return the reason why a stack with a limit of the user ends."""
-    return f"only the innermost {limit} frame{' was' if limit == 1 else 's were'} asked for"
+    return f"only the innermost {counted(limit, 'frame was', 'frames were')} asked for"
 
 
 def explained(context: SavedContext, read: ReadMemory, pac_mask: int | None) -> tuple[int, FrameContext]:

@@ -24,7 +24,7 @@ from elftools.elf.sections import Section as CompressedSection
 
 from sframe_unwind.address import ByteOrder
 from sframe_unwind.elf.constants import PN_XNUM, PT_LOAD, SHF_COMPRESSED, SHT_NOBITS
-from sframe_unwind.errors import FileError, SFrameError
+from sframe_unwind.errors import FileError, SFrameError, counted
 from sframe_unwind.memory import STRUCT_MARKS
 
 _SECTION, _SEGMENT = "IIQQQQIIQQ", "IIQQQQQQ"
@@ -199,7 +199,7 @@ class Reader:
 
     def _check_growth(self, section: ElfSection, size: int) -> None:
         if size > max(_MAX_GROWTH * section.size, _ALWAYS):
-            claim = f"{size:,} bytes compressed to {section.size:,}"
+            claim = f"{counted(size, 'byte', spec=',')} compressed to {section.size:,}"
             raise FileError(f"{section.name} claims to be {claim}, more than {_MAX_GROWTH} to 1")
 
     def section(self, number: int) -> ElfSection:
@@ -269,7 +269,7 @@ class Reader:
             return []
         header = struct.Struct(self._mark + layout)
         if size != header.size:
-            raise FileError(f"{what} headers of {size} bytes, expected {header.size}")
+            raise FileError(f"{what} headers of {counted(size, 'byte')}, expected {header.size}")
         data = self.read(offset, count * size) if offset + count * size <= self.size else b""
         if len(data) != count * size:  # or the file became shorter since it was opened
             raise FileError(f"truncated after {self.size:,} bytes, its {what} headers end at {offset + count * size:,}")

@@ -210,6 +210,25 @@ class ElfBinary(Reader):
         """Whether there is SFrame, in a section or in a segment of a file without section headers."""
         return bool(self.sframe_sections or self.sframe_segments)
 
+    def without_contents(self, *names: str) -> str:
+        """Return why the contents of sections cannot be read although the file has their headers, and where they are.
+
+        :param names: names of sections.
+        :return: the message; empty: the file has no such section, or the contents of each.
+        """
+        found = [section.name for section in self.sections if section.name in names and not section.has_contents]
+        if not found:
+            return ""
+        message = f"{' and '.join(found)} {'has' if len(found) == 1 else 'have'} no contents in this "
+        if not self.is_debug_file:
+            return message + "file (SHT_NOBITS)"
+        build_id = f" (build ID {self.build_id})" if self.build_id else ""
+        return message + f"separate debug file; its program or library{build_id} has them"
+
+    def no_sframe(self) -> NoSFrameError:
+        """Return the error that the file has no SFrame."""
+        return NoSFrameError(self.without_contents(SECTION_NAME) or f"no {SECTION_NAME} section")
+
     def named(self, name: str) -> ElfSection | None:
         """Return the last section with a name; ``None``: there is none."""
         return next((section for section in reversed(self.sections) if section.name == name), None)
@@ -239,7 +258,7 @@ class ElfBinary(Reader):
             for segment in self.sframe_segments
         ]
         if not sections:
-            raise NoSFrameError(f"no {SECTION_NAME} section")
+            raise self.no_sframe()
         for decoded in sections:
             self._check_machine(decoded)
         for section, decoded in zip(found, sections):

@@ -40,7 +40,7 @@ def _own_problems(loads: Sequence[ElfSegment], size: int) -> Iterator[str]:
         elif load.address % alignment != load.offset % alignment:
             yield f"{name} is at {load.offset:#x} of the file, expected the same remainder by {alignment:#x}"
         if load.address + load.memory_size > KERNEL_HALF:
-            yield f"{name} has {load.memory_size:#x} bytes, which end behind the address space"
+            yield f"{name} has {load.memory_size:#x} bytes, which end beyond the address space"
 
 
 def _order_problems(loads: Sequence[ElfSegment]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from sframe_unwind.errors import counted
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
 from sframe_unwind.lint.findings import Finding
@@ -145,7 +146,9 @@ class _Function:
         if entry.is_mask and not fields.repetition_size:
             self._break(c.REPETITION_0, entry.offset, "a mask FDE with repetition size 0")
         elif entry.is_mask:
-            self._break(c.MASK_FDE, entry.offset, f"a mask FDE that repeats every {fields.repetition_size} bytes")
+            self._break(
+                c.MASK_FDE, entry.offset, f"a mask FDE that repeats every {counted(fields.repetition_size, 'byte')}"
+            )
         if not fields.num_rows:
             kind = "signal trampoline" if entry.is_signal else "function"
             self._break(self._rowless(), entry.offset, f"a {kind} without rows")
@@ -157,11 +160,11 @@ class _Function:
         is_marked = self._entry.is_signal and FEATURES[self._table.header.version].signal
         return c.SIGNAL_WITHOUT_ROWS if is_marked else c.NO_ROWS_OF_FUNCTION
 
-    def _rows(self, fields: RawFde, rows: list[RawRow], outside: RawRow | None, behind_section: RawRow | None) -> None:
+    def _rows(self, fields: RawFde, rows: list[RawRow], outside: RawRow | None, after_section: RawRow | None) -> None:
         """Judge the rows.
 
         :param outside: the first row that is not within the FRE sub-section.
-        :param behind_section: the first row that is not within the section.
+        :param after_section: the first row that is not within the section.
         """
         length = fields.repetition_size if self._entry.is_mask else self._entry.size
         if not fields.num_rows:
@@ -183,8 +186,8 @@ class _Function:
         if outside is not None:
             message = f"row {len(rows)} of {fields.num_rows} ends after the FRE sub-section"
             self._break(c.ROW_OUTSIDE, outside.offset, message)
-        if behind_section is not None:
-            self._break(c.ROW_OUTSIDE_SECTION, behind_section.offset, "the rows go on after the section")
+        if after_section is not None:
+            self._break(c.ROW_OUTSIDE_SECTION, after_section.offset, "the rows go on after the section")
 
     def _row(self, row: RawRow, end: int) -> None:
         """Judge a row.
@@ -198,9 +201,9 @@ class _Function:
                 self._pieces.append(Piece(row.start, end, rule))
         if entry.is_mask and row.start >= entry.size:
             message = f"a row at {row.start:#x} of a block, in a function of {entry.size:#x} bytes"
-            self._break(c.MASK_ROW_BEHIND_END, row.offset, message)
+            self._break(c.MASK_ROW_AFTER_END, row.offset, message)
         if not entry.is_mask and row.start >= entry.size:
-            rule = c.ROW_AT_END if row.start == entry.size else c.ROW_BEHIND_END
+            rule = c.ROW_AT_END if row.start == entry.size else c.ROW_AFTER_END
             self._break(rule, row.offset, f"a row at {row.start:#x} of a function of {entry.size:#x} bytes")
 
 

@@ -115,7 +115,7 @@ _LINUX_HEADER = (
 )
 _LINUX_FUNCTIONS = (
     *(c.FDE_UNSORTED, c.FDE_SAME_ADDRESS, c.FRE_TYPE, c.FDE_TYPE, c.ROW_OUTSIDE, c.ROW_ORDER, c.ROW_SAME_ADDRESS),
-    *(c.ROW_BEHIND_END, c.ROW_WORD_SIZE, c.WORDS_LEFT_OVER, c.WORDS_MISSING),
+    *(c.ROW_AFTER_END, c.ROW_WORD_SIZE, c.WORDS_LEFT_OVER, c.WORDS_MISSING),
 )
 _LINUX_LOSES = {
     **_loses(_NOT_FOUND, *_LATE, c.SIGNAL_WITHOUT_ROWS, c.FDE_OVERLAP, c.CFA_NOT_REGISTER),
@@ -204,7 +204,7 @@ _LIBSFRAME_REFUSES = {
     **_refuses(_OTHER_PLACES, c.AREAS_MOVED, c.AREAS_OVERLAP, c.AREA_OUTSIDE, c.ROW_OUTSIDE, c.ROW_WORD_SIZE),
     **_refuses("the library writes after its buffer for a row", c.ROW_WORDS_MANY),
     **_refuses("`sframe_find_fre` finds nothing", c.NOT_SORTED, c.NO_FUNCTIONS),
-    **_refuses("the library aborts (an assertion fails)", c.FRE_TYPE, c.ROW_BEHIND_END, c.MASK_ROW_BEHIND_END),
+    **_refuses("the library aborts (an assertion fails)", c.FRE_TYPE, c.ROW_AFTER_END, c.MASK_ROW_AFTER_END),
     **_refuses("the library divides by zero (SIGFPE)", c.REPETITION_0),
 }
 _LIBSFRAME_LOSES = _loses(

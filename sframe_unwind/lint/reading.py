@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, cast
 
 from sframe_unwind.address import ADDRESS_MASK, ByteOrder
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.sframe import fre, header
 from sframe_unwind.sframe.constants import VERSIONS, AbiNumber, Flag, PcType
 from sframe_unwind.sframe.header import Header
@@ -114,7 +114,7 @@ def tables(data: bytes) -> tuple[list[TableReading], Rest | None]:
             return found, None
         offset = next_header(data, end)
         if offset is None and (rest := data[end:]).strip(b"\0"):
-            return found, Rest(end, f"{len(rest)} bytes that are not a header", False)
+            return found, Rest(end, f"no header in the last {counted(len(rest), 'byte')}", False)
     return found, None
 
 

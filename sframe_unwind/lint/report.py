@@ -9,6 +9,7 @@ from typing import Any
 
 from sframe_unwind.baseline import Key
 from sframe_unwind.consumers import CONSUMERS
+from sframe_unwind.errors import counted
 from sframe_unwind.lint.baseline import key
 from sframe_unwind.lint.catalogue import FUNCTION_WITHOUT_ROWS, Level, Rule
 from sframe_unwind.lint.findings import Finding
@@ -38,7 +39,7 @@ def to_text(report: FileReport, known: Collection[Key] = frozenset()) -> Iterato
         fresh = [shown for shown in section.findings if key(report.file, shown.finding) not in known]
         yield from _findings(fresh)
         if len(fresh) < len(section.findings):
-            yield f"  known by the baseline: {_number(len(section.findings) - len(fresh), 'finding')}"
+            yield f"  known by the baseline: {counted(len(section.findings) - len(fresh), 'finding')}"
 
 
 def named(profile: str) -> str:
@@ -53,8 +54,8 @@ def _summary(judgement: Judgement) -> str:
     if outcome is Outcome.NOT_LOADED:
         return "not judged: an object file, which is never loaded"
     if outcome is Outcome.LOSES:
-        functions = _number(len(judgement.losses), "function")
-        return f"accepted with losses: {functions}, {_number(judgement.lost, 'byte')} of code"
+        functions = counted(len(judgement.losses), "function")
+        return f"accepted with losses: {functions}, {counted(judgement.lost, 'byte')} of code"
     first, *others = judgement.refusals
     more = f" and {len(others)} more" if others else ""
     offset = "" if first.finding.offset is None else f" at .sframe+{first.finding.offset:#x}"
@@ -63,8 +64,9 @@ def _summary(judgement: Judgement) -> str:
 
 def _losses(judgement: Judgement) -> Iterator[str]:
     for loss in judgement.losses[:_MOST]:
-        yield f"  loses {_number(loss.size, 'byte')} of {loss.where}: {', '.join(map(str, loss.rules))}"
-    yield from _more(len(judgement.losses), "functions")
+        yield f"  loses {counted(loss.size, 'byte')} of {loss.where}: {', '.join(map(str, loss.rules))}"
+    if len(judgement.losses) > _MOST:
+        yield _more(counted(len(judgement.losses) - _MOST, "more function"))
 
 
 def _findings(findings: list[Shown]) -> Iterator[str]:
@@ -80,26 +82,22 @@ def _findings(findings: list[Shown]) -> Iterator[str]:
         told = {effect for shown in group[:most] for effect in shown.effects}
         left = (effect for shown in group[most:] for effect in shown.effects)
         yield from _effects(dict.fromkeys(effect for effect in left if effect not in told))
-        yield from _more(len(group), str(group[0].finding.rule), most)
+        if len(group) > most:
+            yield _more(f"{len(group) - most} more {group[0].finding.rule}")
 
 
 def _effects(effects: Iterable[tuple[str, str]]) -> Iterator[str]:
     return (f"    {name}: {then}" for name, then in effects)
 
 
-def _more(number: int, what: str, most: int = _MOST) -> Iterator[str]:
-    if number > most:
-        yield f"  ... {number - most} more {what} (--json has all)"
+def _more(what: str) -> str:
+    return f"  ... {what} (--json has all)"
 
 
 def _place(finding: Finding) -> str:
     offset = "" if finding.offset is None else f" at .sframe+{finding.offset:#x}"
     where = f" ({finding.where})" if finding.where else ""
     return f"{finding.rule}{offset}{where}: {finding.message}"
-
-
-def _number(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def to_json(report: FileReport, known: Collection[Key] = frozenset()) -> dict[str, Any]:

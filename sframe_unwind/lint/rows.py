@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
 from sframe_unwind.lint.reading import TableReading
@@ -71,7 +71,9 @@ class RowRules:
         usable = 1 + (not self._header.fixed_ra_offset) + (not self._header.fixed_fp_offset)
         if len(words) <= usable:
             return []
-        return [(c.WORDS_LEFT_OVER, f"{len(words)} data words, {usable} can be used with these fixed offsets")]
+        return [
+            (c.WORDS_LEFT_OVER, f"{counted(len(words), 'data word')}, {usable} can be used with these fixed offsets")
+        ]
 
     def _meaning(self, fde_type: FdeType, row: bytes) -> list[tuple[Rule, str]]:
         if self._arch is None:
@@ -99,7 +101,7 @@ def _flexible_words(words: list[int]) -> list[tuple[Rule, str]]:
     RA and FP each take a control word and an offset, or only a control word 0; but a single last word is left over.
     """
     if len(words) < 2:
-        return [(c.WORDS_MISSING, f"a flexible row with {len(words) or 'no'} data words, expected two or more")]
+        return [(c.WORDS_MISSING, f"a flexible row with {counted(len(words), 'data word')}, expected two or more")]
     facts: list[tuple[Rule, str]] = []
     if not words[0] & _REGISTER:
         facts.append((c.CFA_NOT_REGISTER, f"control word {words[0]:#x} of the CFA names no register"))

@@ -8,7 +8,7 @@ from sframe_unwind.address import Range
 from sframe_unwind.elf import SECTION_NAME, ElfBinary, ElfSection, ElfSegment
 from sframe_unwind.elf.constants import PF_X, PT_GNU_SFRAME, PT_LOAD, SHT_GROUP, SYMBOL
 from sframe_unwind.elf.relocation import Relocation
-from sframe_unwind.errors import FileError, NoSFrameError
+from sframe_unwind.errors import FileError
 from sframe_unwind.lint.reading import tables
 from sframe_unwind.lint.subject import Field, Subject
 
@@ -29,7 +29,7 @@ def subjects(binary: ElfBinary) -> Iterator[Subject]:
     elif segments:
         yield from map(finder.of_segment, segments)
     else:
-        raise NoSFrameError(f"no {SECTION_NAME} section")
+        raise binary.no_sframe()
 
 
 def subject_of(binary: ElfBinary, data: bytes, address: int) -> Subject:

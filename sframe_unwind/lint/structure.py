@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sframe_unwind.elf.loading import loading_problems
+from sframe_unwind.errors import counted
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Described, by_table
@@ -79,7 +80,7 @@ def _header(subject: Subject, table: TableReading, rows_claimed: int) -> Iterato
     elif FEATURES[head.version].pcrel_optional:
         yield c.PCREL_SET, _FLAGS, "FDE_FUNC_START_PCREL is set"
     if head.aux_size:
-        yield c.AUX_HEADER, _AUX, f"an auxiliary header of {head.aux_size} bytes"
+        yield c.AUX_HEADER, _AUX, f"an auxiliary header of {counted(head.aux_size, 'byte')}"
     if not head.num_fdes:
         yield c.NO_FUNCTIONS, _FDES, "no FDEs"
     if not head.num_fres:
@@ -129,7 +130,7 @@ def order_findings(
         if table.header.flags & Flag.FDE_SORTED and not subject.is_object:
             for previous, function in zip(own, own[1:]):
                 if function.start < previous.start:
-                    message = f"behind the FDE of {subject.name_of(previous.start)}, which begins later"
+                    message = f"after the FDE of {subject.name_of(previous.start)}, which begins later"
                     yield _of(subject, c.FDE_UNSORTED, function, message)
         yield from _overlaps(subject, own)
 

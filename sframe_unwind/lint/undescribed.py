@@ -16,7 +16,7 @@ from sframe_unwind.code.code_relocations import CodeRelocations
 from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.code.one_address import FunctionCode
 from sframe_unwind.elf import ElfBinary
-from sframe_unwind.errors import MissingExtraError
+from sframe_unwind.errors import MissingExtraError, counted
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.findings import Finding
 from sframe_unwind.lint.functions import Described
@@ -90,13 +90,13 @@ def undescribed_findings(subject: Subject, functions: Sequence[Described]) -> It
             kind = re.split(r"[:;]| from \+", what)[0]
             number, so_far = kinds.get(kind, (0, 0))
             kinds[kind] = number + 1, so_far + size
-            message = f"{size} bytes: {what}"
+            message = f"{counted(size, 'byte')}: {what}"
             yield Finding(c.FUNCTION_WITHOUT_ROWS, message, None, one.start, subject.name_of(one.start))
     not_passed = sum(size for kind, (_, size) in kinds.items() if kind not in _PASSED)
     if not_passed:
         share = 100 * not_passed / total
         listed = sorted(kinds.items(), key=lambda item: -item[1][1])
-        by_kind = ", ".join(f"{kind}: {number} ({size} bytes)" for kind, (number, size) in listed)
+        by_kind = ", ".join(f"{kind}: {number} ({counted(size, 'byte')})" for kind, (number, size) in listed)
         message = f"{not_passed} of {total} bytes of code ({share:.2f}%) are neither described nor leaf functions"
         message += f"; what has no rows: {by_kind}"
         yield Finding(c.NOT_PASSED, message)

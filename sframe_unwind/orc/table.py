@@ -11,7 +11,7 @@ from operator import ge
 
 from sframe_unwind.address import ADDRESS_MASK, Range
 from sframe_unwind.cfi.rules import Said
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.orc.entry import NOTHING, SIZE, OrcEntry, OrcKind, OrcLayout, decode
 
 _ADDRESS_SIZE = 4
@@ -33,7 +33,9 @@ class OrcTable:
     ) -> None:
         count, rest = divmod(len(addresses), _ADDRESS_SIZE)
         if rest or len(entries) != count * SIZE:
-            raise FormatError(f"ORC: {len(addresses)} bytes of addresses and {len(entries)} of entries do not fit")
+            raise FormatError(
+                f"ORC: {counted(len(addresses), 'byte')} of addresses and {len(entries)} of entries do not fit"
+            )
         # A kernel has hundreds of thousands of entries, but only some hundred distinct ones.
         encoded = [entries[at : at + SIZE] for at in range(0, len(entries), SIZE)]
         self._decoded = {data: decode(data, layout) for data in set(encoded)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from sframe_unwind.errors import PACKAGES
+from sframe_unwind.errors import PACKAGES, counted
 from sframe_unwind.perf.code_file import NOT_FOUND
 from sframe_unwind.perf.judging import CALLED_OUTERMOST, OTHER_CALLER, Verdict
 from sframe_unwind.perf.summary import Summary
@@ -33,9 +33,9 @@ def _missing_files(summary: Summary) -> Iterator[str]:
     by_method = (_files(summary, method, NOT_FOUND) for method in summary.methods)
     files = max(by_method, key=lambda files: sum(files.values()))
     if files:
-        them = _them(files)
+        them, stacks = _them(files), counted(sum(files.values()), "stack ends", "stacks end", ",")
         yield (
-            f"{_stacks(sum(files.values()), 'end', 'ends')} at a file that is not here: {_shown(files)}; name the"
+            f"{stacks} at a file that is not here: {_shown(files)}; name the"
             f" folder that has {them} with --sysroot, or one that has {them} by build ID with --debug-dir"
         )
 
@@ -59,7 +59,7 @@ def _larger_copies(summary: Summary) -> Iterator[str]:
     if not copied:
         return
     cut = max(summary.count(method, Verdict.CUT) for method in summary.methods)
-    what = f"{_stacks(cut, 'are', 'is')} cut at the end of the copy, {copied:,} bytes from SP"
+    what = f"{counted(cut, 'stack is', 'stacks are', ',')} cut at the end of the copy, {copied:,} bytes from SP"
     larger = min(1 << copied.bit_length(), _LARGEST_COPY)
     if larger > copied:
         yield f"{what}: record more of it with --call-graph dwarf,{larger}"
@@ -73,8 +73,9 @@ def _sframe(summary: Summary) -> Iterator[str]:
             continue
         files = _files(summary, method, NO_SECTION)
         if files:
+            stacks = counted(sum(files.values()), "stack ends", "stacks end", ",")
             yield (
-                f"{_stacks(sum(files.values()), 'end', 'ends')} by SFrame at a file without it: {_shown(files)}; build"
+                f"{stacks} by SFrame at a file without it: {_shown(files)}; build"
                 f" {_them(files)} with -Wa,--gsframe (--convert shows the effect)"
             )
         return
@@ -84,13 +85,8 @@ def _witness(summary: Summary) -> Iterator[str]:
     wrong = [one for one in summary.blockers() if one.reason in (OTHER_CALLER, CALLED_OUTERMOST)]
     count = sum(one.samples for one in wrong if one.method.startswith("sframe") and one.right is None)
     if count:
-        package = PACKAGES["code"]
-        what = f"{_stacks(count, 'differ', 'differs')} from {'that' if count == 1 else 'those'} of the CFI"
-        yield f"{what}; the table says which is right after pip install {package}"
-
-
-def _stacks(count: int, verb: str, verb_of_one: str) -> str:
-    return f"{count:,} stacks {verb}" if count != 1 else f"1 stack {verb_of_one}"
+        what = counted(count, "stack differs from that", "stacks differ from those", ",")
+        yield f"{what} of the CFI; the table says which is right after pip install {PACKAGES['code']}"
 
 
 def _them(files: Counter[str]) -> str:

@@ -6,7 +6,7 @@ import sys
 from array import array
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.perf.constants import SECTION
 
 
@@ -54,7 +54,7 @@ class Cursor:
         :raises FormatError: fewer follow.
         """
         if not 0 <= size <= self.left:
-            raise FormatError(f"{self._what} needs {size} bytes, {self.left} are left", self.offset, SECTION)
+            raise FormatError(f"{self._what} needs {counted(size, 'byte')}, {self.left} are left", self.offset, SECTION)
         self.at += size
         return self._data[self.at - size : self.at]
 

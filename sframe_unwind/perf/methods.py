@@ -63,7 +63,7 @@ def _follow(context: Context, pcs: list[int], at: int) -> Stack:
             pcs.append(arch.strip(pc, arch.pac_mask))
             at = following
     except MemoryReadError as error:
-        is_cut = context.stack_is_cut and context.memory.is_behind(error.address)
+        is_cut = context.stack_is_cut and context.memory.is_not_copied(error.address)
         ending = Ending.CUT if is_cut else Ending.FAILED
         reason = "" if is_cut else "the frame pointer does not lead to a frame"
     except SFrameError as error:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.perf.compression import Decompressor
 from sframe_unwind.perf.constants import SECTION, RecordType
 from sframe_unwind.perf.cursor import Cursor
@@ -82,14 +82,14 @@ def _plain(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator
         cursor = Cursor(source.read(offset, _HEAD, "a record"), byteorder, "a record", offset)
         kind, misc, size = cursor.u32(), cursor.u16(), cursor.u16()
         if size < _HEAD:
-            raise FormatError(f"a record of {size} bytes, expected at least {_HEAD}", offset, SECTION)
+            raise FormatError(f"a record of {counted(size, 'byte')}, expected at least {_HEAD}", offset, SECTION)
         if offset + size > end:
             return  # perf was killed while it wrote this record
         yield Record(kind, misc, source, offset + _HEAD, size - _HEAD)
-        offset += size + _data_behind(source, kind, offset + _HEAD, size - _HEAD, byteorder)
+        offset += size + _data_after(source, kind, offset + _HEAD, size - _HEAD, byteorder)
 
 
-def _data_behind(source: Source, kind: int, offset: int, size: int, byteorder: ByteOrder) -> int:
+def _data_after(source: Source, kind: int, offset: int, size: int, byteorder: ByteOrder) -> int:
     """Return the size of the data after a record that its own size does not include."""
     if kind == RecordType.AUXTRACE and size >= 8:
         return Cursor(source.read(offset, 8, "PERF_RECORD_AUXTRACE"), byteorder, "").u64()

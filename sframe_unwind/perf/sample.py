@@ -50,8 +50,8 @@ def id_time(body: bytes, event: Attributes, byteorder: ByteOrder) -> int:
     kind = event.sample_type
     if not (event.sample_id_all and kind & SampleType.TIME):
         return 0
-    behind = (SampleType.TIME, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.IDENTIFIER)
-    at = len(body) - 8 * sum(bool(kind & bit) for bit in behind)
+    following = (SampleType.TIME, SampleType.ID, SampleType.STREAM_ID, SampleType.CPU, SampleType.IDENTIFIER)
+    at = len(body) - 8 * sum(bool(kind & bit) for bit in following)
     return int.from_bytes(body[at : at + 8], byteorder) if at >= 0 else 0
 
 

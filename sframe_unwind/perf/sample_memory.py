@@ -70,6 +70,6 @@ class SampleMemory:
         self.missed = address
         return self._space.read(address, size)
 
-    def is_behind(self, address: int) -> bool:
+    def is_not_copied(self, address: int) -> bool:
         """Return whether an address is in the part of the stack that was not copied."""
         return len(self._stack) - 8 < address - self.start < LARGEST_STACK

@@ -130,7 +130,7 @@ class _Unwinding:
         context, last = self._context, self.history.frames[-1]
         if walk.end in (None, End.OUTERMOST, End.PC_ZERO) or _is_start(context.space, walk, last.pc):
             return Ending.REACHED, ""
-        if walk.end is End.UNREADABLE and context.stack_is_cut and context.memory.is_behind(context.memory.missed):
+        if walk.end is End.UNREADABLE and context.stack_is_cut and context.memory.is_not_copied(context.memory.missed):
             return Ending.CUT, ""
         return Ending.FAILED, _reason(context.space, self._data, lookup_address(last.pc, last.interrupted), walk)
 

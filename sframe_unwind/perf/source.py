@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sframe_unwind.elf.reader import PathLike, open_file
-from sframe_unwind.errors import FileError, FormatError
+from sframe_unwind.errors import FileError, FormatError, counted
 from sframe_unwind.perf.constants import SECTION
 
 _CHUNK = 1 << 18
@@ -42,7 +42,7 @@ class Source:
             return chunk[at : at + size]
         if not 0 <= offset <= offset + size <= self.size:
             left = max(self.size - offset, 0)
-            raise FormatError(f"{what} needs {size} bytes, the file has {left} left", offset, SECTION)
+            raise FormatError(f"{what} needs {counted(size, 'byte')}, the file has {left} left", offset, SECTION)
         if at + size > _CHUNK:
             found = self._read_file(offset, size)
         else:
@@ -51,7 +51,7 @@ class Source:
             chunk = self._chunks[number] = self._read_file(number * _CHUNK, _CHUNK)
             found = chunk[at : at + size]
         if len(found) < size:
-            raise FormatError(f"{what} needs {size} bytes, the file became shorter", offset, SECTION)
+            raise FormatError(f"{what} needs {counted(size, 'byte')}, the file became shorter", offset, SECTION)
         return found
 
     def _read_file(self, offset: int, size: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from sframe_unwind.errors import counted
 from sframe_unwind.perf.judging import Verdict
 from sframe_unwind.perf.methods import TITLES
 from sframe_unwind.perf.summary import Summary
@@ -71,7 +72,7 @@ def _threads(summary: Summary) -> Iterator[str]:
     yield from _table(rows, (0, 1, 2, *range(4, len(rows[0]))))
     if len(threads) > _MOST_THREADS:
         left = len(threads) - _MOST_THREADS
-        yield f"and {left} more thread" + ("s" if left > 1 else "")
+        yield f"and {counted(left, 'more thread')}"
 
 
 def _table(rows: list[list[str]], numbers: Iterable[int]) -> list[str]:
@@ -96,7 +97,7 @@ def sentence(summary: Summary) -> str:
         if method in summary.methods and method != main
     )
     share = _percent(summary.count(main, Verdict.COMPLETE), total)
-    first = f"{TITLES[main]} gives complete stacks for {share}% of {total:,} sample{'s' if total != 1 else ''}"
+    first = f"{TITLES[main]} gives complete stacks for {share}% of {counted(total, 'sample', spec=',')}"
     first += f" ({others})" if others else ""
     blockers = summary.blockers(main)
     missing = sum(one.samples for one in blockers)
@@ -111,7 +112,7 @@ def sentence(summary: Summary) -> str:
         if one.name.module == module:
             reasons[one.reason] += one.samples
     functions = {one.name.function for one in blockers if one.name.module == module} - {""}
-    count = f"{len(functions)} function{'s' if len(functions) > 1 else ''}: " if functions else ""
+    count = f"{counted(len(functions), 'function')}: " if functions else ""
     what = f"{_shown(module)} ({count}{reasons.most_common(1)[0][0]})"
     return f"{first}; {_percent(samples, missing)}% of the failed and wrong ones end in {what}"
 

@@ -6,7 +6,7 @@ import struct
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.arch import Arch
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.memory import STRUCT_MARKS
 
 
@@ -19,7 +19,7 @@ def general_registers(arch: Arch, data: bytes) -> dict[int, int]:
     numbers = arch.user_registers
     if len(data) < WORD_SIZE * len(numbers):
         expected = f"expected at least {WORD_SIZE * len(numbers)} for {arch.name}"
-        raise FormatError(f"{len(data)} bytes of registers, {expected}")
+        raise FormatError(f"{counted(len(data), 'byte')} of registers, {expected}")
     return {number: value for number, value in zip(numbers, _words(arch, data, len(numbers))) if number is not None}
 
 

@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
-from sframe_unwind.errors import StepError
+from sframe_unwind.errors import StepError, counted
 from sframe_unwind.kernel.entry_code import exception_name
 from sframe_unwind.kernel.linux import EXCEPTION, Kernel
 from sframe_unwind.kernel.unwinder import KernelUnwinder
@@ -112,7 +112,7 @@ def named(unwound: UnwoundThread, code: Code, limit: int | None = None) -> Stack
     thread, frames, end = unwound
     interrupted = [*(frame.interrupted for frame in frames[1:]), False]
     if limit is not None and len(frames) > limit:
-        end = f"{len(frames) - limit} more frames (-n {limit})"
+        end = f"{counted(len(frames) - limit, 'more frame')} (-n {limit})"
     kept = islice(zip(frames, interrupted), limit)
     found = (_with_inlined(_shown(frame, signal, code), code) for frame, signal in kept)
     shown = tuple(frame._replace(level=level) for level, frame in enumerate(chain.from_iterable(found)))

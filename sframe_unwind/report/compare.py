@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, Callable, NamedTuple
 
+from sframe_unwind.errors import counted
 from sframe_unwind.report.columns import aligned
 from sframe_unwind.report.stack import GENERATED, ShownFrame, Stack
 from sframe_unwind.unwind.walk import SFRAME
@@ -144,9 +145,9 @@ def summary(comparisons: Sequence[Comparison]) -> str:
     different = [comparison for comparison in comparisons if not comparison.agrees]
     if different:
         first = different[0]
-        count = f"{len(different)} of {len(comparisons)} threads differ"
+        count = f"{len(different)} of {counted(len(comparisons), 'thread differs', 'threads differ')}"
         return f"{count}; thread {first.native.thread}: {first.verdict()}"
-    threads = f"{len(comparisons)} thread{'' if len(comparisons) == 1 else 's'}: "
+    threads = f"{counted(len(comparisons), 'thread')}: "
     agreement = _agreement(comparisons)
     for comparison in comparisons:
         wrong = comparison.wrong_by_code()
@@ -162,7 +163,7 @@ def _agreement(comparisons: Sequence[Comparison]) -> str:
         sum(pair.agrees is True for pair in pairs),
         sum(comparison.by_sframe for comparison in comparisons),
     )
-    text = f"{frames} frame{'' if frames == 1 else 's'} agree{'s' if frames == 1 else ''}"
+    text = counted(frames, "frame agrees", "frames agree")
     if by_sframe != frames:
         text += f", {by_sframe} of them by SFrame"
     unknown = [pair for pair in pairs if pair.unknown]
@@ -173,7 +174,7 @@ def _agreement(comparisons: Sequence[Comparison]) -> str:
         )
     outermost = sum(pair.outermost for pair in pairs)
     if outermost:
-        text += f"; {outermost} outermost frame{' has' if outermost == 1 else 's have'} no CFA"
+        text += f"; {counted(outermost, 'outermost frame has', 'outermost frames have')} no CFA"
     return text
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from sframe_unwind.address import merged
-from sframe_unwind.errors import SFrameError
+from sframe_unwind.errors import SFrameError, counted
 from sframe_unwind.report.columns import aligned
 from sframe_unwind.report.notation import describe_rule
 from sframe_unwind.sframe.constants import Flag
@@ -66,7 +66,7 @@ def _wrong_rows(module: Module, section: Section, modules: Modules) -> list[str]
         return []
     first = wrong[0]
     row, code = (describe_rule(rule, modules.arch)[0] for rule in (first.row, first.code))
-    what = "1 row of a PLT stub" if len(wrong) == 1 else f"{len(wrong)} rows of PLT stubs"
+    what = counted(len(wrong), "row of a PLT stub", "rows of PLT stubs")
     at = f"at {first.address:#x}, {code} and not {row.removeprefix('CFA = ')}"
     return [f"{module.name}: {what} cannot be true, the code is used instead: {at}"]
 

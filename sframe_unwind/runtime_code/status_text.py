@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sframe_unwind.errors import SFrameError
+from sframe_unwind.errors import SFrameError, counted
 from sframe_unwind.report.columns import aligned
 from sframe_unwind.runtime_code.jit.image import JitImage
 from sframe_unwind.runtime_code.libunwind.registered import Registered, UnknownFormat
@@ -46,4 +46,4 @@ def _image(image: JitImage) -> str:
     except SFrameError as error:
         return f"not used: {error}"
     versions = "+".join(str(table.header.version) for table in section.tables)
-    return f"SFrame version {versions or '-'}, {functions} function{'' if functions == 1 else 's'}"
+    return f"SFrame version {versions or '-'}, {counted(functions, 'function')}"

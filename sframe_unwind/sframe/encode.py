@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
-from sframe_unwind.errors import EncodeError
+from sframe_unwind.errors import EncodeError, counted
 from sframe_unwind.memory import STRUCT_MARKS
 from sframe_unwind.sframe import fre, header, raw
 from sframe_unwind.sframe.constants import (
@@ -314,7 +314,7 @@ def _row(row: RowSpec, mark: str, where: str) -> bytes:
         raise EncodeError(f"{where}: info byte {row.info:#x} has the invalid word size 3, expected 0 to 2")
     count = row.info >> 1 & 0xF
     if len(row.words) != count:
-        raise EncodeError(f"{where}: {len(row.words)} data words, but info byte {row.info:#x} says {count}")
+        raise EncodeError(f"{where}: {counted(len(row.words), 'data word')}, but info byte {row.info:#x} says {count}")
     size = fre.word_size(row.info)
     for number, word in enumerate(row.words, 1):
         _check(word, size, True, f"{where}: word {number}")
@@ -387,4 +387,4 @@ def _check(value: int, size: int, signed: bool, what: str) -> None:
     if not fits(value, size, signed):
         low = -(1 << 8 * size - 1) if signed else 0
         high = (1 << 8 * size - signed) - 1
-        raise EncodeError(f"{what}: {value} does not fit in {size} bytes, expected {low} to {high}")
+        raise EncodeError(f"{what}: {value} does not fit in {counted(size, 'byte')}, expected {low} to {high}")

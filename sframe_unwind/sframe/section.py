@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from sframe_unwind.address import Range, find_range
 from sframe_unwind.arch import Arch
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.memory import Data
 from sframe_unwind.sframe.header import MAGIC_BYTES
 from sframe_unwind.sframe.table import NO_FUNCTION, Function, Match, Miss, Table
@@ -44,7 +44,7 @@ class Section:
                 if not self.tables:
                     raise
                 if size_known:
-                    what = f"{len(data) - offset} bytes after the last table: {error.what}"
+                    what = f"{counted(len(data) - offset, 'byte')} after the last table: {error.what}"
                     self.rest = FormatError(what, error.offset)
                 break
             self.tables.append(table)
@@ -53,7 +53,7 @@ class Section:
         if not size_known:
             self.size = end
         elif self.rest is None and (rest := data[end:]).strip(b"\0"):
-            self.rest = FormatError(f"{len(rest)} bytes after the last table are not an SFrame header", end)
+            self.rest = FormatError(f"no SFrame header in the {counted(len(rest), 'byte')} after the last table", end)
         self._index: tuple[list[int], list[Table]] | None = None
 
     @property

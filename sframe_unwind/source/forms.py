@@ -101,8 +101,8 @@ def append(steps: list[int], step: int) -> None:
         steps.append(step)
 
 
-def behind(data: bytes, at: int, steps: Iterable[int], byteorder: ByteOrder) -> int:
-    """Return the offset after values.
+def end_of(data: bytes, at: int, steps: Iterable[int], byteorder: ByteOrder) -> int:
+    """Return the offset after some values.
 
     :raises IndexError: the data ends, unless it does so within a value of known size.
     :raises ValueError: it ends within a string.

@@ -141,7 +141,7 @@ def _below(unit: Unit, parent: Entry, tag: int, through: frozenset[int] | None) 
     ignored = 0
     """Depth of the entry whose children are skipped; 0: none."""
     try:
-        at = forms.behind(data, parent.values, parent.abbreviation.steps, order)
+        at = forms.end_of(data, parent.values, parent.abbreviation.steps, order)
         while depth:
             start = at
             code = data[at]
@@ -162,7 +162,7 @@ def _below(unit: Unit, parent: Entry, tag: int, through: frozenset[int] | None) 
                 yield Entry(start, abbreviation, at), len(around) - 1
             for step in steps:
                 if step < 0:
-                    at = forms.behind(data, at, (step,), order)
+                    at = forms.end_of(data, at, (step,), order)
                 else:
                     at += step
             if not has_children:

@@ -244,7 +244,7 @@ class LineProgram:
                 at = end + 1
                 if numbers:
                     directory, at = read_uleb128(self._data, at)
-                    at = forms.behind(self._data, at, [forms.LEB128] * (numbers - 1), self._encoding.byteorder)
+                    at = forms.end_of(self._data, at, [forms.LEB128] * (numbers - 1), self._encoding.byteorder)
                 names.append((name, directory))
             found.append(names)
             at += 1
@@ -277,7 +277,7 @@ class LineProgram:
                 if kind in (_PATH, _DIRECTORY):
                     value = forms.number(data, at, form, step, order)
                     name, directory = (self._name(form, value), directory) if kind == _PATH else (name, value)
-                at = forms.behind(data, at, (step,), order)
+                at = forms.end_of(data, at, (step,), order)
             if at > len(data):
                 raise FormatError("the data ends within the names", self._offset, LINE)
             found.append((name, directory))

@@ -9,7 +9,7 @@ from typing import Callable, NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, Range
 from sframe_unwind.cfi.leb128 import read_uleb128
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.source import abbreviations as at_names
 from sframe_unwind.source import forms
 from sframe_unwind.source.abbreviations import Abbreviation, Abbreviations
@@ -67,7 +67,9 @@ class Unit:
         except struct.error as error:
             raise FormatError("a unit's header is not whole", offset, INFO) from error
         if not 2 <= version <= 5 or address_size != WORD_SIZE:
-            raise FormatError(f"a unit of version {version} with addresses of {address_size} bytes", offset, INFO)
+            raise FormatError(
+                f"a unit of version {version} with addresses of {counted(address_size, 'byte')}", offset, INFO
+            )
         self.encoding = Encoding(sections.byteorder, version, offset_size)
         self.first = at
         """Offset of the first entry in the unit, in bytes."""
@@ -100,7 +102,7 @@ class Unit:
             return Value(form, implicit)
         order = self.encoding.byteorder
         try:
-            at = forms.behind(data, entry.values, before, order)
+            at = forms.end_of(data, entry.values, before, order)
             return Value(form, forms.number(data, at, form, step, order))
         except (IndexError, ValueError) as error:
             raise FormatError("a unit ends within an entry", self.offset + entry.at, INFO) from error

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sframe_unwind.errors import counted
 from sframe_unwind.report.columns import aligned
 from sframe_unwind.survey.store import Store
 
@@ -125,7 +126,8 @@ class Difference:
     def lines(self) -> Iterator[str]:
         """Yield lines that describe the changes."""
         same = len(self._new.files) - len(self.added) - len(self.changed)
-        yield f"{same} files are the same, {len(self.changed)} changed, {len(self.added)} new, {len(self.gone)} gone"
+        others = f"{len(self.changed)} changed, {len(self.added)} new, {len(self.gone)} gone"
+        yield f"{counted(same, 'file is', 'files are')} the same, {others}"
         yield from self._totals()
         yield from _listed("changed", [line for name in self.changed if (line := self._change(name))])
         yield from _listed("new", self.added)
@@ -162,7 +164,9 @@ def _share(survey: Survey, part: str, whole: str, unit: int) -> float:
 
 def _problems(problems: Counter[Problem]) -> list[str]:
     return [
-        f"{path}: {kind}: {table}: {says}" + (f"; expected {expected}" if expected else "") + f" ({count} times)"
+        f"{path}: {kind}: {table}: {says}"
+        + (f"; expected {expected}" if expected else "")
+        + f" ({counted(count, 'time')})"
         for (path, _, kind, table, says, expected), count in sorted(problems.items())
     ]
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from html import escape
 from statistics import median
 
+from sframe_unwind.errors import counted
+
 _BARS = 40
 _WIDTH, _HEIGHT = 400, 130
 _LEFT, _TOP, _BOTTOM = 8, 24, 22
@@ -30,10 +32,11 @@ def histogram(title: str, values: Sequence[float], low: float, high: float) -> s
                 f' height="{height:.1f}"><title>{first:g} to {last:g}: {count}</title></rect>'
             )
     middle = f", median {median(values):.3g}" if values else ""
+    files = counted(len(values), "file", spec=",")
     base = _HEIGHT - 6
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
-        f'<text x="{_LEFT}" y="14">{escape(title)} ({len(values):,} files{middle})</text>{"".join(bars)}'
+        f'<text x="{_LEFT}" y="14">{escape(title)} ({files}{middle})</text>{"".join(bars)}'
         f'<text x="{_LEFT}" y="{base}">{low:g}</text>'
         f'<text x="{_WIDTH / 2:g}" y="{base}" text-anchor="middle">{(low + high) / 2:g}</text>'
         f'<text x="{_WIDTH - _LEFT}" y="{base}" text-anchor="end">{high:g}</text></svg>'

@@ -16,7 +16,8 @@ from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.code.ranges import CodeRanges
 from sframe_unwind.code.tables import RuleTable
 from sframe_unwind.code.whole_file import check_functions
-from sframe_unwind.elf import ElfBinary
+from sframe_unwind.elf import SECTION_NAME, ElfBinary
+from sframe_unwind.elf.cfi import EH_FRAME
 from sframe_unwind.elf.section_addresses import FileAddress
 from sframe_unwind.errors import FileError
 from sframe_unwind.sframe.section import Section
@@ -55,7 +56,8 @@ def check_elf(
     if orc is not None:
         tables[ORC] = orc
     if not tables:
-        raise FileError("neither SFrame nor DWARF CFI to check against the code")
+        absent = binary.without_contents(SECTION_NAME, EH_FRAME)
+        raise FileError(absent or "neither SFrame nor DWARF CFI to check against the code")
     image = image_of(binary, machine)
     landing_pads = exception_tables(binary, image)
     functions = function_ranges(sframe, cfi.ranges(), binary.symbols.extents())

@@ -9,6 +9,7 @@ from sframe_unwind.code.findings import DWARF, NONE, ORC, SFRAME, TITLES, CodeVe
 from sframe_unwind.code.judgement import Judgement
 from sframe_unwind.elf import ElfBinary
 from sframe_unwind.elf.section_addresses import FileAddress
+from sframe_unwind.errors import counted
 
 
 class CodeFinding(NamedTuple):
@@ -96,7 +97,8 @@ class CodeReport(NamedTuple):
     def lines(self, file: str) -> Iterator[str]:
         """Yield the lines that ``verify`` prints."""
         sums = [f"{TITLES[table]} {_said(counts)}" for table, counts in self.counts.items()]
-        yield f"{file}: code of {self.functions} functions, {self.instructions} instructions: {'; '.join(sums)}"
+        size = f"{counted(self.functions, 'function')}, {counted(self.instructions, 'instruction')}"
+        yield f"{file}: code of {size}: {'; '.join(sums)}"
         if self.sframe_entries is not None:
             entries = f"the {self.sframe_entries} entries of SFrame are parts of functions, or several"
             yield f"  {entries}: functions are those of DWARF CFI and symbols"
@@ -111,10 +113,10 @@ class CodeReport(NamedTuple):
             text = f"{place}: {finding.what}: the code has {finding.code}; {who} {says} {finding.rule}"
             yield f"  warning: {text} (assumed: {', '.join(finding.assumes)})" if finding.assumes else f"  {text}"
         for one in self.unknown or ():
-            place, plural = one.spot.with_name(one.function), "s" * (one.instructions > 1)
-            yield f"  unknown: {place}: {one.instructions} instruction{plural} ({TITLES[one.table]}): {one.why}"
+            place, number = one.spot.with_name(one.function), counted(one.instructions, "instruction")
+            yield f"  unknown: {place}: {number} ({TITLES[one.table]}): {one.why}"
         if self.given_up:
-            yield f"  {self.given_up} function{'s' * (self.given_up > 1)} too large to be interpreted"
+            yield f"  {counted(self.given_up, 'function')} too large to be interpreted"
 
 
 def _said(counts: Counts) -> str:

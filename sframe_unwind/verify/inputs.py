@@ -63,9 +63,6 @@ def inputs(names: list[str], with_cfi: bool = False, tick: Tick = lambda: None) 
 
     for name in names:
         found = False
-        if not name:
-            yield Failure("''", "a file has a name of at least one character")
-            continue
         for item in (_directory if is_directory(name) else _file)(Path(name), is_wanted):
             found = True
             yield item

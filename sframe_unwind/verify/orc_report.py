@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from sframe_unwind.code.findings import TITLES
 from sframe_unwind.elf.section_addresses import FileAddress
+from sframe_unwind.errors import counted
 from sframe_unwind.verify.terms import SIDES, Gap, Side
 
 
@@ -60,9 +61,9 @@ class OrcReport(NamedTuple):
         """Yield the lines that ``verify`` prints."""
         title, count = TITLES[self.table], len(self.disagreements)
         yield (
-            f"{file}: {self.both} functions in ORC and {title}, {len(self.orc_only)} in ORC only,"
-            f" {len(self.other_only)} in {title} only; {self.addresses_compared} addresses compared,"
-            f" {count or 'no'} disagreement{'s' * (count != 1)}"
+            f"{file}: {counted(self.both, 'function')} in ORC and {title}, {len(self.orc_only)} in ORC only,"
+            f" {len(self.other_only)} in {title} only; {counted(self.addresses_compared, 'address')} compared,"
+            f" {counted(count, 'disagreement') if count else 'no disagreements'}"
         )
         for one in self.disagreements:
             side = "" if one.code is None else f"; {SIDES[one.code]}"

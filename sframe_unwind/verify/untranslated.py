@@ -12,6 +12,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.cfi import constants as c
 from sframe_unwind.cfi.operations import Operation, operations
 from sframe_unwind.cfi.records import CfiFunction
+from sframe_unwind.errors import counted
 
 _BREG0, _DEREF = 0x70, 0x06
 _EXPRESSION_SIZE = 2
@@ -129,7 +130,7 @@ def _args_size(state: _State, operation: Operation) -> str:
     # Where the CFA is based on FP, a size of one byte is ignored.
     if not size or (state.base == state.arch.fp and size < 0x80):
         return ""
-    return f"{size} bytes of arguments by .cfi_escape DW_CFA_GNU_args_size"
+    return f"{counted(size, 'byte')} of arguments by .cfi_escape DW_CFA_GNU_args_size"
 
 
 def _negate_ra_state_with_pc(*_: object) -> str:

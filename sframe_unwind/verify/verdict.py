@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sframe_unwind.elf import SECTION_NAME
 from sframe_unwind.elf.section_addresses import FileAddress
+from sframe_unwind.errors import counted
 from sframe_unwind.verify.terms import SIDES, Gap, Side
 
 if TYPE_CHECKING:  # it brings the interpreter of machine code along
@@ -221,17 +222,17 @@ class Verdict(NamedTuple):
         if self.code is not None:
             yield from self.code.lines(self.file)
         if self.known:
-            yield f"  known by the baseline: {self.known} finding{_s(self.known)}"
+            yield f"  known by the baseline: {counted(self.known, 'finding')}"
 
     def _comparison_lines(self) -> Iterator[str]:
         count = len(self.disagreements)
         in_part = f", {self.in_part} covered in part" if self.in_part else ""
         not_compared = f", {self.not_compared} not compared" if self.not_compared else ""
         yield (
-            f"{self.file}: {self.both} function{_s(self.both)} in both, {self.sframe_only} in SFrame only,"
+            f"{self.file}: {counted(self.both, 'function')} in both, {self.sframe_only} in SFrame only,"
             f" {self.dwarf_only} in DWARF only{in_part}{not_compared};"
-            f" {self.addresses_compared} address{_s(self.addresses_compared, 'es')} compared,"
-            f" {count or 'no'} disagreement{_s(count)}"
+            f" {counted(self.addresses_compared, 'address')} compared,"
+            f" {counted(count, 'disagreement') if count else 'no disagreements'}"
         )
         if len(self.sframe_sections) > 1:
             read = f"{SECTION_NAME}, which debuggers read"
@@ -256,11 +257,6 @@ _LISTS = (
     ("not compared", (Outcome.NOT_COMPARED,)),
 )
 """The functions that are listed one by one, in the order of the text."""
-
-
-def _s(count: int, ending: str = "s") -> str:
-    """Return the ending of the plural, if a number needs it."""
-    return "" if count == 1 else ending
 
 
 def _listed(title: str, function: Function) -> str:

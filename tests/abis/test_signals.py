@@ -31,7 +31,7 @@ CELLS = [
 
 
 @pytest.mark.parametrize(("abi", "version", "name"), CELLS)
-def test_behind_the_trampoline(abi: str, version: int, name: str) -> None:
+def test_frames_after_the_trampoline(abi: str, version: int, name: str) -> None:
     gdb = debugger(name, abi)
     path = built("signals", abi, version, "O2")
     tools = toolchain(abi, version)
@@ -40,14 +40,14 @@ def test_behind_the_trampoline(abi: str, version: int, name: str) -> None:
     answers = call(gdb, "tests.abis.inside.stops.collect", programs=programs, sysroot=sysroot(abi))
     for stop, answer in paired(WAYS, answers):
         assert "error" not in answer, (stop, answer)
-        trampoline, behind = around_signal(answer)
+        trampoline, outer = around_signal(answer)
         assert answer["always"]["chain"][trampoline]["kind"] == "signal"
         if not is_wrong(stop, abi, name):
             assert answer["always"]["chain"] == answer["off"]["chain"], stop
         (way,) = stop.arguments
         if way in IN_LIBC:
             continue
-        interrupted, caller = behind[:2]
+        interrupted, caller = outer[:2]
         function = symbols["fault_at_entry" if way == "entry" else "fault"]
         start = function.address - text + answer["text"]["start"]
         assert interrupted["name"] == ("fault_at_entry" if way == "entry" else "fault")
@@ -65,5 +65,5 @@ def around_signal(answer: dict[str, Any]) -> tuple[int, list[dict[str, Any]]]:
     chain = answer["always"]["chain"]
     (level,) = [level for level, frame in enumerate(chain) if frame["kind"] == "signal"]
     shown = answer["compare"]["threads"][0]["frames"]
-    behind = [{**frame, "unwinder": by["unwinder"]} for frame, by in zip(chain, shown)][level + 1 :]
-    return level, behind
+    outer = [{**frame, "unwinder": by["unwinder"]} for frame, by in zip(chain, shown)][level + 1 :]
+    return level, outer

@@ -157,7 +157,7 @@ def test_expression_cut_short(code: bytes) -> None:
 
 
 def test_cfa_that_cannot_be_changed() -> None:
-    """The rows before are valid, as for elfutils and GDB, and so are those behind which the CFA is defined anew."""
+    """The rows before are valid, as for elfutils and GDB, and so are those after which the CFA is defined anew."""
     for change in (b"\x0e\x10", b"\x0d\x06"):
         function = decoded(b"\x41\x0f\x02\x77\x08\x41" + change + b"\x41" + change + b"\x41\x0c\x07\x18")
         start, expression, *changed, last = function.rows

@@ -72,6 +72,51 @@ def test_wrong_usage_is_one_line(capsys: pytest.CaptureFixture[str], arguments: 
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("argument", "before", "after"),
+    [
+        ("FILE", "dump", ""),
+        ("FILE", "lookup", "0x10"),
+        ("FILE", "lint x", ""),
+        ("--sarif", "lint x --sarif", ""),
+        ("FILE", "verify", "x"),
+        ("--html", "verify x --html", ""),
+        ("--baseline", "verify x --baseline", ""),
+        ("--write-baseline", "verify x --write-baseline", ""),
+        ("FILE", "convert -o out", ""),
+        ("-o/--output", "convert x -o", ""),
+        ("PERF.DATA", "perf", ""),
+        ("--folded", "perf x --folded", ""),
+        ("--debug-dir", "perf x --debug-dir", ""),
+        ("--core", "backtrace --core", ""),
+        ("--vmcore", "backtrace --vmcore", ""),
+        ("--exe", "backtrace --core x --exe", ""),
+        ("--modules", "backtrace --vmcore x --exe y --modules", ""),
+        ("--sysroot", "backtrace --core x --sysroot", ""),
+        ("PATH", "survey --store x", ""),
+        ("--store", "survey --store", "x"),
+        ("--diff", "survey --diff x", ""),
+        ("--csv", "survey --store x --csv", ""),
+    ],
+)
+def test_an_empty_name_is_no_file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    argument: str,
+    before: str,
+    after: str,
+) -> None:
+    """The empty name would be the current folder, or a message about a file without a name."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main([*before.split(), "", *after.split()])
+    assert ended.value.code == 2
+    said = f"{before.split()[0]}: argument {argument}: expected the name of a file or a folder, found ''"
+    assert capsys.readouterr().err.startswith(f"sframe-unwind: {said} (try ")
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("command", [["dump"], ["dump", "--json"], ["lookup"]])
 def test_unusable_files(tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     text, empty, cut, none, locked = (tmp_path / name for name in ("text", "empty", "cut", "none", "locked"))

@@ -165,13 +165,13 @@ def test_every_header_and_every_section(tmp_path: Path, capsys: pytest.CaptureFi
     assert text.count(f"  Header at offset {at:#x} :\n") == 1
 
 
-def test_bytes_behind_the_last_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bytes_after_the_last_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     whole = section(AMD64, [Function(0x10, 8, [ROW])], ra=-8)
     file = elf(tmp_path / "file", AMD64, whole + b"rest")
     _, decoded, complaints = dumped(capsys, file, 2)
     assert len(decoded["sections"][0]["functions"]) == 1
     assert complaints == [
-        f"sframe-unwind: {file}: 4 bytes after the last table are not an SFrame header (.sframe offset {len(whole):#x})"
+        f"sframe-unwind: {file}: no SFrame header in the 4 bytes after the last table (.sframe offset {len(whole):#x})"
     ]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from sframe_unwind.verify import Plan, verify
+from sframe_unwind.verify.code_report import CodeReport
 from tests.missing import toolchain_needed
 from tools.binutils import provide
 
@@ -16,6 +18,13 @@ TARGETS = {
     "s390x": ("s390x", ()),
 }
 """The target in binutils, and options of the assembler."""
+
+
+def report_on(machine: str, source: str, folder: Path) -> CodeReport:
+    """Return the report of ``verify --against code`` on an assembly source."""
+    found = verify(assemble(machine, source, folder / "f.o"), Plan(dwarf=False, code=True)).code
+    assert found is not None
+    return found
 
 
 def assemble(machine: str, source: str, path: Path) -> Path:

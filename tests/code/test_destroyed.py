@@ -131,7 +131,7 @@ def _source(machine: str, function: Destroying) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("machine", ["amd64", "aarch64", "s390x"])
-def test_nothing_is_proved_behind_what_destroys_the_frame_pointer(machine: str, tmp_path: Path) -> None:
+def test_nothing_is_proved_after_an_instruction_that_destroys_the_frame_pointer(machine: str, tmp_path: Path) -> None:
     functions = list(_functions(machine))
     lines = [line for function in functions for part in _source(machine, function) for line in part.split(";")]
     path = assemble(machine, "\n".join([*lines, ""]), tmp_path / "f.o")

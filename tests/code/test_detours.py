@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.code.findings import DWARF, SFRAME, Counts
-from sframe_unwind.verify import Plan, verify
-from tests.code.assembled import assemble
+from tests.code.assembled import report_on
 
 FUNCTION = """
     .text
@@ -121,9 +120,8 @@ LEAVES = {
 
 def checked(machine: str, parts: dict[str, str], folder: Path) -> tuple[list[str], Mapping[str, Counts]]:
     source = FUNCTION.format(**{"other": "", **parts})
-    verdict = verify(str(assemble(machine, source, folder / "f.o")), Plan(False, True))
-    assert verdict.code is not None
-    return [finding.what for finding in verdict.code.findings], verdict.code.counts
+    found = report_on(machine, source, folder)
+    return [finding.what for finding in found.findings], found.counts
 
 
 @pytest.mark.parametrize("machine", DETOURS)

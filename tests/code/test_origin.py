@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sframe_unwind.verify import Plan, verify
-from tests.code.assembled import assemble
+from tests.code.assembled import report_on
 
 LATE_ROW_AND_A_BRANCH = """
     .globl f
@@ -34,7 +33,6 @@ two:
 
 def test_a_branch_in_a_block_is_no_origin(tmp_path: Path) -> None:
     """The table is wrong since the `add`, and the findings on both ways from the branch name the `add`."""
-    found = verify(str(assemble("amd64", LATE_ROW_AND_A_BRANCH, tmp_path / "f.o")), Plan(False, True)).code
-    assert found is not None
+    found = report_on("amd64", LATE_ROW_AND_A_BRANCH, tmp_path)
     dwarf = [finding for finding in found.findings if finding.table == "dwarf"]
     assert ["since `add $8,%rsp`" in finding.code for finding in dwarf] == [True, True]

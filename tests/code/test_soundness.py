@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.code.findings import DWARF
-from sframe_unwind.verify import Plan, verify
-from sframe_unwind.verify.code_report import CodeReport
-from tests.code.assembled import assemble
+from tests.code.assembled import report_on
 
 LITERALS = """
     .macro function name, const
@@ -73,26 +71,20 @@ f:  .cfi_startproc
 """
 
 
-def report(machine: str, source: str, folder: Path) -> CodeReport:
-    found = verify(str(assemble(machine, source, folder / "f.o")), Plan(False, True))
-    assert found.code is not None
-    return found.code
-
-
 @pytest.mark.parametrize(("first", "second"), [(RIGHT, WRONG), (WRONG, RIGHT)])
 def test_the_verdict_does_not_depend_on_the_order_of_functions(first: str, second: str, tmp_path: Path) -> None:
     """Both functions have the same bytes; the constants that they read after their ends differ."""
-    found = report("aarch64", LITERALS.format(first=first, second=second), tmp_path)
+    found = report_on("aarch64", LITERALS.format(first=first, second=second), tmp_path)
     assert {finding.function.partition("+")[0] for finding in found.findings} == {"wrong"}
 
 
 def test_a_link_register_of_its_own_destroys_no_return_address(tmp_path: Path) -> None:
-    found = report("s390x", FENTRY, tmp_path)
+    found = report_on("s390x", FENTRY, tmp_path)
     assert found.counts[DWARF].wrong == 0
     assert found.counts[DWARF].proved >= 7
 
 
 def test_every_instruction_of_a_function_that_is_described_is_counted(tmp_path: Path) -> None:
-    found = report("aarch64", NOT_DECODED, tmp_path)
+    found = report_on("aarch64", NOT_DECODED, tmp_path)
     assert sum(found.counts[DWARF]) == found.instructions == 3
     assert found.counts[DWARF].unknown == 3

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.code.findings import DWARF, SFRAME, Counts
-from sframe_unwind.verify import Plan, verify
-from tests.code.assembled import assemble
+from tests.code.assembled import report_on
 
 FRAMES = {
     "amd64": ("push %rbx; .cfi_adjust_cfa_offset 8; .cfi_offset rbx,-16", "pop %rbx; .cfi_adjust_cfa_offset -8; ret"),
@@ -63,9 +62,8 @@ def checked(
     source = FUNCTION.format(
         begin=begin, end=end, branch=branch, write=WRITES[machine], entry=entry, section=section, error=error
     )
-    verdict = verify(str(assemble(machine, source.replace(";", "\n"), folder / "f.o")), Plan(False, True))
-    assert verdict.code is not None
-    return [finding.what for finding in verdict.code.findings], verdict.code.counts
+    found = report_on(machine, source.replace(";", "\n"), folder)
+    return [finding.what for finding in found.findings], found.counts
 
 
 def nop(machine: str) -> str:

@@ -39,7 +39,7 @@ f:
 """A call through the table and a read of the address, for which GNU ld makes a stub in `.plt.got`."""
 
 
-def test_a_stub_does_not_enter_what_lies_behind_it(tmp_path: Path) -> None:
+def test_a_stub_does_not_enter_the_code_after_it(tmp_path: Path) -> None:
     """The part of a function after the stubs is entered with the frame of the rest."""
     file = assemble("amd64", SOURCE, tmp_path / "f.o")
     linked = tmp_path / "f.so"

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.code.findings import DWARF
-from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.code_report import CodeReport
-from tests.code.assembled import assemble
+from tests.code.assembled import report_on
 from tests.missing import absent
 from tests.samples.catalogue import ABIS
 
@@ -41,9 +40,7 @@ def judged(body: str, folder: Path) -> CodeReport:
         .cfi_endproc
         .size f,.-f
     """
-    verdict = verify(str(assemble("aarch64", source.replace(";", "\n"), folder / "f.o")), Plan(False, True))
-    assert verdict.code is not None
-    return verdict.code
+    return report_on("aarch64", source.replace(";", "\n"), folder)
 
 
 def of_frame(allocate: str, rows: str, inside: str, release: str) -> str:
@@ -132,7 +129,7 @@ def test_a_finding_has_the_vector_length(tmp_path: Path) -> None:
     assert finding.code == "CFA = sp + 16 + 16 * vg since `addvl sp, sp, #-2` at .text+0x4"
 
 
-def test_nothing_is_known_behind_a_change_of_the_length(tmp_path: Path) -> None:
+def test_nothing_is_known_after_a_change_of_the_length(tmp_path: Path) -> None:
     for change in (".inst 0xd503477f", ".inst 0xd503427f", ".inst 0xd51b4240"):  # smstart, smstop sm, msr svcr,x0
         assert judged(frame(change), tmp_path).counts[DWARF].unknown > 0
 
@@ -157,21 +154,15 @@ def compiled(written: str) -> str:
     return corrected
 
 
-def checked(text: str, folder: Path) -> CodeReport:
-    verdict = verify(str(assemble("aarch64", text, folder / "f.o")), Plan(False, True))
-    assert verdict.code is not None
-    return verdict.code
-
-
 def test_what_a_compiler_makes_is_proved(compiled: str, tmp_path: Path) -> None:
     assert len(re.findall(r"str\tz(8|9|1\d|2[0-3]),", compiled)) >= 16
-    found = checked(compiled, tmp_path)
+    found = report_on("aarch64", compiled, tmp_path)
     assert not found.findings
     assert found.counts[DWARF].proved == found.instructions > 100
 
 
 def test_what_has_no_meaning_is_unknown(written: str, tmp_path: Path) -> None:
-    found = checked(written, tmp_path)
+    found = report_on("aarch64", written, tmp_path)
     assert not found.findings
     counts = found.counts[DWARF]
     assert 0 < counts.unknown < 20
@@ -184,6 +175,6 @@ def test_each_error_in_what_a_compiler_makes_is_found(compiled: str, tmp_path: P
     assert len(of_cfa) > 3
     for at in of_cfa:
         changed = compiled[:at] + "0x92,0x2e,0,0x44" + compiled[at + len("0x92,0x2e,0,0x40") :]
-        findings = checked(changed, tmp_path).findings
+        findings = report_on("aarch64", changed, tmp_path).findings
         assert {finding.what for finding in findings} == {"cfa"}
         assert all("* vg" in finding.code for finding in findings)

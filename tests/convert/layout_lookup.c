@@ -2,7 +2,7 @@
 
    usage: layout_lookup ROUNDS SECTION ... < PCS
 
-   PCS has a number on each line.  A SECTION begins with struct head; behind it are shapes, entries and rows.  Prints the
+   PCS has a number on each line.  A SECTION begins with struct head; after it come shapes, entries and rows.  Prints the
    nanoseconds of a lookup in each section, the best of ROUNDS in turns, and then the row for each number: info byte and
    data words, "-" if there is none.  Exit status 1: a section has another row than the first one.  */
 
@@ -27,7 +27,7 @@ struct section
   const uint8_t *entries, *rows, *shapes[MOST_SHAPES];
 };
 
-/* Of an info byte and the data words behind it, in bytes.  */
+/* Of an info byte and the data words after it, in bytes.  */
 static inline size_t
 size_of (const uint8_t *shape)
 {

@@ -11,7 +11,7 @@ import pytest
 
 from sframe_unwind.cli import main
 from sframe_unwind.convert.elf_copy import ElfCopy, NewSection
-from sframe_unwind.elf import load
+from sframe_unwind.elf import load, opened
 from sframe_unwind.elf.constants import PT_GNU_SFRAME, SHT_GNU_SFRAME
 from sframe_unwind.sframe.encode import SectionSpec, describe, encode, without_layout
 from sframe_unwind.translation.to_sframe import Made, make_table
@@ -97,13 +97,14 @@ def test_an_entry_that_is_larger_than_the_file(tmp_path: Path, capsys: pytest.Ca
 def test_functions_above_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Overlapping functions are refused: to compare each over its whole length would take too long."""
     program, file = build("free_walk", "amd64", 3), tmp_path / "file"
-    copy = ElfCopy(program.read_bytes(), "little", ".sframe", PT_GNU_SFRAME)
     (section,) = load(program)
     table = without_layout(describe(section).tables[0])
     code = table.functions[0]._replace(size=0x200)
     functions = [code._replace(start=code.start + number, size=code.size - number) for number in range(64)]
-    data = encode(SectionSpec(copy.address, (table._replace(functions=tuple(functions)),)))
-    copy.write(file, NewSection(".sframe", SHT_GNU_SFRAME, data, PT_GNU_SFRAME))
+    with opened(program) as binary:
+        copy = ElfCopy(binary, ".sframe", PT_GNU_SFRAME)
+        data = encode(SectionSpec(copy.address, (table._replace(functions=tuple(functions)),)))
+        copy.write(file, NewSection(".sframe", SHT_GNU_SFRAME, data, PT_GNU_SFRAME))
     assert "SFrame describes functions of" in refused(capsys, file, "-o", tmp_path / "out")
 
 

@@ -13,7 +13,7 @@ from sframe_unwind import elf
 from sframe_unwind.cli import main
 from sframe_unwind.elf.constants import SHT_SYMTAB, SYMBOL
 from sframe_unwind.verify import verify
-from tests.elf.objects import ONE, TWO, compile_object, link, run, tools_for
+from tests.elf.objects import compile_both, link, run, tools_for
 
 ABIS = ("amd64", "aarch64", "aarch64_be", "s390x")
 GROUPS = """
@@ -24,8 +24,7 @@ int {name}(int *p) {{ return f<10>(p) + 1; }}
 
 def by_assembler(abi: str, folder: Path) -> list[Path]:
     """Return two object files with SFrame of GNU as."""
-    tools = tools_for(abi, 3)
-    return [compile_object(tools, abi, source, folder / name) for name, source in (("one.o", ONE), ("two.o", TWO))]
+    return compile_both(tools_for(abi, 3), abi, folder)
 
 
 def without(abi: str, objects: list[Path]) -> list[Path]:

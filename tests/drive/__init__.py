@@ -11,5 +11,5 @@ program, its stack, variables, registers and output, and the debugger's text mus
 
 These are sessions at the corners where a build, a client, a place and a mode meet (`dimensions`).  The builds have all
 kinds of linkers, PLTs and unwind tables, some with a part cut away (`makings`, `cutting`); the clients are terminals,
-scripts and editors (`clients`); the places are processes, also behind a server, and core files (`places`).
+scripts and editors (`clients`); the places are processes, local or under a debug server, and core files (`places`).
 """

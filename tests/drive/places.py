@@ -1,4 +1,4 @@
-"""The place of a session's program: a process, also behind a server, or a core file of one of several kinds."""
+"""The place of a session's program: a process, local or at a debug server, or one of several kinds of core files."""
 
 from __future__ import annotations
 

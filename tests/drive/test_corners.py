@@ -201,7 +201,7 @@ def test_code_without_any_data_ends_what_is_compared() -> None:
 def test_a_session_whose_core_takes_too_long_to_make_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The campaign goes on: a missing core file is one of the errors for which a session is dropped."""
+    """The campaign continues: a missing core file is one of the errors for which a session is dropped."""
     monkeypatch.setattr(places, "SECONDS", 0.1)
     with pytest.raises(ProgramError, match="gdb18 takes more than"):
         places._make(DEBUGGERS["gdb18"], ["sleep", "60"], tmp_path / "core")

@@ -61,6 +61,11 @@ def compile_object(tools: Path, abi: str, source: str, result: Path) -> Path:
     return result
 
 
+def compile_both(tools: Path, abi: str, folder: Path) -> list[Path]:
+    """Compile :data:`ONE` and :data:`TWO` to object files with SFrame."""
+    return [compile_object(tools, abi, source, folder / name) for name, source in (("one.o", ONE), ("two.o", TWO))]
+
+
 def link(tools: Path, abi: str, result: Path, *inputs: Path, options: tuple[str, ...] = ("-e", "start")) -> Path:
     """Link the inputs to a program, or with `-r` to another object file."""
     order = ["-EB"] if abi == "aarch64_be" else []

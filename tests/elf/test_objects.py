@@ -13,7 +13,7 @@ from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, enco
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
 from sframe_unwind.unwind_rule import UnwindRule
-from tests.elf.objects import NAMES, ONE, TWO, compile_object, link, run, tools_for
+from tests.elf.objects import NAMES, compile_both, link, run, tools_for
 from tests.samples.catalogue import ABIS
 from tests.samples.readelf import Symbol, read_symbols
 
@@ -31,9 +31,7 @@ class Objects:
         self.abi = abi
         self.folder = folder
         self.tools = tools_for(abi, version)
-        self.files = [
-            compile_object(self.tools, abi, source, folder / name) for source, name in ((ONE, "one.o"), (TWO, "two.o"))
-        ]
+        self.files = compile_both(self.tools, abi, folder)
 
     def link(self, name: str, *options: str) -> Path:
         return link(self.tools, self.abi, self.folder / name, *self.files, options=options or ("-e", "start"))
@@ -145,7 +143,7 @@ def assembly(group: str, symbol: str, size: int) -> str:
     table = usual_table(2, AbiNumber.AMD64_ENDIAN_LITTLE, [FunctionSpec(28, size, ROW)])
     content = encode(SectionSpec(0, (table._replace(flags=Flag.FDE_FUNC_START_PCREL),)))
     assert content[28:32] == bytes(4)
-    behind = ", ".join(map(str, content[32:]))
+    rest = ", ".join(map(str, content[32:]))
     return f"""
         .section .text.{group}, "axG", @progbits, {group}, comdat
         .skip {size}
@@ -155,7 +153,7 @@ def assembly(group: str, symbol: str, size: int) -> str:
         .section .sframe, "aG", @progbits, {group}, comdat
         .byte {", ".join(map(str, content[:28]))}
         .long {symbol} - .
-        .byte {behind}
+        .byte {rest}
     """
 
 

@@ -27,6 +27,15 @@ def compiled(source: str, folder: Path, *flags: str, version: int = 3, sframe: b
     return executable
 
 
+def compiled_with_threads(source: Path, folder: Path, *flags: str) -> Path:
+    """Return the path of a program in C or C++ with SFrame, threads and a build ID."""
+    folder.mkdir(parents=True, exist_ok=True)
+    executable = folder / source.stem
+    compiler = "g++" if source.suffix == ".cpp" else "gcc"
+    _run([compiler, *_flags(3, True), "-pthread", "-Wl,--build-id", *flags, str(source), "-o", str(executable)])
+    return executable
+
+
 def mixed(folder: Path, version: int) -> Path:
     """Compile `mixed.c`: `with_cfi` calls `without_cfi`, which calls `with_cfi`, and so on, seven deep."""
     command = ["gcc", *_flags(version, True)]

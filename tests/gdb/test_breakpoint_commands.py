@@ -69,7 +69,7 @@ def test_libraries_that_come_and_go_meanwhile(debugger: Debugger, tmp_path: Path
         assert matches(DLOPEN.functions, names_in(block))
 
 
-def test_gdb_ends_well_with_commands_behind_it(debugger: Debugger, tmp_path: Path) -> None:
+def test_gdb_ends_well_with_commands_left(debugger: Debugger, tmp_path: Path) -> None:
     """GDB ends properly if a script that never shows a prompt ends with commands pending."""
     path = built("callback", ABI, 3)
     lines = ["break sample_stop", "commands", "silent", "bt", "end", "run >/dev/null", "sframe compare", "bt"]
@@ -79,7 +79,7 @@ def test_gdb_ends_well_with_commands_behind_it(debugger: Debugger, tmp_path: Pat
 
 
 @pytest.mark.parametrize("commands", [["silent"], ["bt 1"], ["sframe bt 1", "bt 1"]], ids=" ".join)
-def test_sframe_is_used_at_the_prompt_behind_commands(debugger: Debugger, commands: list[str]) -> None:
+def test_sframe_is_used_at_the_prompt_after_commands(debugger: Debugger, commands: list[str]) -> None:
     path = built(SFRAME_ONLY.sample, ABI, 3)
     with terminal(debugger, path, "break sample_stop") as gdb:
         gdb.type("commands\n")

@@ -44,9 +44,9 @@ def test_return_is_refused(client: str, debugger: Debugger, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("before", "function", "goes_wrong"), [((), "callee", False), (("up",), "main", True)])
 def test_mi_warns(before: tuple[str, ...], function: str, goes_wrong: bool, debugger: Debugger, tmp_path: Path) -> None:
-    """GDB lets nobody refuse it, or say anything before.
+    """GDB lets no plugin refuse the MI command, or print anything before it.
 
-    Only `callee` changes registers of its caller, and restores them where it returns.
+    Only `callee` changes registers of its caller, and restores them before it returns.
     """
     with_cfi, without = with_and_without_cfi(tmp_path)
     printed = FOLDER.joinpath("preserved.c").read_text(encoding="utf-8").splitlines().index(BEHIND_PRINTF) + 1

@@ -40,7 +40,7 @@ def test_no_image_where_no_memory_is(address: int) -> None:
         read_image(read_own, address)
 
 
-def test_a_segment_that_ends_behind_the_program_headers() -> None:
+def test_a_segment_that_ends_after_the_program_headers() -> None:
     """A small static program whose core file lacks memory: the file has no more data for that page."""
     address = next(iter(own_libraries().values()))
     start = read_own(address, 1024)

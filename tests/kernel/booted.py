@@ -153,7 +153,7 @@ def with_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mach
 
 
 def symbols_of_a_module(name: str, path: Path, text: int) -> tuple[str, ...]:
-    """Return the commands that tell a debugger of a module, by the address of its code."""
+    """Return the commands that add a module to a debugger, by the address of the module's code."""
     if name == "lldb":
         return f"target modules add {path}", f"target modules load --file {path.name} .text {text:#x}"
     return (f"add-symbol-file {path} {text:#x}",)
@@ -202,7 +202,7 @@ def overflown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machin
 
 @pytest.mark.parametrize("name", DEBUGGERS)
 def test_a_stack_overflow(name: str, overflown: tuple[Machine, Path, int]) -> None:
-    """The handler runs on a stack of its own; behind the exception is the task's stack, up to its start."""
+    """The handler runs on another stack; the frames after the exception are on the task's stack, up to its start."""
     machine, path, text = overflown
     first = symbols_of_a_module(name, path, text)
     _, bt, by_sframe = at_stop(name, machine, "__const_udelay", load(name), "bt", "sframe bt", first=first)

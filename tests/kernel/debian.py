@@ -65,7 +65,7 @@ def test_orc_of_modules_is_that_of_objtool(debian: DebianKernel) -> None:
 
 
 def test_orc_of_the_kernel_is_that_of_its_cfi(debian: DebianKernel) -> None:
-    """Differences are in code in which the compiler does not know what inline assembly pushes (docs/kernel.md)."""
+    """The tables differ where inline assembly pushes words, which the compiler does not know (docs/kernel.md)."""
     found = verify(debian.vmlinux, Plan(dwarf=False, orc=True)).orc
     assert found is not None
     assert found.both > 40_000

@@ -79,7 +79,7 @@ def _content(memory: Dump, vmlinux: Path) -> bytes:
 
 
 def _vmcore_info(vmlinux: Path) -> bytes:
-    """Return the note VMCOREINFO, with what drgn needs from it."""
+    """Return the note VMCOREINFO, with the values that drgn needs."""
     with opened(str(vmlinux)) as binary:
         build_id = binary.build_id
     text = f"OSRELEASE=6.1.0\nBUILD-ID={build_id}\nPAGESIZE=4096\nSYMBOL(swapper_pg_dir)=ffffffc049000000\n"

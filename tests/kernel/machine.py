@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.ports import free_port
 from tests.waiting import wait_until
 from tools.debian_kernel import DebianKernel
 from tools.kernel import Built, steps
@@ -152,13 +153,6 @@ def dump_memory(machine: Machine, path: Path, kind: str = "elf") -> None:
                 while "event" in answer:
                     answer = json.loads(stream.readline())
                 assert "return" in answer, answer
-
-
-def free_port() -> int:
-    """Return an unused port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def run(command: Sequence[str], seconds: float = 110) -> str:

@@ -45,7 +45,7 @@ _OF_MACHINE = {
     "s390x": "__do_syscall __do_pgm_check do_dat_exception do_ext_irq do_IRQ default_idle_call do_idle",
 }
 INNER = "previous frame inner to this frame"
-"""GDB's reason where a stack goes on at lower addresses."""
+"""The reason that GDB gives if it ends a stack that continues at lower addresses."""
 WITHOUT_SYMBOL = {"return_lpswe", "??"}
 """Code of s390x in no file: debuggers have no name for it, and the plugin for LLDB has none either."""
 FUNCTIONS = {machine: f"{_COMMON} {more}".split() for machine, more in _OF_MACHINE.items()}
@@ -169,9 +169,9 @@ def _in_a_line(stop: Stopped | None) -> str:
 
 
 def remaining(stops: Sequence[Stopped | None], wanted: Sequence[str], each: int, at_random: int) -> dict[str, object]:
-    """Return what is left of the plan.
+    """Return the stops of the plan that have not been made yet.
 
-    :param stops: those of earlier runs.
+    :param stops: the stops of earlier runs.
     """
     done = Counter(one.where for one in stops if one is not None)
     functions_left = {name: each - done[name] for name in wanted if done[name] < each}

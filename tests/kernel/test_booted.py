@@ -1,7 +1,7 @@
-"""The kernel in QEMU, in `make test`: what an interrupt, a system call and a kernel thread look like, tasks and a dump.
+"""The kernel in QEMU, in `make test`: stacks of an interrupt, a system call, a kernel thread and all tasks, and a dump.
 
-`make test-kernel` stops it in more places and in more debuggers.  These tests come first, so that the kernel is built
-beside the others.
+`make test-kernel` stops it in more places and in more debuggers.  These tests run first, so that the kernel is built
+while others run.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def test_calls_are_found_as_the_machine_encodes_them() -> None:
     assert ARCH.call_target(words[2].to_bytes(4, "little"), EXCEPTION + 12) == HANDLER
 
 
-def test_the_places_are_the_calls_of_the_entry_code_and_the_instruction_behind() -> None:
+def test_the_places_are_the_calls_of_the_entry_code_and_the_instruction_after_each() -> None:
     found = list(find_places(ARCH, SYMBOLS.get, Memory().read))
     assert [(place.start, place.end, place.function, place.kind) for place in found] == [
         (EXCEPTION, EXCEPTION + 8, "el1h_64_irq", PlaceKind.PARTLY_SAVED),
@@ -57,7 +57,7 @@ def test_the_places_are_the_calls_of_the_entry_code_and_the_instruction_behind()
 
 
 def test_a_stack_overflow_is_an_exception() -> None:
-    """``__bad_stack`` saves the registers as the other vectors do, on a stack of its own."""
+    """``__bad_stack`` saves the registers as the other vectors do, but on a separate stack."""
     symbols = {"__bad_stack": EXCEPTION, "handle_bad_stack": HANDLER}
     found = list(find_places(ARCH, symbols.get, Memory().read))
     assert [(place.start, place.function, place.kind) for place in found] == [

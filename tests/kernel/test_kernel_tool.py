@@ -27,7 +27,7 @@ class Build:
 
 @pytest.fixture
 def build(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Build:
-    """A build in a folder of its own, from an archive, a compiler and an assembler of the test."""
+    """A build in a temporary folder, with an archive, a compiler and an assembler that the test makes."""
     archive, made = tmp_path / "linux.tar", Build()
     archive.write_bytes(b"source")
     tar = f"tar -xf {archive} --one-top-level=linux"

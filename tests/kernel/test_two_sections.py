@@ -66,7 +66,7 @@ def functions_by_readelf(vmlinux: Path) -> dict[str, int]:
 
 
 def linted(vmlinux: Path) -> dict[str, SectionReport]:
-    """Return what is found in each section, by its name."""
+    """Return the functions that are found in each section, by its name."""
     return {section.section: section for section in lint(vmlinux, [PROFILES["linux-kernel"]]).sections}
 
 

@@ -82,7 +82,7 @@ class Section:
             raise Efault("row")
         (offset,) = self.get("BHI"[info & 0xF], at)
         if not info & 0x10 and offset > size:
-            raise Efault("behind the function")
+            raise Efault("after the function")
         (row,) = self.get("B", at + width)
         count, word = row >> 1 & 0xF, row >> 5 & 3
         if word > 2:

@@ -8,7 +8,7 @@ from typing import Callable, NamedTuple
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.catalogue import Rule
 from sframe_unwind.lint.verdict import Outcome
-from tests.elf.objects import ONE, TWO, compile_object, link, run, tools_for
+from tests.elf.objects import ONE, TWO, compile_both, link, run, tools_for
 from tests.missing import toolchain_needed
 from tools.producers import provide
 
@@ -25,8 +25,7 @@ def producers() -> Path:
 
 def gnu_objects(abi: str, version: int, folder: Path) -> list[Path]:
     """Build two object files by gcc and the GNU as that writes a version."""
-    tools = tools_for(abi, version)
-    return [compile_object(tools, abi, source, folder / name) for name, source in (("one.o", ONE), ("two.o", TWO))]
+    return compile_both(tools_for(abi, version), abi, folder)
 
 
 def gnu(abi: str, version: int, *options: str, linker: int | None = None) -> Callable[[Path], Path]:

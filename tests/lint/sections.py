@@ -151,13 +151,13 @@ BROKEN: Mapping[Rule, Callable[[], Subject]] = {
     c.ROW_SAME_START: lambda: one(SP_8, SP_8),
     c.ROW_OUTSIDE_SECTION: lambda: changed(FRES, 200, "H"),
     c.ROW_WORDS_MANY: lambda: one(RowSpec(0, 0x09, (8, -16, -24, -32))),
-    c.MASK_ROW_BEHIND_END: lambda: subject(
+    c.MASK_ROW_AFTER_END: lambda: subject(
         table(MASK._replace(rows=(SP_8, SP_16._replace(start=0x48)), repetition_size=0x50), SECOND)
     ),
     c.ROW_OUTSIDE: lambda: changed(FRES, 200, "H"),
     c.ROW_ORDER: lambda: changed(FIRST_ROW, 2),
     c.ROW_SAME_ADDRESS: lambda: one(SP_8, SP_8),
-    c.ROW_BEHIND_END: lambda: one(SP_8, SP_16._replace(start=0x41)),
+    c.ROW_AFTER_END: lambda: one(SP_8, SP_16._replace(start=0x41)),
     c.ROW_AT_END: lambda: one(SP_8, SP_16._replace(start=0x40)),
     c.ROW_WORD_SIZE: lambda: changed(FIRST_ROW + 1, 0x63),
     c.WORDS_LEFT_OVER: lambda: one(RowSpec(0, 0x07, (8, -16, -24))),

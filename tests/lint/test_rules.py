@@ -97,7 +97,7 @@ def test_the_page_says_what_why_to_whom_and_how_to_mend_it(rule: Rule) -> None:
             said.append(f"{', '.join(names)} {verb}{'s' * (len(names) == 1)}")
     if rule in (c.VERSION_NOT_READ, c.ABI_NOT_READ):
         said = ["the consumer refuses"]
-    assert to_whom == ("; ".join(said) or "nobody known")
+    assert to_whom == ("; ".join(said) or "none known")
 
 
 @pytest.mark.parametrize(
@@ -150,14 +150,14 @@ def with_rows_size(linted: Subject, size: int) -> Subject:
     return linted._replace(data=bytes(data))
 
 
-def test_glibc_reads_behind_the_section() -> None:
+def test_glibc_reads_after_the_section() -> None:
     """`backtrace` of glibc 2.43 ends in SIGSEGV if rows continue after the section."""
     judgement = judged(cut(version_2(SP_8, SP_16), 2), "glibc")
     assert judgement.outcome is Outcome.REFUSED
     assert {refusal.finding.rule for refusal in judgement.refusals} == {c.ROW_OUTSIDE_SECTION}
 
 
-def test_glibc_goes_on_behind_a_row_whose_words_have_no_size() -> None:
+def test_glibc_goes_on_after_a_row_whose_words_have_no_size() -> None:
     """`backtrace` takes the words for bytes, and reads the other rows from wrong places (possible SIGSEGV)."""
     data = bytearray(version_2(SP_8, SP_16).data)
     data[HEADER_SIZE + 2 * 20 + 1] = 0x63  # the info byte of the first row

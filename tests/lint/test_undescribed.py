@@ -50,11 +50,11 @@ SOURCE = (
     b hangs
     end hangs
     .fill 64, 1, 7
-    function behind_data
+    function after_data
     .cfi_startproc
     ret
     .cfi_endproc
-    end behind_data
+    end after_data
     .fill 64, 1, 0
     .globl __entry_text_start
 __entry_text_start:

@@ -8,9 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.gdb.compiling import tools_for
+from tests.gdb.compiling import compiled_with_threads
 from tests.missing import absent, not_on_this_system
-from tests.samples.build import COMMON_FLAGS
 
 FOLDER = Path(__file__).resolve().parent
 BUILT = FOLDER.parents[1] / ".cache" / "perf"
@@ -19,12 +18,7 @@ SECONDS = 100
 
 def compiled(source: str, folder: Path, *flags: str) -> Path:
     """Return the path of a program made from one source of this folder, with SFrame."""
-    folder.mkdir(parents=True, exist_ok=True)
-    executable = folder / Path(source).stem
-    compiler = "g++" if source.endswith(".cpp") else "gcc"
-    command = [compiler, *COMMON_FLAGS, "-O2", "-pthread", "-Wl,--build-id", f"-B{tools_for(3)}/", *flags]
-    subprocess.run([*command, str(FOLDER / source), "-o", str(executable)], check=True, timeout=SECONDS)
-    return executable
+    return compiled_with_threads(FOLDER / source, folder, *flags)
 
 
 @functools.cache

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.abis.debuggers import newest
-from tests.gdb.compiling import tools_for
+from tests.gdb.compiling import compiled_with_threads
 from tests.gdb.driver import call
 from tests.process.command import GDB
-from tests.samples.build import COMMON_FLAGS
 
 FOLDER = Path(__file__).resolve().parent
 SECONDS = 60
@@ -26,11 +25,7 @@ _WRITE = "1"
 
 def compiled(source: str, folder: Path, *flags: str) -> Path:
     """Return the path of a program made from one source of this folder, by default with SFrame."""
-    executable = folder / Path(source).stem
-    compiler = "g++" if source.endswith(".cpp") else "gcc"
-    command = [compiler, *COMMON_FLAGS, "-O2", "-pthread", "-Wl,--build-id", f"-B{tools_for(3)}/", *flags]
-    subprocess.run([*command, str(FOLDER / source), "-o", str(executable)], check=True, timeout=SECONDS)
-    return executable
+    return compiled_with_threads(FOLDER / source, folder, *flags)
 
 
 def core_of(executable: Path, place: str, folder: Path) -> tuple[Path, dict[str, list[dict[str, Any]]]]:

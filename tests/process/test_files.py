@@ -93,7 +93,7 @@ def test_another_executable_is_not_used(crash: Crash) -> None:
 
 
 def test_the_right_executable_is_found_though_another_is_named(original: Crash) -> None:
-    """The user is told that the other one is not used, but not that none was found."""
+    """The message is that the other file is not used, not that no file was found."""
     other = build("leaf")
     done = backtrace("--core", original.core, "--exe", other, *NOWHERE)
     assert only_line(done.errors).endswith(f", but {original.build_id} was loaded: this file is not used")

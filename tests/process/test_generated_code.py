@@ -34,7 +34,7 @@ def test_frame_pointers_lead_through_generated_code(program: Path) -> None:
 
 
 def test_generated_code_in_a_core_file(program: Path, tmp_path: Path) -> None:
-    """The segments of the core file say what could be executed."""
+    """The flags of the core file's segments give the memory that could be executed."""
     core, _ = core_of(program, "say_and_wait", tmp_path / "core")
     done = backtrace("--core", core, "--json", *NOWHERE)
     assert done.status == 0, done.errors

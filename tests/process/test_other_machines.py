@@ -1,4 +1,4 @@
-"""Processes on machines other than this one: what their kernel would tell is emulated."""
+"""Processes on machines other than this one: the answers of their kernel are emulated."""
 
 from __future__ import annotations
 

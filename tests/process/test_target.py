@@ -1,4 +1,4 @@
-"""A source of stacks that is neither a core file nor a process: what it has to provide, and its stacks."""
+"""A source of stacks that is neither a core file nor a process: the attributes that it needs, and its stacks."""
 
 from __future__ import annotations
 

@@ -171,8 +171,8 @@ class Maker:
             rows = [(0, entry)] + [(size - 1, other)] * (size > 1)
             made = function(self.table, _CODE, size * 7 + size // 2, rows)
             mask = Described(made._replace(pc_type=PcType.MASK, repetition_size=size), rows)
-            behind = self.function((0, entry), start=_CODE + 0x1000)
-            yield self.case(f"mask-{size}", "a mask FDE: a PLT", mask, behind)
+            following = self.function((0, entry), start=_CODE + 0x1000)
+            yield self.case(f"mask-{size}", "a mask FDE: a PLT", mask, following)
         huge = self.function((0, entry), (8, other), size=0x7FFFFFF0)
         yield self.case("size-2GiB", "a function of nearly 2 GiB", huge)
 
@@ -313,7 +313,7 @@ def _malformed_old(version: int) -> Iterator[Case]:
         ("fre-type", "an unknown FRE type", header + 16, "B", 3),
         ("mask", "a mask FDE, in version 2 of repetition size 0", header + 16, "B", 0x10),
         ("row-order", "a row that starts before its predecessor", row + 3, "B", 0),
-        ("row-behind", "a row after the function", row + 3, "B", 200),
+        ("row-after", "a row after the function", row + 3, "B", 200),
         ("word-size", "data words of the invalid size 3", row + 1, "B", 0x63),
         ("words", "15 data words", row + 1, "B", 0x1F),
     ):

@@ -47,9 +47,9 @@ class Kind(NamedTuple):
 
 
 class Watched:
-    """A reader that tells where it crashes.
+    """A reader that reports the place of a crash.
 
-    :param folder: for its files.
+    :param folder: the folder for the reader's files.
     """
 
     def __init__(self, reader: Reader, folder: Path) -> None:

@@ -1,10 +1,10 @@
-"""Compares the verdicts of ``lint`` with what readers do with damaged sections.
+"""Compares the verdicts of ``lint`` with the behaviour of readers, on damaged sections.
 
     python -m tests.readers.mutated [--count N] [--first N] [--reader NAME] [--keep FOLDER]
 
-Each reader gets N mutations of sections that it is made for.  Where its profile accepts a section, it must read it, and
-give the same row as the decoder of this project at each address of a function that is not lost.  The exit status is 1
-if it does not.  The other way round a profile may be stricter than the reader: the output says how often, by rule.
+Each reader gets N mutations of sections that it supports.  If its profile accepts a section, the reader must read it,
+and find the row of this project's decoder at each address of a function that is not lost; otherwise the exit status is
+1.  A profile may be stricter than its reader: the output has the number of such sections for each rule.
 """
 
 from __future__ import annotations
@@ -102,13 +102,13 @@ class Damaged(NamedTuple):
         functions = [one for one in self.facts.functions if not one.table]
         all_of_them = RangeMap((one.start, one.end, one) for one in functions)
         lost = {loss.start for loss in self.judgement.losses}
-        first, behind = self.request.address, self.request.address + len(self.request.section)
+        first, after = self.request.address, self.request.address + len(self.request.section)
         kept = RangeMap(
             (one.start, one.end, one)
             for one in functions
             if one.start not in lost
             and len(all_of_them.overlapping(one.start, one.end)) == 1
-            and (one.end <= first or behind <= one.start)
+            and (one.end <= first or after <= one.start)
         )
         return [kept.get(pc) for pc in self.pcs]
 
@@ -122,12 +122,12 @@ class Compared(NamedTuple):
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the reader does not do what the profile promises."""
+        """Whether the reader behaves differently from its profile, which accepts the section."""
         return self.fate is not Fate.SAME and self.damaged.judgement.outcome is not Outcome.REFUSED
 
     @property
     def is_stricter(self) -> bool:
-        """Whether the profile refuses what the reader reads."""
+        """Whether the profile refuses a section that the reader reads."""
         return self.fate is Fate.SAME and self.damaged.judgement.outcome is Outcome.REFUSED
 
 
@@ -183,7 +183,7 @@ def _addresses(seed: Seed, facts: Facts) -> tuple[int, ...]:
 
 
 def compare(reader: Reader, numbers: Sequence[int]) -> Iterator[Compared]:
-    """Yield what a reader does with the mutations of some numbers."""
+    """Yield the behaviour of a reader for each mutation with one of the numbers."""
     for first in range(0, len(numbers), _AT_ONCE):
         sections = list(damaged(reader, numbers[first : first + _AT_ONCE]))
         for section, answer in zip(sections, ask(reader.of_all_rows, [one.request for one in sections])):
@@ -291,9 +291,9 @@ class Campaign(NamedTuple):
 
 
 def campaign(command: str) -> Campaign:
-    """Return the campaign that the options of a command describe, and print which readers are missing.
+    """Return the campaign that the options of a command describe, and print the names of missing readers.
 
-    :param command: what follows ``python -m``.
+    :param command: the module that ``python -m`` runs.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {command}")
     parser.add_argument("--count", type=int, default=20_000, metavar="N", help="mutations per reader (default: 20000)")
@@ -310,7 +310,7 @@ def campaign(command: str) -> Campaign:
 
 
 def main() -> int:
-    """Compare, and print the results; the exit status is 1 if a reader does not do what its profile promises."""
+    """Compare, and print the results; return 1 if a reader behaves differently from its profile, else 0."""
     readers, numbers, keep = campaign("tests.readers.mutated")
     status = 0
     for reader in readers:

@@ -1,7 +1,7 @@
-"""The readers: where they come from, and what they are made for.
+"""The readers, their sources, and the sections that they support.
 
-Debian's packages have libsframe of binutils 2.40, 2.44 and 2.47, but not that of 2.46.  Its source package is there,
-because other packages were built with it: the library is compiled from that.
+Debian has packages with libsframe of binutils 2.40, 2.44 and 2.47.  Of 2.46, it has only the source package, which it
+keeps for packages that were built with it; the library is compiled from that.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Reader(NamedTuple):
     abis: frozenset[int]
     """The ABIs that it is made for; a reader compiled for its own machine has those of AMD64's byte order."""
     shows_signed: bool = True
-    """It tells which return addresses are signed."""
+    """The reader reports which return addresses are signed."""
     profile: str | None = None
     """The name of its profile in ``lint``; ``None``: it has none."""
     swaps: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from sframe_unwind.report.compare import ByCode, compare, summary, to_text
 from sframe_unwind.report.stack import ShownFrame, Stack
@@ -215,3 +216,11 @@ def test_stack_json() -> None:
         "frames": [frame],
         "end": "the end",
     }
+
+
+def test_the_readme_has_the_keys_of_a_frame() -> None:
+    page = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    table = page.partition("### How to read `sframe compare`")[2].partition("\n##")[0]
+    rows = re.findall(r"^\| (`.*?) \|", table, flags=re.MULTILINE)
+    (frame,) = compare(stack((1, 16, 5)), stack((1, 16, 5))).to_json()["frames"]
+    assert re.findall(r"`(\w+)`", " ".join(rows)) == list(frame)

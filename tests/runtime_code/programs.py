@@ -1,7 +1,8 @@
-"""The programs of these tests, which generate code; compiled once each into the checkout's `.cache` folder.
+"""The programs of these tests, which generate code.  Each is compiled once, into the checkout's `.cache` folder.
 
-On AMD64 they register it with Debian's libunwind.  That is not there for other machines, so for these the program has
-a list of its own (`registry.c`); on AMD64 there is such a build too, as libunwind's list has no symbol.
+On AMD64, they register the code with Debian's libunwind.  Debian has no libunwind for the cross compilers of the other
+machines, so the program keeps the list itself there (`registry.c`).  AMD64 also has such a build, because libunwind's
+list has no symbol.
 """
 
 from __future__ import annotations

@@ -51,8 +51,8 @@ def _check(debugger: Debugger, registry: str, abi: str, function: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pypi", "system"])
-def test_registers_in_memory_behind_a_frame_by_sframe(name: str) -> None:
-    """GDB's own frames tell where the registers are that the directives of the frame after them locate."""
+def test_registers_in_memory_outside_a_frame_by_sframe(name: str) -> None:
+    """GDB locates the registers that the directives save in memory, although the inner frame is by SFrame."""
     debugger = find(name) or absent(f"no GDB ({name})")
     described = program("amd64", generated("amd64", LIBUNWIND, sframe=True), "nested")
     result = call(debugger, "tests.runtime_code.inside.stepping.steps", program=described, abi="amd64")

@@ -31,7 +31,7 @@ OTHERS = st.none()
 
 @dataclass(frozen=True)
 class Described:
-    """A function as a reader who searches from the first to the last would see it."""
+    """A function, as a linear search of the section finds it."""
 
     start: int
     size: int

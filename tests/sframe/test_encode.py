@@ -126,7 +126,7 @@ def test_tables_are_aligned_unless_told_otherwise() -> None:
 
 def test_describe_refuses_what_it_cannot_give_back() -> None:
     content = encode(SectionSpec(ADDRESS, (table(FUNCTION),)))
-    with pytest.raises(FormatError, match="are not an SFrame header"):
+    with pytest.raises(FormatError, match="no SFrame header in the"):
         describe(Section(content + b"more", ADDRESS))
 
 
@@ -139,11 +139,11 @@ WHERE = "table 0: function 0 at 0x1000"
         (table(version=2)._replace(version=4), "table 0: unknown version 4, expected 1, 2 or 3"),
         (table(version=1, flags=Flag(5)), "table 0: flags 0x5: version 1 has no 0x4"),
         (table(version=3, flags=Flag(2)), "table 0: flags 0x2: version 3 has no 0x2"),
-        (table(fixed_ra_offset=128), "table 0: fixed RA offset: 128 does not fit in 1 bytes, expected -128 to 127"),
-        (table(fixed_fp_offset=-129), "table 0: fixed FP offset: -129 does not fit in 1 bytes, expected -128 to 127"),
+        (table(fixed_ra_offset=128), "table 0: fixed RA offset: 128 does not fit in 1 byte, expected -128 to 127"),
+        (table(fixed_fp_offset=-129), "table 0: fixed FP offset: -129 does not fit in 1 byte, expected -128 to 127"),
         (
             table(aux_header=bytes(256)),
-            "table 0: length of the auxiliary header: 256 does not fit in 1 bytes, expected 0 to 255",
+            "table 0: length of the auxiliary header: 256 does not fit in 1 byte, expected 0 to 255",
         ),
         (table(FUNCTION, fre_size=2), "table 0: FRE sub-section of 0x2 bytes, but the rows take 0x3"),
         (
@@ -175,7 +175,7 @@ WHERE = "table 0: function 0 at 0x1000"
         (table(FUNCTION._replace(address_size=3)), f"{WHERE}: row start addresses of 3 bytes, expected 1, 2 or 4"),
         (
             table(FUNCTION._replace(repetition_size=256)),
-            f"{WHERE}: repetition size: 256 does not fit in 1 bytes, expected 0 to 255",
+            f"{WHERE}: repetition size: 256 does not fit in 1 byte, expected 0 to 255",
         ),
         (
             table(FUNCTION._replace(pc_type=PcType.MASK)),
@@ -203,7 +203,7 @@ WHERE = "table 0: function 0 at 0x1000"
         ),
         (
             table(FUNCTION._replace(rows=(RowSpec(256, 3, (8,)),), address_size=1)),
-            f"{WHERE}: row 0: start: 256 does not fit in 1 bytes, expected 0 to 255",
+            f"{WHERE}: row 0: start: 256 does not fit in 1 byte, expected 0 to 255",
         ),
         (
             table(FUNCTION._replace(rows=(RowSpec(1 << 32, 3, (8,)),))),
@@ -215,7 +215,7 @@ WHERE = "table 0: function 0 at 0x1000"
         ),
         (
             table(FUNCTION._replace(rows=(RowSpec(0, 256),))),
-            f"{WHERE}: row 0: info byte: 256 does not fit in 1 bytes, expected 0 to 255",
+            f"{WHERE}: row 0: info byte: 256 does not fit in 1 byte, expected 0 to 255",
         ),
         (
             table(FUNCTION._replace(rows=(RowSpec(0, 0x60),))),
@@ -223,11 +223,11 @@ WHERE = "table 0: function 0 at 0x1000"
         ),
         (
             table(FUNCTION._replace(rows=(ROW, RowSpec(1, 5, (8,))))),
-            f"{WHERE}: row 1: 1 data words, but info byte 0x5 says 2",
+            f"{WHERE}: row 1: 1 data word, but info byte 0x5 says 2",
         ),
         (
             table(FUNCTION._replace(rows=(RowSpec(0, 5, (8, 128)),))),
-            f"{WHERE}: row 0: word 2: 128 does not fit in 1 bytes, expected -128 to 127",
+            f"{WHERE}: row 0: word 2: 128 does not fit in 1 byte, expected -128 to 127",
         ),
         (
             table(FUNCTION._replace(rows=(RowSpec(0, 0x23, (-32769,)),))),

@@ -15,7 +15,7 @@ ADDRESS = 0x10000
 
 
 def cfa(offset: int, start: int = 0) -> RowSpec:
-    """Return a row that can be told from others by its CFA."""
+    """Return a row whose CFA identifies it."""
     return RowSpec(start, 3, (offset,))
 
 
@@ -61,7 +61,7 @@ def test_item_04_a_wrong_claim_of_order_is_found_out() -> None:
     assert not section.tables[0].sorted
 
 
-def test_item_04_behind_a_wrong_claim_of_order_no_function_contains_what_it_does_not() -> None:
+def test_item_04_after_a_wrong_claim_of_order_no_function_contains_what_it_does_not() -> None:
     """The search goes back over the function of no size, to one that should start before the address, but does not."""
     section = opened(FunctionSpec(0x1030, 16, (cfa(8),)), FunctionSpec(0x1010, 0), flags=Flag.FDE_SORTED)
     assert isinstance(section.lookup(0x1020), Miss)
@@ -137,7 +137,7 @@ def test_item_12_a_plt_is_a_first_entry_and_others() -> None:
 
 @pytest.mark.parametrize("signal", [False, True])
 def test_item_13_a_function_without_rows(signal: bool) -> None:
-    """There is no rule, but the function is found, and tells whether it is a signal trampoline."""
+    """There is no rule, but the function is found, with the flag of a signal trampoline."""
     section = opened(FunctionSpec(0x1000, 16, (), signal=signal), version=3)
     assert isinstance(section.lookup(0x1008), Miss)
     function = section.find(0x1008)
@@ -197,7 +197,7 @@ def test_item_22_what_the_producer_dropped_is_no_end_of_the_stack() -> None:
 
 @pytest.mark.parametrize("flags", [Flag.FDE_SORTED, Flag(0)])
 def test_item_29_of_two_functions_at_one_address_the_last_counts(flags: Flag) -> None:
-    """Nothing tells which is right; the answer depends neither on the flag nor on what was asked before."""
+    """The format does not define which is right; the result depends neither on the flag nor on earlier lookups."""
     sizes = (16, 48, 32)
     section = opened(
         FunctionSpec(0x0F00, 16, (cfa(8),)),

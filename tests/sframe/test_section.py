@@ -105,16 +105,16 @@ def test_item_03_tables_without_a_gap() -> None:
 
 
 @pytest.mark.parametrize("zeros", [1, 3, 7, 8, 200])
-def test_zeros_behind_the_last_table_are_padding(zeros: int) -> None:
+def test_zeros_after_the_last_table_are_padding(zeros: int) -> None:
     section = Section(one(0x1000) + bytes(zeros), ADDRESS)
     assert section.rest is None
     assert starts(section) == [0x1000]
 
 
-def test_item_03_other_bytes_behind_the_last_table_are_reported() -> None:
+def test_item_03_other_bytes_after_the_last_table_are_reported() -> None:
     content = one(0x1000)
     section = Section(content + b"\0\0what is this", ADDRESS)
-    expected = f"14 bytes after the last table are not an SFrame header (.sframe offset {len(content):#x})"
+    expected = f"no SFrame header in the 14 bytes after the last table (.sframe offset {len(content):#x})"
     assert str(section.rest) == expected
     assert starts(section) == [0x1000]
 
@@ -138,11 +138,11 @@ def test_item_03_a_truncated_second_table_is_reported() -> None:
     assert starts(section) == [0x1000]
 
 
-@pytest.mark.parametrize("behind", [b"", bytes(58), b"\0\0garbage", b"\xe2\xde\x09" + bytes(55), b"\xe2\xde"])
-def test_a_segment_may_be_longer_than_the_section_in_it(behind: bytes) -> None:
+@pytest.mark.parametrize("rest", [b"", bytes(58), b"\0\0garbage", b"\xe2\xde\x09" + bytes(55), b"\xe2\xde"])
+def test_a_segment_may_be_longer_than_the_section_in_it(rest: bytes) -> None:
     """Bytes that are loaded after the section are not decoded."""
     content = one(0x1000)
-    section = Section(content + behind, ADDRESS, size_known=False)
+    section = Section(content + rest, ADDRESS, size_known=False)
     assert section.rest is None
     assert section.size == len(content)
     assert starts(section) == [0x1000]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.ports import free_port
 from tests.waiting import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -17,18 +17,12 @@ MEMORY = "400MiB"
 """The memory of a worker: its nanny ends it when it takes more."""
 
 
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 class Cluster:
     """A scheduler and its workers."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._port = _free_port()
+        self._port = free_port()
         self.address = f"tcp://127.0.0.1:{self._port}"
         self.scheduler = self._start_scheduler()
         self.workers = [self._start_worker() for _ in range(2)]

@@ -48,7 +48,7 @@ def test_update(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["survey", "--diff", *map(str, databases)]) == 1
     told = capsys.readouterr().out
     lines = told.splitlines()
-    assert lines[0] == "1 files are the same, 1 changed, 1 new, 1 gone"
+    assert lines[0] == "1 file is the same, 1 changed, 1 new, 1 gone"
     for column, database in enumerate(databases):
         ((total,),) = query(database, "SELECT sum(sframe) FROM files")
         row = next(line.split() for line in lines if line.split()[0] == "sframe")

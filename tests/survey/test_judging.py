@@ -171,7 +171,7 @@ def test_object_file(tmp_path: Path) -> None:
 
 
 def test_reasons_of_gnu_as(tmp_path: Path) -> None:
-    """For a file without SFrame, the result tells what the assembler would leave out."""
+    """For a file without SFrame, the result names the functions that the assembler would leave out."""
     source, result = tmp_path / "one.s", tmp_path / "one.so"
     source.write_text(
         ".text\none: .cfi_startproc\n.cfi_undefined %rbp\nnop\n.cfi_endproc\ntwo: .cfi_startproc\nret\n.cfi_endproc\n",

@@ -36,7 +36,7 @@ def test_answers() -> None:
         assert answer.reason == reason
 
 
-def test_a_module_within_another_hides_nothing_behind_it() -> None:
+def test_a_module_within_another_hides_nothing_after_it() -> None:
     """The vDSO, or a JIT image, can lie in a gap between the parts of another module."""
     outer = Module("outer", [(0x1000, 0x9000)], lambda: None)
     inner = Module("inner", [(0x3000, 0x4000)], lambda: None)

@@ -1,4 +1,4 @@
-"""Rows of PLT stubs against the instructions of the stubs, for what linkers really write."""
+"""Rows of PLT stubs compared with the instructions of the stubs, for the output of real linkers."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def check_decoded(code: Code, arch: Arch, unknown: int) -> None:
 
 
 def as_is(section: Section) -> Section:
-    """Return the section: what opens it."""
+    """Return the section unchanged."""
     return section
 
 

@@ -143,7 +143,7 @@ def test_item_24_four_different_answers() -> None:
     assert ends == {End.OUTERMOST, End.NO_DATA, End.CORRUPT, End.UNREADABLE}
 
 
-def test_item_25_goes_on_behind_frames_without_sframe() -> None:
+def test_item_25_goes_on_after_frames_without_sframe() -> None:
     elsewhere = 0x9000_0000
     asked: list[tuple[Registers, bool]] = []
 

@@ -195,10 +195,6 @@ def test_number_of_processes(capsys: pytest.CaptureFixture[str], count: str) -> 
     assert f"invalid number of processes value: '{count}'" in capsys.readouterr().err
 
 
-def test_empty_name_is_not_the_current_directory(capsys: pytest.CaptureFixture[str]) -> None:
-    assert complaint(capsys, "") == "sframe-unwind: '': a file has a name of at least one character"
-
-
 def test_page_that_cannot_be_written_is_noticed_before_the_work(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""Files whose segments cannot be loaded: `verify` and `lint` say so, and the programs do not run."""
+"""Files whose segments cannot be loaded: `verify` and `lint` report it, and the programs do not run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def overlapping(headers: Headers) -> None:
     before[6] = max(before[6], 0x1000)
 
 
-def behind_the_file(headers: Headers) -> None:
+def beyond_the_file(headers: Headers) -> None:
     code = next(header for header in headers if header[0] == PT_LOAD and header[1] & 1)
     code[2] += 0x1000000
 
@@ -53,7 +53,7 @@ def headers_elsewhere(headers: Headers) -> None:
 
 DAMAGE: dict[Callable[[Headers], None], str] = {
     overlapping: " overlap: the first ends at ",
-    behind_the_file: " of the file, which has ",
+    beyond_the_file: " of the file, which has ",
     not_congruent: ", expected the same remainder by 0x1000",
     larger_in_the_file: " bytes in the file, expected at most its ",
     headers_elsewhere: " are in no loaded segment",

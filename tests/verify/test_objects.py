@@ -13,7 +13,7 @@ from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, enco
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.inputs import Failure, answer, inputs
 from sframe_unwind.verify.verdict import Outcome, Verdict
-from tests.elf.objects import ONE, TWO, compile_object, link, run, tools_for
+from tests.elf.objects import compile_both, compile_object, link, run, tools_for
 from tests.samples.catalogue import ABIS
 from tests.verify.planting import plant
 
@@ -26,9 +26,7 @@ class Made:
 
     def __init__(self, abi: str, version: int, folder: Path) -> None:
         self.abi, self.tools, self.folder = abi, tools_for(abi, version), folder
-        self.objects = [
-            compile_object(self.tools, abi, source, folder / name) for name, source in (("one.o", ONE), ("two.o", TWO))
-        ]
+        self.objects = compile_both(self.tools, abi, folder)
 
     def link(self, name: str, *options: str) -> Path:
         return link(self.tools, self.abi, self.folder / name, *self.objects, options=options or ("-e", "start"))
@@ -41,7 +39,7 @@ def rules(verdict: Verdict) -> dict[str, tuple[int, Outcome]]:
 
 @pytest.mark.parametrize(("abi", "version"), EVERY)
 def test_object_files(abi: str, version: int, tmp_path: Path) -> None:
-    """All sections of an object file lie at 0: its functions are told apart, and compared as in the linked program."""
+    """All sections of an object file are at address 0; its functions are still compared as in the linked program."""
     made = Made(abi, version, tmp_path)
     one, two = map(verify, made.objects)
     program = verify(made.link("program"))

@@ -24,10 +24,10 @@ HEADER = """
 
 
 def report(folder: Path, pushed: int = 16, bp: int = -16, header: bytes = b"", call: int = 0) -> OrcReport:
-    """Return how the ORC of a function with DWARF CFI compares.
+    """Return the comparison of the ORC of a function with its DWARF CFI.
 
-    :param pushed: what ORC says of the CFA after the push.
-    :param bp: and of the place of the frame pointer.
+    :param pushed: the distance of the CFA from SP after the push, by ORC.
+    :param bp: the distance of the saved frame pointer from the CFA, by ORC.
     :param header: the contents of ``.orc_header``; empty: there is none.
     :param call: the type of entries of functions.
     """
@@ -78,7 +78,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     path = assemble("amd64", ORC + FUNCTION.format(pushed=24, bp=-16), tmp_path / "function.o")
     assert main(["verify", "--against", "orc", "--against", "code", str(path)]) == 1
     assert capsys.readouterr().out.splitlines() == [
-        f"{path}: 1 functions in ORC and SFrame, 1 in ORC only, 0 in SFrame only; 3 addresses compared, 1 disagreement",
+        f"{path}: 1 function in ORC and SFrame, 1 in ORC only, 0 in SFrame only; 3 addresses compared, 1 disagreement",
         "  .text+0x1 function+0x1: cfa: ORC rsp + 24; SFrame rsp + 16; the code agrees with SFrame",
         "  ORC only: .text+0x8 assembly",
         f"{path}: code of 2 functions, 5 instructions: SFrame 4 proved, 0 wrong, 0 unknown, 1 not examined;"

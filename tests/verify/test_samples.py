@@ -40,7 +40,7 @@ def test_samples_agree_but_for_what_the_producers_have_wrong(abi: str, version: 
 
 
 def test_s390x_in_version_2(tmp_path: Path) -> None:
-    """No assembler writes it: the encoder makes the sections from what the assembler wrote in version 3."""
+    """No assembler writes this version for s390x: the encoder converts the assembler's sections of version 3."""
     compared = 0
     for number, wanted in enumerate(some_builds("s390x", 3)):
         folder = tmp_path / str(number)

@@ -183,7 +183,7 @@ def _system(word: int) -> Instruction | None:
         read = ((register, RESULT),) if register != _ZERO else ()
         return Instruction(4, Kind.NEXT, (*read, (CC_OPERATION, ANYTHING)), (), (), None)
     if word & ~0x700 == _STREAMING or word & ~0x1F == _STREAMING_BY_REGISTER:
-        # Vectors have another length behind it.
+        # Vectors have another length after it.
         return writing(4, (*range(32), *_VECTORS), (EVERYWHERE,))
     if word & ~0x1F in _BLOCK_STORES:
         return writing(4, (), (ELSEWHERE if register == _ZERO else anywhere_from(register),))

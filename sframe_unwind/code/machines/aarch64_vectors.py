@@ -44,7 +44,7 @@ def described(found: Disassembled) -> Instruction | None:
 
 
 def _contiguous(found: Disassembled, word: int) -> Instruction | None:
-    """Return what a store of one to four vectors does that lie one behind the other, at a register plus vectors."""
+    """Return the effect of a store of one to four consecutive vectors at a register plus vectors."""
     matched, elements = _CONTIGUOUS.match(found.mnemonic), _ELEMENTS.match(found.operands.lstrip("{ "))
     place = found.operands[found.operands.find("[") :]
     if matched is None or elements is None or not re.fullmatch(r"\[(x\d+|sp)(, #-?\w+, mul vl)?\]", place):

@@ -9,7 +9,7 @@ from typing import Callable, NamedTuple, Union
 
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.arch import Arch
-from sframe_unwind.errors import FormatError
+from sframe_unwind.errors import FormatError, counted
 from sframe_unwind.runtime_code.libunwind.layout import Tag
 from sframe_unwind.runtime_code.libunwind.regions import Directive, Region
 from sframe_unwind.runtime_code.libunwind.state import DirectiveMachine, State
@@ -95,7 +95,7 @@ class _Builder:
             if region.insn_count < 0:
                 if size - length < position:
                     raise FormatError(
-                        f"region at {region.address:#x} is the last {length} bytes of a procedure of {size},"
+                        f"region at {region.address:#x} is the last {counted(length, 'byte')} of a procedure of {size},"
                         f" {position} of which belong to other regions"
                     )
                 position = size - length

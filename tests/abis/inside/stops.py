@@ -8,7 +8,7 @@ from typing import Any
 import gdb
 
 from tests.abis.inside.chains import in_mode, reachable, without_limits
-from tests.gdb.inside.program import execute, resume, run_to, stopped
+from tests.gdb.inside.program import execute, resume, run_to, stopped, text_section
 
 
 def collect(programs: list[dict[str, Any]], sysroot: str) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def _both() -> dict[str, Any]:
     shown["compare"] = json.loads(execute("sframe compare -all --json"))
     shown["verdict"] = execute("sframe compare").splitlines()[-1]
     shown["status"] = execute("sframe status")
-    shown["text"] = _text()
+    shown["text"] = dict(zip(("start", "end"), text_section()))
     return shown
 
 
@@ -59,12 +59,3 @@ def _backtrace() -> str:
         return execute("bt")
     except gdb.error as error:
         return f"error: {error}"
-
-
-def _text() -> dict[str, int]:
-    """Return the address of the executable's `.text` in memory."""
-    for line in execute("info files").splitlines():
-        fields = line.split()
-        if len(fields) == 5 and fields[4] == ".text":
-            return {"start": int(fields[0], 16), "end": int(fields[2], 16)}
-    raise gdb.error("GDB lists no .text")

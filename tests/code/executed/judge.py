@@ -295,7 +295,7 @@ class Judge:
         return self._stub.floating(number - len(at.registers))
 
     def _expression(self, expression: list[int], at: Stopped) -> int | None:
-        """Return what a register plus an offset, and a word there, or a number of vector lengths, amount to."""
+        """Evaluate a register plus an offset, the word at that address, or a number of vector lengths more."""
         operation, offset, *rest = expression
         assert 0x70 <= operation <= 0x8F, expression  # DW_OP_bregN
         address = at.registers[operation - 0x70] + (offset - 128 if offset > 63 else offset) & _MASK

@@ -38,7 +38,7 @@ def _of_family(family: Recipe) -> Iterator[Pair]:
     for line in family.lines[at + 1 :]:
         marks, register, rest = _VARIANT.match(line.strip()).groups("")  # type: ignore[union-attr]
         right, _, wrong = rest.partition(" | ")
-        chosen = ["before_NAME:", f"-{right}", f"+{wrong}", "behind_NAME:"]
+        chosen = ["before_NAME:", f"-{right}", f"+{wrong}", "after_NAME:"]
         lines = [known.replace("REG", register) for known in family.lines[:at]]
         place = lines.index("    @")
         title = f"{family.title}: {register} {rest}"

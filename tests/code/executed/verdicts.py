@@ -84,9 +84,9 @@ class Verdicts:
 
     def _result(self, function: Planted, shown: Mapping[int, bool]) -> Result:
         symbols = self._program.symbols
-        before, behind = symbols[f"before_{function.name}"], symbols[f"behind_{function.name}"]
+        before, after = symbols[f"before_{function.name}"], symbols[f"after_{function.name}"]
         # Rows do not follow the lines at the mark instruction by instruction.
-        wrong = [pc for pc, is_wrong in shown.items() if is_wrong and (function.is_wrong or not before < pc < behind)]
+        wrong = [pc for pc, is_wrong in shown.items() if is_wrong and (function.is_wrong or not before < pc < after)]
         judged = {pc: self._worst.get(pc, []) for pc in self._addresses(function)}
         if function.is_wrong:
             is_found = any(Judgement.WRONG in verdicts for verdicts in judged.values())

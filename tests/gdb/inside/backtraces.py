@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.gdb.inside.frames import frames
-from tests.gdb.inside.program import execute, resume, run_to, stopped
+from tests.gdb.inside.program import execute, resume, run_to, stopped, text_section
 
 
 def collect(programs: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -20,12 +20,12 @@ def collect(programs: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
                     resume()
                 else:
                     run_to(program["place"])
-                stops.append(_both(program["executable"]))
+                stops.append(_both())
             answers.append(stops)
     return answers
 
 
-def _both(executable: str) -> dict[str, Any]:
+def _both() -> dict[str, Any]:
     always = _shown("always")
     off = _shown("off", locations=True)
     execute("set sframe mode always")
@@ -35,7 +35,7 @@ def _both(executable: str) -> dict[str, Any]:
         "again": execute("bt"),
         "compare": json.loads(execute("sframe compare -all --json")),
         "verdict": execute("sframe compare").splitlines()[-1],
-        "ranges": _code(executable),
+        "ranges": dict(zip(("start", "end"), text_section())),
     }
 
 
@@ -50,12 +50,3 @@ def _shown(mode: str, locations: bool = False) -> dict[str, Any]:
     execute("set backtrace past-main off")
     execute("set backtrace past-entry off")
     return shown
-
-
-def _code(executable: str) -> dict[str, int]:
-    """Return start and end of the executable's `.text` in memory."""
-    for line in execute("info files").splitlines():
-        fields = line.split()
-        if len(fields) == 5 and fields[4] == ".text":
-            return {"start": int(fields[0], 16), "end": int(fields[2], 16)}
-    raise ValueError(f"{executable}: GDB lists no .text")

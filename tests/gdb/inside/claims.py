@@ -7,7 +7,7 @@ from typing import Any
 import gdb
 
 from tests.gdb.inside.frames import chain
-from tests.gdb.inside.program import execute, run_to, stopped
+from tests.gdb.inside.program import execute, run_to, stopped, text_section
 
 _MASK = (1 << 64) - 1
 
@@ -43,11 +43,5 @@ def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
             execute("set sframe strict on")
             spy.claimed.clear()
             pcs = [frame.pc() for frame in chain()]
-            answers.append({"pcs": pcs, "claimed": sorted(set(spy.claimed)), "text": _text()})
+            answers.append({"pcs": pcs, "claimed": sorted(set(spy.claimed)), "text": text_section()[0]})
     return answers
-
-
-def _text() -> int:
-    """Return the start of the executable's `.text` in memory."""
-    line = next(line for line in execute("info files").splitlines() if line.endswith(" is .text"))
-    return int(line.split()[0], 16)

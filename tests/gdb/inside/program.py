@@ -22,6 +22,13 @@ def execute(command: str) -> str:
     return str(gdb.execute(command, to_string=True))
 
 
+def text_section() -> tuple[int, int]:
+    """Return start and end address (exclusive) of the executable's `.text` in memory."""
+    line = next(line for line in execute("info files").splitlines() if line.endswith(" is .text"))
+    start, _, end, *_ = line.split()
+    return int(start, 16), int(end, 16)
+
+
 @contextmanager
 def stopped(program: dict[str, Any]) -> Iterator[None]:
     """Stop a program at its place; afterwards, remove it and its breakpoints.

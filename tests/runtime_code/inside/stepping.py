@@ -23,10 +23,10 @@ _REGISTERS = {
 
 
 def steps(program: dict[str, Any], abi: str) -> dict[str, Any]:
-    """Step all calls of generated functions that a program makes, and look at the stack at each instruction.
+    """Step through each call of a generated function, and unwind the stack at each instruction.
 
-    Returns for each call the truth (``expected``) and what each mode shows at each instruction (``stops``): how
-    many frames lie inside the function's caller, which is None where there is no such frame, and the caller.
+    Returns for each call the right caller (``expected``), and for each instruction and mode (``stops``) the caller that
+    is shown, and the number of frames inside it; ``None``: the caller is not shown.
     """
     pc, sp, function, link, popped, saved = _REGISTERS[abi]
     calls = []

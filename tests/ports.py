@@ -1,0 +1,12 @@
+"""TCP ports for servers that tests start."""
+
+from __future__ import annotations
+
+import socket
+
+
+def free_port() -> int:
+    """Return an unused port of this machine."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
