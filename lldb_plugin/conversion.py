@@ -12,7 +12,7 @@ from pathlib import Path
 import lldb
 
 from lldb_plugin.interpreter import run
-from sframe_unwind.errors import EncodeError, SFrameError
+from sframe_unwind.errors import EncodeError, SFrameError, counted
 
 _SFRAME = ".sframe"
 _DEBUG_INFORMATION = (".debug_info", ".debug_frame")
@@ -80,7 +80,7 @@ def _convert(target: lldb.SBTarget, module: lldb.SBModule, path: str) -> str:
         raise SFrameError("LLDB does not take the CFI")
     _made.add(str(made))
     lost = f", {len(report.losses)} left out" if report.losses else ""
-    return f"CFI made from SFrame for {report.functions} functions{lost}"
+    return f"CFI made from SFrame for {counted(report.functions, 'function')}{lost}"
 
 
 def _quoted(path: str) -> str:

@@ -73,7 +73,7 @@ def describe(
     build_id = build_id_of(module)
 
     def debug_files(_: Callable[[], str]) -> list[DebugFile]:
-        # Only behind an exception in a kernel are there frames that LLDB does not unwind by this CFI itself.
+        # Only further out than an exception in a kernel are there frames that LLDB does not unwind by this CFI itself.
         return [DebugFile(path, build_id)] if places is not None and places() is not None else []
 
     header = address_of(header_section) + module.GetObjectFileHeaderAddress().GetOffset()
