@@ -20,9 +20,9 @@ from tests.drive.scene import START_SECONDS, Scene
 LENGTH = 25
 """Number of commands, or groups of commands that belong together, in a session."""
 WITNESSES = 2
-"""Number of repetitions without the plugin of a session with a difference: does it always go the same way?
-
-Three times as many if the debugger alone does not always do the same: some steps of LLDB go one of two ways."""
+"""Number of repetitions without the plugin of a session with a difference: does it always go the same way?"""
+UNSTEADY_WITNESSES = 6
+"""The same for a debugger that alone does not always do the same: some steps of LLDB go one of two ways."""
 STARTS = 4
 """Maximum number of starts of a program in a session: it may run to its end early."""
 PATIENCE = 6.0
@@ -150,7 +150,7 @@ def compared(
             outcome.failures[mode] = failure
     # GDB always does the same if a program has one thread.
     steady = debugger.is_gdb and not build.program.threads
-    witnesses = WITNESSES * (1 if steady else 3)
+    witnesses = WITNESSES if steady else UNSTEADY_WITNESSES
     for _ in range(witnesses if outcome.failures else 0):
         again, _ = replayed(WITHOUT)
         if again:
