@@ -85,8 +85,11 @@ def compared_by_file(module: lldb.SBModule, arch: Arch) -> Comparison | None:
     file = _file_of(module)
     if file in _known:
         return Comparison(file, None, is_of_file=True)
-    if not Path(file.path).is_absolute() or module_name(file.path) is not None:
-        return None  # the vDSO has no file, and a kernel module's sections have no addresses yet
+    # LLDB gives a relative path as the program did.  The vDSO has a name only, which is not that of a file.
+    if not (Path(file.path).is_absolute() or file.has_build_id()):
+        return None
+    if module_name(file.path) is not None:
+        return None  # a kernel module's sections have no addresses yet
     try:
         return Comparison(file, agreement_of_file(file, arch), is_of_file=True)
     except SFrameError:

@@ -50,6 +50,9 @@ Not :class:`threading.local`: its contents for a thread that Python did not crea
 _used_by_others: set[int] = set()
 """The processes in which a thread with LLDB's lock uses the frames that are to be replaced."""
 
+_ENDED = (lldb.eStateExited, lldb.eStateDetached)
+"""The states of a process whose threads LLDB still has, and whose memory is gone."""
+
 
 class SFrameFrameProvider(ScriptedFrameProvider):
     """Provides SFrame's frames, and all of LLDB's own where these are the same or SFrame has none.
@@ -173,6 +176,8 @@ def _decide(thread: lldb.SBThread) -> _Answers | None:
     :raises SFrameError: SFrame has no architecture for the process.
     """
     settings = SESSION.settings  # a command can change them meanwhile, in another thread
+    if thread.GetProcess().GetState() in _ENDED:
+        return None
     modules = SESSION.modules(thread.GetProcess())
     modules.judge()
     if settings.mode == OFF or not modules.can_change_stacks(settings):

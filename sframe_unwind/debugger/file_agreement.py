@@ -36,8 +36,8 @@ def _agreement(file: DebugFile, stream: BinaryIO, arch: Arch) -> ModuleAgreement
     elf = ElfSections(stream, arch)
     if elf.is_relocatable:
         raise FormatError(f"{file.path}: expected a linked file, found an object file")
-    if elf.build_id() not in ("", file.build_id):
-        raise FormatError(f"{file.path}: expected build ID {file.build_id}, found {elf.build_id()}")
+    if elf.build_id() != file.build_id and (elf.build_id() or file.has_build_id()):
+        raise FormatError(f"{file.path}: expected build ID {file.build_id}, found {elf.build_id() or 'none'}")
     contents = {}
     places = {}
     code = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,15 @@ def test_as_by_the_sections(sample: str, version: int) -> None:
 
 def test_without_sframe() -> None:
     assert difference(Path("/bin/sh"), build_id_of(Path("/bin/sh"))) is Difference.NONE
+
+
+def test_a_file_without_build_id_is_not_that_of_a_module_with_one(tmp_path: Path) -> None:
+    path, without = build("leaf"), tmp_path / "without"
+    subprocess.run(["objcopy", "--remove-section", ".note.gnu.build-id", path, without], check=True, timeout=60)
+    with pytest.raises(FormatError, match=f"expected build ID {build_id_of(path)}, found none"):
+        difference(without, build_id_of(path))
+    checksum = f"{zlib.crc32(without.read_bytes()):08x}"  # this is what LLDB has in its place
+    assert difference(without, checksum) is difference(without) is difference(path, build_id_of(path))
 
 
 def test_files_that_cannot_be_compared(tmp_path: Path) -> None:

@@ -32,6 +32,20 @@ __attribute__((noinline)) int run(int number) { while (sum + number) sum = sum %
 int main(void) { alarm(100); return run(1); }
 """
 
+LOADING = """
+#include <dlfcn.h>
+#include <unistd.h>
+__attribute__((noinline)) void loaded(void) { __asm__ volatile(""); }
+int main(void)
+{
+    void *library = dlopen("./library.so", RTLD_NOW);
+    usleep(300000);
+    loaded();
+    return library == 0;
+}
+"""
+LIBRARY = "int twice(int number) { return number + number; }"
+
 
 @pytest.fixture(params=PROVIDING)
 def lldb(request: pytest.FixtureRequest) -> str:
@@ -70,6 +84,26 @@ def test_a_hook_in_python_continues(lldb: str, tmp_path: Path) -> None:
     expected = shown(lldb, False, *commands)
     assert "exited with status = 0" in expected
     assert shown(lldb, True, *commands) == expected
+
+
+def test_a_library_with_a_relative_path_whose_rows_are_those_of_its_cfi_needs_no_hook(
+    lldb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LLDB gives the path as the program did, and opens it itself from the folder in which it runs."""
+    monkeypatch.chdir(tmp_path)
+    with toolchain_needed():
+        flags = ("-O1", "-Wa,--gsframe", "-fno-use-linker-plugin", f"-B{toolchain('amd64', 3)}/")
+    for made, text, more in (("loading", LOADING, ()), ("library.so", LIBRARY, ("-shared", "-fPIC"))):
+        Path("source.c").write_text(text, encoding="utf-8")
+        subprocess.run(["gcc", *flags, *more, "-Wl,--build-id", "source.c", "-o", made], check=True, timeout=60)
+    lines = [IMPORT, "target create loading", "breakpoint set -n main", "process launch -o /dev/null"]
+    lines += ["breakpoint set -n loaded", CONTINUES, "continue", "target modules list -b"]
+    said = batch(lldb, *(part for line in lines for part in ("-o", line)))
+    continued = said.partition("(lldb) continue")[2]
+    assert "] library.so\n" in continued
+    assert "\nmine\n" in continued
+    assert "- Hook" not in continued
+    assert "exited with status = 0" in continued
 
 
 def test_the_plugins_hook_is_active_while_sframe_changes_stacks(lldb: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lldb.debuggers import PROVIDING, find
-from tests.lldb.driver import call
+from tests.lldb.driver import IMPORT, batch, call
 from tests.runtime_code.programs import EVERYWHERE, FUNCTIONS, LIBUNWIND, ON_AMD64, OWN, PARTS, generated, jit, program
 
 CALLER = ["sample_call", "call", "main"]
@@ -82,3 +82,15 @@ def test_jit_images_come_and_go(abi: str) -> None:
         assert re.search(r"^JIT image at .* SFrame version 3, 1 function$", stop["commands"][1], re.MULTILINE)
     assert "JIT image" not in shown[2]["commands"][1]
     assert [name for _, name in shown[2]["always"]][2:4] != ["sample_call", "main"]
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_the_list_of_a_process_that_has_ended_is_not_read(lldb: str) -> None:
+    """The command `script` asks for frames then, too."""
+    executable, first, second = jit("amd64", sframe=True)
+    lines = [IMPORT, f"target create {executable}", "breakpoint set -n sample_call"]
+    lines += [f"process launch -- {first} {second}", "breakpoint delete -f", "continue", "script lldb.process"]
+    said = batch(find(lldb), *(part for line in lines for part in ("-o", line)))
+    assert "stop reason = breakpoint" in said
+    assert "exited with status = 0" in said
+    assert "the list of JIT images" not in said
