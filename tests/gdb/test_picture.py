@@ -12,10 +12,14 @@ from tools.screen import PICTURE, session
 def bare(text: str) -> str:
     """Return a text without blanks, and without the parts that vary between machines.
 
-    These are addresses, and the argument `b` of the frame that GDB alone shows, which is a random word of the stack.
+    These are addresses, and what GDB alone finds beyond the innermost frame: it takes words that older calls left on
+    the stack for return addresses and arguments, and these depend on the environment of the program.
     """
-    text = re.sub(r"0x[0-9a-f]{5,}", "ADDRESS", text)
-    return re.sub(r"\s", "", re.sub(r"\bb=-?\d+", "b=NUMBER", text))
+    text = re.sub(r"^#\d+ +0x[0-9a-f]+ in \?\? \(\)\n", "", text.replace("\xa0", " "), flags=re.MULTILINE)
+    text = re.sub(r"\bb=-?\d+", "b=NUMBER", text)
+    row = r"^(#\d+) +(?:0x[0-9a-f]+|-) +(?:0x[0-9a-f]+|-) +(0x[0-9a-f]+ +0x[0-9a-f]+ +sframe +\w+)(?: +<-- .*)?$"
+    text = re.sub(row, r"\1 \2", text, flags=re.MULTILINE)
+    return re.sub(r"\s", "", re.sub(r"0x[0-9a-f]{5,}", "ADDRESS", text))
 
 
 def test_the_picture_is_of_today() -> None:
