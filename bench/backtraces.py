@@ -15,7 +15,10 @@ STRICT_AT_MOST = Target(1.6)
 """The same limit if each frame is SFrame's own."""
 COMPARE_AT_MOST = Target(5)
 """Limit of the time of ``sframe compare``, which unwinds twice, divided by that of ``bt`` in mode ``off``."""
+OUTERMOST_AT_MOST = Target(1.3)
+"""The limit of mode ``always`` for ``bt -1`` of many frames."""
 ROUNDS = 3
+MANY = 100_000
 VARIANTS = ("O2", "O0")
 """Optimised and unoptimised builds.  Without optimisation, GDB spends less time on arguments."""
 
@@ -49,3 +52,7 @@ def _of(gdb: Gdb, variant: str) -> Iterator[Row]:
             target,
             medians("ms", **{mode: times[mode], "off": times["off"]}),
         )
+    if variant == VARIANTS[0]:
+        times = gdb.call(recursion(variant), "outermost", depth=MANY * 4 // 5 + 100, rounds=ROUNDS, frames=MANY)
+        what = f"{gdb.name}, recursion {variant}: bt -1 of {MANY:,} frames, mode always / off"
+        yield Row(PART, what, ratios(times["always"], times["off"]), "x", OUTERMOST_AT_MOST, medians("ms", **times))

@@ -72,6 +72,25 @@ def backtraces(depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
     return times
 
 
+def outermost(depth: int, rounds: int, frames: int) -> dict[str, list[float]]:
+    """Return the times of `bt -1` in two modes; it unwinds all frames and prints one."""
+    _go_deep(depth)
+    times: dict[str, list[float]] = {"off": [], "always": []}
+    for number in range(-1, rounds):
+        shown = set()
+        for mode in reversed(times) if number % 2 else times:
+            seconds, text = _backtrace(mode, "bt -1")
+            level = int(text.removeprefix("#").split()[0])
+            if level < frames:
+                raise gdb.error(f"mode {mode}: {level + 1} frames, expected {frames} at least")
+            shown.add((level, *_FRAME.findall(text)))
+            if number >= 0:
+                times[mode].append(seconds)
+        if len(shown) != 1:
+            raise gdb.error(f"the outermost frame differs: {shown}")
+    return times
+
+
 def backtraces_unaided(depth: int, rounds: int, frames: int) -> list[float]:
     """Return the times of `bt` in a GDB without the plugin, in seconds for each round after a warm-up one."""
     _go_deep(depth)
@@ -114,13 +133,13 @@ def _go_deep(depth: int) -> None:
     gdb.execute(f"run {depth} > /dev/null", to_string=True)
 
 
-def _backtrace(mode: str) -> tuple[float, str]:
+def _backtrace(mode: str, command: str = "bt") -> tuple[float, str]:
     setting, strict, enabled = _MODES[mode]
     gdb.execute(f"set sframe mode {setting}")
     gdb.execute(f"set sframe strict {strict}")
     for unwinder in gdb.frame_unwinders:
         unwinder.enabled = unwinder.name == enabled
-    return _timed("bt")
+    return _timed(command)
 
 
 def _compare(frames: int) -> float:
@@ -209,6 +228,7 @@ class _Least(Unwinder):  # type: ignore[misc]  # GDB's classes have no types
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "snapshot": snapshot,
     "backtraces": backtraces,
+    "outermost": outermost,
     "backtraces_unaided": backtraces_unaided,
     "run_time_code": run_time_code,
     **in_gdb_driving.FUNCTIONS,

@@ -13,19 +13,21 @@ from gdb_plugin.frame_history import FrameHistory
 from gdb_plugin.functions import symbol_at
 from gdb_plugin.memory import read
 from gdb_plugin.modules import discover_modules, find_module, list_modules
-from gdb_plugin.plans import Plan, make_plan
+from gdb_plugin.outer_frames import OuterFrames
+from gdb_plugin.plans import LEFT, Plan, make_plan
 from gdb_plugin.popping import Popping
 from gdb_plugin.registers import Registers
 from gdb_plugin.symbols import Symbols
 from gdb_plugin.texts import path_of
-from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap
+from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap, lookup_address
 from sframe_unwind.arch import Arch, PlaceKind
 from sframe_unwind.debugger.settings import FALLBACK, Settings
 from sframe_unwind.errors import MemoryReadError, SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.unwind.modules import Found, Generate, Module, Modules
-from sframe_unwind.unwind_rule import CFA, RegisterRule
+from sframe_unwind.unwind.step import needs_registers
+from sframe_unwind.unwind_rule import CFA, RegisterRule, UnwindRule
 
 if TYPE_CHECKING:
     from sframe_unwind.debugger.code_registers import RegisterProver
@@ -164,6 +166,7 @@ class Process:
         self._plans: dict[int, Plan] = {}
         """The plans of the current settings, by pc."""
         self._plans_by_settings: dict[Settings, dict[int, Plan]] = {self._settings: self._plans}
+        self._begin_outer_frames()
 
     def _discover(self) -> list[Module]:
         return discover_modules(self.arch, self._may_execute())
@@ -235,6 +238,7 @@ class Process:
             # `sframe compare` reads both stacks with its own settings; the user's settings apply again after it.
             self._settings = settings
             self._plans = self._plans_by_settings.setdefault(settings, {})
+            self._begin_outer_frames()
         plan = self._plans.get(pc)
         if plan is None:
             if self.kernel is None and not self.no_kernel and self.arch.may_be_kernel(pc):
@@ -259,6 +263,25 @@ class Process:
             if self._prover is None or not self._prover.is_exhausted:
                 self._plans[pc] = plan
         return plan
+
+    def _begin_outer_frames(self) -> None:
+        """Know no frame in advance: the plans are other ones now."""
+        self.outer_frames = OuterFrames(self.arch, self.read_word, self._native_rule)
+
+    def _native_rule(self, pc: int) -> UnwindRule | None:
+        """Return the rule of the CFI for frames that are left to GDB; see :class:`OuterFrames`.
+
+        ``None`` also where there is no SFrame: the CFI is not needed otherwise, and decoding it takes time.
+        """
+        if self._plans.get(pc) is not LEFT:
+            return None
+        address = lookup_address(pc, False)
+        if not isinstance(self.modules.results[address], Found) or self._is_signal_frame(pc):
+            return None
+        rule = self.modules.cfi_rule(address)
+        if rule is None or rule.cfa is None or rule.ra_signed or needs_registers(rule, self.arch):
+            return None
+        return rule
 
     def _is_by_memory(self, place: EntryPlace) -> bool:
         """Return whether the CFI of a place is incomplete or wrong; code in C has its own CFI."""

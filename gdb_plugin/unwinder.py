@@ -14,6 +14,7 @@ from gdb_plugin.entry_code import entry_code_info
 from gdb_plugin.frame_history import LastFrame
 from gdb_plugin.frame_names import FrameNames
 from gdb_plugin.memory import process_gone
+from gdb_plugin.outer_frames import Position
 from gdb_plugin.plans import LEFT, Claim
 from gdb_plugin.process import Process
 from gdb_plugin.registers import Registers
@@ -121,8 +122,12 @@ class SFrameUnwinder(Unwinder):
         gdb.invalidate_cached_frames()
 
     def _unwind(self, frame: gdb.PendingFrame, process: Process) -> gdb.UnwindInfo | None:
-        pc = frame.pc() if TELLS_PC else int(frame.read_register(process.pc_register)) & ADDRESS_MASK
         level, history = frame.level(), process.history
+        pc = process.outer_frames.known_pc(level)
+        if pc is not None:
+            history.last = (level, pc, None, False)
+            return None
+        pc = frame.pc() if TELLS_PC else int(frame.read_register(process.pc_register)) & ADDRESS_MASK
         last, history.last = history.last, (level, pc, None, False)
         if level <= last[0] and process.popping.unknown:
             self._begin_chain(frame, process, pc)
@@ -130,9 +135,14 @@ class SFrameUnwinder(Unwinder):
             process.look_again()
         plan = process.plan(frame, pc, self.settings)
         if plan is LEFT:  # as for most frames: these lines determine the cost of a backtrace
+            if process.outer_frames.left(level, pc):
+                sp, fp = _sp_and_fp(frame, process)
+                if not history.is_interrupted(last, level, pc, sp):  # a walk takes the pc for a return address
+                    process.outer_frames.walk(Position(pc, sp, fp))
             return None
+        process.outer_frames.forget()
         registers = process.registers(frame)
-        sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
+        sp, fp = _sp_and_fp(frame, process)
         if plan.outermost is not None:
             return outermost_info(frame, registers, process.arch, sp, plan.outermost)
         place = plan.place if level else plan.entered
@@ -201,6 +211,12 @@ class SFrameUnwinder(Unwinder):
         if line not in self._failures:
             self._failures.add(line)
             self._report(line)
+
+
+def _sp_and_fp(frame: gdb.PendingFrame, process: Process) -> tuple[int, int]:
+    registers = process.registers(frame)
+    sp, fp = (int(frame.read_register(register)) & ADDRESS_MASK for register in (registers.sp, registers.fp))
+    return sp, fp
 
 
 def _step(asked: _Asked, rule: UnwindRule, interrupted: bool | None) -> Caller:
