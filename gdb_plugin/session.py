@@ -59,7 +59,7 @@ class Session:
         self._freeing = False
         self._asked: tuple[int, int] | None = None
         self._settled = True
-        self._behind = False
+        self._outdated = False
         self._watching = False
         self._generates = False
         self._running: set[tuple[int, int, int] | None] = set()
@@ -209,8 +209,8 @@ class Session:
     def _settle(self) -> None:
         """Continue where a GDB command could not be run: no commands of a breakpoint are pending any more."""
         self._settled = True
-        if self._behind:
-            self._behind = False
+        if self._outdated:
+            self._outdated = False
             gdb.invalidate_cached_frames()
 
     def current(self, frame: Any, in_command: bool = False) -> Process | None:
@@ -277,7 +277,7 @@ class Session:
     def _may_execute(self) -> bool:
         """Return whether a GDB command can be run; if not, GDB will ask for the frames again as soon as it can."""
         may = self._settled or may_execute()
-        self._behind |= not may
+        self._outdated |= not may
         return may
 
     def is_gone(self) -> bool:

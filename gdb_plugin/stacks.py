@@ -192,7 +192,7 @@ class Stacks:
             try:
                 for walked in _walk(process, recorder):
                     if len(frames) == limit:
-                        return _titled(frames, f"only the innermost {limit} frames were asked for")
+                        return _titled(frames, contexts.only(len(frames)))
                     frames.append(_shown(process, walked, len(frames)))
                 end = _end(process, recorder, walked.frame, settings.mode)
                 beyond = self._beyond(process, walked.frame, limit) if settings.mode == ALWAYS else None
