@@ -12,7 +12,9 @@ in ``get_frame_at_index`` always deadlocks LLDB 23.1.0, and reading memory or re
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
+from collections.abc import Iterator
 from typing import ClassVar, NamedTuple, Union
 
 import lldb
@@ -158,7 +160,8 @@ def _answers(thread: lldb.SBThread) -> _Answers | None:
     asker = threading.get_ident()
     SESSION.deciding.add(asker)
     try:
-        return _decide(thread)
+        with _no_collection():
+            return _decide(thread)
     except NoFramesError:
         pass  # the process runs again
     except SFrameError as error:
@@ -168,6 +171,21 @@ def _answers(thread: lldb.SBThread) -> _Answers | None:
     finally:
         SESSION.deciding.discard(asker)
     return None
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Do not look for cyclic garbage: a deep stack is tens of thousands of objects without cycles.
+
+    They would start the collector again and again, which took a quarter of the time of a decision.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _decide(thread: lldb.SBThread) -> _Answers | None:

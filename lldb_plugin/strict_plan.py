@@ -71,13 +71,14 @@ def strict_plan(process: Process, native: NativeStackInPart, settings: Settings,
     shown: list[Shown] = []
     walked: list[Frame] = []
     for frame in walk(process, native, settings):
-        if frame.level == 0:
-            shown += native.frames[0].indexes
-        elif frame.unwinder == SFRAME:
-            shown += (Own(frame, scope) for scope in scopes.of(frame))
+        if frame.level and frame.unwinder == SFRAME:  # as most frames: these lines determine the cost
+            for scope in scopes.of(frame):
+                shown.append(Own(frame, scope))
+                walked.append(frame)
         else:
-            shown += native.find(frame.pc, frame.sp).indexes
-        walked += [frame] * (len(shown) - len(walked))
+            own = native.find(frame.pc, frame.sp) if frame.level else native.frames[0]
+            shown += own.indexes
+            walked += [frame] * len(own.indexes)
         native.reach(len(shown))
     if len(shown) != native.count:
         raise StacksDifferError
