@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from pathlib import Path
 
 import lldb
 
@@ -86,7 +85,7 @@ def compared_by_file(module: lldb.SBModule, arch: Arch) -> Comparison | None:
     if file in _known:
         return Comparison(file, None, is_of_file=True)
     # LLDB gives a relative path as the program did.  The vDSO has a name only, which is not that of a file.
-    if not (Path(file.path).is_absolute() or file.has_build_id()):
+    if not (file.path.startswith("/") or file.has_build_id()):
         return None
     if module_name(file.path) is not None:
         return None  # a kernel module's sections have no addresses yet

@@ -42,9 +42,9 @@ def _agreement(file: DebugFile, stream: BinaryIO, arch: Arch) -> ModuleAgreement
     places = {}
     code = []
     for index, section in enumerate(elf.all):
-        place = SectionRange(section.address, section.address + section.size)
         if not section.is_allocated or not section.has_contents:
             continue
+        place = SectionRange(section.address, section.address + section.size)
         if section.is_code:
             code.append((place.start, place.end))
         if section.name in (SFRAME, EH_FRAME, EH_FRAME_HDR) or section.name.startswith(_PLT):

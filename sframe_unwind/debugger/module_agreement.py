@@ -58,6 +58,7 @@ class ModuleAgreement:
         self._plain = {CFA, arch.sp, arch.fp}
         self._known: dict[tuple[int, int], Difference] = {}
         self._kept: list[tuple[UnwindRule, Said]] = []
+        self._of_stubs: dict[tuple[UnwindRule, UnwindRule], Difference] = {}
         self._work = self._differences()
         self._largest = Difference.NONE
 
@@ -80,6 +81,7 @@ class ModuleAgreement:
             self._work = iter(())
             self._known.clear()
             self._kept.clear()
+            self._of_stubs.clear()
             self._memory.forget()
         return self.difference
 
@@ -118,7 +120,7 @@ class ModuleAgreement:
             if described is None:
                 yield Difference.NO_CFI
                 return
-            yield Difference.NONE if self._is_same(rule, described.rule_at(pc, self._arch)) else Difference.RULES
+            yield self._judge_stub(rule, described.rule_at(pc, self._arch))
 
     def _compare(self, start: int, end: int, rule: UnwindRule) -> Difference:
         """Return the largest difference between a rule of SFrame and the CFI's rules from ``start`` up to ``end``."""
@@ -143,6 +145,14 @@ class ModuleAgreement:
         if known is None:
             known = self._known[key] = Difference.NONE if self._is_same(rule, said) else Difference.RULES
             self._kept.append((rule, said))  # an id stays unique while its object exists
+        return known
+
+    def _judge_stub(self, rule: UnwindRule, said: UnwindRule) -> Difference:
+        """Do the same for rules that are made anew for each address; those of all stubs are equal."""
+        known = self._of_stubs.get((rule, said))
+        if known is None:
+            known = Difference.NONE if self._is_same(rule, said) else Difference.RULES
+            self._of_stubs[rule, said] = known
         return known
 
     def _is_same(self, rule: UnwindRule, said: Said) -> bool:

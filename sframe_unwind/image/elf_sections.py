@@ -86,14 +86,15 @@ class ElfSections:
         size, count, names = self._unpack("HHH", header, 58)
         if size != _SECTION_SIZE or not table:
             raise FormatError(f"expected section headers of {_SECTION_SIZE} bytes, found {size} bytes at {table:#x}")
-        first = self._header(self._read(table, size, "first section header"))
+        layout = struct.Struct(self._mark + "IIQQQQII16x")  # name to info; alignment and entry size are not needed
+        first = layout.unpack(self._read(table, size, "first section header"))
         # ELF gABI, chapter 4: numbers that do not fit the ELF header are in the section header with index 0.
         count, names = count or first[5], first[6] if names == _SHN_XINDEX else names
         raw = self._read(table, count * size, "section headers")
-        headers = [self._header(raw[at : at + size]) for at in range(0, len(raw), size)]
+        headers = list(layout.iter_unpack(raw))
         if names >= len(headers):
             raise FormatError(f"expected a section with names, found index {names} of {len(headers)}")
-        strings = self._read(*headers[names][4:6], "section names")
+        strings = self._read(headers[names][4], headers[names][5], "section names")
         self.all = tuple(FileSection(_name(strings, header[0]), *header[1:]) for header in headers)
 
     def find(self, *names: str) -> int | None:
@@ -153,10 +154,6 @@ class ElfSections:
                 raise FormatError(f"relocation at {place:#x}: the section has {len(data)} bytes")
             word = base + value + addend & (1 << 8 * field.size) - 1
             data[place : place + field.size] = word.to_bytes(field.size, self._arch.byteorder)
-
-    def _header(self, raw: bytes) -> tuple[int, int, int, int, int, int, int, int]:
-        name, kind, flags, address, offset, size, link, info = self._unpack("IIQQQQII", raw, 0)
-        return name, kind, flags, address, offset, size, link, info
 
     def _unpack(self, layout: str, data: bytes, offset: int) -> tuple[int, ...]:
         return struct.unpack_from(self._mark + layout, data, offset)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePath
 
 from sframe_unwind.address import WORD_SIZE
 from sframe_unwind.kernel.linux import Kernel
@@ -20,7 +19,7 @@ _INITIAL = ".init"
 
 def module_name(path: str) -> str | None:
     """Return the kernel's name for the module in a file; ``None``: the file's name is not that of a module."""
-    stem, *suffixes = PurePath(path).name.split(".")
+    stem, *suffixes = path.rpartition("/")[2].split(".")
     return stem.replace("-", "_") if suffixes in (["ko"], ["ko", "debug"]) else None
 
 
