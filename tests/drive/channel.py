@@ -30,7 +30,7 @@ class Hang(Exception):  # noqa: N818 - an outcome
 
 
 class Died(Exception):  # noqa: N818 - an outcome
-    """The debugger ended unexpectedly; the message has the status and the end of its output."""
+    """The debugger ended unexpectedly or cannot go on; the message says so, with the end of its output."""
 
 
 class Channel:
@@ -81,12 +81,14 @@ class Channel:
         :param full: whether the state has the whole stack.
         :param level: the outer frame whose variables and registers are in the state.
         :raises Hang: it takes longer than `seconds`.
-        :raises Died: the debugger has ended.
+        :raises Died: the debugger has ended, or refuses to tell the state, as GDB's adapter does when it has lost track
+            of a thread.
         """
         self._number += 1
         shown = self._give(lines, f"drive-state {self._number} {int(full)} {level}", seconds)
         told = json.loads(self._states.read_text(encoding="utf-8").splitlines()[-1])
-        assert told.pop("number") == self._number
+        if told.pop("number") != self._number:
+            raise Died(f"no state: {self._tail()}")
         told["output"] = (self.folder / OUTPUT).read_text(encoding="utf-8", errors="replace")
         return shown, told
 
