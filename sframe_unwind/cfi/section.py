@@ -65,6 +65,7 @@ class CfiSection:
         self._opened_index: Index | None = None
         self._found = 0, 0, 0
         """Start, end and offset of the FDE that was found last by the index; it is the answer for this range."""
+        self._found_fde: Fde | None = None
         self._extents: list[tuple[int, int, int]] | None = None
         self._functions: dict[int, CfiFunction] = {}
 
@@ -105,6 +106,7 @@ class CfiSection:
         if not fde.start <= pc < fde.end:
             return None
         self._found = max(entry.start, fde.start), min(entry.end, fde.end), offset
+        self._found_fde = fde
         return offset
 
     def extents(self) -> list[tuple[int, int, int]]:
@@ -129,7 +131,8 @@ class CfiSection:
         if known is None:
             if len(self._functions) >= _KEPT:
                 self._functions.clear()
-            fde: Fde = self.records.fde(offset)
+            found = self._found_fde if offset == self._found[2] else None
+            fde = found or self.records.fde(offset)
             try:
                 known = self._functions[offset] = fde.decode()
             except FormatError as error:
