@@ -56,9 +56,7 @@ class ModuleAgreement:
         """Memory of the stubs of a PLT, which are adjacent and do not change."""
         self._rules = CfiRules(arch)
         self._plain = {CFA, arch.sp, arch.fp}
-        self._known: dict[tuple[int, int], Difference] = {}
-        self._kept: list[tuple[UnwindRule, Said]] = []
-        self._of_stubs: dict[tuple[UnwindRule, UnwindRule], Difference] = {}
+        self._known: dict[tuple[UnwindRule, Said], Difference] = {}
         self._work = self._differences()
         self._largest = Difference.NONE
 
@@ -80,8 +78,6 @@ class ModuleAgreement:
             # The comparison is not needed any more.
             self._work = iter(())
             self._known.clear()
-            self._kept.clear()
-            self._of_stubs.clear()
             self._memory.forget()
         return self.difference
 
@@ -120,7 +116,7 @@ class ModuleAgreement:
             if described is None:
                 yield Difference.NO_CFI
                 return
-            yield self._judge_stub(rule, described.rule_at(pc, self._arch))
+            yield self._judge(rule, described.rule_at(pc, self._arch))
 
     def _compare(self, start: int, end: int, rule: UnwindRule) -> Difference:
         """Return the largest difference between a rule of SFrame and the CFI's rules from ``start`` up to ``end``."""
@@ -140,19 +136,9 @@ class ModuleAgreement:
 
     def _judge(self, rule: UnwindRule, said: Said) -> Difference:
         """Return the difference between two rules; the rules of a file are few, and each pair is compared once."""
-        key = id(rule), id(said)
-        known = self._known.get(key)
+        known = self._known.get((rule, said))
         if known is None:
-            known = self._known[key] = Difference.NONE if self._is_same(rule, said) else Difference.RULES
-            self._kept.append((rule, said))  # an id stays unique while its object exists
-        return known
-
-    def _judge_stub(self, rule: UnwindRule, said: UnwindRule) -> Difference:
-        """Do the same for rules that are made anew for each address; those of all stubs are equal."""
-        known = self._of_stubs.get((rule, said))
-        if known is None:
-            known = Difference.NONE if self._is_same(rule, said) else Difference.RULES
-            self._of_stubs[rule, said] = known
+            known = self._known[rule, said] = Difference.NONE if self._is_same(rule, said) else Difference.RULES
         return known
 
     def _is_same(self, rule: UnwindRule, said: Said) -> bool:
