@@ -12,25 +12,18 @@ walk, where its last pc is compared with GDB's.  This can happen if another unwi
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Callable, NamedTuple
+from typing import Callable
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import WordReader
 from sframe_unwind.unwind.step import step
+from sframe_unwind.unwind.walk import Registers
 from sframe_unwind.unwind_rule import UnwindRule
 
 _FIRST, _LONGEST = 64, 4096
 """Numbers of frames of the first walk in a chain, and of the longest one.  Each walk is twice as long as the one before
 it, so the frames that are read are never many more than those that GDB asks for."""
-
-
-class Position(NamedTuple):
-    """The registers of a frame that a walk needs."""
-
-    pc: int
-    sp: int
-    fp: int
 
 
 class OuterFrames:
@@ -57,7 +50,7 @@ class OuterFrames:
         """Know no frame any more: SFrame unwinds one, or may."""
         self._known: list[int] = []
         """The pcs of the next frames, the innermost last.  Inlined functions, which take levels, are not among them."""
-        self._beyond: Position | None = None
+        self._beyond: Registers | None = None
         """The first frame outside of these, whose pc GDB must tell."""
         self._passed = 0
         """Number of frames that were left to GDB since the last walk."""
@@ -87,12 +80,12 @@ class OuterFrames:
         self._wait *= 2
         return True
 
-    def walk(self, position: Position) -> None:
+    def walk(self, registers: Registers) -> None:
         """Walk outward from the frame that GDB asked for last, which is left to it."""
         self.forget()
         arch, read_word, rules, length = self._arch, self._read_word, self._rules, self._length
         read_word.forget()
-        pc, sp, fp = position
+        pc, sp, fp = registers
         known: list[int] = []
         rule = self._rule(pc)
         with suppress(SFrameError):  # the stack cannot be read, or leads nowhere
@@ -103,7 +96,7 @@ class OuterFrames:
                 sp = outer_sp
                 rule = rules.get(pc) or self._rule(pc)
                 if rule is None or len(known) == length:
-                    self._beyond = Position(pc, sp, fp)
+                    self._beyond = Registers(pc, sp, fp)
                     break
                 known.append(pc)
         known.reverse()

@@ -14,7 +14,6 @@ from gdb_plugin.entry_code import entry_code_info
 from gdb_plugin.frame_history import LastFrame
 from gdb_plugin.frame_names import FrameNames
 from gdb_plugin.memory import process_gone
-from gdb_plugin.outer_frames import Position
 from gdb_plugin.plans import LEFT, Claim
 from gdb_plugin.process import Process
 from gdb_plugin.registers import Registers
@@ -22,6 +21,7 @@ from gdb_plugin.session import Session
 from sframe_unwind.address import ADDRESS_MASK
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import MemoryReadError, SFrameError, StepError
+from sframe_unwind.unwind import walk
 from sframe_unwind.unwind.step import Caller, check_outward, step, value_of
 from sframe_unwind.unwind_rule import UnwindRule
 
@@ -138,7 +138,7 @@ class SFrameUnwinder(Unwinder):
             if process.outer_frames.left(level, pc):
                 sp, fp = _sp_and_fp(frame, process)
                 if not history.is_interrupted(last, level, pc, sp):  # a walk takes the pc for a return address
-                    process.outer_frames.walk(Position(pc, sp, fp))
+                    process.outer_frames.walk(walk.Registers(pc, sp, fp))
             return None
         process.outer_frames.forget()
         registers = process.registers(frame)
