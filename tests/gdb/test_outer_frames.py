@@ -33,6 +33,7 @@ def test_what_is_known_is_right(debugger: Debugger, kind: str, frame_pointer: st
     assert stop["wrong"] == {}
     assert stop["same"]
     assert stop["known"] >= KINDS[kind] * stop["frames"]
+    assert bool(stop["known"]) == bool(KINDS[kind])
 
 
 def test_after_the_program_has_moved(debugger: Debugger, tmp_path: Path) -> None:
