@@ -52,8 +52,8 @@ Not :class:`threading.local`: its contents for a thread that Python did not crea
 _used_by_others: set[int] = set()
 """The processes in which a thread with LLDB's lock uses the frames that are to be replaced."""
 
-_ENDED = (lldb.eStateExited, lldb.eStateDetached)
-"""The states of a process whose threads LLDB still has, and whose memory is gone."""
+_ENDED = (lldb.eStateInvalid, lldb.eStateExited, lldb.eStateDetached)
+"""The states of a process whose threads LLDB still has, and whose memory is gone; *invalid*: LLDB drops its target."""
 
 
 class SFrameFrameProvider(ScriptedFrameProvider):

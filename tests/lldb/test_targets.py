@@ -55,6 +55,17 @@ def test_launched_again_and_stopped_before_its_libraries_are_loaded(lldb: str) -
     assert "libc.so.6" in said.rpartition("without SFrame: ")[2]
 
 
+@pytest.mark.parametrize("lldb", PROVIDING)
+def test_quitting_while_the_program_starts(lldb: str) -> None:
+    """LLDB asks for the frames of a process whose target it is dropping, which has no architecture any more."""
+    start = ("-o", "breakpoint set -n sample_stop", "-o", "script lldb.debugger.SetAsync(True)")
+    for _ in range(3):
+        launch = ("-o", "process launch -o /dev/null", "-o", "quit")
+        said = batch(find(lldb), "-O", IMPORT, *start, *launch, str(build("sframe_only_stripped")))
+        assert "launched" in said
+        assert "sframe: " not in said
+
+
 _PLACE = """
 from_program = lambda name: lldb.target.module[0].FindSection(name).GetLoadAddress(lldb.target)
 places = [".text.part", hex(from_program(".text")), ".sframe", hex(from_program(".sframe"))]
