@@ -109,7 +109,12 @@ def core_of(debugger: Debugger, build: Build, executable: Path, place: str, seed
 def _by_gdb(maker: Debugger, executable: Path, core: Path, function: str, place: str) -> str:
     lines = [f"tbreak {function}", f"starti > {core.parent}/output.txt", "drive-fix", "continue"]
     lines += ["stepi 5", "delete"]
-    lines += [f"gcore {core}"] if place == "gcore" else ["handle SIGABRT nostop pass", "signal SIGABRT"]
+    if place == "gcore":
+        lines.append(f"gcore {core}")
+    else:
+        # LLDB 23.1 crashes at a kernel's core file in which the command line is cut off, at 79 characters.
+        lines.insert(0, """set exec-wrapper bash -c 'exec -a "${0##*/}" "$0" "$@"'""")
+        lines += ["handle SIGABRT nostop pass", "signal SIGABRT"]
     more = ["-batch", *(part for line in lines for part in ("-ex", line))]
     return _make(maker, maker.command(executable, WITHOUT, more=more), core)
 
