@@ -22,6 +22,7 @@ from lldb.plugins.scripted_frame_provider import ScriptedFrameProvider
 
 from lldb_plugin import innermost, invalidate, renewal, stop_hooks
 from lldb_plugin.agreement import lldb_agrees
+from lldb_plugin.frame_ids import told_apart
 from lldb_plugin.frame_plan import FramePlan, plan
 from lldb_plugin.inlining import Scopes
 from lldb_plugin.kept_frames import Moment, moment_of
@@ -224,6 +225,7 @@ def _decide(thread: lldb.SBThread) -> _Answers | None:
     native, planned = _planned(process, thread, settings, Scopes(target))
     by_sframe = planned.walked[0]
     is_mistaken = innermost.is_mistaken(thread, by_sframe.cfa if by_sframe is not None else None, native.frames[0].cfa)
+    planned = told_apart(planned, native)
     if planned.is_native(native.count):
         return None
     maker = FrameMaker(target, process.arch)

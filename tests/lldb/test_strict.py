@@ -77,6 +77,25 @@ def test_frames_that_sframe_covers_are_not_read_from_lldb(lldb: str, name: str) 
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+def test_steps_that_return_in_a_recursion(lldb: str) -> None:
+    """LLDB 22 then gave each script the contents of frame 1 for frame 2 too, if both were SFrame's."""
+    stop = next(stop for stop in STOPS if stop.name == "recursion")
+    described, steps = program(stop, variant="O0"), 16
+    alone, strict = (
+        call(find(lldb), "frames", "at_each_step", program=described, setting=setting, steps=steps)
+        for setting in ("sframe mode off", "sframe strict on")
+    )
+    assert len({len(frames) for frames in alone}) >= 4  # so many returns
+    for native, own in paired(alone, strict):
+        assert [frame["pc"] for frame in own] == [frame["pc"] for frame in native]
+        assert sum(frame["synthetic"] for frame in own) >= 8
+        for ours, theirs in paired(own, native):
+            values = [frame["variables"].get("level") for frame in (ours, theirs)]  # `result` may not be set yet
+            assert values[0] == values[1], ours["name"]
+            assert values[0] is not None or ours["name"] not in ("descend", "descend_wide")
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
 @pytest.mark.parametrize("arguments", [[], ["in a method"]])
 def test_inlined_and_tail_called_functions(lldb: str, arguments: list[str], inlined: Path) -> None:
     """Each is a frame with the pc, the line and the variables of LLDB's own stack."""

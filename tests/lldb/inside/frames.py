@@ -19,6 +19,22 @@ def native_and_strict(debugger: lldb.SBDebugger, program: dict[str, Any]) -> dic
         return {"native": native, "strict": [_described(frame) for frame in inside.thread]}
 
 
+def at_each_step(debugger: lldb.SBDebugger, program: dict[str, Any], setting: str, steps: int) -> list[Any]:
+    """Return the frames of a program after each of some steps, which return to callers several times.
+
+    :param setting: the command that sets the mode.
+    """
+    inside = Program(debugger)
+    inside.run(setting)
+    found = []
+    with inside.started(program):
+        inside.run("thread step-out")
+        for _ in range(steps):
+            inside.run("thread step-in")
+            found.append([_described(frame) for frame in inside.thread])
+    return found
+
+
 def _described(frame: lldb.SBFrame) -> dict[str, Any]:
     # In scope or not: LLDB 23.1 takes a variable of a script for one that is not in scope.
     variables = frame.GetVariables(True, True, False, False)
