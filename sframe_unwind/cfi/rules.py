@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import NamedTuple, Union
 
 from sframe_unwind.arch import Arch
@@ -68,14 +69,33 @@ class CfiRules:
                 previous = said
         return offsets, rules
 
+    def at(self, function: CfiFunction, pc: int) -> tuple[Said, int]:
+        """Return the rule for an address of a function, and the end of the code for which it certainly holds.
+
+        :raises FormatError: there are too many addresses in the file for which a rule was computed from the address.
+        """
+        number = bisect_right(function.offsets, pc - function.start)
+        row = function.rows[number - 1]
+        said = self._known.get(row) or self._say(function, row, pc)
+        if row.depends_on_pc:
+            self._addresses_left -= 1
+            if self._addresses_left < 0:
+                raise FormatError(f"CFI of more than {_MAX_ADDRESSES:,} bytes of code is computed from the address")
+            return said, pc + 1
+        following = function.start + function.offsets[number] if number < len(function.rows) else function.end
+        return said, min(following, function.end)
+
     def _by_address(self, function: CfiFunction, low: int, high: int) -> Rows:
-        low, high = max(low, function.start), min(high, function.end)
-        self._addresses_left -= high - low
-        if self._addresses_left < 0:
-            raise FormatError(f"CFI of more than {_MAX_ADDRESSES:,} bytes of code is computed from the address")
-        said = [self._say(function, function.row_at(pc), pc) for pc in range(low, high)]
-        changed = [at for at, rule in enumerate(said) if not at or rule is not said[at - 1]]
-        return [low + at - function.start for at in changed], [said[at] for at in changed]
+        offsets: list[int] = []
+        rules: list[Said] = []
+        pc = max(low, function.start)
+        while pc < min(high, function.end):
+            said, end = self.at(function, pc)
+            if not rules or said is not rules[-1]:
+                offsets.append(pc - function.start)
+                rules.append(said)
+            pc = end
+        return offsets, rules
 
     def _say(self, function: CfiFunction, row: Row, pc: int) -> Said:
         """Return the rule of a row at an address; equal rules are the same object."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from io import FileIO
 from typing import BinaryIO
 
 from sframe_unwind.arch import Arch
+from sframe_unwind.cfi.section import CfiSection, SectionData
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.module_agreement import ModuleAgreement
-from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME, SectionRange, loaded_module
+from sframe_unwind.debugger.modules import EH_FRAME, EH_FRAME_HDR, SFRAME
 from sframe_unwind.errors import FileError, FormatError, MemoryReadError
 from sframe_unwind.image.elf_sections import ElfSections
-from sframe_unwind.memory import ReadMemory
+from sframe_unwind.sframe.section import Section
+from sframe_unwind.unwind.modules import Module
 
+_COMPARED = (SFRAME, EH_FRAME, EH_FRAME_HDR)
 _PLT = ".plt"
 """The beginning of the names of sections with stubs, whose code is compared too."""
 
@@ -26,7 +29,7 @@ def agreement_of_file(file: DebugFile, arch: Arch) -> ModuleAgreement:
         sections have no addresses yet, or has another build ID than the module.
     """
     try:
-        with Path(file.path).open("rb") as stream:
+        with FileIO(file.path) as stream:
             return _agreement(file, stream, arch)
     except (OSError, ValueError) as error:  # ValueError: the path has a NUL
         raise FileError(f"{file.path}: {error}") from error
@@ -38,27 +41,23 @@ def _agreement(file: DebugFile, stream: BinaryIO, arch: Arch) -> ModuleAgreement
         raise FormatError(f"{file.path}: expected a linked file, found an object file")
     if elf.build_id() != file.build_id and (elf.build_id() or file.has_build_id()):
         raise FormatError(f"{file.path}: expected build ID {file.build_id}, found {elf.build_id() or 'none'}")
-    contents = {}
-    places = {}
-    code = []
+    sections: dict[str, SectionData] = {}
     for index, section in enumerate(elf.all):
-        if not section.is_allocated or not section.has_contents:
-            continue
-        place = SectionRange(section.address, section.address + section.size)
-        if section.is_code:
-            code.append((place.start, place.end))
-        if section.name in (SFRAME, EH_FRAME, EH_FRAME_HDR) or section.name.startswith(_PLT):
-            places[section.name] = place
-            contents[place] = elf.contents(index)
-    read = _reader(contents)
-    return ModuleAgreement(loaded_module(file.path, code, places, 0, read, arch), arch, read)
+        is_compared = section.name in _COMPARED or section.name.startswith(_PLT)
+        if is_compared and section.is_allocated and section.has_contents:
+            sections[section.name] = SectionData(section.address, elf.contents(index))
+    sframe, frames = sections.get(SFRAME), sections.get(EH_FRAME)
 
-
-def _reader(contents: dict[SectionRange, bytes]) -> ReadMemory:
     def read(address: int, size: int) -> bytes:
-        for place, data in contents.items():
-            if place.start <= address and address + size <= place.end:
-                return data[address - place.start : address - place.start + size]
+        for start, data in sections.values():
+            if start <= address and address + size <= start + len(data):
+                return data[address - start : address - start + size]
         raise MemoryReadError(address, size)
 
-    return read
+    module = Module(
+        file.path,
+        (),  # its code is not looked up by address
+        lambda: Section(sframe.data, sframe.address) if sframe is not None and sframe.data else None,
+        lambda: CfiSection(frames, sections.get(EH_FRAME_HDR), arch) if frames is not None else None,
+    )
+    return ModuleAgreement(module, arch, read)

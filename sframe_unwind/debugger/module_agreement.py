@@ -7,20 +7,16 @@ file, so it is found once for each module; this takes some 25 microseconds for e
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections.abc import Iterator
 from enum import IntEnum
 
 from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.agreement import agrees
-from sframe_unwind.cfi.records import CfiFunction
 from sframe_unwind.cfi.rules import CfiRules, NoRule, Said
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.memory import ChunkCache, ReadMemory
-from sframe_unwind.sframe.rules import RuleTable
-from sframe_unwind.sframe.table import Function
 from sframe_unwind.unwind.modules import Module
-from sframe_unwind.unwind.stub_rows import is_plt, rules_of_plt
+from sframe_unwind.unwind.stub_rows import Piece, is_plt, rules_of_plt
 from sframe_unwind.unwind_rule import CFA, UnwindRule
 
 _BATCH = 8
@@ -82,7 +78,7 @@ class ModuleAgreement:
         return self.difference
 
     def _differences(self) -> Iterator[Difference]:
-        """Yield the largest difference in each function, and at each address of a PLT."""
+        """Yield the largest difference in each function, and for each rule of each stub of a PLT."""
         try:
             if self._module.cfi is None:
                 yield Difference.NO_CFI
@@ -91,47 +87,29 @@ class ModuleAgreement:
             if section is None or section.arch not in (None, self._arch):
                 return  # unused SFrame gives no frames
             for table in section.tables:
-                interpreters: dict[int, RuleTable] = {}
                 for function in table.functions():
                     if is_plt(function, self._arch):
-                        yield from self._in_plt(function)
+                        yield from map(self._compare, rules_of_plt(function, self._arch, self._memory.read))
                         continue
-                    kind = function.fde.fde_type
-                    if kind not in interpreters:
-                        interpreters[kind] = RuleTable(table.header, kind, table.offset)
-                    offsets, rules = table.interpreted_rows(function, interpreters[kind])
+                    offsets, rules = table.interpreted_rows(function, table.rules[function.fde.fde_type])
                     starts = [function.start + offset for offset in offsets]
                     pieces = zip(starts, [*starts[1:], function.end], rules)
-                    yield max((self._compare(*piece) for piece in pieces), default=Difference.NONE)
+                    yield max(map(self._compare, pieces), default=Difference.NONE)
         except SFrameError:
             yield Difference.NO_CFI  # decided for each stack
 
-    def _in_plt(self, function: Function) -> Iterator[Difference]:
-        """Yield the difference at each address of a PLT, whose CFI is computed from the pc."""
-        cfi = self._module.cfi
-        described: CfiFunction | None = None
-        for pc, rule in rules_of_plt(function, self._arch, self._memory.read):
-            if cfi is not None and (described is None or pc >= described.end):
-                described = cfi.function_at(pc)
-            if described is None:
-                yield Difference.NO_CFI
-                return
-            yield self._judge(rule, described.rule_at(pc, self._arch))
-
-    def _compare(self, start: int, end: int, rule: UnwindRule) -> Difference:
-        """Return the largest difference between a rule of SFrame and the CFI's rules from ``start`` up to ``end``."""
+    def _compare(self, piece: Piece) -> Difference:
+        """Return the largest difference between a rule of SFrame and the CFI's rules where it holds."""
+        pc, end, rule = piece
         cfi = self._module.cfi
         largest = Difference.NONE
-        pc = start
         while pc < end:
             described = None if cfi is None else cfi.function_at(pc)
             if described is None:
                 return Difference.NO_CFI
-            offsets, rules = self._rules.rows(described, pc, end)
-            first = max(bisect_right(offsets, pc - described.start) - 1, 0)
-            last = bisect_right(offsets, end - 1 - described.start)
-            largest = max([largest, *(self._judge(rule, said) for said in rules[first:last])])
-            pc = described.end
+            while pc < min(end, described.end):
+                said, pc = self._rules.at(described, pc)
+                largest = max(largest, self._judge(rule, said))
         return largest
 
     def _judge(self, rule: UnwindRule, said: Said) -> Difference:

@@ -98,7 +98,8 @@ class Table:
         self._pcrel = relocated or header.starts_are_pcrel(self.header.version, self.header.flags)
         self._fres = offset + self.header.fres_start
         self._fres_end = offset + self.header.fres_end
-        self._rules = {kind: RuleTable(self.header, kind, offset) for kind in FdeType}
+        self.rules = {kind: RuleTable(self.header, kind, offset) for kind in FdeType}
+        """The interpreter of the rows of each type of FDE, for :meth:`interpreted_rows`; it keeps the rules."""
         self._rows: dict[int, tuple[list[int], list[UnwindRule]]] = {}
         self._order: tuple[list[int], list[int]] | None = None
         self._claim_checked = False
@@ -171,7 +172,7 @@ class Table:
         """
         known = self._rows.get(function.number)
         if known is None:
-            known = self.interpreted_rows(function, self._rules[function.fde.fde_type])
+            known = self.interpreted_rows(function, self.rules[function.fde.fde_type])
             self._rows[function.number] = known
         return known
 

@@ -6,7 +6,6 @@ that steps into the stub and gets a wrong caller from such a row loses its place
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -27,6 +26,9 @@ _MAX_STUBS_OF_FUNCTION = 16
 """Number of stubs of one FDE that :func:`wrong_rows` checks.  All stubs of one PLT have the same code."""
 _MAX_STUBS = 1024
 """Number of stubs of one section that it checks, so that a hostile section does not keep the user waiting."""
+
+Piece = tuple[int, int, UnwindRule]
+"""Start and end address of code with one rule, and the rule."""
 
 
 class WrongRow(NamedTuple):
@@ -56,21 +58,24 @@ def proven_rule(match: Match, pc: int, arch: Arch, read: ReadMemory) -> UnwindRu
     return None if stub is None else stub.rule(pc - start)
 
 
-def rules_of_plt(function: Function, arch: Arch, read: ReadMemory) -> Iterator[tuple[int, UnwindRule]]:
-    """Yield the addresses of a PLT that a row covers, each with the result of :func:`proven_rule`, or the row's rule.
+def rules_of_plt(function: Function, arch: Arch, read: ReadMemory) -> Iterator[Piece]:
+    """Yield the code of a PLT that a row covers, with the results of :func:`proven_rule`, or the rules of the rows.
+
+    The pieces of each stub come last one first.
 
     :param function: a function for which :func:`is_plt` holds.
     :raises FormatError: a row is malformed.
     """
     size = _stub_size(function, arch)
     rows = function.rows()
-    starts = [start for start, _ in rows]
+    covered = rows[0][0] if rows else size
     for start in range(function.start, function.end, size):
         stub = _decoded(start, size, arch, read)
-        for offset in range(min(size, function.end - start)):
-            at = bisect_right(starts, offset) - 1
-            if at >= 0:
-                yield start + offset, rows[at][1] if stub is None else stub.rule(offset)
+        end = min(start + size, function.end)
+        for offset, rule in reversed(rows if stub is None else stub.parts):
+            if start + offset < end and covered < end - start:
+                yield start + max(offset, covered), end, rule
+                end = start + offset
 
 
 def is_plt(function: Function, arch: Arch) -> bool:
