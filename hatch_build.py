@@ -9,7 +9,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class ShellFiles(BuildHookInterface):  # type: ignore[type-arg]  # its parameter is not for hooks
+class ShellFiles(BuildHookInterface):
     """Hatchling's hook."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002  # Hatchling passes it
