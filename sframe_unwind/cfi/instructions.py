@@ -91,8 +91,26 @@ def _runs(code: bytes, at: int) -> Iterable[Run]:
     return (match.groups(b"") for match in _pattern().finditer(code, at))  # type: ignore[misc]  # as a Run has
 
 
+class _Budget:
+    """The rows that one function may still add; a class of its own, as threads decode with the same decoder."""
+
+    __slots__ = ("_registers", "_rows")
+
+    def __init__(self) -> None:
+        self._rows, self._registers = MAX_ROWS, MAX_REGISTERS
+
+    def spend(self, registers: int) -> None:
+        """Count a row, given its number of registers."""
+        self._rows -= 1
+        self._registers -= registers
+        if self._rows < 0 or self._registers < 0:
+            raise FormatError(
+                f"a function with more than {MAX_ROWS:,} different rows, or {MAX_REGISTERS:,} registers in them"
+            )
+
+
 class RowDecoder:
-    """Decodes the instructions of the FDEs that refer to one CIE.
+    """Decodes the instructions of the FDEs that refer to one CIE, or to equal CIEs of several files.
 
     :param bases: addresses to which the operands of ``DW_CFA_set_loc`` are relative.
     :raises FormatError: the CIE's own instructions cannot be executed.
@@ -131,12 +149,10 @@ class RowDecoder:
             if len(self._tables) > _KEPT_TABLES:
                 self._tables.clear()
             known = self._decode(code, address, start)
-            if not self._absolute:
-                self._tables[code] = known
         return known
 
     def _decode(self, code: bytes, address: int, start: int) -> Rows:
-        self._rows_left, self._registers_left, self._absolute = MAX_ROWS, MAX_REGISTERS, False
+        budget, is_absolute = _Budget(), False
         transitions, factor = self._transitions, self._cie.code_factor
         row = last = self._first
         table, remembered = {0: row}, []
@@ -144,7 +160,7 @@ class RowDecoder:
         while at < len(code):
             for number, (changes, advance, other, rare) in enumerate(_runs(code, at)):
                 if changes:
-                    row = transitions.get((row, changes)) or self._change(row, changes)
+                    row = transitions.get((row, changes)) or self._change(row, changes, budget)
                 if advance:
                     if row is not last:
                         table[location] = last = row
@@ -170,39 +186,38 @@ class RowDecoder:
                 if row is not last:
                     table[location] = last = row
                 target, at = read_pointer(code, at + 1, self._cie.encoding, address + at + 1, self._bases)
-                location = self._location(target - start, location)
+                location, is_absolute = _location(target - start, location), True
             elif rare[0] in _WITH_BLOCK:
                 changes = _with_block(code, at)
-                row = transitions.get((row, changes)) or self._change(row, changes)
+                row = transitions.get((row, changes)) or self._change(row, changes, budget)
                 at += len(changes)
             elif not number and not changes:  # otherwise a run had the maximum length, and the next one begins here
                 raise _unreadable(code, at)
         if row is not last:
             table[location] = row
-        return Rows(tuple(table), tuple(table.values()))
+        rows = Rows(tuple(table), tuple(table.values()))
+        if not is_absolute:
+            self._tables[code] = rows
+        return rows
 
-    def _location(self, target: int, location: int) -> int:
-        self._absolute = True
-        if target < location:
-            raise FormatError(f"DW_CFA_set_loc goes back from offset {location:#x} of the function to {target:#x}")
-        return target
-
-    def _change(self, row: Row, changes: bytes) -> Row:
+    def _change(self, row: Row, changes: bytes, budget: _Budget) -> Row:
         """Return the row that instructions make from another row."""
         state = RowState(row, self._initial, self._cie, self._arch)
         state.apply(changes)
         key = state.cfa, state.registers, state.ra_signed
         changed = self._rows.get(key)
         if changed is None:
-            self._rows_left -= 1
-            self._registers_left -= len(state.registers)
-            if self._rows_left < 0 or self._registers_left < 0:
-                raise FormatError(
-                    f"a function with more than {MAX_ROWS:,} different rows, or {MAX_REGISTERS:,} registers in them"
-                )
+            budget.spend(len(state.registers))
             changed = self._rows[key] = Row(*key)
         self._transitions[row, changes] = changed
         return changed
+
+
+def _location(target: int, location: int) -> int:
+    """Return the target of ``DW_CFA_set_loc``, in bytes from the start of the function."""
+    if target < location:
+        raise FormatError(f"DW_CFA_set_loc goes back from offset {location:#x} of the function to {target:#x}")
+    return target
 
 
 def _with_block(code: bytes, at: int) -> bytes:

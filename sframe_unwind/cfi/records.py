@@ -8,10 +8,11 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from sframe_unwind.address import ADDRESS_MASK
-from sframe_unwind.arch import Arch
+from sframe_unwind.arch import BY_NAME, Arch
 from sframe_unwind.cfi import cie as cies
 from sframe_unwind.cfi.cie import Cie
 from sframe_unwind.cfi.constants import EXTENDED_LENGTH, PE_APPLICATION, PE_PCREL
@@ -28,6 +29,8 @@ MAX_RECORD = 1 << 24
 thousand."""
 _CIE_ROOM = 1 << 16
 """Number of bytes by which CIEs may exceed their section, if its size is not known."""
+_KEPT = 16
+"""Number of different CIEs whose decoders are kept for other sections."""
 
 
 class Common(NamedTuple):
@@ -41,6 +44,25 @@ class Common(NamedTuple):
     """A start is relative to its own address."""
     base: int
     """Otherwise, the address to which it is relative."""
+
+
+@lru_cache(_KEPT)
+def _common_of(cie: Cie, arch: str, bases: Bases) -> Common:
+    """Return what the FDEs that refer to a CIE share; equal CIEs share it, as most files have the same one.
+
+    :param arch: name of the architecture.
+    :raises UnsupportedError: the encoding of the addresses is not known.
+    :raises FormatError: the CIE's own instructions cannot be executed.
+    """
+    check_supported(cie.encoding, bases)
+    layout = fixed_format(cie.encoding)
+    return Common(
+        cie,
+        RowDecoder(cie, BY_NAME[arch], bases),
+        struct.Struct(STRUCT_MARKS[bases.byteorder] + layout + layout.upper()) if layout else None,
+        cie.encoding & PE_APPLICATION == PE_PCREL,
+        origin(cie.encoding, 0, bases),
+    )
 
 
 class Fde(NamedTuple):
@@ -120,12 +142,11 @@ class Records:
     ) -> None:
         self.address = address
         self._data = data
-        self._arch = arch
+        self._arch = arch.name
         self._debug_frame = debug_frame
         self._bases = Bases(arch.byteorder, data_base)
         self._order = arch.byteorder
         self._commons: dict[int, Common | FormatError] = {}
-        self._by_content: dict[Cie, Common] = {}
         self._cie_room = min(len(data), MAX_RECORD) + _CIE_ROOM
 
     def fde(self, offset: int) -> Fde:
@@ -228,18 +249,7 @@ class Records:
         if self._cie_room < 0:
             raise FormatError("the CIEs lie above each other")
         cie = cies.decode(record.body, record.id_size, self._order)
-        known = self._by_content.get(cie)
-        if known is None:
-            check_supported(cie.encoding, self._bases)
-            layout = fixed_format(cie.encoding)
-            known = self._by_content[cie] = Common(
-                cie,
-                RowDecoder(cie, self._arch, self._bases),
-                struct.Struct(STRUCT_MARKS[self._order] + layout + layout.upper()) if layout else None,
-                cie.encoding & PE_APPLICATION == PE_PCREL,
-                origin(cie.encoding, 0, self._bases),
-            )
-        return known
+        return _common_of(cie, self._arch, self._bases)
 
     def _place(self, offset: int) -> str:
         """Return the name of a section offset in messages."""
