@@ -6,6 +6,10 @@ Linux Standard Base Core 5.0, 10.6.2.
 from __future__ import annotations
 
 import struct
+import sys
+from array import array
+from bisect import bisect_right
+from functools import cached_property
 from typing import NamedTuple
 
 from sframe_unwind.address import ByteOrder
@@ -19,6 +23,8 @@ _DATAREL_SDATA4 = 0x3B
 """The only encoding of a table that can be searched, and that linkers write."""
 _HEAD = 32
 """Number of bytes that contain the fields before the table, in any encoding."""
+_PAIR = 8
+"""Size of an entry of a table that can be searched, in bytes."""
 _BEYOND = 1 << 64
 """An address after all others."""
 
@@ -54,7 +60,23 @@ class Index:
 
         :raises FormatError: the table ends before it should.
         """
-        return search_table(self._data, self._table, self._count, self._address, self._mark, pc)
+        if not isinstance(self._data, bytes):
+            return search_table(self._data, self._table, self._count, self._address, self._mark, pc)
+        starts, entries = self._columns
+        at = bisect_right(starts, pc - self._address) - 1
+        if at < 0:
+            return None
+        end = self._address + starts[at + 1] if at + 1 < len(starts) else _BEYOND
+        return Entry(self._address + entries[at], self._address + starts[at], end)
+
+    @cached_property
+    def _columns(self) -> tuple[array[int], array[int]]:
+        """The table of a section that was read as a whole, where a search by :mod:`bisect` is many times faster."""
+        count = max(0, min(self._count, (len(self._data) - self._table) // _PAIR))
+        numbers = array("i", self._data[self._table : self._table + count * _PAIR])
+        if self._mark != STRUCT_MARKS[sys.byteorder]:
+            numbers.byteswap()
+        return numbers[::2], numbers[1::2]
 
 
 class Entry(NamedTuple):
