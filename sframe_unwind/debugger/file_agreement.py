@@ -15,9 +15,8 @@ from sframe_unwind.image.elf_sections import ElfSections
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Module
 
-_COMPARED = (SFRAME, EH_FRAME, EH_FRAME_HDR)
-_PLT = ".plt"
-"""The beginning of the names of sections with stubs, whose code is compared too."""
+_COMPARED = (SFRAME, EH_FRAME, ".plt")
+"""The beginnings of the names of sections to read; those with stubs have code that is compared too."""
 
 
 def agreement_of_file(file: DebugFile, arch: Arch) -> ModuleAgreement:
@@ -42,9 +41,8 @@ def _agreement(file: DebugFile, stream: BinaryIO, arch: Arch) -> ModuleAgreement
     if elf.build_id() != file.build_id and (elf.build_id() or file.has_build_id()):
         raise FormatError(f"{file.path}: expected build ID {file.build_id}, found {elf.build_id() or 'none'}")
     sections: dict[str, SectionData] = {}
-    for index, section in enumerate(elf.all):
-        is_compared = section.name in _COMPARED or section.name.startswith(_PLT)
-        if is_compared and section.is_allocated and section.has_contents:
+    for index, section in elf.beginning(*_COMPARED):
+        if section.is_allocated and section.has_contents:
             sections[section.name] = SectionData(section.address, elf.contents(index))
     sframe, frames = sections.get(SFRAME), sections.get(EH_FRAME)
 

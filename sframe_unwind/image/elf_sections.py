@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from importlib import import_module
 from typing import BinaryIO, NamedTuple
 
@@ -91,11 +92,29 @@ class ElfSections:
         # ELF gABI, chapter 4: numbers that do not fit the ELF header are in the section header with index 0.
         count, names = count or first[5], first[6] if names == _SHN_XINDEX else names
         raw = self._read(table, count * size, "section headers")
-        headers = list(layout.iter_unpack(raw))
+        headers = self._headers = list(layout.iter_unpack(raw))
         if names >= len(headers):
             raise FormatError(f"expected a section with names, found index {names} of {len(headers)}")
-        strings = self._read(headers[names][4], headers[names][5], "section names")
-        self.all = tuple(FileSection(_name(strings, header[0]), *header[1:]) for header in headers)
+        self._names = self._read(headers[names][4], headers[names][5], "section names")
+
+    @cached_property
+    def all(self) -> tuple[FileSection, ...]:
+        """All section headers, by index."""
+        return tuple(map(self._section, range(len(self._headers))))
+
+    def _section(self, index: int) -> FileSection:
+        name, *others = self._headers[index]
+        return FileSection(self._names[name : self._names.find(b"\0", name)].decode("utf-8", "replace"), *others)
+
+    def beginning(self, *names: str) -> Iterator[tuple[int, FileSection]]:
+        """Yield index and header of each section whose name begins with one of some strings.
+
+        The other sections, which are most, are not decoded.
+        """
+        wanted = tuple(map(str.encode, names))
+        for index, header in enumerate(self._headers):
+            if self._names.startswith(wanted, header[0]):
+                yield index, self._section(index)
 
     def find(self, *names: str) -> int | None:
         """Return the index of the first section with contents and one of the names; ``None``: there is none."""
@@ -104,7 +123,7 @@ class ElfSections:
 
     def build_id(self) -> str:
         """Return the build ID in hexadecimal digits; empty: the file has none."""
-        notes = (self.contents(at) for at, one in enumerate(self.all) if one.kind == _SHT_NOTE)
+        notes = (self.contents(at) for at, (_, kind, *_) in enumerate(self._headers) if kind == _SHT_NOTE)
         return next(filter(None, (find_build_id(data, self._arch.byteorder) for data in notes)), "")
 
     def contents(self, index: int) -> bytes:
@@ -113,7 +132,7 @@ class ElfSections:
         :raises FormatError: the section is malformed, or it is compressed in a way that this Python does not know.
         :raises FileError: the file cannot be read.
         """
-        section = self.all[index]
+        section = self._section(index)
         data = self._read(section.offset, section.size, section.name)
         if section.flags & _SHF_COMPRESSED:
             kind, size = struct.unpack_from(self._mark + "I4xQ", self._enough(data, 24, section), 0)
@@ -175,10 +194,6 @@ class ElfSections:
         if len(data) < size:
             raise FormatError(f"{section.name}: expected a header of {size} bytes, found {len(data)}")
         return data
-
-
-def _name(strings: bytes, offset: int) -> str:
-    return strings[offset : strings.find(b"\0", offset)].decode("utf-8", "replace")
 
 
 def _uncompressed(kind: int, data: bytes, size: int, name: str) -> bytes:
