@@ -16,8 +16,13 @@ from sframe_unwind.debugger.settings import OFF
 
 _MINUTE = 60
 _UNLOADED = lldb.SBTarget.eBroadcastBitModulesUnloaded
-_watched: set[int] = set()
-"""LLDB's numbers of the debuggers whose events are handled."""
+_PATIENCE = 3.0
+"""Seconds for which a debugger is kept from being destroyed while an event is handled."""
+_watched: dict[int, lldb.SBDebugger] = {}
+"""The debuggers whose events are handled, by LLDB's number.
+
+LLDB could find them by the number, but its list of debuggers has a lock, which it holds while it destroys all of them.
+"""
 _handling = threading.Lock()
 """Held while an event is handled: no debugger is destroyed meanwhile."""
 _EVENTS = (lldb.SBTarget.GetBroadcasterClassName(), lldb.SBTarget.eBroadcastBitModulesLoaded | _UNLOADED)
@@ -50,24 +55,25 @@ def watch(debugger: lldb.SBDebugger) -> None:
     """Register the provider with each target that needs it as soon as it has a program, before it has a process."""
     stop_hooks.add(debugger)
     event_thread.watch(debugger)
-    _watched.add(debugger.GetID())
+    _watched[debugger.GetID()] = debugger
     debugger.AddDestroyCallback(_leave)
     _listener().StartListeningForEventClass(debugger, *_EVENTS)
 
 
 def _leave(debugger: int) -> None:
-    """Handle no more events of a debugger, which is destroyed when this returns."""
-    with _handling:
-        _watched.discard(debugger)
+    """Handle no more events of a debugger, which is destroyed when this returns.
+
+    At the end of its process, LLDB calls this with the lock of its list of debuggers, which the handling of an event
+    may wait for: to report how far the symbols of a file are read, LLDB looks for the debugger that is to show it.
+    """
+    _watched.pop(debugger, None)
+    if _handling.acquire(timeout=_PATIENCE):
+        _handling.release()
 
 
 def _is_watched(target: lldb.SBTarget) -> bool:
     """Return whether the target's debugger exists; to ask the target for it would abort LLDB if it does not."""
-    for number in list(_watched):
-        debugger = lldb.SBDebugger.FindDebuggerWithID(number)
-        if debugger.IsValid() and debugger.GetIndexOfTarget(target) != lldb.UINT32_MAX:
-            return True
-    return False
+    return any(debugger.GetIndexOfTarget(target) != lldb.UINT32_MAX for debugger in list(_watched.values()))
 
 
 def rest() -> None:

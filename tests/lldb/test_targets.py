@@ -66,6 +66,40 @@ def test_quitting_while_the_program_starts(lldb: str) -> None:
         assert "sframe: " not in said
 
 
+_LATE_HANDLING = """
+import threading, time
+from lldb_plugin import new_targets
+mine, other = lldb.debugger, lldb.SBDebugger.Create(False)
+other.HandleCommand("command script import {plugin}")
+handle, handled = new_targets.{step}, threading.Event()
+def late(target):
+    handled.set()
+    time.sleep(1)
+    {question}
+    return handle(target)
+def left(number):
+    new_targets.{step} = late
+    other.CreateTarget("{program}")
+    print("handled late:", handled.wait(10), flush=True)
+mine.AddDestroyCallback(left)
+"""
+
+
+@pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.parametrize(
+    ("step", "question"), [("_is_watched", ""), ("_handle", "lldb.SBDebugger.FindDebuggerWithID(1)")]
+)
+def test_quitting_while_an_event_of_another_debugger_is_handled(
+    step: str, question: str, lldb: str, tmp_path: Path
+) -> None:
+    """LLDB destroys the debuggers that are left with the lock of its list; whoever asks for a debugger waits for it."""
+    script = tmp_path / "late.py"
+    places = {"plugin": PLUGIN, "program": build("sframe_only_stripped")}
+    script.write_text(_LATE_HANDLING.format(step=step, question=question, **places), encoding="utf-8")
+    said = batch(find(lldb), "-o", IMPORT, "-o", f"script exec(open({str(script)!r}).read())", "-o", "quit")
+    assert "handled late: True" in said
+
+
 _PLACE = """
 from_program = lambda name: lldb.target.module[0].FindSection(name).GetLoadAddress(lldb.target)
 places = [".text.part", hex(from_program(".text")), ".sframe", hex(from_program(".sframe"))]
