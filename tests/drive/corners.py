@@ -172,7 +172,7 @@ def _compare(seed: int, debugger: Debugger, corner: Corner, length: int, outcome
             outcome.dropped = f"not reproducible without the plugin: {again}; with it: {failure}"
             return
     if lacking:
-        alone, _ = replay(moved, own, WITHOUT, judge)
+        alone, _ = replay(moved, own, WITHOUT, judge.first if Kind.of(failure) is Kind.CONTENTS else judge)
         if alone and _number(alone) <= _number(failure):
             outcome.alone[mode] = f"{failure}; alone: {alone}"
             return
@@ -241,6 +241,13 @@ class Judge:
         model = Move(move.lines, move.full, move.level, move.seconds, move.text, move.broken, self._plain(move.state))
         place = difference(model, text, self._plain(state), _PLACE_WITHOUT_CFI)
         return place, "" if place else _wrong_value(move.state, state)
+
+    def first(self, move: Move, text: str, state: State) -> tuple[str, str]:
+        """Return the first difference of either kind as one in the place, with which a replay ends.
+
+        Otherwise, a difference in the place at a later move would hide one in the contents.
+        """
+        return next(filter(None, self(move, text, state)), ""), ""
 
     def _plain(self, state: State) -> State:
         """Return a state without the parts that the file cannot give: tail calls, names, and some outer frames.

@@ -180,8 +180,10 @@ def test_where_cfi_is_missing_a_value_may_be_missing_and_not_wrong(key: str, oth
     moves = session.record(0, scene, 2)
     last = moves[0]
     judge = corners.Judge(chosen, "always", True, False, True, making.unknown)
-    found = judge(last, "", {**last.state, key: other(last.state[key])})
+    changed = {**last.state, key: other(last.state[key])}
+    found = judge(last, "", changed)
     assert "".join(found).startswith(said)
+    assert judge.first(last, "", changed) == ("".join(found), "")
     assert bool(said) == any(found)
     assert judge(dataclasses.replace(last), "", last.state) == ("", "")
 
