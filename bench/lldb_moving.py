@@ -14,13 +14,15 @@ from bench.report import Row, Target, Unavailable, medians, ratios
 from bench.timing import in_turns
 
 PART = "lldb-move"
-ROUNDS = 3
+ROUNDS = 7
 LIBRARIES = 240
 AT_MOST = Target(1.3)
 """Mode ``always`` over LLDB without the plugin."""
 SCRIPT_AT_MOST = Target(1.2)
 OFF = Target(1.05)
 """Mode ``off`` over LLDB without the plugin."""
+_WITHOUT = ("without", "again")
+"""LLDB without the plugin is measured twice in each round: how far both differ tells what a ratio is worth."""
 
 
 class Work(NamedTuple):
@@ -65,7 +67,7 @@ def _of(lldb: Lldb, work: Work, folder: Path) -> Iterator[Row]:
         value: float = lldb.call(
             folder / "driving",
             "moving",
-            plugin=mode != "without",
+            plugin=mode not in _WITHOUT,
             settings=(f"sframe mode {mode}",),
             work=work.name,
             count=work.times,
@@ -73,8 +75,9 @@ def _of(lldb: Lldb, work: Work, folder: Path) -> Iterator[Row]:
         )
         return value
 
-    times = in_turns(ROUNDS, {mode: partial(seconds, mode) for mode in ("without", "off", "always")})
+    times = in_turns(ROUNDS, {mode: partial(seconds, mode) for mode in (*_WITHOUT, "off", "always")})
     what = f"{lldb.name}, {work.what}"
-    always, off = ratios(times["always"], times["without"]), ratios(times["off"], times["without"])
+    always, off, again = (ratios(times[mode], times["without"]) for mode in ("always", "off", "again"))
     yield Row(PART, f"{what}: mode always / no plugin", always, "x", work.target, medians("ms", **times))
     yield Row(PART, f"{what}: mode off / no plugin", off, "x", OFF)
+    yield Row(PART, f"{what}: no plugin, again / no plugin", again, "x")
