@@ -11,6 +11,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from tests.hanging import HANG
 from tests.process.command import NOWHERE, Done, backtrace, only_line
 from tests.process.debug_server import debug_server
 from tests.process.programs import Crash, crash_of
@@ -31,7 +32,7 @@ def crash(original: Crash, tmp_path: Path) -> Crash:
 
 
 def run(*command: str | Path) -> str:
-    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, timeout=HANG).stdout
 
 
 def lines(done: Done) -> list[tuple[str, str | None, int | None]]:
@@ -143,7 +144,7 @@ def test_a_terminal_narrower_than_the_lines(original: Crash) -> None:
 
     def shown(columns: int, *options: str) -> list[str]:
         command = ["-m", "sframe_unwind", "backtrace", "--core", str(original.core), "--no-lines", *NOWHERE, *options]
-        text = pexpect.run(shlex.join([sys.executable, *command]), encoding="utf-8", env=width(columns), timeout=60)
+        text = pexpect.run(shlex.join([sys.executable, *command]), encoding="utf-8", env=width(columns), timeout=HANG)
         return [line for line in text.splitlines() if line.startswith("#")]
 
     def width(columns: int) -> dict[str, str]:
