@@ -125,7 +125,7 @@ def _by_name(case: Case) -> str:
 
 
 def _in_quick(path: str) -> bool:
-    _, *folders, _ = path.split("/")
+    folders = path.split("/")[1:-1]
     return (not folders or folders[0] in QUICK_FOLDERS) and path not in WITHOUT_QUICK
 
 

@@ -1,4 +1,4 @@
-"""The kernel in QEMU, in `make test`: stacks of an interrupt, a system call, a kernel thread and all tasks, and a dump.
+"""The kernel in QEMU: stacks of an interrupt, a system call, a kernel thread and all tasks, and a dump.
 
 `make test-kernel` stops it in more places and in more debuggers.  These tests run first, so that the kernel is built
 while others run.
