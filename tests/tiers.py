@@ -77,6 +77,8 @@ EACH_ONCE = (
     "tests/gdb/test_outer_frames.py::test_what_is_known_is_right",
     "tests/gdb/test_stepping.py::test_parts_of_samples",
     "tests/gdb/test_stepping.py::test_whole_program",
+    "tests/gdb/test_stepping.py::test_without_cfi_sframe_alone_is_right",
+    "tests/lldb/test_backtraces.py::test_samples",
     "tests/runtime_code/test_every_instruction.py::test_caller",
 )
 """Functions with so many or so slow tests that `make test` has each value of a parameter, but not each pair."""

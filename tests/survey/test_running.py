@@ -128,7 +128,10 @@ survey(Path(sys.argv[1]), Path(sys.argv[2]), work=work)
 def test_interrupted_run_goes_on(tree: Path, tmp_path: Path, number: signal.Signals) -> None:
     """However a run is interrupted, the next one does only the rest: the result is that of an undisturbed run."""
     database, undisturbed = tmp_path / "some.db", tmp_path / "undisturbed.db"
-    program = subprocess.Popen([sys.executable, "-c", SLOW, str(database), str(tree)], cwd=CHECKOUT, stderr=-3)
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    command = [sys.executable, "-c", SLOW, str(database), str(tree), str(begun)]
+    program = subprocess.Popen(command, cwd=CHECKOUT, stderr=-3)
 
     def done() -> int:
         try:
@@ -136,7 +139,7 @@ def test_interrupted_run_goes_on(tree: Path, tmp_path: Path, number: signal.Sign
         except Exception:  # noqa: BLE001  # it is being made
             return 0
 
-    wait_until(lambda: done() >= 3, "three files are done")
+    wait_until(lambda: done() >= 3 or program.poll() is not None, "three files are done")
     program.send_signal(number)
     program.wait(HANG)
     before = done()
