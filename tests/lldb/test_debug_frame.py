@@ -27,12 +27,12 @@ def session(lldb: str, path: Path, place: str, *before: str) -> list[str]:
 
 
 @pytest.mark.parametrize("build", [name for name in BUILDS if name not in ("pie", "fixed")])
-def test_item_33_all_is_as_without_the_plugin(build: str, tmp_path: Path) -> None:
-    path = BUILDS[build](tmp_path)
+@pytest.mark.parametrize("version", PROVIDING)
+def test_item_33_all_is_as_without_the_plugin(version: str, build: str, tmp_path: Path) -> None:
+    path, lldb = BUILDS[build](tmp_path), find(version)
     # Before the start, LLDB knows only those functions in a library that the program calls.
     place = "middle" if build == "library" else "leaf"
-    for lldb in map(find, PROVIDING):
-        without = session(lldb, path, place)
-        assert sum("frame #" in line for line in without) > 70
-        for mode in ("fallback", "always"):
-            assert session(lldb, path, place, IMPORT, f"sframe mode {mode}") == without, f"{lldb}, mode {mode}"
+    without = session(lldb, path, place)
+    assert sum("frame #" in line for line in without) > 70
+    for mode in ("fallback", "always"):
+        assert session(lldb, path, place, IMPORT, f"sframe mode {mode}") == without, f"mode {mode}"
