@@ -116,6 +116,8 @@ class Reader:
     def __init__(self, stream: BinaryIO) -> None:
         start = stream.read(8)
         stream.seek(0)
+        if not start:
+            raise FileError("the file is empty")
         for magic, program in _COMPRESSED.items():
             if start.startswith(magic):
                 raise FileError(f"compressed; {program} -d decompresses it")
