@@ -1,15 +1,26 @@
 /* Functions with several blocks, whose stack pointer differs from block to block.  BOLT can reorder the blocks, and then
-   rows for the old order are wrong.  With an argument, the program waits in the first call of `stop_here`. */
+   rows for the old order are wrong.  With a number as argument, the program says `ready` and waits in that call of
+   `stop_here`.  SPINS is how long each call works. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
+
+#ifndef SPINS
+#define SPINS 0
+#endif
 
 volatile int sink, waits;
 
 __attribute__((noinline)) int stop_here(int value)
 {
     sink += value;
-    while (waits)
+    for (int i = 0; i < SPINS; i++)
+        sink += i;
+    if (waits && !--waits) {
+        puts("ready");
+        fflush(stdout);
         pause();
+    }
     return sink & 1;
 }
 
@@ -42,10 +53,10 @@ __attribute__((noinline)) int outer(int n, int m)
 int main(int count, char **names)
 {
     int result = 0;
-    waits = count > 1;
+    waits = count > 1 ? atoi(names[1]) : 0;
     for (int i = -9; i < 10; i++) {
         result += outer(i, i & 7);
     }
     printf("%d\n", result);
-    return names[0] == 0;
+    return 0;
 }
