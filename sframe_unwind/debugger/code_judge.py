@@ -107,15 +107,20 @@ def _judged(process: ProcessCode, pc: int, of_row: bool) -> ByCode | None:
     return ByCode(str(verdict), why)
 
 
-def rule_judge(process: ProcessCode, max_size: int = _MAX_SIZE) -> JudgeRule:
+def rule_judge(process: ProcessCode, max_size: int = _MAX_SIZE, most: int | None = None) -> JudgeRule:
     """Return the function that judges rules by the code of a process, for mode ``auto``.
 
     Nothing is proved or refuted where the extra is not installed, or the function is not interpreted as a whole.
 
     :param max_size: maximum size of a function that is interpreted, in bytes.
+    :param most: maximum number of addresses at which rules are judged; ``None``: there is none.
     """
+    asked: set[int] = set()
 
     def judge(found: Found, pc: int, rule: UnwindRule) -> Verdict:
+        if most is not None and pc not in asked and len(asked) >= most:
+            return Verdict.UNKNOWN
+        asked.add(pc)
         try:
             function = function_at(process, found, pc, max_size=max_size)
         except MissingExtraError:

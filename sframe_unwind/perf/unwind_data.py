@@ -9,7 +9,7 @@ from sframe_unwind.cfi.section import FindCfi
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.perf.plain_rules import PlainRules
 from sframe_unwind.unwind.modules import Found, Modules
-from sframe_unwind.unwind.precedence import Precedence
+from sframe_unwind.unwind.precedence import JudgeRule, Precedence
 from sframe_unwind.unwind_rule import UNDEFINED, UnwindRule
 
 
@@ -21,6 +21,7 @@ class UnwindData:
     :param may_be_trampoline: see :class:`sframe_unwind.process.target.UnwindableCode`; ``None``: the method ends stacks
         at signal frames.
     :param with_frame_pointers: frames without a row and without CFI are unwound by frame pointers.
+    :param judge: judges the rules of SFrame and CFI by the machine code, if they differ.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class UnwindData:
         find_cfi: FindCfi | None,
         may_be_trampoline: Callable[[int], bool] | None,
         with_frame_pointers: bool = False,
+        judge: JudgeRule | None = None,
     ) -> None:
         self.modules = modules
         self.with_cfi = find_cfi is not None
@@ -38,7 +40,7 @@ class UnwindData:
         self.prefers_cfi = None
         """Whether to pass over SFrame's rule for a lookup address; ``None``: the method does not use both."""
         if find_cfi is not None and modules.modules:
-            self.prefers_cfi = Precedence(modules, find_cfi, evaluates=False).prefers_cfi
+            self.prefers_cfi = Precedence(modules, find_cfi, judge, evaluates=False).prefers_cfi
         self._find_cfi = find_cfi
         self._may_be_trampoline = may_be_trampoline
         self.plain = PlainRules(arch, self._rule)
