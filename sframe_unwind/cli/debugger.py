@@ -7,10 +7,11 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from sframe_unwind.cli.status import CANNOT, complain
 from sframe_unwind.errors import PACKAGES, FileError
+from sframe_unwind.machine.personality import lldb_settings
 
 _INSTALLED = "plugins"
 """The folder of the plugins in an installed package; in a checkout, they are beside the package."""
@@ -36,6 +37,8 @@ class Debugger(NamedTuple):
     """Command that loads the script; ``{}`` stands for its path."""
     python_package: str = ""
     """The place of its Python package, relative to the folder that contains ``bin``; empty: it needs no help."""
+    settings: Callable[[], tuple[str, ...]] = tuple
+    """Returns the commands that it needs on this machine before the program is loaded."""
 
     def load_line(self) -> str:
         """Return the command that loads the plugin, in the form for the init file.
@@ -59,6 +62,7 @@ LLDB = Debugger(
     'command script import "{}"',
     # Packages of Debian look in /usr/lib/local/lib, where there is nothing.
     "lib/python3*/dist-packages/lldb/__init__.py",
+    lldb_settings,
 )
 
 
@@ -69,7 +73,7 @@ def start(debugger: Debugger, arguments: list[str]) -> int:
     :raises FileError: the plugin is not installed.
     """
     name, variable = debugger.name, debugger.variable
-    load = [debugger.option, debugger.load_line()]
+    load = [word for line in (*debugger.settings(), debugger.load_line()) for word in (debugger.option, line)]
     wanted = os.environ.get(variable)
     program = _find(wanted or name)
     if program is None:
