@@ -12,6 +12,9 @@ import errno
 import os
 import sys
 
+REFUSING = (sys.executable, "-m", "tests.machine.refusing")
+"""The start of a command line that runs a command there, in the checkout."""
+
 _PERSONALITY, _PERF_EVENT_OPEN = 135, 298
 _NUMBER, _FIRST_ARGUMENT = 0, 16
 """Offsets in ``struct seccomp_data``."""

@@ -8,11 +8,11 @@ import sys
 from sframe_unwind.machine import personality
 from tests.lldb.debuggers import CHECKOUT, find
 from tests.lldb.driver import environment
+from tests.machine.refusing import REFUSING
 from tests.missing import toolchain_needed
 from tests.samples.build import build
 
 SECONDS = 100
-REFUSING = (sys.executable, "-m", "tests.machine.refusing")
 
 
 def run(*command: str, status: int = 0) -> str:
