@@ -17,8 +17,8 @@ _NEWER = "install GDB 18: pip install gdb-for-pwndbg"
 
 # On a processor with AMX, GDB 13 can write the general registers and no others, since its buffer is too small for the
 # extended state.  A call of a function restores all registers.
-_WRITTEN = {"x86_64": "$xmm0.uint128", "aarch64": "$v0.q.u[0]", "s390x": "$f0"}
-"""A register of each machine that is not a general one."""
+_WRITTEN = {"x86_64": "$xmm0.uint128 ^= 1", "aarch64": "$v0.q.u[0] ^= 1", "s390x": "$f0 += 1"}
+"""Changes a register of each machine that is not a general one: GDB does not write a value that is there already."""
 _VALUE = re.compile(r"^\$\d+ = ", re.MULTILINE)
 
 
@@ -40,13 +40,13 @@ def probe(program: str) -> tuple[Finding, ...]:
 
 
 def _session(program: str) -> tuple[Finding, ...]:
-    register = _WRITTEN.get(platform.machine(), "$sp")
+    written = _WRITTEN.get(platform.machine(), "$sp += 16")
     with tiny_program() as debugged:
         commands = (
             *("echo \\n@python\\n", "python import sys; print(sys.version.split()[0])"),
             *("echo \\n@start\\n", "break exit", "run", "echo \\n", "info program"),
             *("echo \\n@call\\n", "print (int)getpid()"),
-            *("echo \\n@write\\n", f"print {register} = {register}"),
+            *("echo \\n@write\\n", f"print {written}"),
             *("echo \\n@end\\n", "kill"),
         )
         settings = ("set confirm off", "set breakpoint pending on", "set style enabled off", "set width 0")
@@ -80,4 +80,4 @@ def _reason(done: Run, text: str) -> str:
 
 
 def _last_line(text: str) -> str:
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    return next((line.strip().rstrip(".") for line in reversed(text.splitlines()) if line.strip()), "")

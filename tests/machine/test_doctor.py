@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.lldb.driver import environment
 from tests.machine.refusing import REFUSING
 from tests.missing import absent
 
-AMX = "Couldn't write extended state status: Bad address."
+AMX = "Couldn't write extended state status: Bad address"
 """What GDB 13 prints on a processor with AMX where a register or a call is wanted."""
 SAID = "It stopped at breakpoint 1."
 
@@ -156,3 +157,16 @@ def test_core_files_are_where_the_kernel_writes_them(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", crashing], cwd=tmp_path, stderr=subprocess.DEVNULL, check=False)
     found = by_name(linux.probe())
     assert found[linux.CORES].works == any(tmp_path.iterdir())
+
+
+def test_gdb_on_a_processor_with_amx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real GDB, for which the kernel fails as there: it writes general registers, and cannot call a function."""
+    debugger = driver.find("system") or absent("no GDB (system)")
+    compiler = shutil.which("gcc") or absent("gcc is not installed")
+    library = tmp_path / "amx.so"
+    source = Path(__file__).with_name("amx.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    found = by_name(gdb.probe.__wrapped__(debugger.path))
+    assert [found[name].works for name in (gdb.STARTS, gdb.CALLS, gdb.WRITES)] == [True, False, False]
+    assert "Bad address" in found[gdb.CALLS].found
