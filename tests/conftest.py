@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.abis import summary
+from tests.missing import skipped_by_reason
 
 _BUILDS_A_KERNEL = Path(__file__).parent / "kernel/test_booted.py"
 _PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
@@ -48,3 +49,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     ]
     for line in summary.lines(properties, skipped):
         terminalreporter.write_line(line)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Print the reasons of skipped tests as the last lines."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    for line in skipped_by_reason(reporter.getreports("skipped")) if reporter else ():
+        reporter.write_line(line)

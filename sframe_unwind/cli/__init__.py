@@ -31,7 +31,20 @@ from sframe_unwind.cli.status import (
 )
 from sframe_unwind.errors import SFrameError
 
-_NAMES = ("dump", "lookup", "verify", "lint", "convert", "survey", "perf", "backtrace", "gdb", "lldb", "plugin")
+_NAMES = (
+    "dump",
+    "lookup",
+    "verify",
+    "lint",
+    "convert",
+    "survey",
+    "perf",
+    "backtrace",
+    "gdb",
+    "lldb",
+    "plugin",
+    "doctor",
+)
 """The commands, in the order of the help; each is the name of a module of this package."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sframe_unwind.machine.personality import lldb_settings
 from tests.gdb import driver as gdb
 from tests.lldb import debuggers as lldb
 from tools.debuginfod import NO_SERVER
@@ -67,6 +68,7 @@ class Debugger:
             "settings set interpreter.prompt-on-quit false",
             "settings set target.preload-symbols true",
             "settings set symbols.enable-external-lookup false",
+            *lldb_settings(),
         ]
         plugin = [f'command script import "{lldb.PLUGIN}"', *_modes("sframe mode {}", "sframe strict on", mode)]
         state = f'command script import "{INSIDE / "lldb_state.py"}"'

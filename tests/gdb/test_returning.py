@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.machine.gdb import CALLS
 from tests.gdb.compiling import FOLDER, compiled, with_and_without_cfi
 from tests.gdb.driver import PLUGIN, Debugger, batch
+from tests.missing import gdb_needed
 
 REGISTERS = "rbx, r12, r13, r14, r15"
 REFUSED = f"the caller's {REGISTERS} cannot be restored"
@@ -96,6 +98,7 @@ def test_other_ways_to_the_caller_are_silent(debugger: Debugger, tmp_path: Path)
 
 def test_functions_that_conditions_call_are_silent(debugger: Debugger, tmp_path: Path) -> None:
     """GDB announces their end in the middle of a command that lets the program run to the caller."""
+    gdb_needed(debugger.path, CALLS)
     _, without = with_and_without_cfi(tmp_path)
     condition = "break *(leaf+4) if ((int(*)(void*))fflush)(0) == 7"
     commands = ("delete", "break callee", "continue", "bt", condition, "next", "next", "finish", "bt")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pexpect
 
-from tests.lldb.driver import check, end, environment
+from tests.lldb.driver import START, check, end, environment
 from tests.waiting import wait_until_idle, wait_until_it_worked
 
 SECONDS = 60
@@ -90,7 +90,7 @@ def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Ite
     """Yield a session, which is always ended afterwards."""
     child = pexpect.spawn(
         lldb,
-        [*([] if init else ["--no-lldbinit"]), "--no-use-colors", *arguments],
+        [*([] if init else ["--no-lldbinit"]), "--no-use-colors", *START, *arguments],
         env=environment(lldb, EDITRC=str(_EDITRC), **more),
         encoding="utf-8",
         codec_errors="replace",

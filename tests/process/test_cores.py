@@ -8,7 +8,7 @@ import pytest
 
 from sframe_unwind import elf
 from tests.expectations import STOPS, WITHOUT_CFI, matches
-from tests.missing import not_on_this_system, toolchain_needed
+from tests.missing import core_files_needed, toolchain_needed
 from tests.process.command import EMULATOR, GDB, KERNEL, NOWHERE, backtrace, functions
 from tests.process.programs import core_of
 from tests.process.stops import NO_FLOATING_POINT, native, read, shown, taken, without_first_line
@@ -44,8 +44,7 @@ def test_stacks_are_those_of_gdb(abi: str, tmp_path: Path) -> None:
         assert compared[EMULATOR] >= (20 if ABIS[abi].has_libc else 3), compared
     else:
         assert compared[GDB] >= 25, compared
-        if not compared[KERNEL]:
-            not_on_this_system("this kernel writes core files elsewhere: see /proc/sys/kernel/core_pattern")
+        core_files_needed()
         assert compared[KERNEL] == compared[GDB], compared
 
 
