@@ -64,7 +64,7 @@ def walk(
             history.note_interrupted(found.read_register)
         return found or fallback.unwind(registers, interrupted, read_inner)
 
-    innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
+    innermost = Registers(thread.registers[arch.pc], thread.registers[arch.sp], thread.registers.get(arch.fp, 0))
     steps = Walk(
         *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, unwind)),
         skip=kernel.leaves_stack if kernel is not None else None,
@@ -72,7 +72,11 @@ def walk(
     )
     for frame in steps:
         history.add(frame)
-    return UnwoundThread(thread, history.frames, _end(steps, history.frames[-1], code))
+    last = history.frames[-1]
+    if arch.fp not in thread.registers and not last.fp and steps.end not in (End.OUTERMOST, End.PC_ZERO):
+        end = f"the next step needs {arch.register_name(arch.fp)}, which is not among the thread's registers"
+        return UnwoundThread(thread, history.frames, end)
+    return UnwoundThread(thread, history.frames, _end(steps, last, code))
 
 
 def of_context(context: SavedContext, target: Target, limit: int | None = None) -> Stack:
@@ -116,8 +120,8 @@ def named(unwound: UnwoundThread, code: Code, limit: int | None = None) -> Stack
     kept = islice(zip(frames, interrupted), limit)
     found = (_with_inlined(_shown(frame, signal, code), code) for frame, signal in kept)
     shown = tuple(frame._replace(level=level) for level, frame in enumerate(chain.from_iterable(found)))
-    title = f'Thread {thread.id} "{thread.name}"' + (f", {thread.state}" if thread.state else "")
-    return Stack(str(thread.id), title, shown, end, thread.name, thread.state)
+    title = ", ".join(filter(None, (f'Thread {thread.id} "{thread.name}"', thread.state, thread.not_stopped)))
+    return Stack(str(thread.id), title, shown, end, thread.name, thread.state, thread.not_stopped)
 
 
 def _shown(frame: Frame, signal: bool, code: Code) -> ShownFrame:
