@@ -13,12 +13,14 @@ from sframe_unwind.kernel.linux import EXCEPTION, Kernel
 from sframe_unwind.kernel.unwinder import KernelUnwinder
 from sframe_unwind.memory import ReadMemory, ReadRegister, WordReader
 from sframe_unwind.process.base import Thread
+from sframe_unwind.process.guessing import Guess
 from sframe_unwind.process.register_history import RegisterHistory
 from sframe_unwind.process.target import Code, Target, UnwoundThread
 from sframe_unwind.process.unwinder import Fallback, StackMemory
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import INLINED, SIGNAL_FRAME, ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
+from sframe_unwind.unwind.other_stacks import OtherStacks
 from sframe_unwind.unwind.saved_context import SavedContext, from_jump_buffer, pointer_guards
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
 
@@ -50,7 +52,8 @@ def walk(
 
     read_word = WordReader(read, arch.byteorder)
     history = RegisterHistory(arch, read_register, read_word, code.find_cfi)
-    fallback = Fallback(arch, code, StackMemory(read, read_word, read_word), history)
+    guess = Guess(arch, code, read, read_word, history)
+    fallback = Fallback(arch, code, StackMemory(read, read_word, read_word), history, guess=guess.unwind)
     entry_code = KernelUnwinder(kernel, read_word) if kernel is not None else None
 
     def unwind(registers: Registers, interrupted: bool, read_inner: ReadRegister | None) -> UnwindResult | None:
@@ -69,6 +72,7 @@ def walk(
         *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, unwind)),
         skip=kernel.leaves_stack if kernel is not None else None,
         interrupted=interrupted,
+        other_stacks=OtherStacks(arch, read) if kernel is None else None,
     )
     for frame in steps:
         history.add(frame)
