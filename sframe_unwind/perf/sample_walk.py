@@ -71,7 +71,7 @@ class _Unwinding:
         self.history = RegisterHistory(arch, context.read_register, memory.read_word, context.space.find_cfi)
         """The frames that a walk has passed; each frame must be added to it."""
         reads = StackMemory(memory.read, memory.read_word, memory.read_frame_word)
-        self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi, with_guess=False)
+        self._files = Fallback(arch, context.space, reads, self.history, data.with_cfi)
 
     def stack(self, found: list[PlainFrame], registers: Registers) -> Stack:
         """Return the whole stack.

@@ -216,9 +216,12 @@ class Objects:
 
     def find_cfi(self, pc: int) -> CfiMatch | None:
         """Return the CFI for an address; see :meth:`sframe_unwind.process.cfi.ObjectCfi.at`."""
-        found = self.find(pc)
+        module = self.modules.find(pc)
+        found = self._by_module.get(module) if module else None
         try:
-            return found.cfi.at(pc) if found else None
+            if found is None:
+                return module.cfi_match(pc) if module else None  # a JIT image
+            return found.cfi.at(pc)
         except MemoryReadError:
             if found is None or found.file is not None:
                 raise

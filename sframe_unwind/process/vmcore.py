@@ -120,8 +120,10 @@ class KernelObject:
         if start is None:
             return None
         if self.file is not None:
-            _, size = self.file.sections[_SFRAME]
-            return Section(lazy_memory(self._program.read, start, size), start)
+            with opened(self.file.path) as binary:
+                section = binary.named(_SFRAME)  # a debug file has its header only
+            if section is not None:
+                return Section(lazy_memory(self._program.read, start, section.size), start)
         found = find_range(self._ranges, start)
         if found is None:
             return None

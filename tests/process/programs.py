@@ -28,11 +28,13 @@ def compiled(source: str, folder: Path, *flags: str) -> Path:
     return compiled_with_threads(FOLDER / source, folder, *flags)
 
 
-def core_of(executable: Path, place: str, folder: Path) -> tuple[Path, dict[str, list[dict[str, Any]]]]:
+def core_of(
+    executable: Path, place: str, folder: Path, *arguments: str
+) -> tuple[Path, dict[str, list[dict[str, Any]]]]:
     """Return a core file of a program stopped at a place, and GDB's stacks of its threads."""
     program = {
         "executable": str(executable),
-        "arguments": [],
+        "arguments": list(arguments),
         "emulator": [],
         "place": place,
         "hits": 1,

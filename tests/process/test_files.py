@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.process.command import NOWHERE, backtrace, functions, only_line, unprivileged
+from sframe_unwind.elf import parsed
+from sframe_unwind.elf.constants import PT_NOTE
+from tests.process.command import NOWHERE, Done, backtrace, functions, only_line, unprivileged
 from tests.process.programs import Crash, crash_of
 from tests.samples.build import build
 
+NT_FILE = 0x46494C45
 OWN = ["clobber", "aligned", *["unknown"] * 3, "main"]
 
 
@@ -139,6 +145,38 @@ def test_compressed_core_file(tmp_path: Path) -> None:
     core.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))
     done = backtrace("--core", core)
     assert (done.status, only_line(done.errors)) == (2, f"sframe-unwind: {core}: compressed; zstd -d decompresses it")
+
+
+def test_without_the_list_of_mapped_files(original: Crash, tmp_path: Path) -> None:
+    """The kernel leaves the note out if a process has 65,536 mappings or more: it does not fit."""
+    core = tmp_path / "core"
+    core.write_bytes(without_note(original.core.read_bytes(), NT_FILE))
+    expected = backtrace("--core", original.core, "--json", *NOWHERE)
+    found = backtrace("--core", core, "--json", *NOWHERE)
+    assert (found.status, found.errors) == (0, "")
+    assert without_paths(found) == without_paths(
+        expected
+    )  # the dynamic linker's list has other paths of the same files
+    assert '"end": "outermost frame"' in found.output
+
+
+def without_paths(done: Done) -> list[list[dict[str, Any]]]:
+    """Return the frames of each thread without the paths of their modules."""
+    return [[{**frame, "module": None} for frame in frames] for frames in done.threads.values()]
+
+
+def without_note(core: bytes, kind: int) -> bytes:
+    """Return a core file in which the notes of one kind have another one, that nobody knows."""
+    with parsed(io.BytesIO(core), "core") as binary:
+        (part,) = (segment for segment in binary.segments if segment.type == PT_NOTE)
+    changed, at = bytearray(core), part.offset
+    while at < part.offset + part.file_size:
+        name, size, found = struct.unpack_from("<III", core, at)
+        if found == kind:
+            struct.pack_into("<I", changed, at + 8, 0x12345678)
+        at += 12 + (name + 3 & ~3) + (size + 3 & ~3)
+    assert changed != core
+    return bytes(changed)
 
 
 def test_truncated_in_the_notes(original: Crash, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from sframe_unwind.process import not_stopping
+from sframe_unwind.process.ptrace import PATIENCE
 from tests.gdb import driver
 from tests.process.command import NOWHERE, Done, backtrace, functions, only_line, unprivileged
 from tests.process.programs import compiled, is_stopped, running
@@ -150,3 +153,50 @@ def test_process_that_is_debugged_already(waiting: Path) -> None:
     assert (done.status, done.output) == (2, "")
     expected = f"process {process}: cannot be stopped: process {debugging.pid} is debugging it"
     assert only_line(done.errors) == f"sframe-unwind: {expected}"
+
+
+def test_threads_in_uninterruptible_sleep(tmp_path: Path) -> None:
+    """They do not stop; the kernel tells their pc and SP."""
+    with running(compiled("hung.c", tmp_path)) as process:
+        others = sorted(int(task.name) for task in Path(f"/proc/{process}/task").iterdir() if task.name != str(process))
+        wait_until(lambda: all(state(process, thread) == "D" for thread in others), "all other threads hang")
+        done = backtrace("--pid", str(process), "--json", *NOWHERE)
+        text = backtrace("--pid", str(process), *NOWHERE).output
+    assert done.status == 2
+    expected = f"process {process}: 3 threads not stopped: in uninterruptible sleep (state D)"
+    assert only_line(done.errors) == f"sframe-unwind: {expected}"
+    threads = json.loads(done.output)["threads"]
+    assert [int(thread["id"]) for thread in threads] == [process, *others]
+    why = "not stopped: state D, registers from the kernel's record of the system call"
+    assert [thread["not_stopped"] for thread in threads] == [None, why, why, why]
+    assert text.count(f'"hung", {why}\n') == 3
+    for thread in threads[1:]:
+        assert functions(thread["frames"])[:2] == ["vfork", "hang"]
+        assert thread["end"] == "outermost frame"
+
+
+def state(process: int, thread: int) -> str:
+    """Return the state of a thread, as a letter."""
+    text = Path(f"/proc/{process}/task/{thread}/stat").read_text(encoding="ascii", errors="replace")
+    return text.rpartition(")")[2].split()[0]
+
+
+def test_threads_in_uninterruptible_sleep_are_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread hangs, one sleeps again and again, and one wakes up."""
+    now, looks = 0.0, 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def status(_process: int, thread: int) -> dict[str, str]:
+        nonlocal looks
+        looks += 1
+        states = {1: ("D", "7"), 2: ("D", str(looks)), 3: ("D" if now < 0.5 else "S", "7")}
+        return dict(zip(("State", "voluntary_ctxt_switches"), states[thread]))
+
+    monkeypatch.setattr(not_stopping, "status", status)
+    monkeypatch.setattr(f"{not_stopping.__name__}.time.sleep", sleep)
+    monkeypatch.setattr(f"{not_stopping.__name__}.time.monotonic", lambda: now)
+    assert not_stopping.still_sleeping(1, [1, 2, 3]) == [1]
+    assert PATIENCE <= now < PATIENCE + 0.1
