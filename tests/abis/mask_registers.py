@@ -6,16 +6,21 @@ The debugger's packets go to QEMU, except those about these registers.  An emula
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
+from tests.gdb.programs import built
+from tests.samples.catalogue import ABIS
 from tests.waiting import wait_until
 
 MASK = 0x007F_0000_0000_0000
@@ -59,6 +64,22 @@ def packets(connection: socket.socket) -> Iterator[bytes]:
             unread = unread[found.end() :]
 
 
+@functools.cache
+def has_masks(abi: str) -> bool:
+    """Return whether the emulator of an ABI has the registers by itself."""
+    name, *arguments = ABIS[abi].emulator
+    if "aarch64" not in name:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/qemu"
+        program = built("free_walk", abi, 3)
+        with subprocess.Popen([name, "-g", path, *arguments, str(program)], stdin=subprocess.DEVNULL) as process:
+            try:
+                return Emulator(path, "little").has_masks
+            finally:
+                process.kill()
+
+
 class Emulator:
     """The connection to QEMU.
 
@@ -72,7 +93,9 @@ class Emulator:
         whole = self._ask(f"{_DESCRIPTION}target.xml:0,ffb")[1:]
         added = f'<xi:include href="{_FILE}"/></target>'.encode()
         self._files = {"target.xml": whole.replace(b"</target>", added), _FILE: _FEATURE.encode()}
-        if b"pauth" in whole:
+        self.has_masks = b"pauth" in whole
+        """QEMU itself has the registers."""
+        if self.has_masks:
             self._files.clear()
 
     def _ask(self, question: str) -> bytes:

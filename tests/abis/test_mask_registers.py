@@ -11,6 +11,7 @@ from tests.abis import mask_registers
 from tests.abis.cells import why_not
 from tests.abis.debuggers import DEBUGGERS, debugger, described, sysroot
 from tests.abis.mask_registers import MASK
+from tests.abis.native import first_signed, is_lost_in_library
 from tests.expectations import STOPS, WITHOUT_CFI, Stop, matches
 from tests.gdb.compiling import mixed
 from tests.gdb.driver import call
@@ -30,7 +31,7 @@ def test_frames_that_gdb_unwinds(name: str, tmp_path: Path) -> None:
     always = answer["always"]
     assert [frame["name"] for frame in always["chain"]][: len(MIXED.functions)] == list(MIXED.functions), answer
     assert "stopped" not in always["bt"]
-    assert answer["masks"] == [MASK] * len(MIXED.functions)
+    assert set(answer["masks"][: len(MIXED.functions)]) <= {MASK, MASK | 1 << 55}  # QEMU 10 tells bit 55 too
 
 
 @pytest.mark.parametrize("variant", ["O2", "pac"])
@@ -43,9 +44,11 @@ def test_samples(abi: str, name: str, variant: str, tmp_path: Path) -> None:
     for stop, answer in paired(stops, collected(abi, name, programs, tmp_path)):
         assert "error" not in answer, (stop, answer)
         always, off = answer["always"], answer["off"]
-        assert matches(stop.frames, [frame["name"] for frame in always["chain"]]), (stop, always["bt"])
-        if stop not in WITHOUT_CFI and stop.sample != "signals":
-            assert always["chain"] == off["chain"], stop
+        if stop not in WITHOUT_CFI:
+            signed = first_signed(stop, off["chain"])
+            assert always["chain"][:signed] == off["chain"][:signed], stop
+        if not is_lost_in_library(stop, always["chain"]):
+            assert matches(stop.frames, [frame["name"] for frame in always["chain"]]), (stop, always["bt"])
 
 
 def collected(abi: str, name: str, programs: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
