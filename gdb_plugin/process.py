@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
-from gdb_plugin.answer import TELLS_PC
 from gdb_plugin.frame_history import FrameHistory
 from gdb_plugin.functions import symbol_at
 from gdb_plugin.memory import read
@@ -19,6 +18,7 @@ from gdb_plugin.popping import Popping
 from gdb_plugin.registers import Registers
 from gdb_plugin.symbols import Symbols
 from gdb_plugin.texts import path_of
+from gdb_plugin.version import NATIVE_FAILS
 from sframe_unwind.address import ADDRESS_MASK, WORD_SIZE, RangeMap, lookup_address
 from sframe_unwind.arch import Arch, PlaceKind
 from sframe_unwind.debugger.settings import FALLBACK, Settings
@@ -36,10 +36,6 @@ if TYPE_CHECKING:
     from sframe_unwind.kernel.linux import Kernel
     from sframe_unwind.runtime_code.source import RunTimeCode
 
-_NATIVE_FAILS = () if TELLS_PC else ("s390x",)
-"""Architectures whose return address GDB's own unwinder cannot find although there is CFI.  GDB 13 reports that one in
-a floating-point register cannot be converted to an integer, and that one in r14 of a signal frame's caller has been
-optimized out."""
 _BY_MEMORY = (PlaceKind.EXCEPTION, PlaceKind.STACK_SWITCH)
 """Entry code whose CFI is incomplete: it does not tell whether an exception interrupted user space, and where a stack
 continues to which a function in C has switched."""
@@ -246,7 +242,7 @@ class Process:
             if len(self._plans) >= _LIMIT:
                 self._plans.clear()
             self._cover(pc)
-            able = self.arch.name not in _NATIVE_FAILS
+            able = self.arch.name not in NATIVE_FAILS
             strips = not self.arch.pac_mask or self.registers(frame).pac_mask(frame) is not None
             if self.kernel is not None and not settings.strict and not _is_readable(pc):
                 # On AArch64, GDB's own unwinder then unwinds without CFI.  A kernel frees its initial code.
