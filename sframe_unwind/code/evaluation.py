@@ -11,6 +11,8 @@ from sframe_unwind.code.instruction import (
     CHOICE,
     COMPUTED,
     CONSTANT,
+    DIRECTED,
+    DIRECTION,
     EXTEND,
     INVERSE,
     LOAD,
@@ -139,6 +141,11 @@ class Evaluator:
         if kind == CHOICE:
             left, right = self.value(expression[1], state, pc), self.value(expression[2], state, pc)
             return self._frame.merge(left, right)
+        if kind == DIRECTED:
+            direction = state.registers.get(DIRECTION, OTHER)
+            if direction in (number(1), number(-1)):
+                return self.value(expression[1 if direction == number(1) else 2], state, pc)
+            return self._frame.merge(self.value(expression[1], state, pc), self.value(expression[2], state, pc))
         if kind == PARTLY:
             return self._altered(self.value(expression[1], state, pc))
         if kind == SHIFT_RIGHT:
@@ -413,7 +420,9 @@ class Evaluator:
         state.moved |= is_scaled(base)
         if slots and (size != _WORD or offset % _WORD):
             for slot in [slot for slot in slots if slot[0] == base and offset - _WORD < slot[1] < offset + size]:
-                if size < _HALF_WORD:
+                if value[0] == UNKNOWN_BASE:
+                    slots[slot] = UNKNOWN  # stored on a condition
+                elif size < _HALF_WORD:
                     slots[slot] = self._altered(slots[slot])
                 else:
                     del slots[slot]
@@ -443,7 +452,9 @@ class Evaluator:
         preserved, is_tracked = self._machine.preserved, self._frame.is_tracked
         registers = state.registers
         for register, (base, _) in registers.items():
-            if register in preserved:
+            if register == DIRECTION:
+                registers[register] = number(1)
+            elif register in preserved:
                 if changed is not None and register in changed and register != self._frame.sp:
                     registers[register] = UNKNOWN
             elif register == self._frame.ra or not is_tracked(base):

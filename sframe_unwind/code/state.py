@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Callable
 
+from sframe_unwind.code.instruction import DIRECTION
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.stack_order import NO_TOPS, Bounds, Tops, highest, may_overlap, most, shared, weakened, with_top
 from sframe_unwind.code.values import (
@@ -24,6 +25,7 @@ from sframe_unwind.code.values import (
     is_open,
     is_scaled,
     joined,
+    number,
 )
 
 _WORD = 8
@@ -103,7 +105,8 @@ class Frame:
         :param pushed: number of bytes on the stack in addition to those of the ABI; their contents are unknown.
         :param link: the register with the return address, if it is not the ABI's.
         """
-        registers: dict[int, Value] = {number: (ENTRY + number, 0) for number in self._machine.general}
+        registers: dict[int, Value] = {register: (ENTRY + register, 0) for register in self._machine.general}
+        registers[DIRECTION] = number(1)
         top = self.entry_sp[1]
         registers[self.sp] = CFA, top - pushed
         slots: dict[Slot, Value] = {(CFA, offset): UNKNOWN for offset in range(top - pushed, top, 8)}
@@ -202,16 +205,16 @@ class Frame:
         if mine == others:
             return False
         changed = False
-        for number, value in list(mine.items()):
-            other = others.get(number, OTHER)
+        for register, value in list(mine.items()):
+            other = others.get(register, OTHER)
             if other != value:
-                merged = joined(address) if number == self.sp else merge(value, other)
+                merged = joined(address) if register == self.sp else merge(value, other)
                 if merged != value:
-                    mine[number] = merged
+                    mine[register] = merged
                     changed = True
-        for number, other in others.items():
-            if number not in mine and self.is_tracked(other[0]):
-                mine[number] = UNKNOWN
+        for register, other in others.items():
+            if register not in mine and self.is_tracked(other[0]):
+                mine[register] = UNKNOWN
                 changed = True
         return changed
 
