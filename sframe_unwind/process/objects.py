@@ -27,6 +27,7 @@ from sframe_unwind.runtime_code.opening import open_run_time_code
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.source.debug_info import DebugInfo, Place
 from sframe_unwind.unwind.modules import Module, Modules
+from sframe_unwind.unwind.precedence import Precedence
 
 _MAX_VDSO_PAGES = 16
 """Maximum size of the vDSO in pages; it has 2 or 3."""
@@ -185,6 +186,7 @@ class Objects:
         self._run_time = open_run_time_code(arch, read, symbols, report)
         self.modules = Modules(arch, [found.module for found in objects], report, run_time=self._run_time, read=read)
         self._by_module = {found.module: found for found in objects}
+        self._precedence = Precedence(self.modules, self.find_cfi, evaluates=False)
         self.all = tuple(objects)
 
     def find(self, pc: int) -> LoadedObject | None:
@@ -204,6 +206,10 @@ class Objects:
     def may_be_trampoline(self, pc: int) -> bool:  # noqa: ARG002  # it is found by reading memory, which is cheap
         """Return ``True``: the code at an address can be a signal trampoline."""
         return True
+
+    def prefers_cfi(self, pc: int) -> bool:
+        """Return whether to pass over SFrame's rule for a lookup address; decided once for all threads."""
+        return self._precedence.prefers_cfi(pc)
 
     def why_no_data(self, pc: int) -> str:
         """Return why there is no unwind data for a lookup address; empty: nothing more is known."""

@@ -21,7 +21,6 @@ from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import INLINED, SIGNAL_FRAME, ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
 from sframe_unwind.unwind.other_stacks import OtherStacks
-from sframe_unwind.unwind.precedence import Precedence
 from sframe_unwind.unwind.saved_context import SavedContext, from_jump_buffer, pointer_guards
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
 
@@ -68,11 +67,10 @@ def walk(
             history.note_interrupted(found.read_register)
         return found or fallback.unwind(registers, interrupted, read_inner)
 
-    precedence = Precedence(code.modules, code.find_cfi, evaluates=False)
     innermost = Registers(thread.registers[arch.pc], thread.registers[arch.sp], thread.registers.get(arch.fp, 0))
     steps = Walk(
         *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, unwind)),
-        skip=kernel.leaves_stack if kernel is not None else precedence.prefers_cfi,
+        skip=kernel.leaves_stack if kernel is not None else code.prefers_cfi,
         interrupted=interrupted,
         other_stacks=OtherStacks(arch, read) if kernel is None else None,
     )

@@ -156,6 +156,10 @@ class KernelCode:
         """Return the kernel's CFI for a lookup address.  The CFI of modules is not read: their files are not linked."""
         return self._cfi.at(pc) if self.find(pc) is self._main else None
 
+    def prefers_cfi(self, pc: int) -> bool:  # noqa: ARG002
+        """Return ``False``: kernels are read to see what an SFrame unwinder gives."""
+        return False
+
     def is_code(self, pc: int) -> bool:
         """Return whether an address is in the code of the kernel or a module."""
         return self.modules.find(pc) is not None

@@ -240,7 +240,7 @@ def test_any_damage_is_a_line_and_no_traceback(original: Crash, tmp_path: Path) 
         ("missing", "No such file or directory"),
         (".", "Is a directory"),
         ("text", "not a readable ELF file"),
-        ("empty", "not a readable ELF file"),
+        ("empty", "the file is empty"),
         ("program", "not a core file: its type is ET_DYN"),
     ],
 )
