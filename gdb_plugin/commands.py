@@ -15,7 +15,7 @@ from gdb_plugin.texts import path_of, text
 from gdb_plugin.unwinder import SFrameUnwinder
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
-from sframe_unwind.debugger.settings import ALWAYS, MODES, Settings
+from sframe_unwind.debugger.settings import AUTO, MODES, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.report.terminal import printable
 
@@ -239,7 +239,7 @@ class Mode(gdb.Parameter):
     def __init__(self, unwinder: SFrameUnwinder) -> None:
         self._unwinder = unwinder
         super().__init__("sframe mode", gdb.COMMAND_STACK, gdb.PARAM_ENUM, MODES)
-        self.value = ALWAYS
+        self.value = AUTO
 
     def get_set_string(self) -> str:
         """Apply the new value, also to frames that are already unwound."""
@@ -278,8 +278,8 @@ class _Switch(gdb.Parameter):
 class Strict(_Switch):
     """``set sframe strict``."""
 
-    set_doc = "Set whether mode 'always' unwinds every frame that SFrame covers by SFrame."
-    show_doc = "Show whether mode 'always' unwinds every frame that SFrame covers by SFrame."
+    set_doc = "Set whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
+    show_doc = "Show whether SFrame alone unwinds every frame that it covers, in the modes auto and always."
     __doc__ = commands.STRICT.details.replace("{debugger}", "GDB")
     field = "strict"
     shown = "Strict SFrame unwinding"
