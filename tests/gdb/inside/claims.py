@@ -31,17 +31,18 @@ class _Spy:
 
 def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
     """Return, for each program at its place, the pcs of all frames, and of those that SFrame unwound in strict mode."""
-    place, unwinder = next(
-        (number, unwinder) for number, unwinder in enumerate(gdb.frame_unwinders) if unwinder.name == "sframe"
-    )
-    spy = gdb.frame_unwinders[place] = _Spy(unwinder)
     answers = []
     for program in programs:
         with stopped(program):
             run_to(program["place"])
             execute(f"set sframe mode {mode}")
             execute("set sframe strict on")
-            spy.claimed.clear()
+            unwinders = gdb.frame_unwinders
+            place = next(number for number, unwinder in enumerate(unwinders) if unwinder.name == "sframe")
+            unwinder, spy = unwinders[place], _Spy(unwinders[place])
+            unwinders[place] = spy
+            gdb.invalidate_cached_frames()
             pcs = [frame.pc() for frame in chain()]
+            unwinders[place] = unwinder
             answers.append({"pcs": pcs, "claimed": sorted(set(spy.claimed)), "text": text_section()[0]})
     return answers
