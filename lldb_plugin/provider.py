@@ -31,8 +31,9 @@ from lldb_plugin.native import NativeStack, NoFramesError
 from lldb_plugin.native_callers import NativeCallers
 from lldb_plugin.process import Process
 from lldb_plugin.scripted_frame import FrameMaker, SFrameFrame
-from lldb_plugin.session import SESSION, tell
+from lldb_plugin.session import SESSION
 from lldb_plugin.strict_plan import NativeStackInPart, StacksDifferError, strict_plan
+from lldb_plugin.telling import report, tell
 from lldb_plugin.version import CAN_RENEW
 from sframe_unwind.debugger.settings import OFF, Settings
 from sframe_unwind.errors import SFrameError
@@ -90,7 +91,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         if not acquire(mutex, _PATIENCE):
             _used_by_others.add(process.GetUniqueID())
             renewal.later(cls.target, thread, cls._renew, waits=CAN_RENEW)
-            stop_hooks.need(lldb.SBExecutionContext(thread))
+            stop_hooks.need(cls.target)
             return False
         try:
             moment = moment_of(thread)
@@ -98,7 +99,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
             renewal.done(cls.target, thread)
             answers = _answers(thread)
             if answers is not None:
-                stop_hooks.need(lldb.SBExecutionContext(thread))
+                stop_hooks.need(cls.target)
                 if answers.should_wait:
                     renewal.later(cls.target, thread, cls._renew, waits=False)
                 else:
@@ -121,7 +122,7 @@ class SFrameFrameProvider(ScriptedFrameProvider):
         if others and not CAN_RENEW:
             tell("another thread had the lock of LLDB 22: the frames at this stop are LLDB's own")
         elif not invalidate.forget_frames(cls.target):
-            SESSION.report("this LLDB keeps the frames that it has shown; SFrame's are shown at the next stop")
+            report("this LLDB keeps the frames that it has shown; SFrame's are shown at the next stop")
 
     @staticmethod
     def get_description() -> str:
@@ -173,9 +174,9 @@ def _answers(thread: lldb.SBThread) -> _Answers | None:
     except NoFramesError:
         pass  # the process runs again
     except SFrameError as error:
-        SESSION.report(str(error))
+        report(str(error))
     except Exception as error:  # noqa: BLE001  # a bug of ours must not cost the user the backtrace
-        SESSION.report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
+        report(f"internal error, frames left to LLDB: {type(error).__name__}: {error}")
     finally:
         SESSION.deciding.discard(asker)
     return None
