@@ -21,7 +21,7 @@ from lldb_plugin.modules import describe, header_section_of
 from lldb_plugin.runtime_code import registers_code, run_time_code
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.module_agreement import Difference
-from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, Settings
+from sframe_unwind.debugger.settings import ALWAYS, AUTO, FALLBACK, Settings
 from sframe_unwind.errors import MemoryReadError
 from sframe_unwind.kernel.types import KernelError
 from sframe_unwind.unwind.modules import Generate, Module, Modules
@@ -206,7 +206,7 @@ class LoadedModules:
         return _Loaded(module, address, described, comparison)
 
     def _forget_rules(self) -> None:
-        self.shared = {mode: SharedRules(self.modules, prefers_cfi=mode == FALLBACK) for mode in (ALWAYS, FALLBACK)}
+        self.shared = {mode: SharedRules(self.modules, mode == FALLBACK) for mode in (AUTO, ALWAYS, FALLBACK)}
 
 
 def _address(module: lldb.SBModule, target: lldb.SBTarget) -> int:
