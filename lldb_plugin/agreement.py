@@ -8,7 +8,7 @@ otherwise costs one step for each of its frames, or one for each function of a r
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Callable, NamedTuple, Protocol
 
 from sframe_unwind.address import lookup_address
 from sframe_unwind.arch import Arch
@@ -46,10 +46,10 @@ class SharedRules(dict[int, "SharedRule | None"]):
     rule needs registers other than SP and FP: LLDB does not follow each of those.
 
     :param modules: the loaded modules of the process; these rules must be dropped together with the modules' lookups.
-    :param prefers_cfi: SFrame is used only where there is no CFI (mode ``fallback``).
+    :param prefers_cfi: returns whether the mode uses the CFI for a lookup address, which has some, and not SFrame.
     """
 
-    def __init__(self, modules: Modules, prefers_cfi: bool) -> None:
+    def __init__(self, modules: Modules, prefers_cfi: Callable[[int], bool]) -> None:
         super().__init__()
         self._modules = modules
         self._prefers_cfi = prefers_cfi
@@ -73,7 +73,7 @@ class SharedRules(dict[int, "SharedRule | None"]):
         cfi = self._modules.cfi_match(address)
         if cfi is None or not self._is_plain(cfi.rule):
             return None
-        found = None if self._prefers_cfi else self._modules.results[address]
+        found = None if self._prefers_cfi(address) else self._modules.results[address]
         if isinstance(found, Found) and not agrees(found.rule, cfi.rule, self._modules.arch):
             return None
         return SharedRule(cfi.rule, cfi.signal, isinstance(found, Found))

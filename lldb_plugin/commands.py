@@ -110,7 +110,7 @@ def _status(context: lldb.SBExecutionContext, _arguments: Arguments) -> Sequence
     except SFrameError as error:
         program = context.GetTarget().GetExecutable().fullpath or ""
         return output.status_without_process(SESSION.settings, debugger, str(error), program)
-    lines = output.status_lines(process.modules, SESSION.settings, debugger)
+    lines = output.status_lines(process.modules, SESSION.settings, debugger, process.precedence)
     missing = modules.without_file(context.GetTarget())
     if missing:
         lines.append(f"LLDB does not find the files of these, so their SFrame is not known: {', '.join(missing)}")

@@ -44,6 +44,7 @@ def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
     kernel = process.kernel_at(native.innermost.pc)
     left = process.modules.has_cfi if settings.mode == FALLBACK else None
     switches = kernel.leaves_stack if kernel is not None else None
+    better = process.precedence.prefers_cfi if settings.decides else None
     return Walk(
         process.arch,
         process.modules,
@@ -52,7 +53,7 @@ def walk(process: Process, native: NativeStack, settings: Settings) -> Walk:
         native.read_register,
         fallback(process, native, read_word),
         process.pac_mask,
-        skip=left or switches,
+        skip=left or switches or better,
     )
 
 

@@ -31,7 +31,7 @@ class Session:
         :raises SFrameError: see :func:`lldb_plugin.process.arch_of`.
         """
         known = self.modules(process)
-        return Process(process, known.arch, known.modules, known.shared, known.kernel)
+        return Process(process, known.arch, known.modules, known.shared, known.precedence, known.kernel)
 
     def modules(self, process: lldb.SBProcess) -> LoadedModules:
         """Return the modules of a stopped process, up to date.
