@@ -93,13 +93,21 @@ class NativeStack:
     ) -> UnwindResult | None:
         if caller.sp is None:
             return None
-        signal = self._process.is_trampoline(frame.pc)
+        signal = self._process.is_trampoline(frame.pc) or self._is_marked(registers.pc, interrupted)
         cfa = caller.sp - self._process.arch.sp_from_cfa
         reader = self._register_reader(caller) if signal else None
         fp = self._fp_by_cfi(registers, interrupted, caller)
         if fp is None:
             fp = self.fp(caller) or 0
         return UnwindResult(Caller(cfa, caller.pc, caller.sp, fp), signal, reader)
+
+    def _is_marked(self, pc: int, interrupted: bool) -> bool:
+        """Return whether CFI marks the frame as a signal frame, as it does where a runtime changes stacks."""
+        try:
+            cfi = self._process.modules.cfi_match(lookup_address(pc, interrupted))
+        except SFrameError:
+            return False
+        return cfi is not None and cfi.signal
 
     def _fp_by_cfi(self, registers: Registers, interrupted: bool, caller: NativeFrame) -> int | None:
         """Return the frame pointer of a caller by CFI; ``None``: LLDB has not followed the CFI, or there is none."""

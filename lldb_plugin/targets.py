@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import lldb
 
-from lldb_plugin import event_thread, stack_changes, stop_hooks
+from lldb_plugin import event_thread, returning, stack_changes, stop_hooks
 from lldb_plugin.differences import can_change_stacks
 from lldb_plugin.lock import acquire
 from lldb_plugin.session import SESSION
@@ -70,6 +70,7 @@ def _plug_in(target: lldb.SBTarget, has_frames: bool) -> None:
     # Without the lock: LLDB may wait here for one of its own locks.
     stop_hooks.add(target)
     stack_changes.watch(target.GetDebugger())
+    returning.watch(target.GetDebugger())
     if has_frames:
         event_thread.settle(target.GetDebugger())
     from lldb_plugin.provider import for_target  # its base classes exist since LLDB 22

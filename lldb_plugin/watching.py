@@ -143,6 +143,9 @@ class Watcher:
         return False
 
     def _wake(self, target: lldb.SBTarget) -> None:
+        from lldb_plugin import stack_changes
+
+        stack_changes.watch(target.GetDebugger())  # first: it counts for the threads that come from now on
         from lldb_plugin import new_modules
 
         self.is_awake = True
