@@ -118,7 +118,7 @@ def can_change_stacks(target: lldb.SBTarget, modules: Iterable[lldb.SBModule], s
     try:
         arch = arch_of(target)
     except SFrameError:
-        return True  # the provider says why
+        return False  # SFrame cannot unwind this target; the `sframe` commands say why
     limit = tolerated(settings, arch)
     if limit is None:
         return True
