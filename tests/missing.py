@@ -20,7 +20,7 @@ from typing import NoReturn
 
 import pytest
 
-from sframe_unwind.machine import gdb, linux
+from sframe_unwind.machine import gdb, linux, lldb
 from sframe_unwind.machine.finding import Finding
 from tools.binutils import ToolchainUnavailable
 
@@ -63,6 +63,12 @@ def core_files_needed() -> None:
     _needed(_cores())
 
 
+def fixed_addresses_needed() -> None:
+    """End the test if no debugger can run a program twice at the same addresses, which the test compares."""
+    _needed(_randomisation())
+
+
+_randomisation = functools.cache(lldb.randomisation)
 _records = functools.cache(linux.records)
 _cores = functools.cache(linux.cores)
 

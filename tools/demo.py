@@ -14,7 +14,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(CHECKOUT))
 
-from sframe_unwind.machine.personality import lldb_settings  # noqa: E402
+from sframe_unwind.machine.personality import gdb_settings, lldb_settings  # noqa: E402
 from tests.samples.build import BuildError, build  # noqa: E402
 from tools.binutils import ToolchainUnavailable  # noqa: E402
 from tools.debuginfod import NO_SERVER  # noqa: E402
@@ -65,6 +65,7 @@ def _gdb(gdb: str, program: Path, commands: tuple[str, ...]) -> list[str]:
     """Stop the program in its innermost function in GDB and run the commands; print each command and its output."""
     arguments = [gdb, "-nx", "-q", "-batch"]
     setup = (
+        *gdb_settings(),
         "set debuginfod enabled off",
         "set pagination off",
         "set style enabled off",

@@ -143,7 +143,8 @@ def _source(found: Steps) -> str:
 
 
 def _build(found: Steps, folder: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+    # Linux's make refuses a path with a space or a colon.
+    with tempfile.TemporaryDirectory(dir=None if re.search(r"[\s:]", str(folder)) else folder) as temporary:
         here = Path(temporary)
         for name in ("tests", ".cache"):  # the commands are for the checkout
             (here / name).symlink_to(CHECKOUT / name)

@@ -11,6 +11,9 @@ import os
 LLDB_SETTING = "settings set target.disable-aslr false"
 """The command of LLDB after which it starts programs where ``personality`` is refused."""
 
+GDB_SETTING = "set disable-randomization off"
+"""The command of GDB after which it does not warn there."""
+
 _ADDR_NO_RANDOMIZE = 0x0040000
 _QUERY = 0xFFFFFFFF
 """Returns the personality without a change."""
@@ -33,6 +36,11 @@ def refusal() -> str | None:
         return os.strerror(ctypes.get_errno())
     personality(before)
     return None
+
+
+def gdb_settings() -> tuple[str, ...]:
+    """Return the commands without which GDB warns when it starts a program; mostly none."""
+    return (GDB_SETTING,) if refusal() else ()
 
 
 def lldb_settings() -> tuple[str, ...]:

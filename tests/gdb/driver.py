@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sframe_unwind.machine.personality import gdb_settings
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = CHECKOUT / "gdb_plugin" / "sframe_gdb.py"
 _ENTRY = Path(__file__).resolve().parent / "inside" / "entry.py"
@@ -30,6 +32,7 @@ SETTINGS = (
     "set width 0",
     "set style enabled off",
     "set auto-load no",
+    *gdb_settings(),
 )
 """Settings that make runs equal on every machine."""
 
