@@ -9,6 +9,7 @@ import re
 import lldb
 
 from lldb_plugin import new_targets, shown_frames, targets
+from lldb_plugin.completion import import_rlcompleter
 from lldb_plugin.interpreter import run
 from lldb_plugin.session import SESSION
 from sframe_unwind import __version__
@@ -52,6 +53,7 @@ def start(debugger: lldb.SBDebugger) -> None:
     if debugger.GetID() in _debuggers:
         return
     _debuggers.add(debugger.GetID())
+    import_rlcompleter()
     run(debugger, f"command container add -h '{PREFIX_HELP}' sframe")
     for name, kind in _COMMANDS:
         run(debugger, f"command script add -o -c {_MODULE}.{kind} sframe {name}")
