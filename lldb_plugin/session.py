@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lldb
 
+from lldb_plugin.completion import import_rlcompleter
 from lldb_plugin.kept_frames import KeptFrames, moment_of
 from lldb_plugin.loaded_modules import LoadedModules
 from lldb_plugin.native import NativeStack
@@ -19,6 +20,7 @@ class Session:
     """The state of the plugin."""
 
     def __init__(self) -> None:
+        import_rlcompleter()  # before any module needs pyelftools
         self.settings = Settings()
         self.deciding: set[int] = set()
         """Threads of LLDB that are asking for frames at this moment."""

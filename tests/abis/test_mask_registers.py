@@ -11,7 +11,7 @@ from tests.abis import mask_registers
 from tests.abis.cells import why_not
 from tests.abis.debuggers import DEBUGGERS, debugger, described, sysroot
 from tests.abis.mask_registers import MASK
-from tests.abis.native import first_signed, is_lost_in_library
+from tests.abis.native import first_wrong, is_lost_in_library
 from tests.expectations import STOPS, WITHOUT_CFI, Stop, matches
 from tests.gdb.compiling import mixed
 from tests.gdb.driver import call
@@ -45,8 +45,8 @@ def test_samples(abi: str, name: str, variant: str, tmp_path: Path) -> None:
         assert "error" not in answer, (stop, answer)
         always, off = answer["always"], answer["off"]
         if stop not in WITHOUT_CFI:
-            signed = first_signed(stop, off["chain"])
-            assert always["chain"][:signed] == off["chain"][:signed], stop
+            wrong = first_wrong(stop, off["chain"])
+            assert always["chain"][:wrong] == off["chain"][:wrong], stop
         if not is_lost_in_library(stop, always["chain"]):
             assert matches(stop.frames, [frame["name"] for frame in always["chain"]]), (stop, always["bt"])
 
