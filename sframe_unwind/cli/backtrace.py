@@ -118,9 +118,12 @@ def _shown(
         stacks = [of_context(find(target), target, options.limit)]
     else:
         stacks = [named(target.unwind(thread), target.code, options.limit) for thread in target.threads]
+    shown = {frame.module for stack in stacks for frame in stack.frames}
+    modules = [found for found in target.code.all if found.name in shown]
+    for found in modules:
+        if isinstance(found, LoadedObject) and found.lacks:
+            complain(found.lacks)
     if options.json:
-        shown = {frame.module for stack in stacks for frame in stack.frames}
-        modules = [found for found in target.code.all if found.name in shown]
         threads = [stack.to_json() for stack in stacks]
         json.dump({"threads": threads, "modules": [_module_json(found) for found in modules]}, sys.stdout)
         print()
