@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 import zlib
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, Callable, NamedTuple, Protocol
 
@@ -90,8 +91,27 @@ def section_contents(kind: int, data: bytes, size: int) -> bytes:
     return bytes(found[:size])
 
 
+def of_file(start: bytes) -> Callable[[], _Implementation] | None:
+    """Return what finds the implementation for a file, by its first 6 bytes; ``None``: it is not compressed."""
+    return next((find for magic, find in _FILES.items() if start.startswith(magic)), None)
+
+
 def _zlib() -> _Implementation:
     return _Implementation(zlib.decompressobj, (zlib.error,))
+
+
+def _gzip() -> _Implementation:
+    with_header = 16 + zlib.MAX_WBITS
+    return _Implementation(lambda: zlib.decompressobj(with_header), (zlib.error,))
+
+
+def _by_standard_library(module: str, name: str) -> _Implementation:
+    """Return a class of a module that Python can be built without."""
+    try:
+        found = import_module(module)
+    except ImportError as error:
+        raise DecompressionError(f"this Python has no module {module}") from error
+    return _Implementation(getattr(found, name), (getattr(found, "LZMAError", OSError), OSError, ValueError, EOFError))
 
 
 def zstd() -> _Implementation:
@@ -114,6 +134,15 @@ def zstd() -> _Implementation:
             raise MissingExtraError("zstandard", "perf") from error
         return of_system
     return _Implementation(lambda: package.ZstdDecompressor().decompressobj(), (package.ZstdError,))
+
+
+_FILES: Mapping[bytes, Callable[[], _Implementation]] = {
+    b"\x1f\x8b": _gzip,
+    b"\x28\xb5\x2f\xfd": zstd,
+    b"\xfd7zXZ\0": lambda: _by_standard_library("lzma", "LZMADecompressor"),
+    b"BZh": lambda: _by_standard_library("bz2", "BZ2Decompressor"),
+}
+"""By the first bytes of compressed files."""
 
 
 def _zstd_of_system() -> _Implementation | None:
