@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.errors import FormatError, counted
-from sframe_unwind.perf.compression import Decompressor
+from sframe_unwind.image.decompression import DecompressionError, Decompressor, zstd
 from sframe_unwind.perf.constants import SECTION, RecordType
 from sframe_unwind.perf.cursor import Cursor
 from sframe_unwind.perf.header import FileSection
@@ -63,17 +63,29 @@ def read_records(source: Source, place: FileSection, byteorder: ByteOrder) -> It
         if record.kind not in (RecordType.COMPRESSED, RecordType.COMPRESSED2):
             yield record
             continue
-        spill, decompressor = spill or Spill(), decompressor or Decompressor()
+        spill, decompressor = spill or Spill(), decompressor or Decompressor(zstd)
         data = record.body()
         if record.kind == RecordType.COMPRESSED2:
             cursor = Cursor(data, byteorder, "PERF_RECORD_COMPRESSED2", record.offset)
             data = cursor.take(cursor.u64())
-        spill.add(decompressor.decompress(data, record.offset))
+        spill.add(_decompressed(decompressor, data, record.offset))
         if spill.size > _MAX_DECOMPRESSED:
             raise FormatError(f"more than {_MAX_DECOMPRESSED} bytes of decompressed records", record.offset, SECTION)
     if spill is not None:
         inner = spill.source()
         yield from _plain(inner, FileSection(0, inner.size), byteorder)
+
+
+def _decompressed(stream: Decompressor, data: bytes, offset: int) -> bytes:
+    """Return what a record adds to the decompressed data.
+
+    perf flushes its stream at the end of a record and continues with the same frame
+    (``zstd_compress_stream_to_records`` of ``tools/perf/util/zstd.c``).
+    """
+    try:
+        return stream.decompress(data)
+    except DecompressionError as error:
+        raise FormatError(f"compressed records: {error}", offset, SECTION) from error
 
 
 def _plain(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator[Record]:

@@ -77,6 +77,11 @@ class LoadedObject:
         """Return the source places of an address, see :class:`sframe_unwind.source.debug_info.DebugInfo`."""
         return self._debug_info.places(pc - self.bias) if self._debug_info is not None else []
 
+    @property
+    def lacks(self) -> str:
+        """What its source places lack and why, in one line; empty: nothing is known to be missing."""
+        return self._debug_info.lacks if self._debug_info is not None else ""
+
     @cached_property
     def _symbols(self) -> Symbols:
         file, debug_file = self.file, None

@@ -56,9 +56,9 @@ class Crash(NamedTuple):
     build_id: str
 
 
-def crash_of(source: str, place: str, folder: Path) -> Crash:
+def crash_of(source: str, place: str, folder: Path, *flags: str) -> Crash:
     """Compile one source of this folder, and write a core file when the program reaches a place."""
-    program = compiled(source, folder)
+    program = compiled(source, folder, *flags)
     core, _ = core_of(program, place, folder / "core")
     notes = subprocess.run(["readelf", "-n", str(program)], check=True, capture_output=True, text=True).stdout
     return Crash(program, core, notes.split("Build ID: ")[1].split()[0])

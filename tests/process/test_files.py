@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
+import lzma
 import shutil
 import struct
 import subprocess
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 
 from sframe_unwind.elf import parsed
 from sframe_unwind.elf.constants import PT_NOTE
@@ -140,11 +144,37 @@ def test_json_can_be_symbolized_elsewhere(crash: Crash) -> None:
         assert frame["function"] is None or frame["offset"] >= 0
 
 
-def test_compressed_core_file(tmp_path: Path) -> None:
-    core = tmp_path / "core.zst"
-    core.write_bytes(b"\x28\xb5\x2f\xfd" + bytes(100))
+COMPRESSIONS = {
+    "gz": gzip.compress,
+    "xz": lzma.compress,
+    "bz2": bz2.compress,
+    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+}
+
+
+@pytest.mark.parametrize("ending", COMPRESSIONS)
+def test_compressed_core_file(original: Crash, ending: str, tmp_path: Path) -> None:
+    """systemd compresses core files."""
+    core = tmp_path / f"core.{ending}"
+    data = COMPRESSIONS[ending](original.core.read_bytes())
+    core.write_bytes(data)
+    expected = backtrace("--core", original.core, "--json", *NOWHERE)
+    assert backtrace("--core", core, "--json", *NOWHERE) == expected
+    core.write_bytes(data[: len(data) // 2])
+    cut = backtrace("--core", core, *NOWHERE)
+    assert cut.status == 2
+    missing = "cannot be decompressed: it ends too early" if ending == "bz2" else "truncated after "
+    assert only_line(cut.errors).startswith(f"sframe-unwind: {core}: {missing}")
+    core.write_bytes(data[:100] + bytes(1000) + data[1100:])
+    assert (done := backtrace("--core", core, *NOWHERE)).status == 2
+    assert only_line(done.errors).startswith(f"sframe-unwind: {core}: cannot be decompressed: ")
+
+
+def test_compressed_file_that_is_no_core_file(tmp_path: Path) -> None:
+    core = tmp_path / "core.gz"
+    core.write_bytes(gzip.compress(Path("/bin/true").read_bytes()))
     done = backtrace("--core", core)
-    assert (done.status, only_line(done.errors)) == (2, f"sframe-unwind: {core}: compressed; zstd -d decompresses it")
+    assert (done.status, done.errors) == (2, f"sframe-unwind: {core}: not a core file: its type is ET_DYN\n")
 
 
 def test_without_the_list_of_mapped_files(original: Crash, tmp_path: Path) -> None:
