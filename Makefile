@@ -1,6 +1,6 @@
 # Everything runs in .venv, which `make setup` makes; nothing here needs more than python3, make and apt.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo demo test lint bench real-programs profile-study readers test-kernel survey shell-files clean
+.PHONY: help setup setup-demo demo quick test test-all test-rest lint bench real-programs profile-study readers test-kernel survey shell-files clean
 
 PY := .venv/bin/python
 # To select tests: make test PYTEST_FLAGS='-k walk'
@@ -28,8 +28,18 @@ lint: setup ## ruff (rules and layout) and mypy
 	@$(PY) -m ruff format --check --quiet . || { echo "'ruff format' would change files (python -m ruff format --diff .)"; exit 1; }
 	@$(PY) -m mypy --no-error-summary $(TYPED)
 
-test: lint ## lint, then all tests
-	@$(PY) -m pytest $(PYTEST_FLAGS)
+# Each tier contains the one before it; tests/tiers.py places the tests.
+quick: setup ## the tests without a debugger
+	@$(PY) -m pytest $(PYTEST_FLAGS) --tier quick
+
+test: lint ## lint, then what each change runs: one of each kind of question, in the newest debuggers
+	@$(PY) -m pytest $(PYTEST_FLAGS) --tier test
+
+test-all: lint ## lint, then all tests: with older debuggers, all combinations, kernels and campaigns
+	@$(PY) -m pytest $(PYTEST_FLAGS) --tier all
+
+test-rest: setup ## what test-all has and test has not
+	@$(PY) -m pytest $(PYTEST_FLAGS) --tier rest
 
 bench: setup ## measure speed
 	@$(PY) -m bench

@@ -9,9 +9,10 @@ import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 
+from tests.hanging import HANG
 from tests.missing import absent
 
-TIMEOUT = 60
+TIMEOUT = HANG
 """Time limit for the browser, in seconds."""
 
 FLAGS = (

@@ -1,4 +1,4 @@
-"""Prepares a test run, and adds the test matrix and other results to its summary."""
+"""Prepares a test run, selects its tier, and adds the test matrix and other results to its summary."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import compileall
 import os
 import signal
 import sys
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests import tiers, transcripts
 from tests.abis import summary
-from tests.missing import skipped_by_reason
+from tests.hanging import WHOLE_TEST
 
-_BUILDS_A_KERNEL = Path(__file__).parent / "kernel/test_booted.py"
+CHECKOUT = Path(__file__).resolve().parents[1]
+_BUILDS_A_KERNEL = CHECKOUT / "tests/kernel/test_booted.py"
 _PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 
 for number in (signal.SIGINT, signal.SIGQUIT):
@@ -22,22 +27,75 @@ for number in (signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, lambda *_: None)
 
+# Workers inherit this.  The plugin for time limits reads it before the configuration file.
+os.environ.setdefault("PYTEST_TIMEOUT", f"{WHOLE_TEST:.0f}")
+
 if "PYTEST_XDIST_WORKER" not in os.environ:
     # Some thousand processes import the packages. Compiling them takes a third to two thirds of the processor time of
     # a command or of a GDB, and LLDB never keeps what it has compiled. Workers inherit the environment.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     for _package in _PACKAGES:
-        compileall.compile_dir(Path(__file__).resolve().parents[1] / _package, quiet=2)
+        compileall.compile_dir(CHECKOUT / _package, quiet=2)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the tests that build a kernel first: one worker builds it, which takes minutes, beside the others."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that selects a tier."""
+    parser.addoption(
+        "--tier",
+        choices=(*tiers.TIERS, tiers.REST),
+        default=tiers.ALL,
+        help="which tests to run (tests/tiers.py); rest: those of `all` that `test` does not run; default: all",
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no files without a test of the tier: that takes longer than all tests of `make quick`."""
+    if not collection_path.name.startswith("test_") or not collection_path.is_relative_to(CHECKOUT):
+        return None
+    path = collection_path.relative_to(CHECKOUT).as_posix()
+    return None if tiers.may_have(path, config.getoption("tier")) else True
+
+
+# Before the selection by -k and -m: the tier of a test depends on all tests of its function.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Select the tests of the tier, and run those that build a kernel first: that takes minutes, beside the others."""
+    placed = zip(items, tiers.place([_case(item) for item in items]))
+    chosen = {item: tiers.selected(tier, config.getoption("tier")) for item, tier in placed}
+    config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
+    items[:] = [item for item in items if chosen[item]]
     items.sort(key=lambda item: item.path != _BUILDS_A_KERNEL)
 
 
+def _case(item: pytest.Item) -> tiers.Case:
+    called = getattr(item, "callspec", None)
+    values = called.params.values() if called else ()
+    return tiers.Case(item.nodeid.partition("[")[0], tuple(text for value in values for text in _texts(value)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts of a parameter's value, or of the fields of one with several."""
+    for part in value if hasattr(value, "_fields") else (value,):
+        yield part if isinstance(part, str) else repr(part)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Begin the transcripts of a test."""
+    transcripts.begin()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
+    """Keep the transcripts of a test that has failed, and name the file in the report."""
+    report = (yield).get_result()
+    if report.failed and (file := transcripts.keep(item.nodeid)):
+        report.sections.append(("the whole transcript of the debuggers", str(file)))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table of tests by ABI, and the counts that the documentation promises."""
+    """Print the table of tests by ABI, the counts that the documentation promises, and how many were skipped why."""
     reports = [report for kind in ("passed", "failed", "skipped") for report in terminalreporter.getreports(kind)]
     properties = [entry for report in reports if report.when == "call" for entry in report.user_properties]
     skipped = [
@@ -47,12 +105,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in report.user_properties
         if name == summary.CELL
     ]
-    for line in summary.lines(properties, skipped):
+    for line in (*summary.lines(properties, skipped), *_outcomes(reports)):
         terminalreporter.write_line(line)
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """Print the reasons of skipped tests as the last lines."""
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    for line in skipped_by_reason(reporter.getreports("skipped")) if reporter else ():
-        reporter.write_line(line)
+def _outcomes(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
+    """Yield the number of tests by outcome, and of the skipped ones by reason."""
+    counts = Counter(report.outcome for report in reports if report.when == "call" or not report.passed)
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in reports
+        if report.skipped and isinstance(report.longrepr, tuple)
+    )
+    yield ", ".join(f"{counts[outcome]:,} {outcome}" for outcome in ("passed", "failed", "skipped"))
+    for reason, count in reasons.most_common():
+        yield f"  skipped {count:,}: {reason}"

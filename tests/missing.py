@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import NoReturn
@@ -76,18 +75,6 @@ _cores = functools.cache(linux.cores)
 def _needed(finding: Finding) -> None:
     if finding.works is False:
         not_on_this_system(finding.sentence())
-
-
-def skipped_by_reason(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
-    """Yield a line with the number of skipped tests, and a line for each reason."""
-    reasons = Counter(report.longrepr[2].partition("Skipped: ")[2] for report in reports if _is_told(report))
-    if reasons:
-        yield f"skipped: {sum(reasons.values())}"
-        yield from (f"  {count:>4}  {reason}" for reason, count in reasons.most_common())
-
-
-def _is_told(report: pytest.TestReport) -> bool:
-    return isinstance(report.longrepr, tuple)
 
 
 def package_needed(name: str) -> None:

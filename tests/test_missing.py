@@ -50,13 +50,3 @@ def test_what_the_machine_cannot_do_is_skipped_everywhere(monkeypatch: pytest.Mo
 def test_what_is_not_known_about_the_machine_skips_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(missing, "_cores", lambda: Finding("Linux", "core files", None, "not known"))
     missing.core_files_needed()
-
-
-def test_skipped_tests_are_counted_by_reason(pytester: pytest.Pytester) -> None:
-    reasons = ("one", "other", "one")
-    tests = "".join(f"def test_{number}(): skip({reason!r})\n" for number, reason in enumerate(reasons))
-    pytester.makepyfile("from tests.missing import not_on_this_system as skip\n" + tests)
-    pytester.makeconftest("from tests.conftest import pytest_unconfigure\n")
-    pytester.syspathinsert(TESTS.parent)
-    last = pytester.runpytest_subprocess("-p", "no:xdist").outlines[-3:]
-    assert last == ["skipped: 3", "     2  one", "     1  other"]

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.samples import readelf
 from tests.samples.build import build, run_command, toolchain
 from tests.samples.catalogue import ABIS, SAMPLES
 from tests.samples.readelf import Function, Row, SFrame, Symbol
 
-RUN_TIMEOUT = 30
+RUN_TIMEOUT = HANG
 """Seconds that a sample may run, under an emulator too."""
 
 SIGNALS = ("raise", "kill", "fault", "altstack", "above", "entry")

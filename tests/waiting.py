@@ -7,7 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Callable
 
-SECONDS = 60
+from tests.hanging import HANG
+
+SECONDS = HANG
 """The default deadline in seconds: far more than any condition takes on a machine with other work."""
 _PAUSE = 0.01
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import resource
 import struct
 import sys
-import time
 from pathlib import Path
 from typing import Callable
 
@@ -51,15 +50,12 @@ INPUTS: dict[str, tuple[Callable[[], bytes], str]] = {
 
 
 def main() -> None:
-    """Decode an input; print the result, and the processor time in seconds."""
+    """Decode an input; print the result."""
     data = INPUTS[sys.argv[1]][0]()
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     limit = pages * resource.getpagesize() + int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    started = time.process_time()
-    said = decode(data)
-    print(said)
-    print(time.process_time() - started)
+    print(decode(data))
 
 
 def decode(data: bytes) -> str:

@@ -21,6 +21,7 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.cfi.records import CfiFunction, Records
 from sframe_unwind.cfi.row import Expression, Row, Source
 from sframe_unwind.unwind_rule import CFA, UNDEFINED, RegisterRule
+from tests.hanging import HANG
 
 TableRow = dict[Union[int, str], str]
 Table = dict[int, TableRow]
@@ -28,7 +29,7 @@ Tables = dict[tuple[int, int], Table]
 """By start and end address of the function; of several FDEs for the same addresses, the last one."""
 
 _DEF_CFA_SF, _GNU_ARGS_SIZE = 0x12, 0x2E
-TIMEOUT = 300
+TIMEOUT = HANG
 
 
 def by_us(path: Path) -> Tables:

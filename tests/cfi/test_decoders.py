@@ -13,6 +13,7 @@ import pytest
 
 from tests.cfi.comparison import compare
 from tests.cfi.libraries import FOLDERS
+from tests.hanging import HANG
 from tests.missing import absent, toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS, WITH_LIBC
@@ -58,5 +59,5 @@ def test_debug_frame(flags: tuple[str, ...], tmp_path: Path) -> None:
     source.write_text("int g(int *); int f(int n) { int room[n]; return g(room) + 1; }\n", encoding="ascii")
     gcc = shutil.which("gcc") or absent("gcc is not installed")
     options = ("-g", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables", "-shared", "-fPIC", "-nostdlib", "-O2")
-    subprocess.run([gcc, *options, *flags, str(source), "-o", str(program)], check=True, timeout=60)
+    subprocess.run([gcc, *options, *flags, str(source), "-o", str(program)], check=True, timeout=HANG)
     check(program, "amd64", 1)

@@ -18,9 +18,10 @@ import pytest
 import sframe_unwind
 from sframe_unwind.cli import COMMANDS, main
 from tests.cli.sections import AMD64, elf, small
+from tests.hanging import HANG
 from tests.missing import not_on_this_system
 
-TIMEOUT = 30
+TIMEOUT = HANG
 """Time limit for a command, in seconds."""
 
 COMMAND = [sys.executable, "-m", "sframe_unwind"]

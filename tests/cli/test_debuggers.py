@@ -15,11 +15,12 @@ import pytest
 from sframe_unwind.cli import debugger
 from sframe_unwind.errors import FileError
 from sframe_unwind.machine.personality import lldb_settings
+from tests.hanging import HANG
 from tests.lldb.debuggers import find_without_provider
 from tests.missing import absent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-TIMEOUT = 60
+TIMEOUT = HANG
 """Time limit for a debugger, in seconds."""
 
 FAKE = """\

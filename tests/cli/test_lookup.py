@@ -15,6 +15,7 @@ from sframe_unwind import elf as elf_file
 from sframe_unwind.cli import main
 from tests.cli.sections import AMD64, Function, elf, row, section
 from tests.elf.objects import run, tools_for
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS
@@ -227,7 +228,7 @@ def test_plt_stubs_have_their_own_names(capsys: pytest.CaptureFixture[str]) -> N
 
 def answered(file: Path, text: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sframe_unwind", "lookup", str(file), "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=HANG, check=False)
 
 
 def test_addresses_from_standard_input(small: Path) -> None:
@@ -255,7 +256,7 @@ def test_ways_to_end_a_line(small: Path, text: str) -> None:
 def test_standard_input_that_is_no_text(small: Path) -> None:
     command = [sys.executable, "-m", "sframe_unwind", "lookup", str(small), "-"]
     lines = b"\xff\n" + b"1" * (1 << 21) + b"\n0x1014\n"
-    done = subprocess.run(command, input=lines, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, input=lines, capture_output=True, timeout=HANG, check=False)
     assert done.stdout == b"0x1014: first+0x4: CFA sp+16, FP c-16, RA f\n"
     first, second = done.stderr.decode().splitlines()
     assert first == f"sframe-unwind: {small}: \\xff: neither an address nor a symbol of the file"
@@ -265,7 +266,7 @@ def test_standard_input_that_is_no_text(small: Path) -> None:
 
 def test_closed_standard_input(small: Path) -> None:
     shell = f"{shlex.quote(sys.executable)} -m sframe_unwind lookup {shlex.quote(str(small))} - <&-"
-    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, timeout=HANG, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "sframe-unwind: standard input is closed\n"
 

@@ -14,6 +14,7 @@ import pytest
 
 from sframe_unwind.cli.output import check_writable
 from sframe_unwind.errors import FileError
+from tests.hanging import HANG
 from tests.samples.build import build
 
 OLD = "an older report\n"
@@ -32,7 +33,7 @@ def run(*arguments: object, limit: bool = False) -> subprocess.CompletedProcess[
 
     command = [sys.executable, "-m", "sframe_unwind", *map(str, arguments)]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, preexec_fn=limited if limit else None, check=False
+        command, capture_output=True, text=True, timeout=HANG, preexec_fn=limited if limit else None, check=False
     )
 
 
@@ -79,7 +80,7 @@ def test_too_few_open_files(tmp_path: Path, program: Path) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
 
     command = [sys.executable, "-m", "sframe_unwind", "verify", "-j", "20", *map(str, files)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=limited, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, preexec_fn=limited, check=False)
     assert done.returncode == 2
     assert "Too many open files: at most 20 (ulimit -n)" in done.stderr
     assert "cannot write" not in done.stderr

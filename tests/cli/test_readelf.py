@@ -12,13 +12,14 @@ import pytest
 
 from sframe_unwind.cli import main
 from tests.cli.text import as_in_2_40, comparable
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.pairing import paired
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS, PLAIN_VARIANTS, SAMPLES
 from tests.samples.readelf import read_sframe
 
-TIMEOUT = 60
+TIMEOUT = HANG
 """Time limit for a tool, in seconds."""
 
 ASSEMBLY = """\

@@ -15,6 +15,7 @@ from sframe_unwind.cli.debugger import GDB, LLDB
 from sframe_unwind.cli.status import STATUSES
 from sframe_unwind.internal_error import TRACEBACK
 from sframe_unwind.process.debuginfod import CACHE, MAX_SIZE, SERVERS, TIMEOUT
+from tests.hanging import HANG
 from tests.missing import absent
 from tools.shell_files import MANUAL, PLACES, write
 
@@ -43,7 +44,7 @@ def offered(shell: str, program: str) -> str:
     if shutil.which(shell) is None:
         absent(f"{shell} is not installed: its completion stays untested")
     command = [shell, "--norc" if shell == "bash" else "--no-config", "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.stderr == "", done.stderr
     return done.stdout
 
@@ -66,7 +67,7 @@ def test_zsh(folder: Path, words: str, expected: list[str]) -> None:
     """zsh completes only at a terminal."""
     if shutil.which("zsh") is None:
         absent("zsh is not installed: its completion stays untested")
-    shell = pexpect.spawn("zsh", ["-f", "-i"], timeout=20, encoding="utf-8", dimensions=(40, 200))
+    shell = pexpect.spawn("zsh", ["-f", "-i"], timeout=HANG, encoding="utf-8", dimensions=(40, 200))
     try:
         shell.sendline(ZSH.format(folder=(folder / PLACES["zsh"]).parent))
         shell.expect_exact("ready\r\n")
@@ -87,7 +88,7 @@ def test_manual_page_has_no_warnings(folder: Path) -> None:
         absent("man or groff is not installed: the manual page stays untested")
     command = ["man", "--warnings", "-Tutf8", "-l", str(folder / MANUAL)]
     environment = {"PATH": "/usr/bin:/bin"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True, env=environment)
     assert done.stderr == ""
     plain = subprocess.run(["col", "-b"], input=done.stdout, capture_output=True, text=True, check=True).stdout
     for name, module in COMMANDS.items():

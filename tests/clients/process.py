@@ -13,7 +13,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Callable, TypeVar
 
-SECONDS = 60.0
+from tests.hanging import HANG
+from tests.transcripts import Transcript
+
+SECONDS = HANG
 """Time limit for an answer."""
 Found = TypeVar("Found")
 
@@ -23,6 +26,7 @@ class Process:
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], folder: Path) -> None:
         self.unread = b""
+        self._transcript = Transcript(command)
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -37,6 +41,7 @@ class Process:
     def send(self, text: bytes) -> None:
         """Write to the debugger."""
         assert self._process.stdin is not None
+        self._transcript.write(text)
         self._process.stdin.write(text)
         self._process.stdin.flush()
 
@@ -54,6 +59,7 @@ class Process:
             assert ready, f"no answer: {self._tail()}"
             part = os.read(descriptor, 65536)
             assert part, f"the debugger ended: {self._tail()}"
+            self._transcript.write(part)
             self.unread += part
         self.unread = found[1]
         return found[0]

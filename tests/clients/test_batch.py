@@ -12,10 +12,11 @@ import pytest
 from tests.clients.homes import gdb_environment
 from tests.gdb.conftest import debugger as debugger
 from tests.gdb.driver import Debugger
+from tests.hanging import HANG
 from tests.samples.build import COMMON_FLAGS, toolchain
+from tests.transcripts import Transcript
 from tests.waiting import wait_until
 
-SECONDS = 60
 BACKTRACES = ("thread apply all bt", "thread apply all bt full", "thread apply all -q bt -frame-arguments all")
 THREADS = 4
 
@@ -26,10 +27,10 @@ def sleeping(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     executable = tmp_path_factory.mktemp("sleeping") / "sleeping"
     source = Path(__file__).with_name("sleeping.c")
     command = ["gcc", *COMMON_FLAGS, f"-B{toolchain('amd64', 3)}/", request.param, "-pthread", str(source)]
-    subprocess.run([*command, "-o", str(executable)], check=True, timeout=SECONDS)
+    subprocess.run([*command, "-o", str(executable)], check=True, timeout=HANG)
     process = subprocess.Popen([str(executable)], stdout=subprocess.DEVNULL)
     try:
-        wait_until(lambda: _waiting(process.pid) >= THREADS, "all threads wait", SECONDS)
+        wait_until(lambda: _waiting(process.pid) >= THREADS, "all threads wait")
         yield process.pid
     finally:
         process.kill()
@@ -45,15 +46,18 @@ def _waiting(process: int) -> int:
 def stacks(debugger: Debugger, home: Path, plugin: bool, process: int) -> list[str]:
     """Return GDB's output when it attaches, shows all stacks, and detaches."""
     commands = [part for command in BACKTRACES for part in ("-ex", command)]
+    command = [debugger.path, "-q", "-batch", "-p", str(process), *commands]
     done = subprocess.run(
-        [debugger.path, "-q", "-batch", "-p", str(process), *commands],
+        command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=gdb_environment(home, plugin),
-        timeout=SECONDS,
-        check=True,
+        timeout=HANG,
+        check=False,
     )
+    Transcript(command).write(done.stdout)
+    done.check_returncode()
     return [line for line in done.stdout.decode().splitlines() if not re.match(r"\[New LWP", line)]
 
 

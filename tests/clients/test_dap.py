@@ -99,7 +99,6 @@ def test_gdbs_adapter_shows_what_it_shows_without_the_plugin(build: str, functio
     assert shown[1] == shown[0]
 
 
-@pytest.mark.timeout(600)  # the first time it is fetched
 @pytest.mark.parametrize(("build", "function"), SESSIONS)
 def test_lldbs_adapter_shows_what_it_shows_without_the_plugin(build: str, function: str, tmp_path: Path) -> None:
     try:
@@ -145,7 +144,6 @@ WATCHES = ("1 + 2", "start", "this->start", "local", "no_such_thing", "this", "*
 """Expressions that an editor evaluates in a method: the object's members, a local, and missing names."""
 
 
-@pytest.mark.timeout(600)  # the first time it is fetched
 @pytest.mark.parametrize("level", ["-O0", "-O2"])
 def test_lldbs_adapter_evaluates_in_frames_of_methods_that_only_sframe_has(level: str, tmp_path: Path) -> None:
     try:

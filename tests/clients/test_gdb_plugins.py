@@ -19,6 +19,8 @@ from tests.drive.building import built
 from tests.drive.programs import named
 from tests.gdb.conftest import debugger as debugger
 from tests.gdb.driver import Debugger
+from tests.hanging import HANG
+from tests.transcripts import Transcript
 
 INSIDE = Path(__file__).resolve().parent / "inside"
 PLUGINS = ("trace_at_stops", "panes_at_stops", "context_at_prompts")
@@ -29,7 +31,6 @@ SESSIONS = {
     "handoff-O1": ("break nested", "continue", "finish", "thread 1", "continue", "up 2", "finish"),
 }
 """A program, the place where it stops, and the commands that are typed then."""
-SECONDS = 60
 PROCESSOR = str(min(os.sched_getaffinity(0)))
 """The processor of all threads: they do not interrupt each other, so they are at the same places each time."""
 
@@ -40,16 +41,19 @@ def shown(debugger: Debugger, folder: Path, build: str, beside: str, plugin: boo
     stop, *commands = SESSIONS[build]
     environment = gdb_environment(folder / "home", plugin, [f"source {INSIDE / beside}.py"])
     lines = [stop, "run > output.txt", *commands, "kill", "quit"]
+    command = ["taskset", "-c", PROCESSOR, "chrt", "-b", "0", debugger.path, "-q", str(built(named(build)))]
     done = subprocess.run(
-        ["taskset", "-c", PROCESSOR, "chrt", "-b", "0", debugger.path, "-q", str(built(named(build)))],
+        command,
         input="".join(f"{line}\n" for line in lines).encode(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=environment,
         cwd=folder,
-        timeout=SECONDS,
-        check=True,
+        timeout=HANG,
+        check=False,
     )
+    Transcript(command).write(done.stdout)
+    done.check_returncode()
     return masked(done.stdout.decode(errors="replace").splitlines())
 
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-import time
 from pathlib import Path
 
 import pexpect
 import pyte
-import pytest
 
 from tests.clients.homes import gdb_environment
 from tests.drive.building import built
 from tests.drive.programs import named
 from tests.gdb.conftest import debugger as debugger
 from tests.gdb.driver import Debugger
+from tests.hanging import HANG
 from tests.pairing import paired
+from tests.transcripts import Transcript
+from tests.waiting import wait_until_idle
 
 ROWS, COLUMNS = 40, 120
-SECONDS = 60.0
-QUIET = 0.4
-"""Seconds without output after which the screen is complete."""
 BEFORE = ("break twice", "run >/dev/null", "tui enable", "layout src")
 """Commands before there are windows: until then, the line that the plugin prints when loaded is on the screen."""
 COMMANDS = ("next", "step", "up", "layout asm", "stepi", "layout regs", "finish", "focus cmd", "info locals", "bt")
@@ -33,8 +32,9 @@ class Screen:
         environment = {**gdb_environment(home, plugin, ["set style enabled off"]), "TERM": "xterm"}
         program = str(built(named("calls-O2")))
         self._child = pexpect.spawn(
-            debugger.path, ["-q", program], env=environment, dimensions=(ROWS, COLUMNS), timeout=SECONDS
+            debugger.path, ["-q", program], env=environment, dimensions=(ROWS, COLUMNS), timeout=HANG
         )
+        self._child.logfile_read = Transcript([debugger.path, "-q", program])
         self._screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self._screen)
 
@@ -42,20 +42,26 @@ class Screen:
         """Type a command and return the lines of the screen when it is complete."""
         self._child.sendline(command)
         # Until the command is shown, the prompt before it looks like the one after its answer.
-        self._stream.feed(self._child.read_nonblocking(65536, SECONDS))
+        self._stream.feed(self._child.read_nonblocking(65536, HANG))
         return self.settled()
 
     def settled(self) -> list[str]:
-        """Return the lines of the screen when nothing has been drawn for a while, and the last line is a prompt."""
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline:
-            try:
-                self._stream.feed(self._child.read_nonblocking(65536, QUIET))
-            except pexpect.TIMEOUT:
-                lines = [line.rstrip() for line in self._screen.display]
-                if lines[self._screen.cursor.y] == "(gdb)":
-                    return [_masked(line) for line in lines]
-        raise AssertionError("\n".join(self._screen.display))
+        """Return the lines of the screen when the last line is a prompt, and GDB waits and has nothing left to draw."""
+        while True:
+            lines = self._drawn()
+            if lines[self._screen.cursor.y] != "(gdb)":
+                self._stream.feed(self._child.read_nonblocking(65536, HANG))
+                continue
+            wait_until_idle(self._child.pid)
+            if self._drawn() == lines:
+                return [_masked(line) for line in lines]
+
+    def _drawn(self) -> list[str]:
+        """Return the lines of the screen with all that GDB has written so far."""
+        with contextlib.suppress(pexpect.TIMEOUT):
+            while True:
+                self._stream.feed(self._child.read_nonblocking(65536, 0))
+        return [line.rstrip() for line in self._screen.display]
 
     def close(self) -> None:
         """End the session."""
@@ -79,7 +85,6 @@ def screens(debugger: Debugger, home: Path, plugin: bool) -> list[list[str]]:
     return shown
 
 
-@pytest.mark.timeout(240)
 def test_the_screen_is_what_it_is_without_the_plugin(debugger: Debugger, tmp_path: Path) -> None:
     without = screens(debugger, tmp_path / "without", False)
     assert "calls.c" in without[0][0]  # the source window

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.code_report import CodeReport
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tools.binutils import provide
 
@@ -39,7 +40,7 @@ def assemble(machine: str, source: str, path: Path) -> Path:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr
     return path

@@ -21,6 +21,7 @@ from sframe_unwind.verify.page import OUTCOMES, TEMPLATE
 from tests.browser import PIXELS, render
 from tests.code.assembled import assemble
 from tests.elf.objects import run, tools_for
+from tests.hanging import HANG
 from tests.samples.build import build
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -255,7 +256,7 @@ def test_extra_that_cannot_be_loaded(program: Path, tmp_path: Path) -> None:
             env={**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(CHECKOUT)))},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG,
             check=False,
         )
         assert (done.returncode, done.stdout) == (2, "")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sframe_unwind.cli import main
+from tests.hanging import HANG
 from tests.missing import absent
 
 LIBRARIES = ("libz.so.1", "libgcc_s.so.1", "libm.so.6")
@@ -62,13 +63,13 @@ def test_only_symbols_tell_functions_without_cfi(
 def without_cfi(path: Path) -> Path:
     other = path.with_suffix(".without")
     command = ["objcopy", "--remove-section", ".eh_frame", "--remove-section", ".eh_frame_hdr", str(path), str(other)]
-    subprocess.run(command, check=True, timeout=60, capture_output=True)
+    subprocess.run(command, check=True, timeout=HANG, capture_output=True)
     return other
 
 
 def sized_symbols(path: Path) -> set[str]:
     """Return the addresses of the functions that readelf lists."""
     command = ["readelf", "--dyn-syms", "--syms", "--wide", str(path)]
-    lines = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stdout.splitlines()
+    lines = subprocess.run(command, check=True, timeout=HANG, capture_output=True, text=True).stdout.splitlines()
     fields = [line.split() for line in lines]
     return {field[1] for field in fields if len(field) > 7 and field[3] in ("FUNC", "IFUNC") and field[2] != "0"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,8 @@ from sframe_unwind.code.machines import MACHINES
 from sframe_unwind.elf import opened
 from tests.elf.many_sections import many_sections
 from tests.elf.objects import tools_for
+from tests.hanging import HANG
+from tests.work import at_most_lines
 
 _SOURCE = """
 .globl first, second
@@ -30,12 +31,12 @@ second: ret
 @pytest.mark.parametrize("form", ["object", "-shared", "-Ttext=0x401000"])
 def test_functions_that_other_files_can_call(form: str, tmp_path: Path) -> None:
     tools, made = tools_for("amd64", 3), tmp_path / "made.o"
-    subprocess.run([str(tools / "as"), "-o", str(made), "-"], input=_SOURCE, text=True, check=True, timeout=60)
+    subprocess.run([str(tools / "as"), "-o", str(made), "-"], input=_SOURCE, text=True, check=True, timeout=HANG)
     if form != "object":
         linked = tmp_path / "linked"
-        subprocess.run([str(tools / "ld"), form, "-e", "first", "-o", str(linked), str(made)], check=True, timeout=60)
+        subprocess.run([str(tools / "ld"), form, "-e", "first", "-o", str(linked), str(made)], check=True, timeout=HANG)
         made = linked
-    listed = subprocess.run(["nm", "-g", str(made)], capture_output=True, text=True, check=True, timeout=60).stdout
+    listed = subprocess.run(["nm", "-g", str(made)], capture_output=True, text=True, check=True, timeout=HANG).stdout
     addresses = {name: int(address, 16) for address, _, name in map(str.split, listed.splitlines())}
     expected = addresses["first"], addresses["second"]  # the linker's own symbols are not functions
     with opened(made) as binary:
@@ -46,12 +47,12 @@ def test_functions_that_other_files_can_call(form: str, tmp_path: Path) -> None:
     assert set(image.reachable) == {start + address for address in expected}
 
 
-def test_a_section_for_each_function_in_time(tmp_path: Path) -> None:
-    """6,000 of them, each with relocations: the symbols are decoded once."""
-    with opened(many_sections(tmp_path, 6_000)) as binary:
-        began = time.process_time()
-        image = image_of(binary, MACHINES[binary.arch.name])
-        assert time.process_time() - began < 5
+def test_a_section_for_each_function(tmp_path: Path) -> None:
+    """Each has relocations: the symbols are decoded once."""
+    count = 1_000
+    with opened(many_sections(tmp_path, count)) as binary:
+        with at_most_lines(600 * count):
+            image = image_of(binary, MACHINES[binary.arch.name])
         first, second = (next(s for s in binary.symbols if s.name == name).address for name in ("f1", "f7"))
     call, size = first + 1, 5
     assert image.read(call + 1, 4) == second - call - size  # f1 calls f7

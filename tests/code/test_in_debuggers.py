@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.gdb import driver as gdb
+from tests.hanging import HANG
 from tests.lldb import driver as lldb
 from tests.lldb.debuggers import find as find_lldb
 from tests.missing import absent, toolchain_needed
@@ -32,7 +33,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     executable: Path = tmp_path_factory.mktemp("debugged") / "forgetful"
     # main finds its frame by %rbp, so the wrong CFA of its callee does no further harm.
     flags = [*COMMON_FLAGS, "-O2", "-fno-omit-frame-pointer", f"-B{tools}/"]
-    subprocess.run(["gcc", *flags, str(SOURCE), "-o", str(executable)], check=True, timeout=60)
+    subprocess.run(["gcc", *flags, str(SOURCE), "-o", str(executable)], check=True, timeout=HANG)
     return executable
 
 
@@ -113,5 +114,5 @@ def test_extra_that_cannot_be_loaded(name: str, program: Path, tmp_path: Path) -
 @pytest.mark.parametrize("module", ["sframe_unwind.debugger.output", "sframe_unwind.debugger.code_judge"])
 def test_what_plugins_import_loads_nothing_of_it(module: str) -> None:
     code = f"import sys, {module}; print([name for name in sys.modules if name.startswith('sframe_unwind.code')])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=HANG)
     assert done.stdout.strip() == "[]"

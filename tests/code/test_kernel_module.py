@@ -12,6 +12,7 @@ import pytest
 
 from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.code_report import CodeReport
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.samples.build import toolchain
 
@@ -31,8 +32,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> CodeReport:
         tools = toolchain("amd64", 3)
     folder = tmp_path_factory.mktemp("kernel")
     made, module = folder / "module.o", folder / "module.ko"
-    subprocess.run(["gcc", *FLAGS, f"-B{tools}/", "-c", str(SOURCE), "-o", str(made)], check=True, timeout=60)
-    subprocess.run([str(tools / "ld"), "-r", str(made), "-o", str(module)], check=True, timeout=60)
+    subprocess.run(["gcc", *FLAGS, f"-B{tools}/", "-c", str(SOURCE), "-o", str(made)], check=True, timeout=HANG)
+    subprocess.run([str(tools / "ld"), "-r", str(made), "-o", str(module)], check=True, timeout=HANG)
     found = verify(str(module), Plan(False, True)).code
     assert found is not None
     return found

@@ -12,6 +12,7 @@ import pytest
 from sframe_unwind.code.findings import DWARF
 from sframe_unwind.verify.code_report import CodeReport
 from tests.code.assembled import report_on
+from tests.hanging import HANG
 from tests.missing import absent
 from tests.samples.catalogue import ABIS
 
@@ -140,7 +141,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("vectors") / "vectors.s"
     command: Sequence[str] = (ABIS["aarch64"].compiler, *FLAGS, str(SOURCE), "-o", str(path))
     try:
-        subprocess.run(command, check=True, timeout=60)
+        subprocess.run(command, check=True, timeout=HANG)
     except FileNotFoundError as error:
         absent(str(error))
     text: str = path.read_text()

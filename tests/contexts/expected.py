@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sframe_unwind.arch import BY_NAME
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.samples.build import COMMON_FLAGS, SAMPLES_FOLDER, toolchain
 from tests.samples.catalogue import ABIS
@@ -85,7 +86,7 @@ def built(abi: str, folder: Path, *more: str) -> Path:
         tools = toolchain(abi, 3)
     executable = folder / f"contexts-{abi}"
     flags = [*COMMON_FLAGS, *ABIS[abi].flags, "-O2", f"-B{tools}/", f"-I{SAMPLES_FOLDER}"]
-    subprocess.run([ABIS[abi].compiler, *flags, *more, str(SOURCE), "-o", str(executable)], check=True, timeout=60)
+    subprocess.run([ABIS[abi].compiler, *flags, *more, str(SOURCE), "-o", str(executable)], check=True, timeout=HANG)
     return executable
 
 

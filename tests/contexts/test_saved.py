@@ -14,11 +14,12 @@ import pytest
 
 from tests.abis.debuggers import sysroot
 from tests.contexts.expected import built
+from tests.hanging import HANG
 from tests.process.command import NOWHERE, backtrace, functions, only_line
 from tests.process.programs import running
 from tests.samples.catalogue import ABIS
 
-SECONDS = 60
+SECONDS = HANG
 FIBER, JUMP, TRAP = [*["fiber_inner"] * 4, "fiber_body"], [*["jump_inner"] * 3, "jump_body"], ["trap", "trap_inner"]
 CONTEXTS = {
     "fiber": ("--ucontext", FIBER),

@@ -32,12 +32,13 @@ from sframe_unwind.unwind_rule import RegisterRule
 from tests.abis.debuggers import newest
 from tests.convert.sizes import files
 from tests.gdb import driver as gdb
+from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs
 from tests.lldb import driver as lldb
 from tests.waiting import wait_until
 
 _SOURCE = Path(__file__).with_name("stops.c")
-_SECONDS = 300
+_SECONDS = HANG
 _AT_ENTRY = RegisterRule(amd64.ARCH.sp, 8, False)
 """The CFA at the entry of a function."""
 _MOST_INSTRUCTIONS = 9

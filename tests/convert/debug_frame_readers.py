@@ -17,10 +17,11 @@ from typing import NamedTuple
 
 from sframe_unwind.convert.to_debug_frame import COPY, Wanted, convert_to_debug_frame
 from tests.elf.objects import tools_for
+from tests.hanging import HANG
 from tests.process.programs import running
 from tools import debian
 
-SECONDS = 100
+SECONDS = HANG
 FRAMES = 12
 """``innermost``, and eleven times ``down``."""
 BUILDS = (".eh_frame and index", ".eh_frame", "none", ".debug_frame from SFrame")

@@ -22,8 +22,9 @@ from sframe_unwind.convert.to_sframe import Wanted, convert_to_sframe
 from sframe_unwind.verify import verify
 from sframe_unwind.verify.verdict import Verdict
 from tests.cfi.libraries import FOLDERS, libraries
+from tests.hanging import HANG
 
-_SECONDS = 60
+_SECONDS = HANG
 FIRST = ("libc.so.6", "libstdc++.so.6")
 PYTHON = Path("/usr/bin/python3.11")
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from sframe_unwind.sframe.encode import TableSpec
 from tests.convert.layouts import ENTRY, SHORT_ENTRY, Row, Written, lookup, packed
+from tests.hanging import HANG
 
 _READER = Path(__file__).with_name("layout_lookup.c")
 _HEAD = struct.Struct("<qIIII")
-_SECONDS = 300
+_SECONDS = HANG
 _ROUNDS = 15
 
 

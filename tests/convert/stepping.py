@@ -23,11 +23,12 @@ from sframe_unwind.translation.compact import MAX_ROWS
 from tests.abis.debuggers import newest
 from tests.cfi.libraries import FOLDERS
 from tests.gdb.driver import call
+from tests.hanging import HANG, hang_after
 from tests.samples.catalogue import ABIS
 
 SOURCE = Path(__file__).with_name("through_libc.c")
-_SECONDS = 7200
-_COMPILE_SECONDS = 120
+_SECONDS = hang_after(120)
+_COMPILE_SECONDS = HANG
 
 
 def prepare(abi: str, folder: Path, convert: bool = True, max_rows: int | None = None) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def prepare(abi: str, folder: Path, convert: bool = True, max_rows: int | None =
 
 
 def walk(
-    abi: str, steps: int, generate: bool = False, seconds: int = _SECONDS, max_rows: int | None = None
+    abi: str, steps: int, generate: bool = False, seconds: float = _SECONDS, max_rows: int | None = None
 ) -> dict[str, Any]:
     """Step a program; return the result.
 

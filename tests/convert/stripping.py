@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.elf.objects import run
+from tests.hanging import HANG
 from tests.missing import absent
 from tests.samples.catalogue import ABIS
 
@@ -28,7 +29,7 @@ USER = "extern int twice(int); int main(void) { return twice(21) != 42; }\n"
 PREFIX = {"amd64": "", "aarch64": "aarch64-linux-gnu-", "s390x": "s390x-linux-gnu-"}
 REFUSED_BY_LLVM = "is not a symbol table"
 """llvm-strip refuses static programs of GNU ld, with or without SFrame, and leaves them unchanged."""
-SECONDS = 60
+SECONDS = HANG
 
 
 class Kind(NamedTuple):

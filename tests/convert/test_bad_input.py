@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from random import Random
 
@@ -20,8 +19,8 @@ from tests.cli.sections import elf as sframe_file
 from tests.drive.cutting import without_section_headers
 from tests.elf.objects import compile_object, tools_for
 from tests.samples.build import build
+from tests.work import at_most_lines
 
-_SECONDS = 30
 _MUTATIONS = 300
 
 
@@ -88,9 +87,8 @@ def test_nothing_is_written_where_the_proof_fails(
 def test_an_entry_that_is_larger_than_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     huge = Function(0, 0xFFFFFFF0, [row(AMD64, 0, [8])])
     file = sframe_file(tmp_path / "huge", AMD64, section(AMD64, [huge], ra=-8))
-    started = time.monotonic()
-    refused(capsys, file, "-o", tmp_path / "out")
-    assert time.monotonic() - started < _SECONDS
+    with at_most_lines(1_000_000):
+        refused(capsys, file, "-o", tmp_path / "out")
     assert leftovers(tmp_path, "huge") == []
 
 
@@ -124,10 +122,8 @@ def test_damaged_files(tmp_path: Path, capsys: pytest.CaptureFixture[str], sourc
         for _ in range(random.choice((1, 1, 1, 4))):
             changed[random.choice(places)] = random.choice((0, 1, 0x7F, 0x80, 0xFF, random.randrange(256)))
         damaged.write_bytes(changed)
-        started = time.monotonic()
         status = main(["convert", "--from", source, str(damaged), "-o", str(output)])
         error = capsys.readouterr().err
-        assert time.monotonic() - started < _SECONDS, number
         assert "internal error" not in error, f"{number}: {error}"
         assert output.exists() == (status < 2), number
         output.unlink(missing_ok=True)

@@ -21,11 +21,12 @@ from sframe_unwind.verify import verify
 from tests.cfi.libraries import FOLDERS
 from tests.convert.libraries import can_load, system_files
 from tests.convert.samples import Rules, rules
+from tests.hanging import HANG
 from tests.samples import readelf
 from tests.samples.build import build, run_command, toolchain
 from tests.samples.catalogue import ABIS
 
-SECONDS = 60
+SECONDS = HANG
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
 
 

@@ -12,9 +12,10 @@ from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.convert.stepping import prepare, walk
 from tests.expectations import AGREEMENT
 from tests.gdb.driver import batch
+from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs
 
-SECONDS = 90
+SECONDS = HANG
 GENERATED = "sframe (generated)"
 COMMANDS = ("sframe status", "sframe bt", "sframe compare", "sframe explain")
 

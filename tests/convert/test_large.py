@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hanging import HANG
 from tests.samples import readelf
 from tests.samples.build import build, run_command, toolchain
 
@@ -32,7 +33,7 @@ def test_copy_of_a_sparse_program(tmp_path: Path, to: str) -> None:
 
     command = [sys.executable, "-m", "sframe_unwind", "convert", sparse, "-o", copy, "--to", to, *_COPY[to]]
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=60, preexec_fn=limited, check=False
+        list(map(str, command)), capture_output=True, text=True, timeout=HANG, preexec_fn=limited, check=False
     )
     assert done.returncode == 0, done.stderr
     status = copy.stat()
@@ -41,7 +42,7 @@ def test_copy_of_a_sparse_program(tmp_path: Path, to: str) -> None:
     assert f".{to}" in readelf.read_sections(toolchain("amd64", 3), copy)
     copy.chmod(0o755)
     runs = [
-        subprocess.run(run_command(path, "amd64"), capture_output=True, timeout=60, check=False)
+        subprocess.run(run_command(path, "amd64"), capture_output=True, timeout=HANG, check=False)
         for path in (program, copy)
     ]
     assert (runs[0].returncode, runs[0].stdout) == (runs[1].returncode, runs[1].stdout)

@@ -14,6 +14,7 @@ from sframe_unwind.cli import main
 from sframe_unwind.elf.constants import SHT_SYMTAB, SYMBOL
 from sframe_unwind.verify import verify
 from tests.elf.objects import compile_both, link, run, tools_for
+from tests.hanging import HANG
 
 ABIS = ("amd64", "aarch64", "aarch64_be", "s390x")
 GROUPS = """
@@ -45,7 +46,7 @@ def converted(files: list[Path]) -> list[Path]:
 def sframe(path: Path, abi: str) -> str:
     """Return the section in the notation of readelf of binutils 2.47."""
     done = subprocess.run(
-        [tools_for(abi, 3) / "readelf", "--sframe", path], check=True, capture_output=True, text=True, timeout=60
+        [tools_for(abi, 3) / "readelf", "--sframe", path], check=True, capture_output=True, text=True, timeout=HANG
     )
     return done.stdout
 
@@ -81,7 +82,7 @@ def test_copy_is_as_the_assembler_writes_it(abi: str, tmp_path: Path) -> None:
 def relocations(path: Path, abi: str) -> list[str]:
     """Return the relocations of `.sframe`, as readelf prints them."""
     done = subprocess.run(
-        [tools_for(abi, 3) / "readelf", "-rW", path], check=True, capture_output=True, text=True, timeout=60
+        [tools_for(abi, 3) / "readelf", "-rW", path], check=True, capture_output=True, text=True, timeout=HANG
     )
     return done.stdout.partition("'.rela.sframe'")[2].partition("\n\n")[0].splitlines()[1:]
 
@@ -109,7 +110,7 @@ def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["convert", "--json", str(library), "-o", str(copy)]) == 0
     members = json.loads(capsys.readouterr().out)["members"]
     assert [member["file"] for member in members] == [f"{library}(one.bare.o)", f"{library}(two.bare.o)"]
-    listed = subprocess.run(["ar", "p", copy, note.name], check=True, capture_output=True, text=True, timeout=60)
+    listed = subprocess.run(["ar", "p", copy, note.name], check=True, capture_output=True, text=True, timeout=HANG)
     assert listed.stdout == "odd"
     tools = tools_for("amd64", 3)
     program = link(tools, "amd64", tmp_path / "program", copy, options=("-e", "start", "-u", "start"))

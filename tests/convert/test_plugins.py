@@ -13,9 +13,10 @@ from sframe_unwind.translation.compact import MAX_ROWS
 from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.convert.stepping import prepare
 from tests.gdb.driver import batch
+from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs
 
-SECONDS = 90
+SECONDS = HANG
 
 
 def check(shown: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 from sframe_unwind.cli import main
 from sframe_unwind.verify import verify
 from tests.convert.stripping import KINDS, LIBRARY, PREFIX, SOURCE, USER, Kind, compiled, needed, output, rewritten
+from tests.hanging import HANG
 
 SEQUENCES = (("strip",), ("objcopy",), ("eu-strip",), ("llvm-strip",), ("strip", "llvm-strip"), ("eu-strip", "strip"))
 
@@ -76,7 +77,9 @@ def test_a_stripped_copy_can_be_converted_again(tmp_path: Path) -> None:
 
 
 def program_headers(file: Path) -> int:
-    shown = subprocess.run(["readelf", "-hW", str(file)], capture_output=True, text=True, check=True, timeout=60).stdout
+    shown = subprocess.run(
+        ["readelf", "-hW", str(file)], capture_output=True, text=True, check=True, timeout=HANG
+    ).stdout
     return int(shown.partition("Number of program headers:")[2].split()[0])
 
 
@@ -88,13 +91,17 @@ def test_the_build_id_stays_in_the_first_page(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     convert(library, copy)
     assert notes(copy) == before != ""
-    table = subprocess.run(["readelf", "-SW", str(copy)], capture_output=True, text=True, check=True, timeout=60).stdout
+    table = subprocess.run(
+        ["readelf", "-SW", str(copy)], capture_output=True, text=True, check=True, timeout=HANG
+    ).stdout
     (line,) = (line for line in table.splitlines() if ".note.gnu.build-id" in line)
     assert int(line.partition("NOTE")[2].split()[0], 16) < 0x1000
 
 
 def notes(file: Path) -> str:
-    shown = subprocess.run(["readelf", "-nW", str(file)], capture_output=True, text=True, check=True, timeout=60).stdout
+    shown = subprocess.run(
+        ["readelf", "-nW", str(file)], capture_output=True, text=True, check=True, timeout=HANG
+    ).stdout
     return next((line.strip() for line in shown.splitlines() if "Build ID" in line), "")
 
 

@@ -14,12 +14,13 @@ from sframe_unwind.convert.to_debug_frame import COPY, DEBUG_FILE, Wanted, conve
 from tests.abis.debuggers import DEBUGGERS, debugger
 from tests.convert import debug_frame_readers
 from tests.gdb.driver import SETTINGS
+from tests.hanging import HANG
 from tests.lldb import debuggers as lldbs
 from tests.samples import readelf
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS
 
-SECONDS = 90
+SECONDS = HANG
 NAMES = ["sample_stop", "innermost", "with_alloca", *["descend"] * 7, "main"]
 """The stack of the sample, from `sframe_only.c`."""
 

@@ -22,12 +22,13 @@ from sframe_unwind.sframe.table import Function
 from sframe_unwind.verify import verify
 from tests.convert.libraries import can_load, convert, system_files
 from tests.convert.samples import account, total
+from tests.hanging import HANG
 from tests.samples import readelf
 from tests.samples.build import build, run_command, toolchain
 from tests.samples.catalogue import ABIS, SAMPLES, all_builds
 
 CELLS = [(abi, version) for abi in ABIS for version in ABIS[abi].versions]
-SECONDS = 60
+SECONDS = HANG
 
 
 def functions(path: Path) -> list[Function]:

@@ -15,6 +15,7 @@ from sframe_unwind.debugger.module_agreement import Difference
 from sframe_unwind.errors import FileError, FormatError
 from tests.code.assembled import assemble
 from tests.debugger.module_file import AMD64, NEVER, File
+from tests.hanging import HANG
 from tests.samples.build import build
 
 
@@ -44,7 +45,7 @@ def test_without_sframe() -> None:
 
 def test_a_file_without_build_id_is_not_that_of_a_module_with_one(tmp_path: Path) -> None:
     path, without = build("leaf"), tmp_path / "without"
-    subprocess.run(["objcopy", "--remove-section", ".note.gnu.build-id", path, without], check=True, timeout=60)
+    subprocess.run(["objcopy", "--remove-section", ".note.gnu.build-id", path, without], check=True, timeout=HANG)
     with pytest.raises(FormatError, match=f"expected build ID {build_id_of(path)}, found none"):
         difference(without, build_id_of(path))
     checksum = f"{zlib.crc32(without.read_bytes()):08x}"  # this is what LLDB has in its place

@@ -53,7 +53,7 @@ def main() -> int:
 
     def one(seed: int, debugger: Debugger) -> Outcome:
         if options.corners:
-            return corners.run(seed, debugger)
+            return corners.run(seed, debugger, judges_speed=True)
         return session.run(seed, debugger, modes, build, options.length)
 
     status, outcomes = _campaign(debuggers, seeds, one, options.jobs, options.log)

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.drive.programs import Build
+from tests.hanging import hang_after
 from tests.samples.build import build as build_sample
 from tests.samples.build import describe_cached, toolchain
 from tools.real_programs import Program as Package
@@ -19,7 +20,7 @@ from tools.real_programs import sources as unpacked
 
 FOLDER = Path(__file__).resolve().parent / "sources"
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "drive"
-SECONDS = 600
+SECONDS = hang_after(10)
 """Time limit for a compiler, in seconds."""
 
 FLAGS = (

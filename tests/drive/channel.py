@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.transcripts import Transcript
+
 OUTPUT = "output.txt"
 """Name of the program's output file, in its working folder."""
 _STATES = "states.json"
@@ -56,6 +58,7 @@ class Channel:
         self._waits = 0
         self._unread = b""
         self.transcript = ""
+        self._whole = Transcript(command)
         self._terminal = terminal
         self._waiting = terminal if waiting is None else waiting
         own, theirs = pty.openpty() if terminal else (-1, -1)
@@ -150,6 +153,7 @@ class Channel:
         self._folder.cleanup()
 
     def _write(self, text: str) -> None:
+        self._whole.write(text)
         with contextlib.suppress(OSError):  # the cause of its end is found when its output ends
             os.write(self._in, text.encode())
 
@@ -169,6 +173,7 @@ class Channel:
                 if mark is None:
                     raise Died("")
                 raise Died(f"{_ending(self._process.wait())}: {self._tail()}")
+            self._whole.write(read)
             self._unread += read
         before, _, self._unread = self._unread.partition(mark)
         text = before.decode(errors="replace")
@@ -183,6 +188,7 @@ class Channel:
             read = os.read(self._out, 65536)
             if not read:
                 raise Died(f"{_ending(self._process.wait())}: {self._unread[-300:]!r}")
+            self._whole.write(read)
             self._unread += read
         taken, self._unread = self._unread[:size], self._unread[size:]
         self.transcript += taken.decode(errors="replace") + "\n"

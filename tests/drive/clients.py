@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.drive.channel import Channel
+from tests.hanging import HANG
 
 _CONSOLE = "-interpreter-exec console "
 _EXECUTING = re.compile(r"(next|step|stepi|nexti|finish|continue|until|advance)\b ?(.*)")
 _RECORDS = {"stepi": "step-instruction", "nexti": "next-instruction", "advance": "until"}
 _PROMPT = b"(gdb) \n"
 _HEADER = b"\r\n\r\n"
-_START_SECONDS = 60.0
 _DEEP = 4
 """Number of frames whose variables an editor requests."""
 
@@ -37,7 +37,7 @@ class MachineInterface(Channel):
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         super().__init__(command, environment)
-        self._read_until(_PROMPT, _START_SECONDS)
+        self._read_until(_PROMPT, HANG)
 
     def _give(self, lines: Sequence[str], asked: str, seconds: float) -> str:
         shown = ""

@@ -15,6 +15,8 @@ from pathlib import Path
 from elftools.dwarf.callframe import FDE
 from elftools.elf.elffile import ELFFile
 
+from tests.hanging import HANG
+
 _PT_NULL, _PT_GNU_EH_FRAME = 0, 0x6474E550
 _PT_GNU_SFRAME = 0x6474E554
 _SHT_PROGBITS = 1
@@ -42,7 +44,7 @@ class Function:
 def functions(executable: Path) -> list[Function]:
     """Return the functions with a symbol, by their names in the source: for C++, without the parameters."""
     command = ["nm", "--print-size", "--demangle", "--defined-only", str(executable)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True)
     found = []
     for line in done.stdout.splitlines():
         words = line.split(maxsplit=3)
@@ -142,7 +144,7 @@ def compact(file: Path) -> None:
     made = file.with_name("compact")
     command = [sys.executable, "-m", "sframe_unwind", "convert", "--compact", "--from", "sframe", "--as", "section"]
     command += ["--address", hex(section["sh_addr"]), str(file), "--output", str(made)]
-    subprocess.run(command, capture_output=True, timeout=60, check=True)
+    subprocess.run(command, capture_output=True, timeout=HANG, check=True)
     content = made.read_bytes()
     made.unlink()
     assert len(content) <= section["sh_size"]

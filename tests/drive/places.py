@@ -12,9 +12,10 @@ from tests.drive.debuggers import DEBUGGERS, INSIDE, WITHOUT, Debugger
 from tests.drive.dimensions import LIVE, REMOTE
 from tests.drive.menu import Choice, Lines, State, pick
 from tests.drive.programs import Build
+from tests.hanging import HANG
 from tools.real_programs import ProgramError
 
-SECONDS = 60
+SECONDS = HANG
 _SAVED = {
     "save-stack": "process save-core --style stack",
     "save-modified-memory": "process save-core --style modified-memory",

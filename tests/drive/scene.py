@@ -19,8 +19,6 @@ from tests.drive.programs import Build
 from tests.samples.catalogue import ABIS
 from tests.waiting import listens, wait_until
 
-START_SECONDS = 60.0
-"""Time limit in seconds for a program to reach its first stop."""
 _PROCESSORS = len(os.sched_getaffinity(0))
 
 
@@ -89,5 +87,5 @@ def _emulator(build: Build, executable: Path, folder: Path) -> subprocess.Popen[
         process = subprocess.Popen(
             command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.DEVNULL
         )
-    wait_until(lambda: process.poll() is not None or listens(process.pid), "the emulator", START_SECONDS)
+    wait_until(lambda: process.poll() is not None or listens(process.pid), "the emulator")
     return process

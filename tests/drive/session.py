@@ -15,7 +15,8 @@ from tests.drive.building import built
 from tests.drive.channel import Died, Hang, broken
 from tests.drive.debuggers import MODES, STRICT, WITHOUT, Debugger
 from tests.drive.programs import BUILDS, Build
-from tests.drive.scene import START_SECONDS, Scene
+from tests.drive.scene import Scene
+from tests.hanging import HANG, hang_after
 
 LENGTH = 25
 """Number of commands, or groups of commands that belong together, in a session."""
@@ -25,11 +26,8 @@ UNSTEADY_WITNESSES = 6
 """The same for a debugger that alone does not always do the same: some steps of LLDB go one of two ways."""
 STARTS = 4
 """Maximum number of starts of a program in a session: it may run to its end early."""
-PATIENCE = 6.0
-"""Seconds that a command may take without the plugin; the session ends before a slower one."""
-GRACE = 30.0
-"""Seconds that a command may take with the plugin, besides eight times its time without."""
-_SLOWER = 8
+PATIENCE = hang_after(0.1)
+"""Seconds that a random command may take without the plugin; the session ends before a slower one."""
 
 
 @dataclass(frozen=True)
@@ -176,12 +174,12 @@ def record(seed: int, scene: Scene, length: int = LENGTH, script: Sequence[Seque
     with scene.opened(WITHOUT) as channel:
         lines = scene.start(rng)
         starts = 1
-        channel.perform(scene.first_lines(), False, 0, START_SECONDS)
+        channel.perform(scene.first_lines(), False, 0, HANG)
         while True:
             full, level = rng.random() < 0.75 or not moves, rng.randint(1, 4)
             before = time.monotonic()
             try:
-                text, state = channel.perform(lines, full, level, PATIENCE if moves else START_SECONDS)
+                text, state = channel.perform(lines, full, level, PATIENCE if moves and not script else HANG)
             except (Hang, Died):
                 if script or not moves:
                     raise
@@ -200,7 +198,7 @@ def record(seed: int, scene: Scene, length: int = LENGTH, script: Sequence[Seque
             else:
                 break
         with contextlib.suppress(Hang, Died):
-            channel.quit(GRACE)
+            channel.quit(HANG)
     return moves
 
 
@@ -223,15 +221,14 @@ def replay(moves: Sequence[Move], scene: Scene, mode: str, differences: Differen
 
     differences = differences or everything
     with scene.opened(mode) as channel:
-        shown, _ = channel.perform(scene.first_lines(), False, 0, START_SECONDS)
+        shown, _ = channel.perform(scene.first_lines(), False, 0, HANG)
         if broken(shown):
             return f"loading: {broken(shown)}", total
         for number, move in enumerate(moves):
             where = f"move {number} ({'; '.join(move.lines)})"
             before = time.monotonic()
-            limit = (START_SECONDS if number == 0 else GRACE) + _SLOWER * move.seconds
             try:
-                text, state = channel.perform(move.lines, move.full, move.level, limit)
+                text, state = channel.perform(move.lines, move.full, move.level, HANG)
             except (Hang, Died) as error:
                 return f"{where}: {'hangs' if isinstance(error, Hang) else 'dies'}: {error}", total
             total += time.monotonic() - before
@@ -241,7 +238,7 @@ def replay(moves: Sequence[Move], scene: Scene, mode: str, differences: Differen
                 return f"{where}: {found}", total
             less = less or (f"{where}: {contents}" if contents else "")
         try:
-            channel.quit(GRACE)
+            channel.quit(HANG)
         except (Hang, Died) as error:
             return f"the end: {error}", total
         found = "" if any(move.broken for move in moves) else broken(channel.transcript)

@@ -26,7 +26,6 @@ SESSIONS = (
 )
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("debugger", "name"), SESSIONS)
 def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) -> None:
     _goes_as_without_the_plugin(debugger, name, range(TRIES))

@@ -16,6 +16,7 @@ from tests.drive import gdb_commands, lldb_commands, scene
 from tests.drive.building import built
 from tests.drive.debuggers import DEBUGGERS, MODES, WITHOUT, Debugger
 from tests.drive.programs import Build, named
+from tests.hanging import HANG
 
 PLACES = {
     "bzip2-O2": (
@@ -32,7 +33,7 @@ PLACES = {
     ),
 }
 """The places at which three programs are stopped; each after a new start."""
-SECONDS = 60.0
+SECONDS = HANG
 _ABSENT = ("error: ", "<optimized out>", "<error")
 
 

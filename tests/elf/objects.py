@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.samples.build import toolchain
 from tests.samples.catalogue import ABIS
@@ -25,7 +26,7 @@ int start(int a) { int b = first(a) + second(a); return helper(&b) + 1; }
 NAMES = ("first", "second", "use", "start")
 """The functions with external linkage; each source has its own `helper` besides."""
 
-TIMEOUT = 60
+TIMEOUT = HANG
 """Time limit for a tool, in seconds."""
 FUNCTION = """
     .macro function name

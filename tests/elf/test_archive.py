@@ -9,6 +9,7 @@ import pytest
 
 from sframe_unwind.elf.archive import members
 from tests.elf.objects import run
+from tests.hanging import HANG
 
 
 @pytest.mark.parametrize("options", ["rc", "rcT", "rcS"])
@@ -19,7 +20,7 @@ def test_names_of_every_length_around_the_field(options: str, tmp_path: Path, mo
         (tmp_path / name).write_bytes(name.encode())
     monkeypatch.chdir(tmp_path)
     run("ar", options, "lib.a", *names)
-    listed = subprocess.run(["ar", "t", "lib.a"], check=True, capture_output=True, text=True, timeout=60).stdout
+    listed = subprocess.run(["ar", "t", "lib.a"], check=True, capture_output=True, text=True, timeout=HANG).stdout
     assert listed.splitlines() == names
     found = list(members(Path("lib.a")))
     assert [member.name for member in found] == names

@@ -9,6 +9,7 @@ import pytest
 
 from sframe_unwind import elf
 from tests.elf.objects import tools_for
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.samples.build import build
 from tests.samples.catalogue import SAMPLES, WITH_LIBC
@@ -23,7 +24,7 @@ def test_stubs_are_those_of_objdump(sample: str, abi: str, pie: bool) -> None:
     with toolchain_needed():
         program = build(sample, abi, 3, "pac" if abi == "aarch64" else "O2", pie=pie)
     command = [str(tools_for(abi, 3) / "objdump"), "-d", str(program)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG).stdout
     expected = {int(address, 16): name for address, name in NAMED.findall(printed)}
     with elf.opened(program) as binary:
         found = {stub.address: stub.name for stub in binary.stubs}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from tests.hanging import HANG
 from tests.samples.build import COMMON_FLAGS, toolchain
 
 SOURCE = Path(__file__).with_name("hostile.c")
-SECONDS = 60
+SECONDS = HANG
 
 
 def hostile(folder: Path) -> Path:

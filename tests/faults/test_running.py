@@ -10,6 +10,7 @@ import pytest
 
 from tests.expectations import AGREEMENT
 from tests.faults.sessions import DEBUGGERS, show
+from tests.hanging import HANG
 from tests.samples.build import COMMON_FLAGS, build, toolchain
 
 DEEP = 100_000
@@ -104,5 +105,5 @@ def named_to_clear_the_screen(folder: Path) -> Path:
         ["objcopy", "--redefine-sym", f"evil={ESCAPE}evil", plain, named],
         ["gcc", tools, named, "-o", program],
     ):
-        subprocess.run([str(part) for part in command], check=True, timeout=60)
+        subprocess.run([str(part) for part in command], check=True, timeout=HANG)
     return program

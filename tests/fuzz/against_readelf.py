@@ -29,11 +29,12 @@ from tests.fuzz.fields import fields
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import seeds
 from tests.gdb.damage import damaged
+from tests.hanging import HANG
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS
 
 SAMPLE = "free_walk"
-TIMEOUT = 60
+TIMEOUT = HANG
 _HALF = 1 << 31
 KINDS = [(abi, version) for abi, described in ABIS.items() for version in described.versions]
 

@@ -19,13 +19,14 @@ from tests.elf.objects import ONE, TWO, compile_object, tools_for
 from tests.expectations import STOPS
 from tests.fuzz.seeds import Seed
 from tests.gdb.driver import call
+from tests.hanging import HANG
 from tests.samples.build import CACHE, build
 from tests.samples.catalogue import ABIS
 
 FOLDER = CACHE.parent / f"fuzz-seeds-2-{zlib.crc32(bytes(CACHE)):08x}"
 """The files are made once; the first number in the name grows when other files are needed.  Core files name programs
 in this checkout, whose debug information, and with it the build ID, contains the path of the checkout."""
-SECONDS = 120
+SECONDS = HANG
 CORES = ("amd64", "aarch64", "s390x")
 _PAGE = 4096
 

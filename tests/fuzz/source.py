@@ -23,6 +23,7 @@ from tests.fuzz.mutations import Mutator
 from tests.fuzz.scratch import memory_folder
 from tests.fuzz.seeds import Seed
 from tests.fuzz.target import WrongAnswerError
+from tests.hanging import HANG
 from tests.samples.build import build
 
 MEMORY = 500 << 20
@@ -73,7 +74,7 @@ def _contents() -> Iterator[tuple[str, bytes]]:
         for name, options in _FORMATS.items():
             program = Path(folder) / "program"
             command: list[str | Path] = ["g++", "-O2", *options, _SOURCE, "-o", program]
-            subprocess.run(command, check=True, timeout=60)
+            subprocess.run(command, check=True, timeout=HANG)
             yield name, program.read_bytes()
     for abi in _OTHER_MACHINES:
         yield abi, build("free_walk", abi).read_bytes()

@@ -17,6 +17,7 @@ from tests.fuzz.campaign import TARGETS
 from tests.fuzz.fields import fields
 from tests.fuzz.mutations import Mutator
 from tests.fuzz.seeds import Seed, seeds
+from tests.hanging import HANG
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 CAMPAIGNS = [
@@ -34,7 +35,7 @@ def test_a_short_campaign(kind: str, count: int) -> None:
     """It runs in other processes, whose time and memory are limited."""
     options = ["--what", kind, "--count", str(count), "--first", "1000000000", "--jobs", "1"]
     command = [sys.executable, "-m", "tests.fuzz", *options]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=HANG, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{count:,} tried" in done.stdout
     assert done.stdout.endswith("\n0 failures\n")
@@ -125,7 +126,7 @@ campaign.prepare()
 print(campaign.run([3]).failures[0].what)
 """
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program], cwd=CHECKOUT, capture_output=True, text=True, timeout=HANG, check=True
     )
     assert done.stdout.startswith(said), done.stdout
 
@@ -160,7 +161,7 @@ def test_symbols_in_memory_that_took_too_much(number: int) -> None:
         f"from tests.fuzz import campaign; campaign.prepare('readers'); print(campaign.run([{number}], 'readers'))"
     )
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=HANG, check=True)
     assert "failures=()" in done.stdout
 
 
@@ -205,6 +206,6 @@ def test_a_campaign_goes_on_where_it_was(tmp_path: Path) -> None:
     log = tmp_path / "log"
     command = [sys.executable, "-m", "tests.fuzz", "--what", "sframe", "--jobs", "1", "--log", str(log), "--count"]
     for count, said in (("1000", "1,000 tried"), ("2000", "2,000 tried")):
-        done = subprocess.run([*command, count], cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([*command, count], cwd=CHECKOUT, capture_output=True, text=True, timeout=HANG, check=True)
         assert said in done.stdout
     assert len(log.read_text(encoding="utf-8").splitlines()) == 2

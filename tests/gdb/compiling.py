@@ -6,12 +6,13 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.samples.build import COMMON_FLAGS, toolchain
 from tests.samples.catalogue import ABIS
 
 FOLDER = Path(__file__).resolve().parent
-SECONDS = 60
+SECONDS = HANG
 PRESERVED_FLAGS = ("-g", "-O2", "-static", "-fno-ipa-ra", "-fno-stack-protector", "-fasynchronous-unwind-tables")
 
 

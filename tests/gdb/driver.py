@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sframe_unwind.machine.personality import gdb_settings
+from tests.hanging import HANG
+from tests.transcripts import Transcript
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PLUGIN = CHECKOUT / "gdb_plugin" / "sframe_gdb.py"
 _ENTRY = Path(__file__).resolve().parent / "inside" / "entry.py"
 _INSIDE = "tests.gdb.inside"
 
-SECONDS = 100
+SECONDS = HANG
 """Time limit for one run, in seconds."""
 
 SETTINGS = (
@@ -129,7 +131,7 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     statuses: tuple[int, ...] = (0,),
-    seconds: int = SECONDS,
+    seconds: float = SECONDS,
 ) -> str:
     """Return GDB's output on both streams; it must end in time, and with one of the given statuses."""
     process = subprocess.Popen(
@@ -143,13 +145,16 @@ def run(
         cwd=cwd,
         start_new_session=True,
     )
+    output = ""
     try:
         output, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         # The debugged process dies with GDB, which requests this from the kernel.
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
-        raise GdbFailed(f"GDB takes more than {seconds} seconds:\n{output[-6000:]}") from None
+        raise GdbFailed(f"GDB takes more than {seconds:.0f} seconds:\n{output[-6000:]}") from None
+    finally:
+        Transcript(command).write(output)
     if process.returncode not in statuses:
         raise GdbFailed(f"GDB ends with status {process.returncode}:\n{output[-6000:]}")
     return check_output(output)
@@ -163,13 +168,15 @@ def batch(debugger: Debugger, *commands: str, executable: Path | None = None, pl
     return run(command, statuses=(0, 1))
 
 
-def call(debugger: Debugger, function: str, debug_files: bool = False, seconds: int = SECONDS, **arguments: Any) -> Any:
+def call(
+    debugger: Debugger, function: str, debug_files: bool = False, seconds: float = SECONDS, **arguments: Any
+) -> Any:
     """Call a function inside GDB, with the plugin loaded, and return its result; see :func:`call_and_output`."""
     return call_and_output(debugger, function, debug_files, seconds, **arguments)[0]
 
 
 def call_and_output(
-    debugger: Debugger, function: str, debug_files: bool = False, seconds: int = SECONDS, **arguments: Any
+    debugger: Debugger, function: str, debug_files: bool = False, seconds: float = SECONDS, **arguments: Any
 ) -> tuple[Any, str]:
     """Call a function inside GDB, with the plugin loaded, and return its result, and all that GDB printed.
 

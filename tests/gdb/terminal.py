@@ -10,9 +10,12 @@ from pathlib import Path
 import pexpect
 
 from tests.gdb.driver import Debugger, GdbFailed, check_output, command_line, environment
+from tests.hanging import HANG
+from tests.transcripts import Transcript
+from tests.waiting import wait_until_idle
 
 PROMPT = "(gdb) "
-SECONDS = 30
+SECONDS = HANG
 
 
 class Terminal:
@@ -22,6 +25,7 @@ class Terminal:
         self._child = child
         self.shown = ""
         """All output so far."""
+        self._marks = 0
 
     @property
     def process(self) -> int:
@@ -53,6 +57,20 @@ class Terminal:
         """Press Ctrl-C."""
         self._child.sendintr()
 
+    def interrupted(self) -> str:
+        """Press Ctrl-C and return the output until GDB has executed all that was typed.
+
+        A prompt is no sign of this: if the command has just ended, another one follows for Ctrl-C.
+        """
+        self.interrupt()
+        shown = self.wait()
+        wait_until_idle(self.process)  # Ctrl-C discards text that is typed but not yet read
+        self._marks += 1
+        self.type(f"python print('ready', {self._marks}, sep='-')\n")
+        shown += self.wait(f"ready-{self._marks}")
+        self.wait()
+        return shown
+
     def after_tab(self, typed: str, expected: str) -> str:
         """Return the line after typing a text and pressing TAB; the line is then discarded."""
         self.type(f"{typed}\t")
@@ -69,6 +87,7 @@ def terminal(debugger: Debugger, executable: Path | None = None, *commands: str)
     path, *rest = command_line(debugger, *arguments, *([str(executable)] if executable else []))
     env = {**environment(), "INPUTRC": "/dev/null", "COLUMNS": "200", "LINES": "50"}
     child = pexpect.spawn(path, rest, env=env, encoding="utf-8", codec_errors="replace", dimensions=(50, 200))
+    child.logfile_read = Transcript([path, *rest])
     try:
         session = Terminal(child)
         session.wait()

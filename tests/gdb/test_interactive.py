@@ -93,8 +93,7 @@ def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
         for command in ("sframe bt", "sframe compare", "bt -1"):
             gdb.type(f"{command}\n")
             wait_until_it_worked(gdb.process, 0.1)  # during a walk that takes longer
-            gdb.interrupt()
-            gdb.wait()
+            gdb.interrupted()
         # The interrupt is over, and the session continues as before.
         gdb.type("\n")
         gdb.wait()
@@ -111,8 +110,7 @@ def _quits(gdb: Terminal, begin: str) -> bool:
     """Press Ctrl-C when ``bt`` has shown a text, and return whether GDB ended the command."""
     gdb.type("bt\n")
     gdb.wait(begin)
-    gdb.interrupt()
-    shown = gdb.wait()
+    shown = gdb.interrupted()
     # If Ctrl-C comes while GDB's own unwinder works, GDB shows the stack cut off there from then on, also without the
     # plugin.
     gdb.run("python gdb.invalidate_cached_frames()")

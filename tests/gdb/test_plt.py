@@ -10,6 +10,7 @@ import pytest
 
 from tests.gdb.compiling import compiled, tools_for
 from tests.gdb.driver import Debugger, batch, command_line, run
+from tests.hanging import HANG
 
 BUILDS = {
     "2.40 ibt lazy": (1, "-z,lazy,-z,ibtplt"),
@@ -32,7 +33,7 @@ def built(folder: Path, name: str) -> tuple[Path, Path]:
     program = compiled("plt_calls.c", folder, *flags, version=version)
     alone = folder / "alone"
     objcopy = [str(tools_for(version) / "objcopy"), "-R", ".eh_frame", "-R", ".eh_frame_hdr"]
-    subprocess.run([*objcopy, str(program), str(alone)], check=True, timeout=60)
+    subprocess.run([*objcopy, str(program), str(alone)], check=True, timeout=HANG)
     return program, alone
 
 

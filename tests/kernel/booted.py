@@ -1,4 +1,4 @@
-"""The kernel in QEMU under GDB and LLDB: `make test-kernel`.  What `make test` has of it is in test_booted.py.
+"""The kernel in QEMU under GDB and LLDB: `make test-kernel`.  What `make test-all` has of it is in test_booted.py.
 
 Up to the first frame of entry code, a debugger without the plugin is right: those frames must be the same with it.
 Further out, a debugger without the plugin stops or guesses; there, the tests check which functions are on the stack,

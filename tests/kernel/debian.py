@@ -17,6 +17,7 @@ import pytest
 
 from sframe_unwind.address import KERNEL_HALF
 from sframe_unwind.verify import Plan, verify
+from tests.hanging import HANG
 from tests.kernel.checks import (
     Stop,
     check_a_condition,
@@ -165,7 +166,7 @@ def test_a_kernel_that_was_moved(name: str, moved: Moved) -> None:
 def rearranged(flat: str, path: Path) -> str:
     """Write a kdump-compressed dump like QEMU's, with the name of the system; return its path."""
     with Path(flat).open("rb") as stream:
-        subprocess.run(["makedumpfile", "-R", str(path)], stdin=stream, check=True, timeout=60, capture_output=True)
+        subprocess.run(["makedumpfile", "-R", str(path)], stdin=stream, check=True, timeout=HANG, capture_output=True)
     names = (b"Linux", b"guest", b"6.0", b"#1", b"x86_64", b"(none)")
     with path.open("r+b") as dump:
         dump.seek(UTSNAME)

@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.hanging import HANG, hang_after
 from tests.ports import free_port
 from tests.waiting import wait_until
 from tools.debian_kernel import DebianKernel
 from tools.kernel import Built, steps
 
-SECONDS = 2400
+SECONDS = hang_after(40)
 """Default time limit for a machine, in seconds."""
 IS_UP = "guest is up"
 _ATTEMPTS = 8
@@ -41,7 +42,7 @@ class Machine(NamedTuple):
 def booted(
     built: Built,
     folder: Path,
-    seconds: int = SECONDS,
+    seconds: float = SECONDS,
     more: str = "",
     *,
     is_moved: bool = False,
@@ -75,7 +76,7 @@ def booted(
 
 
 @contextmanager
-def booted_debian(debian: DebianKernel, folder: Path, seconds: int = SECONDS, more: str = "") -> Iterator[Machine]:
+def booted_debian(debian: DebianKernel, folder: Path, seconds: float = SECONDS, more: str = "") -> Iterator[Machine]:
     """Boot Debian's kernel for AMD64 on two processors with the same program; the parameters are those of `booted`.
 
     :param more: parameters for the kernel.
@@ -83,7 +84,7 @@ def booted_debian(debian: DebianKernel, folder: Path, seconds: int = SECONDS, mo
     root, port = folder / "root", free_port()
     root.mkdir()
     command = ["gcc", "-static", "-O2", "-w", str(Path(__file__).parent / "guest/init.c"), "-o", str(root / "init")]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=HANG)
     shutil.copyfile(debian.vmcoreinfo_module, root / "module.ko")
     built = Built(debian.vmlinux, debian.image, _packed(root, folder), debian.folder)
     command = ["qemu-system-x86_64", "-M", "q35", "-cpu", "max", "-smp", "2", "-m", "512", "-nic", "none"]
@@ -95,13 +96,13 @@ def booted_debian(debian: DebianKernel, folder: Path, seconds: int = SECONDS, mo
 
 
 @contextmanager
-def booted_s390x(debian: DebianKernel, folder: Path, seconds: int = SECONDS) -> Iterator[Machine]:
+def booted_s390x(debian: DebianKernel, folder: Path, seconds: float = SECONDS) -> Iterator[Machine]:
     """Boot Debian's kernel for s390x on two processors with the same program; the parameters are those of `booted`."""
     root, port = folder / "root", free_port()
     root.mkdir()
     source = str(Path(__file__).parent / "guest/init.c")
     command = ["s390x-linux-gnu-gcc", "-static", "-O2", "-w", source, "-o", str(root / "init")]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=HANG)
     built = Built(debian.vmlinux, debian.image, _packed(root, folder), debian.folder)
     command = ["qemu-system-s390x", "-M", "s390-ccw-virtio", "-cpu", "max", "-smp", "2", "-m", "512", "-nic", "none"]
     command += ["-display", "none", "-serial", "file:console", "-append", "console=ttyS0 nokaslr"]
@@ -114,13 +115,13 @@ def _packed(root: Path, folder: Path) -> Path:
     """Return the initial file system of a guest."""
     initrd = folder / "initrd"
     pack = f"find . | cpio --quiet -o -H newc > {shlex.quote(str(initrd))}"
-    subprocess.run(["bash", "-c", pack], cwd=root, check=True, timeout=60)
+    subprocess.run(["bash", "-c", pack], cwd=root, check=True, timeout=HANG)
     return initrd
 
 
 @contextmanager
 def _running(
-    command: Sequence[str], built: Built, folder: Path, console: Path, port: int, seconds: int, ready: str = IS_UP
+    command: Sequence[str], built: Built, folder: Path, console: Path, port: int, seconds: float, ready: str = IS_UP
 ) -> Iterator[Machine]:
     control = folder / "control"
     command = [*command, "-qmp", f"unix:{control},server=on,wait=off"]
@@ -132,7 +133,7 @@ def _running(
         yield Machine(port, process, built, control)
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(HANG)
 
 
 def dump_memory(machine: Machine, path: Path, kind: str = "elf") -> None:
@@ -142,7 +143,7 @@ def dump_memory(machine: Machine, path: Path, kind: str = "elf") -> None:
     """
     arguments = {"paging": False, "protocol": f"file:{path}", "format": kind}
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(120)
+        connection.settimeout(HANG)
         connection.connect(str(machine.control))
         with connection.makefile("rw", encoding="utf-8") as stream:
             stream.readline()  # the greeting

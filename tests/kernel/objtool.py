@@ -14,6 +14,7 @@ from pathlib import Path
 from sframe_unwind import elf
 from sframe_unwind.orc import OrcEntry, OrcKind
 from sframe_unwind.unwind_rule import CFA, RegisterRule
+from tests.hanging import HANG
 
 _NAMES = {0: "ax", 1: "dx", 5: "di", 6: "bp", 7: "sp", 10: "r10", 13: "r13", CFA: "prevsp"}
 _TYPES = {
@@ -34,7 +35,7 @@ def shown(module: Path) -> list[str]:
 def by_objtool(objtool: Sequence[str], module: Path) -> list[str]:
     """Return the same from objtool."""
     command = [*objtool, "--dump=orc", str(module)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True)
     return sorted(map(normalised, done.stdout.splitlines()))
 
 

@@ -27,6 +27,7 @@ from textwrap import indent
 from typing import NamedTuple
 
 from sframe_unwind.elf import opened
+from tests.hanging import hang_after
 from tests.kernel.driving import DEBUGGERS, script
 from tests.kernel.machine import Machine, booted, booted_debian, booted_s390x, run
 from tests.kernel.shown import CHECKOUT, ENDS, ENTRY, PARTLY, end_of, functions, load, names_in_bt
@@ -57,7 +58,7 @@ _NEWER = {
     "fput": "fput_close_sync",
 }
 """What Linux 7.2 calls instead."""
-SECONDS = 6000
+SECONDS = hang_after(100)
 POLL = 0.5
 """Seconds between two reads of the file that the debugger writes."""
 

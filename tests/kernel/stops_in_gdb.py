@@ -17,6 +17,8 @@ from pathlib import Path
 
 import gdb
 
+from tests.hanging import HANG
+
 SHORTEST, LONGEST = 0.005, 0.05
 """Seconds that the kernel runs until a stop at a random time."""
 PARTLY = "of which not all registers are saved yet"
@@ -26,7 +28,7 @@ INSTRUCTIONS = 400
 """Maximum number of instructions until an exception is saved; it has some 40."""
 PROBLEM_STATE = 1 << 48
 """The bit of the PSW's mask on s390x that is set in user space."""
-PATIENCE = 20
+PATIENCE = HANG
 """Seconds after which a function counts as not reached."""
 
 

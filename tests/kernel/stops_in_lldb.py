@@ -13,11 +13,13 @@ from typing import Any
 
 import lldb
 
+from tests.hanging import HANG
+
 SHORTEST, LONGEST = 0.005, 0.05
 """Seconds that the kernel runs until a stop at a random time."""
 PROBLEM_STATE = 1 << 48
 """The bit of the PSW's mask on s390x that is set in user space."""
-PATIENCE = 20
+PATIENCE = HANG
 """Seconds after which a function counts as not reached."""
 AGAIN = 1.0
 """Seconds after which the kernel is interrupted again: LLDB drops an interrupt that comes before the kernel runs."""

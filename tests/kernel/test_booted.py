@@ -1,4 +1,4 @@
-"""The kernel in QEMU, in `make test`: stacks of an interrupt, a system call, a kernel thread and all tasks, and a dump.
+"""The kernel in QEMU: stacks of an interrupt, a system call, a kernel thread and all tasks, and a dump.
 
 `make test-kernel` stops it in more places and in more debuggers.  These tests run first, so that the kernel is built
 while others run.
@@ -14,11 +14,12 @@ import pytest
 from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint.catalogue import FUNCTION_WITHOUT_ROWS
 from sframe_unwind.lint.verdict import Outcome
+from tests.hanging import hang_after
 from tests.kernel.arm64 import booted_arm64, check_dump_of_arm64, check_stop_of_arm64, check_tasks_of_arm64
 from tests.kernel.machine import Machine
 from tests.missing import package_needed
 
-pytestmark = pytest.mark.timeout(1200)  # the first of them builds the kernel, with two other tests at the same time
+pytestmark = pytest.mark.timeout(hang_after(90))  # the first of them builds the kernel, beside other tests
 DEBUGGERS = ("gdb-18", "lldb")
 STOPS = ("scheduler_tick", "vfs_read", "rcu_gp_init", "clear_page")
 

@@ -14,6 +14,7 @@ from sframe_unwind.cli import main
 from sframe_unwind.errors import FileError
 from sframe_unwind.process import drgn_kernel
 from sframe_unwind.process.live_kernel import check_readable
+from tests.hanging import HANG
 from tests.missing import package_needed
 from tests.samples.build import build
 
@@ -44,7 +45,7 @@ if os.geteuid() == 0:
     os.setuid({NOBODY})
 check_readable("kcore")
 """
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=HANG)
     assert done.stderr.splitlines()[-1].endswith(
         "FileError: kcore: only root may read the memory of the running kernel"
     )

@@ -17,6 +17,7 @@ from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.verdict import Outcome, SectionReport
 from tests.elf.objects import FUNCTION, link, run, tools_for
+from tests.hanging import HANG
 
 KERNEL = """
     function start
@@ -61,7 +62,7 @@ def vmlinux(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def functions_by_readelf(vmlinux: Path) -> dict[str, int]:
     """Return how many functions each section has, by readelf."""
     command = [str(tools_for("aarch64", 3) / "readelf"), "--sframe=.sframe", "--sframe=.init.sframe", str(vmlinux)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG).stdout
     return {name: int(count) for name, count in re.findall(r"section (\S+):.*?Num FDEs: (\d+)", said, re.DOTALL)}
 
 

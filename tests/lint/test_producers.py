@@ -16,7 +16,6 @@ from tests.samples.build import build
 from tests.samples.catalogue import ABIS, SAMPLES
 
 # The first test that needs clang, lld and mold fetches them.
-pytestmark = pytest.mark.timeout(900)
 
 EVERY = list(PROFILES.values())
 UNREAD = {c.VERSION_NOT_READ, c.ABI_NOT_READ}

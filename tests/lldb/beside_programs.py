@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.hanging import HANG
 from tests.lldb.debuggers import CHECKOUT
 from tests.samples.build import toolchain
 
@@ -34,10 +35,10 @@ def program(level: str, *, cfi: bool = False, place: str = "leaf") -> dict[str, 
         relay_object = made.with_suffix(".o")
         assemble = [str(tools / "as"), "-o", str(relay_object), "-"]
         sections = ".sframe, .eh_frame" if cfi else ".sframe"
-        subprocess.run(assemble, input=relay.replace("SECTIONS", sections), text=True, check=True, timeout=60)
+        subprocess.run(assemble, input=relay.replace("SECTIONS", sections), text=True, check=True, timeout=HANG)
         flags = ["-g", level, "-std=c++17", "-Wa,--gsframe", "-fno-use-linker-plugin", f"-B{tools}/"]
         command = ["g++", *flags, "-o", str(made), str(SOURCES / "methods.cc"), str(relay_object)]
-        subprocess.run(command, check=True, timeout=120)
+        subprocess.run(command, check=True, timeout=HANG)
         relay_object.unlink()
         made.rename(path)
     return {

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.hanging import HANG
 from tests.missing import absent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -39,7 +40,7 @@ def find(name: str) -> str:
 
 def takes_registers(name: str) -> bool:
     """Return whether an LLDB takes registers from a frame of a plugin: since version 24."""
-    done = subprocess.run([find(name), "--version"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([find(name), "--version"], capture_output=True, text=True, timeout=HANG, check=True)
     version = next(word for word in done.stdout.split() if word[:1].isdigit())
     return int(version.partition(".")[0]) >= 24
 
@@ -52,7 +53,7 @@ def without_provider() -> str | None:
     path = shutil.which("lldb", path=os.pathsep.join(folders))
     if path is None:
         return None
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=HANG, check=False)
     words = done.stdout.split()
     version = next((word for word in words if word[:1].isdigit()), "0")
     return path if int(version.partition(".")[0]) < 22 else None

@@ -15,11 +15,13 @@ from typing import Any
 
 from sframe_unwind.machine.personality import lldb_settings
 from tests.expectations import AGREEMENT
+from tests.hanging import HANG
 from tests.lldb.debuggers import CHECKOUT, PLUGIN
+from tests.transcripts import Transcript
 from tools.debuginfod import NO_SERVER
 
 ENTRY = Path(__file__).parent / "inside" / "entry.py"
-SECONDS = 110
+SECONDS = HANG
 """Time limit for a run, in seconds."""
 
 IMPORT = f'command script import "{PLUGIN}"'
@@ -61,6 +63,7 @@ def batch(
         errors="replace",
         start_new_session=True,
     )
+    said = ""
     try:
         said, _ = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -69,6 +72,7 @@ def batch(
         raise HangError(f"LLDB hangs: {' '.join(command)}\n{said[-3000:]}") from None
     finally:
         end(process.pid)
+        Transcript(command).write(said)
     if process.returncode < 0:
         raise CrashError(f"{signal.Signals(-process.returncode).name}\n{said[-4000:]}")
     check(said)

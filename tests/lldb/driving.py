@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.hanging import HANG
 from tests.lldb.debuggers import CHECKOUT
 from tests.lldb.driver import IMPORT
 from tests.lldb.terminal import Terminal, terminal
@@ -43,7 +44,7 @@ def program(level: str = "-O2") -> Path:
         tools = toolchain("amd64", 3)
         made = path.with_suffix(f".{random.randrange(1 << 30)}")
         flags = ["-g", level, "-std=c++17", "-pthread", "-Wa,--gsframe", "-fno-use-linker-plugin", f"-B{tools}/"]
-        subprocess.run(["g++", *flags, "-o", str(made), str(SOURCE)], check=True, timeout=120)
+        subprocess.run(["g++", *flags, "-o", str(made), str(SOURCE)], check=True, timeout=HANG)
         made.rename(path)
     return path
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Callable
 
+from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, path_of
 from tests.lldb.driver import IMPORT, batch
 from tests.lldb.driving import ALWAYS, STRICT, drive
@@ -21,7 +22,7 @@ _SAMPLES = ("leaf", "recursion", "threads", "sframe_only_stripped", "callback")
 """Samples with plain frames, deeper ones, threads, frames that only SFrame has, and the C library's in between."""
 _OUTER = {"leaf": "outer", "recursion": "descend", "threads": "main", "callback": "sort"}
 """A function that is always on the stack."""
-_SECONDS = 60
+_SECONDS = HANG
 _STEPS = 25
 """Number of commands of a driven round."""
 _LEVELS = ("-O2", "-O0", "-O1", "-O3")

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pexpect
 
+from tests.hanging import HANG
 from tests.lldb.driver import START, check, end, environment
+from tests.transcripts import Transcript
 from tests.waiting import wait_until_idle, wait_until_it_worked
 
-SECONDS = 60
+SECONDS = HANG
 PROMPT = "(lldb) "
 _EDITRC = Path(__file__).parent / "editrc"
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78=>]|\r")
@@ -88,9 +90,10 @@ class Terminal:
 @contextmanager
 def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Iterator[Terminal]:
     """Yield a session, which is always ended afterwards."""
+    words = [*([] if init else ["--no-lldbinit"]), "--no-use-colors", *START, *arguments]
     child = pexpect.spawn(
         lldb,
-        [*([] if init else ["--no-lldbinit"]), "--no-use-colors", *START, *arguments],
+        words,
         env=environment(lldb, EDITRC=str(_EDITRC), **more),
         encoding="utf-8",
         codec_errors="replace",
@@ -98,6 +101,7 @@ def terminal(lldb: str, *arguments: str, init: bool = False, **more: str) -> Ite
         dimensions=(60, 300),
         echo=False,
     )
+    child.logfile = Transcript([lldb, *words])
     child.delaybeforesend = None  # that is for programs that are about to switch the echo off
     try:
         child.expect_exact(PROMPT)

@@ -65,7 +65,6 @@ def is_lost_by_lldb(stop: Stop, abi: str) -> bool:
     return (abi, stop.name) == ("s390x", "free_leaf-sample_in_leaf") or (abi != "amd64" and stop.sample == "signals")
 
 
-@pytest.mark.timeout(300)  # some 30 programs, some of them started twice
 @pytest.mark.parametrize(
     ("lldb", "cell"), [pytest.param(lldb, cell, id="-".join(map(str, (*cell, lldb)))) for lldb, cell in SESSIONS]
 )

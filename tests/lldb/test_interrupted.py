@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.drive import cutting
+from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 from tests.missing import toolchain_needed
@@ -24,7 +25,7 @@ def executable(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with toolchain_needed():
         tools = toolchain("amd64", 3)
     flags = ("-g", "-O1", "-fno-omit-frame-pointer", "-Wa,--gsframe", f"-B{tools}/")
-    subprocess.run(["gcc", *flags, str(_SOURCE), "-o", str(made)], check=True, timeout=60)
+    subprocess.run(["gcc", *flags, str(_SOURCE), "-o", str(made)], check=True, timeout=HANG)
     cutting.without_cfi(made, {next(one.start for one in cutting.functions(made) if one.name == "other")})
     return made
 

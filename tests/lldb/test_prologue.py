@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch, stacks
 from tests.missing import toolchain_needed
@@ -26,7 +27,7 @@ int main(void) { return outer(number) != 2; }
 def instructions(program: Path) -> list[int]:
     """The addresses of the instructions of ``work``, up to and with the first call."""
     said = subprocess.run(
-        ["objdump", "-d", "--disassemble=work", program], capture_output=True, text=True, timeout=60, check=True
+        ["objdump", "-d", "--disassemble=work", program], capture_output=True, text=True, timeout=HANG, check=True
     ).stdout
     found = re.findall(r"^ +([0-9a-f]+):\t[0-9a-f ]+\t(\w+)", said, re.MULTILINE)
     calls = [index for index, (_, name) in enumerate(found) if name == "call"]
@@ -40,8 +41,8 @@ def test_item_42_each_step_ends_at_the_next_instruction(version: str, tmp_path: 
     program, stripped = tmp_path / "work", tmp_path / "stripped"
     with toolchain_needed():
         flags = ("-O2", "-no-pie", "-fno-inline", "-Wa,--gsframe", f"-B{toolchain('amd64', 3)}/")
-    subprocess.run(["gcc", *flags, tmp_path / "work.c", "-o", program], check=True, timeout=60)
-    subprocess.run(["strip", "-o", stripped, program], check=True, timeout=60)
+    subprocess.run(["gcc", *flags, tmp_path / "work.c", "-o", program], check=True, timeout=HANG)
+    subprocess.run(["strip", "-o", stripped, program], check=True, timeout=HANG)
     expected = instructions(program)
     assert len(expected) > 5
     start = ("process launch -s -o /dev/null", f"breakpoint set -a {expected[0]:#x}", "continue", "bt")

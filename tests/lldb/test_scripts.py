@@ -24,10 +24,6 @@ FEW = 3
 machine, also in mode off.  When the plugin got no lock, 5 to 12 of 30 stacks were short in each session."""
 AGAIN = 3
 """Number of further attempts for a session."""
-ENOUGH = 60
-"""Maximum seconds of a session on a busy machine; otherwise it takes 2 to 6 s."""
-AT_ONCE = 0.7
-"""Maximum seconds of a stop on a busy machine; the wait for a lock was 1 s."""
 
 
 def stopped(lldb: str, function: str, stop: Stop, **arguments: Any) -> Any:
@@ -42,7 +38,7 @@ def stopped(lldb: str, function: str, stop: Stop, **arguments: Any) -> Any:
     described = program(stop)
     for _ in range(AGAIN):
         with contextlib.suppress(CrashError, HangError):
-            said = call(find(lldb), "scripts", function, program=described, seconds=ENOUGH, **arguments)
+            said = call(find(lldb), "scripts", function, program=described, **arguments)
             if function not in STEPPING or len(said["counts"]) == arguments["stops"]:
                 return said
     return call(find(lldb), "scripts", function, program=described, **arguments)
@@ -54,7 +50,7 @@ def stopped(lldb: str, function: str, stop: Stop, **arguments: Any) -> Any:
 def test_no_stop_waits_for_a_lock(lldb: str, stop: Stop, function: str) -> None:
     said = stopped(lldb, function, stop, stops=STOPPED)
     assert len(said["counts"]) == STOPPED
-    assert said["slowest"] < AT_ONCE
+    assert said["vain"] <= FEW
     assert sum(count < SHORT for count in said["counts"]) <= FEW
 
 
@@ -82,7 +78,7 @@ def test_a_stop_just_after_a_library_was_loaded_is_told_once_where_the_provider_
 @pytest.mark.parametrize("lldb", PROVIDING)
 def test_the_event_thread_is_not_waited_for_while_another_thread_has_the_lock(lldb: str) -> None:
     """If it were, a stop-hook and a `process kill` that is typed at the same time would wait for each other."""
-    assert call(find(lldb), "scripts", "locked", program=program(BY_NAME["threads"]), seconds=ENOUGH) is False
+    assert call(find(lldb), "scripts", "locked", program=program(BY_NAME["threads"])) is False
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)

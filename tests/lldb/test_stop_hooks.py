@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 from tests.missing import toolchain_needed
@@ -95,7 +96,7 @@ def test_a_library_with_a_relative_path_whose_rows_are_those_of_its_cfi_needs_no
         flags = ("-O1", "-Wa,--gsframe", "-fno-use-linker-plugin", f"-B{toolchain('amd64', 3)}/")
     for made, text, more in (("loading", LOADING, ()), ("library.so", LIBRARY, ("-shared", "-fPIC"))):
         Path("source.c").write_text(text, encoding="utf-8")
-        subprocess.run(["gcc", *flags, *more, "-Wl,--build-id", "source.c", "-o", made], check=True, timeout=60)
+        subprocess.run(["gcc", *flags, *more, "-Wl,--build-id", "source.c", "-o", made], check=True, timeout=HANG)
     lines = [IMPORT, "target create loading", "breakpoint set -n main", "process launch -o /dev/null"]
     lines += ["breakpoint set -n loaded", CONTINUES, "continue", "target modules list -b"]
     said = batch(lldb, *(part for line in lines for part in ("-o", line)))
@@ -130,7 +131,7 @@ def test_attached_without_a_target(lldb: str, tmp_path: Path) -> None:
     running = tmp_path / "running"
     with toolchain_needed():
         flags = ("-O1", "-Wa,--gsframe", f"-B{toolchain('amd64', 3)}/")
-    subprocess.run(["gcc", *flags, tmp_path / "running.c", "-o", running], check=True, timeout=60)
+    subprocess.run(["gcc", *flags, tmp_path / "running.c", "-o", running], check=True, timeout=HANG)
     process = subprocess.Popen([running], stdout=subprocess.DEVNULL)
     wait_until_it_worked(process.pid, 0.05)
     try:

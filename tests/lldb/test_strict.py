@@ -11,6 +11,7 @@ import pytest
 
 from tests.expectations import STOPS
 from tests.gdb.compiling import tools_for
+from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find, takes_registers
 from tests.lldb.driver import IMPORT, batch, call
 from tests.lldb.programs import program
@@ -39,7 +40,7 @@ def inlined(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the program of `inlined.cc`."""
     path: Path = tmp_path_factory.mktemp("inlined") / "inlined"
     command = ["g++", f"-B{tools_for(3)}/", "-g", "-O2", "-std=c++17", "-Wa,--gsframe", str(INLINED), "-o", str(path)]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=HANG)
     return path
 
 

@@ -11,6 +11,7 @@ import pytest
 from sframe_unwind.elf import opened
 from tests.code.assembled import assemble
 from tests.expectations import STOPS, STRIPPED_DEPTH
+from tests.hanging import HANG
 from tests.lldb.debuggers import PLUGIN, PROVIDING, find
 from tests.lldb.driver import IMPORT, agrees, batch, call, stacks
 from tests.lldb.programs import program
@@ -80,7 +81,7 @@ def late(target):
 def left(number):
     new_targets.{step} = late
     other.CreateTarget("{program}")
-    print("handled late:", handled.wait(10), flush=True)
+    print("handled late:", handled.wait({seconds}), flush=True)
 mine.AddDestroyCallback(left)
 """
 
@@ -94,7 +95,7 @@ def test_quitting_while_an_event_of_another_debugger_is_handled(
 ) -> None:
     """LLDB destroys the debuggers that are left with the lock of its list; whoever asks for a debugger waits for it."""
     script = tmp_path / "late.py"
-    places = {"plugin": PLUGIN, "program": build("sframe_only_stripped")}
+    places = {"plugin": PLUGIN, "program": build("sframe_only_stripped"), "seconds": HANG}
     script.write_text(_LATE_HANDLING.format(step=step, question=question, **places), encoding="utf-8")
     said = batch(find(lldb), "-o", IMPORT, "-o", f"script exec(open({str(script)!r}).read())", "-o", "quit")
     assert "handled late: True" in said

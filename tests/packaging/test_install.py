@@ -14,6 +14,7 @@ import pytest
 
 from sframe_unwind import errors
 from tests.elf.objects import ONE, compile_object, tools_for
+from tests.hanging import HANG
 from tests.missing import absent
 from tests.readme import commands
 from tests.samples.build import build
@@ -25,7 +26,7 @@ from tools.shell_files import MANUAL, PLACES
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
-SECONDS = 110
+SECONDS = HANG
 OLDEST, NEWEST = 9, 13
 """Minor versions of Python 3 that a machine for these tests must have.  The latest comes from Debian."""
 

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.gdb.compiling import compiled_with_threads
+from tests.hanging import HANG
 from tests.missing import absent, recordings_needed
 
 FOLDER = Path(__file__).resolve().parent
 BUILT = FOLDER.parents[1] / ".cache" / "perf"
-SECONDS = 100
+SECONDS = HANG
 
 
 def compiled(source: str, folder: Path, *flags: str) -> Path:

@@ -10,6 +10,7 @@ import pytest
 
 from sframe_unwind.perf.judging import Judged, Verdict
 from sframe_unwind.perf.plain_rules import PlainRules
+from tests.hanging import HANG
 from tests.perf.emulated import Steps, stepped
 from tests.perf.unwinding import unwound
 
@@ -24,7 +25,7 @@ SIZES = {"recursion": (40, 50), "free_walk": (15, 40)}
 def registers_of_perf(path: Path) -> list[list[int]]:
     """Return the user registers of each sample, in the order of the kernel's numbers, as perf reads them."""
     command = ["perf", "script", "-D", "-i", str(path)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG).stdout
     return [
         [int(value, 16) for value in re.findall(r"^\.{4} .* 0x([0-9a-f]{16})$", part.partition("... ustack")[0], re.M)]
         for part in printed.split("... user regs: mask ")[1:]

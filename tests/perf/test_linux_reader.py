@@ -12,6 +12,7 @@ from sframe_unwind.elf import opened
 from sframe_unwind.errors import FormatError
 from sframe_unwind.perf.linux_reader import LinuxModule
 from sframe_unwind.unwind.modules import Modules
+from tests.hanging import HANG
 from tests.samples.build import build
 
 
@@ -19,7 +20,7 @@ def test_a_file_with_two_sections(tmp_path: Path) -> None:
     """The linker makes one section, and Linux loads one."""
     one, two = build("free_walk", version=3), tmp_path / "two"
     command: list[str | Path] = ["objcopy", "--rename-section", ".comment=.sframe", one, two]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=HANG)
     with opened(one) as binary:
         (section,) = binary.sframe
         code = tuple(binary.layout.code)

@@ -13,6 +13,7 @@ from sframe_unwind.perf.mappings import Mapping
 from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.tasks import Comm, Exit, Fork
+from tests.hanging import HANG
 from tests.perf import programs
 from tests.perf.writer import ID, IDENTIFIER, USUAL, Event, Writer
 
@@ -91,7 +92,7 @@ def test_another_file_is_refused(tmp_path: Path, data: bytes, message: str) -> N
 def perf_samples(path: Path) -> list[tuple[int, int]]:
     """Return thread and time in nanoseconds of each sample, as perf prints them."""
     command = ["perf", "script", "--ns", "-F", "tid,time", "-G", "-i", str(path)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG).stdout
     pairs = (line.split() for line in printed.splitlines() if line.strip())
     return sorted((int(tid), int(time.rstrip(":").replace(".", ""))) for tid, time in pairs)
 

@@ -23,6 +23,7 @@ from sframe_unwind.process.files import Files
 from sframe_unwind.sframe.listing import listed_functions
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind_rule import CFA, UnwindRule
+from tests.hanging import HANG
 from tests.missing import absent
 from tests.perf import programs
 from tests.perf.recordings import END_OF_COPY, KEPT_MAPS, compare
@@ -93,7 +94,7 @@ def test_sframe_made_from_cfi_gives_the_same_stacks(tmp_path: Path) -> None:
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "sframe_unwind", "perf", *arguments]
-    return subprocess.run(line, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(line, capture_output=True, text=True, timeout=HANG, check=False)
 
 
 def test_the_command(tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_segments_that_share_a_page_of_the_file(tmp_path: Path) -> None:
     if shutil.which("ld.lld") is None:
         absent("lld is not installed: its layout of files stays untested")
     options = ["-fuse-ld=lld", "-nostdlib", "-static"]
-    subprocess.run(["gcc", *options, programs.FOLDER / "shared_page.s", "-o", program], check=True, timeout=60)
+    subprocess.run(["gcc", *options, programs.FOLDER / "shared_page.s", "-o", program], check=True, timeout=HANG)
     with program.open("rb") as stream:
         elf = ELFFile(stream)
         code = next(segment for segment in elf.iter_segments("PT_LOAD") if segment["p_flags"] & 1)

@@ -12,6 +12,7 @@ from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample import Sample
 from sframe_unwind.perf.spaces import Spaces
 from sframe_unwind.process.files import DEBUG_FOLDER, Files
+from tests.hanging import HANG
 
 KEPT_BY_PERF = str(Path("~/.debug").expanduser())
 KERNEL = 1 << 63
@@ -41,7 +42,7 @@ def stacks_of_perf(path: Path) -> dict[tuple[int, int], list[int]]:
     By default, perf leaves out frames beyond the 127th, of kernel and program together.
     """
     command = ["perf", "script", "--ns", "--no-inline", "-F", "tid,time,ip", "--max-stack", "4000", "-i", str(path)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG).stdout
     found = {}
     for block in printed.strip().split("\n\n"):
         first, *rest = block.splitlines()

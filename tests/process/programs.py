@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from tests.abis.debuggers import newest
 from tests.gdb.compiling import compiled_with_threads
 from tests.gdb.driver import call
+from tests.hanging import HANG
 from tests.process.command import GDB
 
 FOLDER = Path(__file__).resolve().parent
-SECONDS = 60
+SECONDS = HANG
 _WRITE = "1"
 """The number of write() on AMD64."""
 

@@ -13,6 +13,7 @@ import pexpect
 import pytest
 
 from sframe_unwind.image import decompression
+from tests.hanging import HANG
 from tests.process.command import NOWHERE, Done, backtrace, only_line
 from tests.process.debug_server import debug_server
 from tests.process.programs import Crash, crash_of
@@ -33,7 +34,7 @@ def crash(original: Crash, tmp_path: Path) -> Crash:
 
 
 def run(*command: str | Path) -> str:
-    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, timeout=60).stdout
+    return subprocess.run(list(map(str, command)), check=True, capture_output=True, text=True, timeout=HANG).stdout
 
 
 def lines(done: Done) -> list[tuple[str, str | None, int | None]]:
@@ -169,7 +170,7 @@ def test_a_terminal_narrower_than_the_lines(original: Crash) -> None:
 
     def shown(columns: int, *options: str) -> list[str]:
         command = ["-m", "sframe_unwind", "backtrace", "--core", str(original.core), "--no-lines", *NOWHERE, *options]
-        text = pexpect.run(shlex.join([sys.executable, *command]), encoding="utf-8", env=width(columns), timeout=60)
+        text = pexpect.run(shlex.join([sys.executable, *command]), encoding="utf-8", env=width(columns), timeout=HANG)
         return [line for line in text.splitlines() if line.startswith("#")]
 
     def width(columns: int) -> dict[str, str]:

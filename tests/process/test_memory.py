@@ -13,6 +13,7 @@ import pytest
 from sframe_unwind import elf
 from sframe_unwind.elf.constants import PT_NOTE
 from tests.fuzz.file_seeds import content_of, program
+from tests.hanging import HANG
 
 _MOST = 300 << 20
 """The largest number of bytes that a command may take."""
@@ -29,7 +30,7 @@ print(done.stdout + done.stderr)
 def measured(*arguments: object) -> tuple[int, int, str]:
     """Run a command; return the number of bytes that it took, its exit status, and its output."""
     command = [sys.executable, "-c", _MEASURE, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=True)
     first, _, text = done.stdout.partition("\n")
     peak, status = map(int, first.split())
     return peak, status, text

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sframe_unwind.process import ptrace
+from tests.hanging import HANG
 from tests.process.command import NOWHERE, backtrace, functions, only_line, unprivileged
 from tests.process.programs import compiled, running
 
@@ -47,7 +48,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "tmp" / f"perf-{os.getpid()}.map")
     name = f"PerfMap({os.getpid()}, {str(tmp_path)!r}).name(1)"
     program = f"from sframe_unwind.process.perf_map import PerfMap; print(repr({name}))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG, check=True)
     assert done.stdout == "''\n"
 
 

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,12 @@ import pytest
 from sframe_unwind.process import not_stopping
 from sframe_unwind.process.ptrace import PATIENCE
 from tests.gdb import driver
+from tests.hanging import HANG
 from tests.process.command import NOWHERE, Done, backtrace, functions, only_line, unprivileged
 from tests.process.programs import compiled, is_stopped, running
-from tests.waiting import wait_until, wait_until_it_worked
+from tests.waiting import wait_until, wait_until_idle, wait_until_it_worked
 
-SECONDS = 30
+SECONDS = HANG
 SHELF = "shop::Shelf<{}>::wait(int, {})"
 CLERK = ["pause", *[SHELF.format("double", "double")] * 4, "shop::clerk(void*)"]
 MAIN = ["pause", *[SHELF.format("char const*", "char const*")] * 3, "main"]
@@ -33,11 +33,8 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def settled(process: int) -> Done:
     """Return what the command prints once the threads of a process are where they wait."""
-    deadline = time.monotonic() + SECONDS
-    while True:
-        done = backtrace("--pid", str(process), "--json", *NOWHERE)
-        if time.monotonic() > deadline or all(functions(f)[0] == "pause" for f in done.threads.values()):
-            return done
+    wait_until_idle(process)
+    return backtrace("--pid", str(process), "--json", *NOWHERE)
 
 
 def test_all_threads_with_names_of_cxx(waiting: Path) -> None:
@@ -140,7 +137,7 @@ def test_process_that_is_debugged_already(waiting: Path) -> None:
     gdb = driver.find("pypi") or driver.find("system")
     assert gdb is not None
     with running(waiting) as process:
-        command = driver.command_line(gdb, "-p", str(process), "-batch", "-ex", "shell echo attached; sleep 60")
+        command = driver.command_line(gdb, "-p", str(process), "-batch", "-ex", "shell echo attached; sleep 86400")
         debugging = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
             assert debugging.stdout is not None

@@ -22,11 +22,12 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.translation.compact import MAX_ROWS
 from tests.cfi.libraries import FOLDERS
 from tests.convert.libraries import FIRST, PYTHON
+from tests.hanging import HANG
 from tests.readers.readers import available, libsframe
 from tests.readers.running import Request, ask
 
 _TIMER = Path(__file__).parent / "adapters" / "lookup_time.c"
-_SECONDS = 300
+_SECONDS = HANG
 _ROUNDS = 15
 
 

@@ -19,12 +19,13 @@ from typing import NamedTuple
 
 from sframe_unwind import elf
 from sframe_unwind.address import RangeMap
+from tests.hanging import HANG
 from tests.readers.corpus import cases
 from tests.readers.mutated import campaign, damaged
 from tests.readers.running import Reader, Request, ask
 
 _SOURCE = Path(__file__).parent / "adapters" / "crash_place.c"
-_SECONDS = 60
+_SECONDS = HANG
 _AT_ONCE = 250
 """How many sections one process of a reader is asked for."""
 _HEAPS = ("", "glibc.malloc.tcache_count=0")

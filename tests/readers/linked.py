@@ -25,9 +25,10 @@ from sframe_unwind.translation.compact import compacted
 from sframe_unwind.translation.to_sframe import make_table
 from sframe_unwind.unwind_rule import UnwindRule
 from tests.elf.objects import tools_for
+from tests.hanging import HANG
 from tools.producers import provide
 
-_SECONDS = 60
+_SECONDS = HANG
 _FUNCTIONS = 24
 _FLAGS = ("-O2", "-ffreestanding", "-fno-pie", "-fno-stack-protector", "-fasynchronous-unwind-tables")
 _USES = "int use(int *);\n" + "\n".join(

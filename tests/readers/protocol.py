@@ -5,7 +5,7 @@ addresses to look up (``pcs``).  The answer is one of
 
 - ``{"rows": [...]}``: for each address a row, ``null`` or ``{"error": ...}``;
 - ``{"refused": why}``: the reader takes nothing of the section;
-- ``{"crashed": how}``: it ended by a signal, or did not end in time.
+- ``{"crashed": how}``: it ended by a signal, SIGXCPU if it took too much processor time.
 
 Each section is read in a separate process, which ends with it.
 """
@@ -16,13 +16,14 @@ import ctypes
 import json
 import mmap
 import os
+import resource
 import signal
 import sys
 import traceback
 from typing import Any, Callable, NamedTuple
 
 SECONDS = 5
-"""Seconds that one section may take; each thousand addresses may take as many again."""
+"""Seconds of processor time that one section may take; each thousand addresses may take as many again."""
 _PROT_NONE = 0
 
 
@@ -35,7 +36,7 @@ class Request(NamedTuple):
 
     @property
     def seconds(self) -> int:
-        """How many seconds a reader may take."""
+        """How many seconds of processor time a reader may take, or a program that it starts."""
         return SECONDS * (1 + len(self.pcs) // 1000)
 
 
@@ -62,7 +63,7 @@ def _answered(read: Callable[[Request], list[Any]], request: Request) -> dict[st
         # What the reader itself prints is not an answer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(1, 2)
-        signal.alarm(request.seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (request.seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
         with os.fdopen(sending, "w") as answer:
             try:
                 json.dump({"rows": read(request)}, answer)

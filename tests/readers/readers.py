@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Callable
 
 from sframe_unwind.sframe.constants import ARCH_BY_ABI, AbiNumber
+from tests.hanging import HANG
 from tests.readers.running import Reader, adapter
 from tools import binutils
 from tools.debian import FetchError, fetch_archives, unpack
@@ -22,7 +23,7 @@ from tools.kept import kept
 
 _CACHE = binutils.CACHE.parent / "readers"
 _HARNESS = Path(__file__).parent / "adapters" / "glibc.c"
-_SECONDS = 60
+_SECONDS = HANG
 _ALL = frozenset(int(abi) for abi in AbiNumber)
 LITTLE = frozenset(int(abi) for abi, arch in ARCH_BY_ABI.items() if arch.byteorder == "little")
 _S390X = int(AbiNumber.S390X_ENDIAN_BIG)

@@ -10,10 +10,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.hanging import hang_after
 from tests.readers.corpus import Case
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-_SECONDS = 600
+_SECONDS = hang_after(10)
 
 
 class Outcome(str, Enum):

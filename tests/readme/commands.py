@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.elf.objects import ONE, compile_object, tools_for
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.process.programs import core_of, running
 from tests.samples.build import COMMON_FLAGS, build
@@ -22,7 +23,7 @@ _SOURCE = Path(__file__).with_name("program.c")
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROCESS = "1234"
 """The process id that the README shows."""
-SECONDS = 60
+SECONDS = HANG
 _FINDINGS = ("verify", "lint")
 """Commands with exit status 1 where they find something."""
 

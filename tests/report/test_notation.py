@@ -15,6 +15,7 @@ from sframe_unwind.sframe.constants import FdeType, PauthKey
 from sframe_unwind.unwind_rule import CFA, OUTERMOST, RegisterRule, UnwindRule
 from tests.cli.sections import AARCH64, AMD64, S390X, Function, elf, row, section
 from tests.cli.text import comparable
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tools.binutils import provide
 
@@ -84,7 +85,7 @@ def test_readelf_prints_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for flags in (0, 1, 4, 5) if version == 3 else (1, 3, 4, 5, 6, 7):
         file = elf(tmp_path / "file", abi, section(abi, functions, version, ra, flags=flags), address=0x100000)
         command = [str(tools / "readelf"), "--sframe", str(file)]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+        printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG).stdout
         assert main(["dump", str(file)]) == 0
         assert comparable(capsys.readouterr().out) == comparable(printed)
 

@@ -13,13 +13,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.samples.build import toolchain
 from tests.samples.catalogue import ABIS
 
 FOLDER = Path(__file__).resolve().parent
 CACHE = FOLDER.parents[1] / ".cache" / "runtime_code"
-SECONDS = 60
+SECONDS = HANG
 
 _SFRAME = ("-Wa,--gsframe", "-fasynchronous-unwind-tables")
 OWN, LIBUNWIND = "own", "libunwind"

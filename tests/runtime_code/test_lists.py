@@ -11,6 +11,7 @@ import pytest
 
 from tests.gdb.driver import CHECKOUT, Debugger, batch, call, find
 from tests.gdb.stacks import names_in
+from tests.hanging import HANG
 from tests.missing import absent
 from tests.runtime_code.programs import LIBUNWIND, OWN, generated, jit, program
 
@@ -152,6 +153,6 @@ def test_core_file(name: str, tmp_path: Path) -> None:
     assert names_in(output)[-5:] == ["sample_stop", "nested", *CALLER]
     assert re.search(r"^nested +0x.* libunwind proc-info at ", output, re.MULTILINE)
     command = [sys.executable, "-m", "sframe_unwind", "backtrace", "--core", str(core), "--exe", str(executable)]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=HANG, check=True)
     shown = [line.split()[2].partition("+")[0] for line in done.stdout.splitlines() if line.startswith("#")]
     assert shown[:5] == ["sample_stop", "nested", *CALLER]

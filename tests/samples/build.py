@@ -21,6 +21,7 @@ CHECKOUT = SAMPLES_FOLDER.parents[1]
 if str(CHECKOUT) not in sys.path:  # when run or imported by its path
     sys.path.insert(0, str(CHECKOUT))
 
+from tests.hanging import HANG  # noqa: E402
 from tests.samples.catalogue import ABIS, SAMPLES, VARIANTS, Abi, Build, Library, Sample, all_builds  # noqa: E402
 from tools.binutils import SFRAME_VERSIONS, ToolchainUnavailable, describe, provide  # noqa: E402
 from tools.ending import exit_with  # noqa: E402
@@ -28,7 +29,7 @@ from tools.kept import kept  # noqa: E402
 
 CACHE = CHECKOUT / ".cache" / "samples"
 
-TIMEOUT = 120
+TIMEOUT = HANG
 """Seconds that one run of the compiler may take."""
 
 COMMON_FLAGS = (

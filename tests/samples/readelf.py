@@ -10,7 +10,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-TIMEOUT = 60
+from tests.hanging import HANG
+
+TIMEOUT = HANG
 """Seconds that one run of readelf may take."""
 
 _VERSION = re.compile(r"Version: SFRAME_VERSION_(\d)")

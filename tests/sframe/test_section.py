@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 
 import pytest
@@ -13,6 +12,7 @@ from sframe_unwind.sframe.constants import AbiNumber, Flag
 from sframe_unwind.sframe.encode import FunctionSpec, RowSpec, SectionSpec, encode, usual_table
 from sframe_unwind.sframe.section import Section
 from sframe_unwind.sframe.table import Match, Miss
+from tests.work import at_most_lines
 
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
 ADDRESS = 0x10000
@@ -221,20 +221,19 @@ def test_item_07_huge_numbers_cost_neither_memory_nor_time(version: int) -> None
     width = 2 if version == 3 else 4
     content[rows_field : rows_field + width] = b"\xff" * width
     tracemalloc.start()
-    begun = time.monotonic()
-    with pytest.raises(FormatError, match="row 1 of"):
-        Section(bytes(content), ADDRESS).lookup(0x1000)
-    for field in range(8, 28, 4):
-        damaged = bytes(content[:field]) + b"\xff" * 4 + bytes(content[field + 4 :])
-        try:
-            Section(damaged, ADDRESS).lookup(0x1000)
-        except FormatError as error:
-            problem = error.what
-        assert "sub-section" in problem or "row 1 of" in problem
+    with at_most_lines(100_000):
+        with pytest.raises(FormatError, match="row 1 of"):
+            Section(bytes(content), ADDRESS).lookup(0x1000)
+        for field in range(8, 28, 4):
+            damaged = bytes(content[:field]) + b"\xff" * 4 + bytes(content[field + 4 :])
+            try:
+                Section(damaged, ADDRESS).lookup(0x1000)
+            except FormatError as error:
+                problem = error.what
+            assert "sub-section" in problem or "row 1 of" in problem
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1_000_000
-    assert time.monotonic() - begun < 5
 
 
 @pytest.mark.parametrize("start", [ADDRESS - (1 << 31), ADDRESS + (1 << 31) - 1])

@@ -14,6 +14,7 @@ from sframe_unwind.report.demangle import demangle
 from sframe_unwind.source.debug_info import DebugInfo
 from tests.abis.debuggers import newest
 from tests.gdb.driver import call
+from tests.hanging import HANG
 from tests.missing import toolchain_needed
 from tests.pairing import paired
 from tools import binutils, producers
@@ -41,7 +42,9 @@ Answer = list[tuple[str, str]]
 
 
 def run(*command: str | Path, given: str = "") -> str:
-    done = subprocess.run(list(map(str, command)), input=given, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        list(map(str, command)), input=given, check=True, capture_output=True, text=True, timeout=HANG
+    )
     return done.stdout
 
 

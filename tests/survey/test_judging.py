@@ -16,6 +16,7 @@ from sframe_unwind.cli import main
 from sframe_unwind.survey.judging import judge
 from sframe_unwind.survey.rows import FAILED, MOST_FINDINGS, NOTHING, SURVEYED, Surveyed, SurveyPlan
 from tests.elf.objects import run, tools_for
+from tests.hanging import HANG
 from tests.missing import package_needed
 from tests.samples.build import build
 from tests.survey.programs import plain_program
@@ -98,7 +99,7 @@ def test_a_function_counts_once(path: Path) -> None:
     """The counts equal readelf's: the PLT has one FDE of CFI, but two of SFrame, of other sizes."""
     command = ["readelf", "--debug-dump=frames", str(path)]
     # The status is 1 where a debug file that the library names is not installed.
-    shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
+    shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG).stdout
     listed = re.findall(r"^\S+ \S+ \S+ FDE ", shown, re.MULTILINE)
     assert judge(path.read_bytes(), CONVERT).file.functions == len(listed) > 2
 

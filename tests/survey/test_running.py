@@ -16,6 +16,7 @@ from sframe_unwind.survey.rows import FAILED, LOST, NOTHING, SURVEYED, Surveyed,
 from sframe_unwind.survey.running import Done, local_workers
 from sframe_unwind.survey.store import Store
 from tests.elf.objects import run
+from tests.hanging import HANG
 from tests.survey.programs import plain_program, program, tar, with_sframe
 from tests.survey.stores import CONVERT, contents, query, quick, states, survey
 from tests.waiting import wait_until
@@ -113,8 +114,11 @@ import sys, time
 from pathlib import Path
 from tests.survey.stores import survey
 from tests.survey.stores import quick
+begun = Path(sys.argv[3])
 def work(data, plan):
-    time.sleep(0.15)
+    if len(list(begun.iterdir())) >= 8:
+        time.sleep(86400)
+    (begun / str(time.monotonic_ns())).touch()
     return quick(data, plan)
 survey(Path(sys.argv[1]), Path(sys.argv[2]), work=work)
 """
@@ -134,7 +138,7 @@ def test_interrupted_run_goes_on(tree: Path, tmp_path: Path, number: signal.Sign
 
     wait_until(lambda: done() >= 3, "three files are done")
     program.send_signal(number)
-    program.wait(10)
+    program.wait(HANG)
     before = done()
     assert 3 <= before < 22
     time.sleep(0.3)

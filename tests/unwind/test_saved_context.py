@@ -24,6 +24,7 @@ from sframe_unwind.unwind.saved_context import (
     from_ucontext,
     pointer_guards,
 )
+from tests.hanging import HANG
 from tests.missing import absent
 from tests.samples.catalogue import ABIS, WITH_LIBC
 
@@ -64,12 +65,12 @@ def assembled(abi: str, instruction: str, folder: Path) -> bytes:
     # gas fills up .text.
     parts = (march, ".text", "1:", instruction, "2:", ".data", "0: .byte 2b - 1b", "")
     source.write_text("\n".join(parts), encoding="utf-8")
-    subprocess.run([compiler, "-c", str(source), "-o", str(object_file)], check=True, timeout=60)
+    subprocess.run([compiler, "-c", str(source), "-o", str(object_file)], check=True, timeout=HANG)
     objcopy = compiler.replace("gcc", "objcopy")
     contents = []
     for section in (".text", ".data"):
         command = [objcopy, "-O", "binary", "-j", section, str(object_file), str(binary)]
-        subprocess.run(command, check=True, timeout=60)
+        subprocess.run(command, check=True, timeout=HANG)
         contents.append(binary.read_bytes())
     return contents[0][: contents[1][0]]
 

@@ -23,12 +23,13 @@ from sframe_unwind.sframe.section import Section
 from sframe_unwind.unwind.modules import Found, Module, Modules
 from sframe_unwind.unwind.stub_rows import wrong_rows
 from sframe_unwind.unwind_rule import RegisterRule, UnwindRule, saved_at_cfa
+from tests.hanging import HANG
 from tests.missing import absent, toolchain_needed
 from tests.samples.build import build, toolchain
 from tests.samples.catalogue import ABIS, SAMPLES
 
 AMD64 = AbiNumber.AMD64_ENDIAN_LITTLE
-SECONDS = 60
+SECONDS = HANG
 
 
 class Code:

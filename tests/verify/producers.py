@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from sframe_unwind import elf
 from sframe_unwind.verify.verdict import Disagreement
+from tests.hanging import HANG
 
-TIMEOUT = 60
+TIMEOUT = HANG
 """Seconds that one run of objdump may take."""
 
 

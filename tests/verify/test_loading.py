@@ -18,6 +18,7 @@ from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.lint import catalogue as c
 from sframe_unwind.lint.verdict import Outcome
 from sframe_unwind.verify import verify
+from tests.hanging import HANG
 from tests.samples.build import build
 
 PT_LOAD, PT_PHDR = 1, 6
@@ -83,7 +84,7 @@ def test_library_whose_segments_are_not_sorted(tmp_path: Path) -> None:
     """The dynamic linker computes the addresses from the first and the last segment."""
     source, library = tmp_path / "sorted.so", tmp_path / "library.so"
     compiler: list[str | Path] = ["gcc", "-shared", "-fPIC", "-x", "c", "-o", source, "-"]
-    subprocess.run(compiler, input=b"int twice(int n) { return 2 * n; }", check=True, timeout=60)
+    subprocess.run(compiler, input=b"int twice(int n) { return 2 * n; }", check=True, timeout=HANG)
 
     def turned(headers: Headers) -> None:
         loads = [number for number, header in enumerate(headers) if header[0] == PT_LOAD]
@@ -98,7 +99,7 @@ def test_library_whose_segments_are_not_sorted(tmp_path: Path) -> None:
 
 def is_loaded(library: Path) -> bool:
     command = [sys.executable, "-c", f"import ctypes; assert ctypes.CDLL({str(library)!r}).twice(4) == 8"]
-    return not subprocess.run(command, capture_output=True, timeout=60, check=False).returncode
+    return not subprocess.run(command, capture_output=True, timeout=HANG, check=False).returncode
 
 
 def change(source: Path, target: Path, damage: Callable[[Headers], None]) -> None:
@@ -115,6 +116,6 @@ def change(source: Path, target: Path, damage: Callable[[Headers], None]) -> Non
 
 def runs(program: Path) -> bool:
     try:
-        return not subprocess.run([program], capture_output=True, timeout=60, check=False).returncode
+        return not subprocess.run([program], capture_output=True, timeout=HANG, check=False).returncode
     except OSError:  # the kernel refuses it
         return False

@@ -14,6 +14,7 @@ from sframe_unwind.verify import Plan, verify
 from sframe_unwind.verify.orc_report import OrcReport
 from sframe_unwind.verify.terms import Side
 from tests.code.assembled import assemble
+from tests.hanging import HANG
 from tests.verify.orc_source import FUNCTION, ORC
 
 HEADER = """
@@ -36,7 +37,7 @@ def report(folder: Path, pushed: int = 16, bp: int = -16, header: bytes = b"", c
     orc = ORC.replace("flags=0", f"flags={call}")
     path.write_text(orc + FUNCTION.format(pushed=pushed, bp=bp) + of_header)
     made = path.with_suffix(".o")
-    subprocess.run(["gcc", "-c", str(path), "-o", str(made)], check=True, timeout=60)
+    subprocess.run(["gcc", "-c", str(path), "-o", str(made)], check=True, timeout=HANG)
     found = verify(made, Plan(dwarf=False, code=True, orc=True)).orc
     assert found is not None
     return found

@@ -11,9 +11,10 @@ import gdb
 
 from tests.abis.inside.remote import served
 from tests.gdb.inside.program import execute
+from tests.hanging import HANG
 from tests.waiting import runs, wait_until
 
-SECONDS = 10
+SECONDS = HANG
 STILL_HERE = "echo still here\\n"
 COMMANDS = (STILL_HERE, "bt", "sframe bt", "sframe compare", "sframe explain", "sframe status", "info threads")
 

@@ -15,6 +15,7 @@ from elftools.elf.elffile import ELFFile
 from sframe_unwind.code.machines import MACHINES, Machine
 from tests.code.assembled import BINUTILS, TARGETS, assemble
 from tests.code.executed.stub import GRANULES, Stopped, Stub
+from tests.hanging import HANG
 from tools.binutils import provide
 
 _MASK = (1 << 64) - 1
@@ -145,7 +146,7 @@ stack:\t.space {2 * _STACK}
     object_path = assemble(machine, source, path.with_suffix(".o"))
     target, options = TARGETS[machine]
     tools = provide(BINUTILS, target)
-    subprocess.run([str(tools / "ld"), *options, _TEXT, str(object_path), "-o", str(path)], check=True, timeout=60)
+    subprocess.run([str(tools / "ld"), *options, _TEXT, str(object_path), "-o", str(path)], check=True, timeout=HANG)
     with path.open("rb") as file:
         elf = ELFFile(file)
         table: Any = elf.get_section_by_name(".symtab")

@@ -12,9 +12,10 @@ from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
 
+from tests.hanging import HANG
 from tools.binutils import ToolchainUnavailable
 
-_PATIENCE = 20.0
+_PATIENCE = HANG
 """Seconds to wait for an answer."""
 _TRAP = 5
 _MOST_WRITTEN = 1024

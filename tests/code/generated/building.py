@@ -15,6 +15,7 @@ from tests.code.executed.stub import Stub
 from tests.code.generated.generating import Generator
 from tests.code.generated.observed import Observer, Row
 from tests.code.generated.vocabulary import VOCABULARIES
+from tests.hanging import HANG
 from tools.binutils import provide
 
 Functions = Sequence[Sequence[str]]
@@ -58,7 +59,7 @@ def _assembled(machine: str, functions: Functions, folder: Path) -> list[list[st
     source.write_text("\n".join([_ARCHITECTURE if machine == "aarch64" else "", *(line for _, line in lines), ""]))
     done = subprocess.run(
         [str(assembler), *options, str(source), "-o", str(folder / "tried.o")],
-        capture_output=True, text=True, check=False, timeout=60,
+        capture_output=True, text=True, check=False, timeout=HANG,
     )  # fmt: skip
     refused = {int(line) - 2 for line in _ERROR.findall(done.stderr)}
     kept: list[list[str]] = [[] for _ in functions]

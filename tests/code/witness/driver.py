@@ -13,6 +13,7 @@ from pathlib import Path
 from struct import Struct, pack
 from typing import NamedTuple
 
+from tests.hanging import HANG
 from tests.samples.catalogue import ABIS
 from tools.binutils import ToolchainUnavailable
 
@@ -25,7 +26,7 @@ GRANULES = 6
 STACK, DATA, AREA = 0x20000000000, 0x30000000000, 0x4000
 _GENERAL, _VECTORS = 32, 32
 _MASK = (1 << 64) - 1
-_PATIENCE = 60.0
+_PATIENCE = HANG
 """Seconds to wait for a case."""
 _BATCH = 40_000
 """Number of bytes of cases that the driver gets before its output is read; a pipe has room for so many."""
@@ -110,7 +111,7 @@ class Driver:
         subprocess.run(
             [self._abi.compiler, *self._abi.flags, "-O2", "-static", str(SOURCE), "-o", str(self._program)],
             check=True,
-            timeout=120,
+            timeout=HANG,
         )
         if self._command and shutil.which(self._command[0]) is None:
             raise ToolchainUnavailable(f"{self._command[0]} is not installed")

@@ -12,9 +12,10 @@ from typing import Any
 
 import gdb
 
+from tests.hanging import HANG
 from tests.waiting import wait_until
 
-SOCKET_SECONDS = 20
+SOCKET_SECONDS = HANG
 
 
 def execute(command: str) -> str:

@@ -11,9 +11,10 @@ from typing import Any
 
 import lldb
 
+from tests.hanging import HANG
 from tests.waiting import listens, wait_until
 
-SECONDS = 20
+SECONDS = HANG
 
 
 class CommandError(Exception):

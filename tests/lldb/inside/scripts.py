@@ -5,17 +5,22 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import lldb
 
 from tests.lldb.inside.program import Program
 
+_LONG = 1.0
+"""The seconds of a wait that a user notices; shorter ones are meant to fail while another thread works."""
+
 
 def stepping(debugger: lldb.SBDebugger, program: dict[str, Any], stops: int) -> dict[str, Any]:
-    """Step by instructions with commands; return the number of frames at each stop, and the longest time to read them.
+    """Step by instructions with commands; return the number of frames at each stop, and the vain waits.
 
     Selecting a thread makes LLDB's event thread show it at the same time.  There are fewer stops if the program ends.
     """
@@ -224,16 +229,39 @@ def at_breakpoint(frame: lldb.SBFrame, location: lldb.SBBreakpointLocation, inte
 
 
 def _step(inside: Program, stops: int) -> dict[str, Any]:
-    counts, slowest = [], 0.0
-    for _ in range(stops):
-        if inside.target.GetProcess().GetState() != lldb.eStateStopped:
-            break
-        started = time.monotonic()
-        inside.run("thread select 1")
-        inside.run("thread step-inst")
-        counts.append(len(_names(inside.thread)))
-        slowest = max(slowest, time.monotonic() - started)
-    return {"counts": counts, "slowest": slowest}
+    counts = []
+    with _vain_waits() as vain:
+        for _ in range(stops):
+            if inside.target.GetProcess().GetState() != lldb.eStateStopped:
+                break
+            inside.run("thread select 1")
+            inside.run("thread step-inst")
+            counts.append(len(_names(inside.thread)))
+    return {"counts": counts, "vain": len(vain)}
+
+
+@contextlib.contextmanager
+def _vain_waits() -> Iterator[list[float]]:
+    """Yield a list that gets the seconds of each long wait of the plugin for a lock that it did not get."""
+    users = [module for name, module in sys.modules.items() if name.startswith("lldb_plugin.")]
+    lock = importlib.import_module("lldb_plugin.lock")
+    acquire, vain = lock.acquire, []
+
+    def watched_acquire(mutex: lldb.SBMutex, seconds: float) -> bool:
+        got: bool = acquire(mutex, seconds)
+        if not got and seconds >= _LONG:
+            vain.append(seconds)
+        return got
+
+    users = [module for module in users if getattr(module, "acquire", None) is acquire]
+    assert len(users) > 1
+    for module in users:
+        module.acquire = watched_acquire  # type: ignore[attr-defined]
+    try:
+        yield vain
+    finally:
+        for module in users:
+            module.acquire = acquire  # type: ignore[attr-defined]
 
 
 def _names(thread: lldb.SBThread) -> list[str]:

@@ -74,6 +74,6 @@ prepare (void)
     return;
   backtrace (&frame, 1); /* loads what it needs now */
   sigaltstack (&other, NULL);
-  for (const int *number = (const int[]){ SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGALRM, 0 }; *number; number++)
+  for (const int *number = (const int[]){ SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGXCPU, 0 }; *number; number++)
     sigaction (*number, &action, NULL);
 }

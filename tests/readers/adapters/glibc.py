@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import Any
 
+from tests.hanging import HANG
 from tests.readers.adapters.libsframe import REGISTERS, UNKNOWN
 from tests.readers.notation import SAME, place, row
 from tests.readers.protocol import RefusedError, Request, serve
@@ -18,7 +19,7 @@ _REFUSED = 3
 def read(program: str, request: Request) -> list[Any]:
     """Return the row for each address."""
     command = [program, hex(request.address), *map(hex, request.pcs)]
-    done = subprocess.run(command, input=request.section, capture_output=True, timeout=request.seconds, check=False)
+    done = subprocess.run(command, input=request.section, capture_output=True, timeout=HANG, check=False)
     if done.returncode < 0:  # this process ends as the reader did
         signal.signal(-done.returncode, signal.SIG_DFL)
         os.kill(os.getpid(), -done.returncode)

@@ -16,6 +16,7 @@ from typing import Any
 
 from sframe_unwind.address import RangeMap
 from tests.cli.sections import elf
+from tests.hanging import HANG
 from tests.readers.adapters.libsframe import REGISTERS, UNKNOWN
 from tests.readers.notation import SAME, place, row
 from tests.readers.protocol import RefusedError, Request, serve
@@ -33,7 +34,7 @@ def read(root: Path, request: Request) -> list[Any]:
         libraries = f"{root / _LIBRARIES}:{root / _LLVM / 'lib'}"
         program = [str(root / _LLVM / "bin/llvm-readobj"), "--sframe", str(path)]
         command = [str(root / _LIBRARIES / "ld-linux-x86-64.so.2"), "--library-path", libraries, *program]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=request.seconds, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     if done.returncode < 0:
         signal.signal(-done.returncode, signal.SIG_DFL)
         os.kill(os.getpid(), -done.returncode)

@@ -1,0 +1,160 @@
+"""The tier of each test: the lowest of `make quick`, `make test` and `make test-all` that runs it.
+
+Each tier contains the one before it.  The first rule that fits a test decides, in the order of `place`; the tables
+below are the only place where a tier is written.  CONTRIBUTING.md explains the rules to authors of tests.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+QUICK, TEST, ALL = "quick", "test", "all"
+TIERS = (QUICK, TEST, ALL)
+REST = "rest"
+"""The selection of what `all` has and `test` has not."""
+
+QUICK_FOLDERS = (
+    *("arch", "cfi", "cli", "debugger", "elf", "image", "lint", "orc", "report", "sframe", "source", "translation"),
+    *("unwind", "verify"),
+)
+"""The folders without a debugger: core, format, and the command line in process.  Files at the top are the same."""
+
+WITHOUT_QUICK: Mapping[str, str] = {
+    "tests/cli/test_command_line.py": "processes and pipes",
+    "tests/cli/test_debuggers.py": "the commands that start a debugger",
+    "tests/cli/test_internal_errors.py": "core files that a debugger makes",
+    "tests/cli/test_output.py": "processes and pipes",
+    "tests/cli/test_readelf.py": "all builds of all samples",
+    "tests/cli/test_shells.py": "shells",
+    "tests/cli/test_starting.py": "the start of processes",
+    "tests/lint/test_producers.py": "several linkers and compilers",
+    "tests/report/test_page.py": "a browser",
+    "tests/sframe/test_properties.py": "random sections by the thousand",
+    "tests/source/test_places.py": "programs of several compilers",
+    "tests/test_api_examples.py": "programs of their own processes",
+    "tests/test_public_api.py": "a type checker",
+    "tests/test_samples.py": "all builds of all samples",
+    "tests/unwind/test_stub_rows.py": "several linkers",
+    "tests/verify/test_page.py": "a browser",
+    "tests/verify/test_samples.py": "all builds of all samples",
+    "tests/verify/test_several_files.py": "processes and signals",
+}
+"""Files of those folders that `make test` runs first, with what they need and `make quick` has not."""
+
+WHOLE: Mapping[str, str] = {
+    "tests/code/test_executed.py": "a campaign",
+    "tests/code/test_generated.py": "a campaign",
+    "tests/code/test_mutations.py": "a campaign",
+    "tests/code/test_witness.py": "a campaign",
+    "tests/drive/test_corners.py::test_a_session_at_a_corner": "all corners",
+    "tests/fuzz/test_against_readelf.py": "a campaign",
+    "tests/fuzz/test_campaign.py": "a campaign",
+    "tests/gdb/test_stepping.py::test_whole_program_in_another_gdb": "an older debugger",
+    "tests/kernel/test_booted.py": "builds and boots a kernel",
+    "tests/lldb/test_soak.py": "a campaign",
+    "tests/packaging/test_install.py": "the wheel in all versions of Python",
+    "tests/readers": "libraries and tools of others, which are built first",
+    "tests/survey/test_cluster.py": "a cluster, and waiting for it",
+}
+"""Folders, files and functions that `make test-all` alone runs, with the reasons."""
+
+OLDER = {
+    "system": "pypi",
+    "gdb13": "gdb18",
+    "GDB 13": "GDB 18",
+    "22.1": "newest",
+    "without": "newest",
+    "lldb22": "lldb23",
+    "LLDB 22.1": "LLDB 23.1",
+}
+"""Names of the older debuggers in parameters, each with the newest, which `make test` runs."""
+
+
+class Case(NamedTuple):
+    """One test."""
+
+    function: str
+    """Its file and function, as ``tests/gdb/test_names.py::test_commands_show_stacks``."""
+    values: tuple[str, ...]
+    """The values of its parameters, those of tuples one by one."""
+
+    @property
+    def file(self) -> str:
+        """Return the path of its file, relative to the checkout."""
+        return self.function.partition("::")[0]
+
+
+def place(cases: Sequence[Case]) -> list[str]:
+    """Return the tier of each test.
+
+    :param cases: all tests of each of their functions: a test's tier depends on the others, which may cover its values.
+    """
+    tiers = [_by_name(case) for case in cases]
+    functions: defaultdict[str, list[int]] = defaultdict(list)
+    for index, tier in enumerate(tiers):
+        if tier == TEST:
+            functions[cases[index].function].append(index)
+    for indices in functions.values():
+        values = {index: cases[index].values for index in indices}
+        kept = _pairs(_newest(values))
+        for index in indices:
+            tiers[index] = TEST if index in kept else ALL
+    return tiers
+
+
+def selected(tier: str, selection: str) -> bool:
+    """Return whether a selection, a tier's name or `REST`, includes the tests of a tier."""
+    if selection == REST:
+        return tier == ALL
+    return TIERS.index(tier) <= TIERS.index(selection)
+
+
+def may_have(path: str, selection: str) -> bool:
+    """Return whether a selection can include a test of a file, by its path relative to the checkout."""
+    return selection != QUICK or _in_quick(path)
+
+
+def _by_name(case: Case) -> str:
+    """Return the tier by the tables of names."""
+    if _named(case, WHOLE):
+        return ALL
+    return QUICK if _in_quick(case.file) and not _named(case, WITHOUT_QUICK) else TEST
+
+
+def _in_quick(path: str) -> bool:
+    folders = path.split("/")[1:-1]
+    return (not folders or folders[0] in QUICK_FOLDERS) and path not in WITHOUT_QUICK
+
+
+def _named(case: Case, table: Iterable[str]) -> bool:
+    folder = case.file.rpartition("/")[0]
+    return not {case.function, case.file, folder}.isdisjoint(table)
+
+
+def _newest(values: Mapping[int, tuple[str, ...]]) -> dict[int, tuple[str, ...]]:
+    """Return the tests without those in an older debugger, if others of the function run in the newest."""
+    columns = [set(column) for column in zip(*values.values())]
+    return {
+        index: own
+        for index, own in values.items()
+        if not any(OLDER.get(value) in column for value, column in zip(own, columns))
+    }
+
+
+def _pairs(values: Mapping[int, tuple[str, ...]]) -> set[int]:
+    """Return enough of some tests that each two values of two parameters meet in one, where they meet at all.
+
+    Each step takes the test with the most new pairs, and the first of several.
+    """
+    wanted = {index: set(itertools.combinations(enumerate(own), 2)) for index, own in values.items()}
+    if all(len(own) < 2 for own in values.values()):
+        return set(values)
+    left, kept = set().union(*wanted.values()), set()
+    while left:
+        best = max(wanted, key=lambda index: len(wanted[index] & left))
+        kept.add(best)
+        left -= wanted.pop(best)
+    return kept
