@@ -316,7 +316,10 @@ def test_the_code_of_a_real_function_decides(sframe: int, its_cfi: int, source: 
     modules = Modules(AMD64, [file.module], read=file.read)
     start = file.module.ranges[0][0]
     names = {start: "wrong"}
-    judge = rule_judge(ProcessCode(modules, file.read, lambda pc: names.get(pc, "")))
-    for judged, reason in ((None, Reason.DIFFER), (judge, Reason.CODE)):
-        decision = Precedence(modules, other.module.cfi_match, judged).decisions[start + 5]
-        assert decision[:2] == (source if judged else Source.CFI, reason)
+    code = ProcessCode(modules, file.read, lambda pc: names.get(pc, ""))
+    small = rule_judge(code, max_size=1)
+    for judge in (None, small, rule_judge(code, most=0)):
+        decision = Precedence(modules, other.module.cfi_match, judge).decisions[start + 5]
+        assert decision[:2] == (Source.CFI, Reason.DIFFER)
+    decision = Precedence(modules, other.module.cfi_match, rule_judge(code)).decisions[start + 5]
+    assert decision[:2] == (source, Reason.CODE)
