@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 import gdb
 
-from gdb_plugin.texts import path_of, text
+from gdb_plugin.texts import path_of
 from sframe_unwind.debugger import commands
 from sframe_unwind.debugger.commands import Arguments, UsageError
 from sframe_unwind.debugger.settings import AUTO, MODES, Settings
@@ -184,6 +184,7 @@ class Explain(_Command):
     def run(self, arguments: Arguments) -> Sequence[str]:
         """Return the lines to print."""
         from gdb_plugin.contexts import address_in
+        from gdb_plugin.functions import place_of
         from sframe_unwind.debugger.code_judge import code_lines
         from sframe_unwind.debugger.code_registers import register_lines
         from sframe_unwind.report.explain import explain
@@ -196,9 +197,8 @@ class Explain(_Command):
         else:
             pc, here = stacks.selected()
         code = stacks.code()
-        name = text(lambda: gdb.format_address(pc)).partition(" ")[2] if hasattr(gdb, "format_address") else ""
         module = code.modules.find(pc)
-        name = name or (module.run_time_name(pc) if module is not None else "")
+        name = place_of(pc) or (module.run_time_name(pc) if module is not None else "")
         return [*explain(code.modules, pc, name, here), *code_lines(code, pc), *register_lines(code, pc)]
 
 

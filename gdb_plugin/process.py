@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
@@ -109,17 +109,32 @@ class Process:
     def files_added(self, objfiles: Sequence[gdb.Objfile]) -> None:
         """Take account of added files."""
         self._all_listed = False
-        if any("unwind" in Path(path_of(objfile)).name for objfile in objfiles):
+        if any(is_run_time(path_of(objfile)) for objfile in objfiles):
             self._look_for_run_time()
         completed = {path_of(objfile.owner) for objfile in objfiles if objfile.owner is not None}
         if any(module.name in completed for module in self._listed.values()):
             # A separate debug file that was added after its module can have CFI for it.
             self._listed = {key: module for key, module in self._listed.items() if module.name not in completed}
             self._renew()
+        self._forget_outside()
+
+    def files_removed(self, paths: Container[str]) -> None:
+        """Take account of files that GDB has freed, except for the program itself."""
+        removed = {module for module in self._listed.values() if module.name in paths}
+        self._listed = {key: module for key, module in self._listed.items() if module not in removed}
+        self._all_listed = False  # another copy of a file may be loaded
+        self._gdb_modules -= removed
+        self._spans.remove(removed)
+        self.modules.remove(removed)
+        self._forget_outside()
+
+    def _forget_outside(self) -> None:
+        """Make the plans for addresses in no module of the list anew, and decide anew which CFI GDB has."""
         self._planner = None
         for plans in self._plans_by_settings.values():
-            for pc in [pc for pc in plans if self._spans.get(pc) is None]:
+            for pc in [pc for pc in plans if self._spans.get(pc) is None or self._spans.get(pc - 1) is None]:
                 del plans[pc]
+        self._begin_outer_frames()
 
     def complete(self) -> None:
         """List all modules and find all run-time code, unless that has been done."""
@@ -144,7 +159,10 @@ class Process:
         if module is None:
             return False
         self._listed[module.name, module.ranges] = module
-        self._renew()
+        self._gdb_modules.add(module)
+        self._spans.add((*span, module) for span in module.ranges)
+        self.modules.add([module])
+        self._forget_outside()
         return True
 
     def _look_for_run_time(self) -> None:
@@ -371,6 +389,11 @@ class Process:
             return -WORD_SIZE if self.arch.ra is None else None
         place = rule.ra
         return place.offset if place is not None and place.base == CFA and place.in_memory else None
+
+
+def is_run_time(path: str) -> bool:
+    """Return whether a file may be of a library with which a process registers code, or an image of such code."""
+    return "unwind" in Path(path).name or path.startswith("<<")
 
 
 def _is_readable(pc: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from sframe_unwind import elf
 from sframe_unwind.sframe.table import Match
 from tests.debugger.lines import is_internal, lines
 from tests.expectations import AGREEMENT, STOPS, Stop
+from tests.gdb.compiling import compiled
 from tests.gdb.driver import PLUGIN, Debugger, batch, call
 from tests.gdb.programs import built, program
 from tests.pairing import paired
@@ -285,3 +287,10 @@ def test_frame_view_is_as_without_the_plugin(debugger: Debugger) -> None:
         assert [line for line in shown.splitlines() if not line.startswith("sframe: ")] == alone.splitlines()
         assert ("sframe: all frames are GDB's own until the process runs" in shown) == (debugger.version[0] < 14)
         assert "sample_stop" in shown
+
+
+def test_explain_shows_names_as_the_program_has_them(newest: Debugger, tmp_path: Path) -> None:
+    executable = compiled("methods.cc", tmp_path, "-O0")
+    output = batch(newest, "break counters::Counter::next", "run", "sframe explain", executable=executable)
+    assert "<counters::Counter::next(int)+" in output
+    assert "_ZN" not in output

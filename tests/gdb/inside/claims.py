@@ -38,11 +38,12 @@ def collect(programs: list[dict[str, Any]], mode: str) -> list[dict[str, Any]]:
             execute(f"set sframe mode {mode}")
             execute("set sframe strict on")
             unwinders = gdb.frame_unwinders
-            place = next(number for number, unwinder in enumerate(unwinders) if unwinder.name == "sframe")
-            unwinder, spy = unwinders[place], _Spy(unwinders[place])
-            unwinders[place] = spy
+            before = list(unwinders)
+            spies = [_Spy(unwinder) if unwinder.name == "sframe" else unwinder for unwinder in before]
+            unwinders[:] = spies
             gdb.invalidate_cached_frames()
             pcs = [frame.pc() for frame in chain()]
-            unwinders[place] = unwinder
-            answers.append({"pcs": pcs, "claimed": sorted(set(spy.claimed)), "text": text_section()[0]})
+            unwinders[:] = before
+            claimed = {pc for spy in spies if isinstance(spy, _Spy) for pc in spy.claimed}
+            answers.append({"pcs": pcs, "claimed": sorted(claimed), "text": text_section()[0]})
     return answers
