@@ -14,6 +14,7 @@ import lldb
 from lldb_plugin.memory import build_id_of
 from lldb_plugin.process import arch_of
 from lldb_plugin.runtime_code import registers_code
+from lldb_plugin.telling import report
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.file_agreement import agreement_of_file
@@ -126,6 +127,8 @@ def can_change_stacks(target: lldb.SBTarget, modules: Iterable[lldb.SBModule], s
     for module in modules:
         comparison = compared_by_file(module, arch)
         found = comparison.advance(until) if comparison is not None else None
+        if comparison is not None and comparison.unusable:
+            report(comparison.unusable)
         if found is None or found > limit or registers_code(module):
             return True
     return False

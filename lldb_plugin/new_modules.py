@@ -20,6 +20,8 @@ _PATIENCE = 0.05
 _HOOK_PATIENCE = 0.3
 """Seconds to wait for the stop-hook, which LLDB may have just started."""
 _NAP = 0.01
+_NAPS = (0.01, 0.02, 0.04, 0.08)
+"""Seconds between the questions whether a process has stopped."""
 
 
 def prepare(target: lldb.SBTarget) -> None:
@@ -35,7 +37,12 @@ def prepare(target: lldb.SBTarget) -> None:
         return
     stop_hooks.add(target)
     stop_hooks.need(target)
-    stop = _stop(target)
+    # The stop may be under way, and its hooks may have run already.
+    for nap in _NAPS:
+        stop = _stop(target)
+        if stop is not None or is_plugged(target):
+            break
+        time.sleep(nap)
     if stop is not None:
         _late.fit(target, stop)
 

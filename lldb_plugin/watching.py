@@ -18,6 +18,8 @@ from lldb_plugin.sframe_files import concerns
 
 _SECONDS = 1
 """Seconds after which targets are looked at again: LLDB tells of no file that it has opened before."""
+_AWAKE = 0.05
+"""Seconds between looks once there has been SFrame: the next program may be one that LLDB has opened before."""
 _NAPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 """Seconds between looks after an event: LLDB tells of a file before the target that it is for is listed."""
 _PATIENCE = 3.0
@@ -92,7 +94,7 @@ class Watcher:
     def _listen(self, listener: lldb.SBListener) -> None:
         event = lldb.SBEvent()
         while True:
-            if listener.WaitForEvent(_SECONDS, event):
+            if self._comes(listener, event):
                 self._drain(listener, event)
                 for nap in _NAPS:
                     self.look()
@@ -101,6 +103,13 @@ class Watcher:
                     time.sleep(nap)
             event.Clear()  # it would keep a target alive
             self.look()
+
+    def _comes(self, listener: lldb.SBListener, event: lldb.SBEvent) -> bool:
+        """Wait for an event and take it; return whether there was one."""
+        if not self.is_awake:
+            return bool(listener.WaitForEvent(_SECONDS, event))
+        time.sleep(_AWAKE)
+        return bool(listener.GetNextEvent(event))
 
     def _drain(self, listener: lldb.SBListener, event: lldb.SBEvent) -> None:
         """Take all events, the first of which has been taken: only the fact that there are some counts."""
