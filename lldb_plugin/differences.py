@@ -111,10 +111,14 @@ def tolerated(settings: Settings, arch: Arch) -> Difference | None:
     return _TOLERATED[settings.mode]
 
 
-def can_change_stacks(target: lldb.SBTarget, modules: Iterable[lldb.SBModule], settings: Settings) -> bool:
+def can_change_stacks(
+    target: lldb.SBTarget, modules: Iterable[lldb.SBModule], settings: Settings, seconds: float = _SECONDS
+) -> bool:
     """Return whether SFrame can change a stack with frames in some modules of a target, by their files.
 
     ``False`` is certain; this waits for none of LLDB's locks on the target.
+
+    :param seconds: time limit.
     """
     try:
         arch = arch_of(target)
@@ -123,7 +127,7 @@ def can_change_stacks(target: lldb.SBTarget, modules: Iterable[lldb.SBModule], s
     limit = tolerated(settings, arch)
     if limit is None:
         return True
-    until = time.perf_counter() + _SECONDS
+    until = time.perf_counter() + seconds
     for module in modules:
         comparison = compared_by_file(module, arch)
         found = comparison.advance(until) if comparison is not None else None
