@@ -87,7 +87,17 @@ def _of_image(arch: Arch, loaded: Loaded, path: str = "") -> Module:
 
         return placed_by_bias(_debug_files(path or name, load_build_id), arch, image.bias)
 
-    return Module(name, image.code_ranges(), load, load_cfi, load_build_id=load_build_id, load_debug_cfi=load_debug_cfi)
+    def load_rewriter() -> str:
+        from sframe_unwind.debugger.rewriters import rewriter_of_files
+
+        return rewriter_of_files(_debug_files(path or name, load_build_id), arch)
+
+    return Module(
+        *(name, image.code_ranges(), load, load_cfi),
+        load_build_id=load_build_id,
+        load_debug_cfi=load_debug_cfi,
+        load_rewriter=load_rewriter,
+    )
 
 
 def _debug_files(name: str, build_id_of: Callable[[], str]) -> list[DebugFile]:

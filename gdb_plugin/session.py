@@ -11,6 +11,7 @@ from gdb_plugin.frame_names import FrameNames
 from gdb_plugin.process import Process
 from gdb_plugin.reentrancy import may_execute
 from gdb_plugin.registers import arch_of
+from gdb_plugin.selection import forget_frames
 from gdb_plugin.symbols import Symbols
 from sframe_unwind.address import ADDRESS_MASK
 
@@ -47,10 +48,12 @@ class Session:
 
     :param report: shows one line to the user.
     :param frame_names: is given the current process.
+    :param files_freed: called at the next stop or prompt after GDB may have freed a file.
     """
 
-    def __init__(self, report: Callable[[str], None], frame_names: FrameNames) -> None:
+    def __init__(self, report: Callable[[str], None], frame_names: FrameNames, files_freed: Callable[[], None]) -> None:
         self._report = report
+        self._files_freed = files_freed
         self._frame_names = frame_names
         self._symbols = Symbols()
         self._known: dict[int, _Known] = {}
@@ -62,10 +65,9 @@ class Session:
         self._outdated = False
         self._watching = False
         self._generates = False
-        self._running: set[tuple[int, int, int] | None] = set()
+        self._running: set[tuple[int, ...] | None] = set()
         """The threads that a command lets run, from the user's view; ``None``: all of them."""
         self._calls = 0
-        self.watch(True)
 
     def generate(self, wanted: bool) -> None:
         """Generate SFrame for modules that have none, or stop doing so."""
@@ -73,10 +75,13 @@ class Session:
             self._generates = wanted
             self._known.clear()
 
-    def watch(self, wanted: bool) -> None:
+    def watch(self, wanted: bool, by_user: bool) -> None:
         """Subscribe to GDB's events about the inferiors; without them, every command of the plugin checks the modules.
 
-        Only mode ``off`` has no subscription: GDB makes an object for each event that has a subscriber.
+        There is no subscription while the plugin sleeps: GDB makes an object for each event that has a subscriber.
+
+        :param by_user: a command of the user's is the reason; otherwise the inferior may be running, from the user's
+            view, and GDB may be in the middle of an internal stop.
         """
         if wanted == self._watching:
             return
@@ -98,11 +103,16 @@ class Session:
                 registry = getattr(gdb.events, name, None)
                 if registry is not None:
                     (registry.connect if wanted else registry.disconnect)(handler)
-        if wanted and gdb.selected_inferior().pid:
+        self._running, self._calls = set(), 0
+        thread = gdb.selected_thread()
+        if wanted and thread is not None:
             # In a script, no stop and no prompt come between the command and the first frame that GDB asks for.  If the
             # connection breaks in the command after this one, GDB 13 fails at its end if symbols were looked up.
             self._symbols.want()
-            self._look_up(True)
+            if by_user:
+                self._look_up(True)
+            elif thread.is_running():
+                self._running.add(tuple(thread.ptid) if gdb.parameter("non-stop") else None)
 
     def _may_have_changed(self) -> None:
         """At the next use, check whether the known modules are still valid, and look for other run-time code."""
@@ -146,6 +156,8 @@ class Session:
         thread = _thread_of(event)
         self._running = self._running - {thread, None} if thread is not None else set()
         self._look_for_freed()
+        if not self._watching:  # the last file of use is gone
+            return
         if not isinstance(event, gdb.BreakpointEvent) or not any(point.commands for point in event.breakpoints):
             self._look_for_kernel()
             self._settle()
@@ -153,6 +165,8 @@ class Session:
 
     def _prompted(self) -> None:
         self._look_for_freed()
+        if not self._watching:
+            return
         self._look_for_kernel()
         self._look_up(False)
         self._settle()
@@ -161,6 +175,7 @@ class Session:
         if self._freeing or not _TELLS_FREED:
             self._freeing = False
             self._files += 1
+            self._files_freed()
 
     def _look_for_left(self, event: Any) -> None:
         """Of the frames that must not be popped to, forget those that do not exist any more."""
@@ -196,14 +211,14 @@ class Session:
             process.look_for_kernel()
             if process.kernel is not None:
                 self._frame_names.follow(process)
-                gdb.invalidate_cached_frames()
+                forget_frames()
 
     def _look_up(self, at_stop: bool) -> bool:
         """Begin anew if the symbols of run-time code are found only now; return whether they are."""
         found = self._symbols.look_up(at_stop)
         if found:
             self._known.pop(gdb.selected_inferior().num, None)
-            gdb.invalidate_cached_frames()
+            forget_frames()
         return found
 
     def _settle(self) -> None:
@@ -211,7 +226,7 @@ class Session:
         self._settled = True
         if self._outdated:
             self._outdated = False
-            gdb.invalidate_cached_frames()
+            forget_frames()
 
     def current(self, frame: Any, in_command: bool = False) -> Process | None:
         """Return the selected inferior's process; ``None``: SFrame has no ABI for it.
@@ -286,7 +301,7 @@ class Session:
         return (inferior.num, inferior.pid) != self._asked
 
 
-def _thread_of(event: Any) -> tuple[int, int, int] | None:
+def _thread_of(event: Any) -> tuple[int, ...] | None:
     """Return the ID of the thread that runs or has stopped; ``None``, outside non-stop mode: all threads."""
     thread = event.inferior_thread
     return None if thread is None else tuple(thread.ptid)

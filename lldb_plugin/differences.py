@@ -18,13 +18,13 @@ from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
 from sframe_unwind.debugger.file_agreement import agreement_of_file
 from sframe_unwind.debugger.module_agreement import Difference, ModuleAgreement
-from sframe_unwind.debugger.settings import ALWAYS, FALLBACK, OFF, Settings
+from sframe_unwind.debugger.settings import ALWAYS, AUTO, FALLBACK, OFF, Settings
 from sframe_unwind.errors import SFrameError
 from sframe_unwind.kernel.modules import module_name
 from sframe_unwind.memory import ReadMemory
 from sframe_unwind.unwind.modules import Module
 
-_TOLERATED = {ALWAYS: Difference.NONE, FALLBACK: Difference.RULES, OFF: Difference.NO_CFI}
+_TOLERATED = {AUTO: Difference.NONE, ALWAYS: Difference.NONE, FALLBACK: Difference.RULES, OFF: Difference.NO_CFI}
 """By mode, the largest difference with which SFrame's stack always equals LLDB's."""
 
 _SECONDS = 0.1
@@ -118,7 +118,7 @@ def can_change_stacks(target: lldb.SBTarget, modules: Iterable[lldb.SBModule], s
     try:
         arch = arch_of(target)
     except SFrameError:
-        return True  # the provider says why
+        return False  # SFrame cannot unwind this target; the `sframe` commands say why
     limit = tolerated(settings, arch)
     if limit is None:
         return True

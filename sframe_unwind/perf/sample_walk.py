@@ -100,7 +100,11 @@ class _Unwinding:
         other = FallbackUnwinder(NAME, self._without_row) if data.with_signal_frames else None
         read_register = context.read_register if interrupted else None
         read_word = context.memory.read_frame_word
-        return Walk(context.arch, data.modules, registers, read_word, read_register, other, interrupted=interrupted)
+        return Walk(
+            *(context.arch, data.modules, registers, read_word, read_register, other),
+            skip=data.prefers_cfi,
+            interrupted=interrupted,
+        )
 
     def _without_row(
         self, registers: Registers, interrupted: bool, read_register: Callable[[int], int] | None

@@ -56,7 +56,7 @@ class LoadedObject:
         self._read = read
         self._files = files
         self._find_file = find_file
-        self.module = Module(name, image.code_ranges(), self._sframe)
+        self.module = Module(name, image.code_ranges(), self._sframe, load_rewriter=self._rewriter)
         self.cfi = ObjectCfi(self._eh_frame, self._debug_frame)
 
     @cached_property
@@ -141,6 +141,9 @@ class LoadedObject:
         if found is None and (data := self._section(".sframe")):
             found = Section(data.data, data.address)
         return found
+
+    def _rewriter(self) -> str:
+        return self.file.rewriter if self.file is not None else ""
 
     def _eh_frame(self) -> CfiSection | None:
         found = eh_frame_in(self._image, self._read, self._arch)

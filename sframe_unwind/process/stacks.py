@@ -19,6 +19,7 @@ from sframe_unwind.process.unwinder import Fallback, StackMemory
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.stack import INLINED, SIGNAL_FRAME, ShownFrame, Stack
 from sframe_unwind.unwind.cfi_fallback import NAME
+from sframe_unwind.unwind.precedence import Precedence
 from sframe_unwind.unwind.saved_context import SavedContext, from_jump_buffer, pointer_guards
 from sframe_unwind.unwind.walk import End, FallbackUnwinder, Frame, Registers, UnwindResult, Walk
 
@@ -64,10 +65,11 @@ def walk(
             history.note_interrupted(found.read_register)
         return found or fallback.unwind(registers, interrupted, read_inner)
 
+    precedence = Precedence(code.modules, code.find_cfi, evaluates=False)
     innermost = Registers(*(thread.registers[number] for number in (arch.pc, arch.sp, arch.fp)))
     steps = Walk(
         *(arch, code.modules, innermost, read_word, read_register, FallbackUnwinder(NAME, unwind)),
-        skip=kernel.leaves_stack if kernel is not None else None,
+        skip=kernel.leaves_stack if kernel is not None else precedence.prefers_cfi,
         interrupted=interrupted,
     )
     for frame in steps:

@@ -161,7 +161,14 @@ def batch(debugger: Debugger, *commands: str, executable: Path | None = None, pl
 
 
 def call(debugger: Debugger, function: str, debug_files: bool = False, seconds: int = SECONDS, **arguments: Any) -> Any:
-    """Call a function inside GDB, with the plugin loaded, and return its result.
+    """Call a function inside GDB, with the plugin loaded, and return its result; see :func:`call_and_output`."""
+    return call_and_output(debugger, function, debug_files, seconds, **arguments)[0]
+
+
+def call_and_output(
+    debugger: Debugger, function: str, debug_files: bool = False, seconds: int = SECONDS, **arguments: Any
+) -> tuple[Any, str]:
+    """Call a function inside GDB, with the plugin loaded, and return its result, and all that GDB printed.
 
     :param function: module below `tests.gdb.inside`, or with its packages, and name of the function in it.
     :param seconds: time limit.
@@ -186,7 +193,7 @@ def call(debugger: Debugger, function: str, debug_files: bool = False, seconds: 
         text = answer.read_text(encoding="utf-8")
     value = json.loads(text)
     _check_strings(value)
-    return value
+    return value, output
 
 
 def _check_strings(value: Any) -> None:

@@ -127,7 +127,7 @@ def test_arguments_by_chance(debugger: Debugger) -> None:
 def test_mode(debugger: Debugger) -> None:
     commands = [part for mode in MODES for part in (f"set sframe mode {mode}", "show sframe mode")]
     first, *rest = outputs(session(debugger, "show sframe mode", *commands))
-    assert first == "The mode of the SFrame unwinder is 'always'.\n"
+    assert first == "The mode of the SFrame unwinder is 'auto'.\n"
     assert rest[1::2] == [f"The mode of the SFrame unwinder is '{mode}'.\n" for mode in MODES]
     assert rest[::2] == ["", "", ""]
 
@@ -137,7 +137,7 @@ def test_status(debugger: Debugger) -> None:
     lines = text.splitlines()
     version = ".".join(str(part) for part in debugger.version)
     assert re.match(rf"sframe-unwind \S+, GDB {version}; ", lines[0])
-    assert "mode always" in lines
+    assert "mode auto" in lines
     row = next(line for line in lines if line.startswith("leaf "))
     assert re.search(r"0x[0-9a-f]+ +3 +amd64 +\d+ +FDE_FUNC_START_PCREL FDE_SORTED +\d+%", row)
     assert lines[-1].startswith("without SFrame: ")

@@ -176,5 +176,5 @@ def test_switched_off_again(lldb: str) -> None:
     strict, off = said.split("(lldb) bt\n")[1:]
     assert "[synthetic]" in strict
     assert "[synthetic]" not in off
-    assert "mode always" in off
-    assert "always, strict" not in off
+    assert "mode auto" in off
+    assert "auto, strict" not in off
