@@ -112,6 +112,10 @@ def check(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
         steady(answer[mode], stop, cell) for mode in ("first", "always", "fallback", "off")
     )
     assert first == every, stop.name
+    if any(is_an_address_signed(frame) for frame in off):
+        # The C library signs its addresses, as that of Debian 13 does, and LLDB is not told the mask.
+        assert not any(is_an_address_signed(frame) for frame in always), stop.name
+        return
     if is_lost_by_lldb(stop, cell.abi):
         assert len(off) < len(always), stop.name
         return
@@ -125,6 +129,11 @@ def check(stop: Stop, cell: Cell, answer: dict[str, Any]) -> None:
         assert every == native, stop.name
         assert agrees(answer["verdict"]), (stop.name, answer["verdict"])
         assert all(thread["agrees"] for thread in answer["compare"]["threads"]), stop.name
+
+
+def is_an_address_signed(frame: dict[str, Any]) -> bool:
+    """Return whether the pc of a frame holds a signature, above the 48 bits of an address."""
+    return bool(frame["pc"] >> 48)
 
 
 def steady(shown: dict[str, Any], stop: Stop, cell: Cell) -> Any:
