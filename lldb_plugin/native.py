@@ -91,7 +91,7 @@ class NativeStack:
     def _result(
         self, registers: Registers, interrupted: bool, frame: NativeFrame, caller: NativeFrame
     ) -> UnwindResult | None:
-        if caller.sp is None:
+        if caller.sp is None or self._is_signed(caller.pc):
             return None
         signal = self._process.is_trampoline(frame.pc) or self._is_marked(registers.pc, interrupted)
         cfa = caller.sp - self._process.arch.sp_from_cfa
@@ -100,6 +100,11 @@ class NativeStack:
         if fp is None:
             fp = self.fp(caller) or 0
         return UnwindResult(Caller(cfa, caller.pc, caller.sp, fp), signal, reader)
+
+    def _is_signed(self, pc: int) -> bool:
+        """Return whether a pc holds a signature, which LLDB does not remove unless it knows the mask."""
+        arch = self._process.arch
+        return pc != arch.strip(pc, self._process.pac_mask or arch.pac_mask)
 
     def _is_marked(self, pc: int, interrupted: bool) -> bool:
         """Return whether CFI marks the frame as a signal frame, as it does where a runtime changes stacks."""
