@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.abis import summary
-from tests.missing import skipped_by_reason
+from tests.missing import fixed_addresses_needed, skipped_by_reason
 
 _BUILDS_A_KERNEL = Path(__file__).parent / "kernel/test_booted.py"
 _PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
@@ -34,6 +34,12 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the tests that build a kernel first: one worker builds it, which takes minutes, beside the others."""
     items.sort(key=lambda item: item.path != _BUILDS_A_KERNEL)
+
+
+@pytest.fixture
+def fixed_addresses() -> None:
+    """End a test that compares addresses of two sessions if they differ in each, also without the plugin."""
+    fixed_addresses_needed()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
