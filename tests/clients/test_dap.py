@@ -85,6 +85,7 @@ def masked(line: str) -> str:
 
 
 @pytest.mark.parametrize(("build", "function"), SESSIONS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_gdbs_adapter_shows_what_it_shows_without_the_plugin(build: str, function: str, tmp_path: Path) -> None:
     gdb = driver.find("pypi")
     assert gdb is not None

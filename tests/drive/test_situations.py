@@ -29,6 +29,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("debugger", "name"), CASES)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_a_session_goes_as_it_does_without_the_plugin(debugger: str, name: str) -> None:
     chosen = DEBUGGERS[debugger]
     if name in CALLING:

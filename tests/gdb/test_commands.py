@@ -274,6 +274,7 @@ def test_all_threads_in_non_stop_mode_while_the_selected_one_runs(debugger: Debu
     assert shown.count("Thread 1 is running\n") == 2
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_frame_view_is_as_without_the_plugin(debugger: Debugger) -> None:
     """GDB 13 fails if an unwinder in Python reads registers of such a frame, whenever GDB makes it anew."""
     place = ("break sample_stop", "run", "set $stack = $rsp", "set $code = $pc")

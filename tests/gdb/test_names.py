@@ -17,6 +17,7 @@ STACK = ["größe", "naïve", "main"]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_stacks_are_those_without_the_plugin(folder: str, debugger: Debugger, tmp_path: Path) -> None:
     executable = _program(tmp_path, folder)
     alone = batch(debugger, *STOPPED, "finish", "bt", executable=executable, plugin=None)

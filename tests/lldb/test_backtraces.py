@@ -23,6 +23,7 @@ from tests.gdb.compiling import mixed
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import agrees, call
 from tests.lldb.programs import is_built, is_signed, program
+from tests.missing import fixed_addresses_needed
 from tests.pairing import paired
 from tests.samples.catalogue import ABIS, VARIANTS
 
@@ -85,6 +86,7 @@ def test_samples(lldb: str, cell: Cell) -> None:
         agreeing = sum("first difference" not in answer["verdict"] for hits in answers for answer in hits)
         assert agreeing <= len(stops) // 4
     if cell in AGAINST_PLAIN:
+        fixed_addresses_needed()
         plain = call(find(lldb), "backtraces", "plain", plugin=False, seconds=140, programs=programs)
         for stop, ours, theirs in paired(stops, answers, plain):
             # The places where other threads are stopped are random.

@@ -92,6 +92,7 @@ def test_what_lldb_saves(lldb: str, tmp_path: Path) -> None:
     assert backtraces_of(lldb, executable, *cores) == [live] * len(cores)
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_what_the_kernel_saves(lldb: str, tmp_path: Path) -> None:
     executable = program(tmp_path / "right")
     cores = cores_by_kernel(executable, tmp_path)
@@ -125,6 +126,7 @@ def test_file_that_is_missing(lldb: str, tmp_path: Path) -> None:
     assert [missing in status for status in said] == [False, True]
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_file_without_section_headers(lldb: str, tmp_path: Path) -> None:
     """LLDB lists no section of such a file; its SFrame is found by the program headers, also in a core file."""
     executable = program(tmp_path / "right")

@@ -70,6 +70,7 @@ def shown(lldb: str, plugin: bool, *commands: str) -> str:
 
 
 @pytest.mark.parametrize("hook", [STAYS, CONTINUES], ids=["stays", "continues"])
+@pytest.mark.usefixtures("fixed_addresses")
 def test_a_hook_of_the_users_does_what_it_does_without_the_plugin(lldb: str, hook: str) -> None:
     commands = (hook, "continue")
     expected = shown(lldb, False, *commands)
@@ -78,6 +79,7 @@ def test_a_hook_of_the_users_does_what_it_does_without_the_plugin(lldb: str, hoo
     assert shown(lldb, True, *commands) == expected
 
 
+@pytest.mark.usefixtures("fixed_addresses")
 def test_a_hook_in_python_continues(lldb: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(IN_PYTHON, encoding="utf-8")
     add = "target stop-hook add -P mine.Continues"

@@ -78,6 +78,7 @@ def test_frames_that_sframe_covers_are_not_read_from_lldb(lldb: str, name: str) 
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_steps_that_return_in_a_recursion(lldb: str) -> None:
     """LLDB 22 then gave each script the contents of frame 1 for frame 2 too, if both were SFrame's."""
     stop = next(stop for stop in STOPS if stop.name == "recursion")
@@ -132,6 +133,7 @@ def test_sframe_bt_has_a_function_with_its_own_line(lldb: str, inlined: Path) ->
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_finish_of_inlined_functions(lldb: str, inlined: Path) -> None:
     """From each frame, it ends at the same place as on LLDB's own stack."""
     launch = "process launch -o /dev/null -- x"

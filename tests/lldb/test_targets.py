@@ -44,6 +44,7 @@ def test_launched_again_and_rebuilt(lldb: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lldb", PROVIDING)
+@pytest.mark.usefixtures("fixed_addresses")
 def test_launched_again_and_stopped_before_its_libraries_are_loaded(lldb: str) -> None:
     """LLDB knows the libraries from the previous run, and broadcasts no event when they are loaded."""
     end = ("-o", "breakpoint disable", "-o", "continue", "-o", "breakpoint enable")
