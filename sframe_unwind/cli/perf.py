@@ -111,6 +111,8 @@ def run(options: argparse.Namespace) -> int:
                 summary.add(unwound, spaces.name(event.tid))
                 if any(written.values()):
                     stacks.add(unwound, spaces.name(event.tid))
+    for line in files.unfit.values():
+        complain(line)
     summary.samples = judge.samples
     if not summary.user_samples:
         reason = why_none(recording.sample_types, judge.unusable)
