@@ -44,6 +44,8 @@ from sframe_unwind.report.terminal import printable
 _MANY = 20
 """On a terminal, the equal stacks of more threads than this are shown once."""
 
+_ELSEWHERE = "--sysroot FOLDER, --debug-dir FOLDER or --debuginfod gives them"
+
 EXAMPLES = """\
   sframe-unwind backtrace --core core
   sframe-unwind backtrace --core core --exe ./program --sysroot /srv/device
@@ -117,7 +119,16 @@ def run(options: argparse.Namespace) -> int:
     source = open_core(options.core) if options.core is not None else Live(options.pid)
     find = wanted_context(options, source)
     target, files = _opened(source, options)
-    return _shown(options, target, find, lambda: files.refused)
+    status = _shown(options, target, find, lambda: files.refused)
+    lines = list(files.unfit.values())
+    lost = target.lost_files() if isinstance(target, CoreTarget) else []
+    names = sorted({path.rpartition("/")[2] for path in (*files.unfit, *lost)})
+    if len(names) > len(lines) or len(lines) > 1:
+        of = options.core or f"process {options.pid}"
+        lines = [f"{of}: not found, or not the files that were loaded: {', '.join(names)}; {_ELSEWHERE}"]
+    for line in lines:
+        complain(line)
+    return CANNOT if lines else status
 
 
 def _shown(

@@ -15,7 +15,8 @@ another machine, if the files that it names are found here.  The stack of each s
 A stack is complete (it reaches the start of the thread), cut (it continues after the end of the copy), failed (it
 ends earlier), or wrong (it differs from the stack by the CFI).
 
-The exit status is 0, or 2 if the recording cannot be read or no sample of it can be unwound.
+The exit status is 0, or 2 if the recording cannot be read or no sample of it can be unwound; also if it is truncated:
+then the samples up to its end are unwound.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from sframe_unwind.perf.methods import METHODS
 from sframe_unwind.perf.names import Names
 from sframe_unwind.perf.recording import Recording
 from sframe_unwind.perf.sample import Sample
+from sframe_unwind.perf.source import STANDARD_INPUT
 from sframe_unwind.perf.spaces import Spaces
 from sframe_unwind.perf.summary import Summary
 from sframe_unwind.perf.text import to_text
@@ -51,6 +53,7 @@ from sframe_unwind.report.terminal import printable
 EXAMPLES = """\
   sframe-unwind perf perf.data
   sframe-unwind perf perf.data --html stacks.html
+  perf record -o - -e cpu-clock --call-graph dwarf ./program | sframe-unwind perf -
   sframe-unwind perf perf.data --convert --method sframe,dwarf --json
   sframe-unwind perf perf.data --method sframe --folded stacks.txt
 """
@@ -61,7 +64,7 @@ _PERF_FOLDER = ".debug"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    parser.add_argument("recording", metavar="PERF.DATA", type=file_name, help="the recording")
+    parser.add_argument("recording", metavar="PERF.DATA", type=file_name, help="the recording; -: standard input")
     parser.add_argument(
         "--method",
         metavar="M,...",
@@ -95,7 +98,8 @@ def run(options: argparse.Namespace) -> int:
             output.check_writable(option, path)
     names = Names()
     summary, stacks = Summary(options.method, names), Stacks(options.method, names)
-    with _named(options.recording):
+    name = "standard input" if options.recording == STANDARD_INPUT else options.recording
+    with _named(name):
         recording = Recording(options.recording)
         arch = arch_of(recording.machine, recording.byteorder)
         kept = str(Path("~").expanduser() / _PERF_FOLDER)
@@ -111,23 +115,27 @@ def run(options: argparse.Namespace) -> int:
                 summary.add(unwound, spaces.name(event.tid))
                 if any(written.values()):
                     stacks.add(unwound, spaces.name(event.tid))
+    for line in files.unfit.values():
+        complain(line)
     summary.samples = judge.samples
+    if recording.truncated:
+        complain(f"{name}: {recording.truncated}: {counted(judge.samples, 'sample', spec=',')} until there")
     if not summary.user_samples:
         reason = why_none(recording.sample_types, judge.unusable)
-        complain(f"{options.recording}: no sample can be unwound; {reason}")
+        complain(f"{name}: no sample can be unwound; {reason}")
         return CANNOT
     for what, count in judge.unusable.items():
         samples = f"{count} of {counted(judge.samples, 'sample')} {'is' if count == 1 else 'are'} not unwound"
-        complain(f"{options.recording}: {samples}: {what.value}")
+        complain(f"{name}: {samples}: {what.value}")
     if options.html:
         from sframe_unwind.perf.page import page
 
         hints = list(advice(summary, options.convert))
-        output.write(options.html, page(summary, stacks.tree(), hints, options.recording, __version__))
+        output.write(options.html, page(summary, stacks.tree(), hints, name, __version__))
     if options.folded:
         output.write(options.folded, "".join(f"{line}\n" for line in stacks.folded()))
     if options.speedscope:
-        output.write(options.speedscope, json.dumps(stacks.speedscope(options.recording, __version__)))
+        output.write(options.speedscope, json.dumps(stacks.speedscope(name, __version__)))
     if options.json:
         json.dump(summary.to_json(), sys.stdout)
         print()
@@ -136,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
             print(printable(line))
         for line in advice(summary, options.convert):
             print(f"\n{printable(line)}")
-    return DONE
+    return CANNOT if recording.truncated else DONE
 
 
 @contextmanager

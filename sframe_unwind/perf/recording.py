@@ -43,9 +43,14 @@ class Recording:
         """The output of ``uname -m`` on the recorded machine; empty: not known."""
         self.build_ids: dict[str, str] = {}
         """Build ID (hexadecimal digits) of each file by its path, for files that the recording lists."""
+        self.truncated = ""
+        """How far a truncated file goes; empty: it is whole."""
         source, others = open_sources(path)
         header = read_header(source)
         self.byteorder = header.byteorder
+        if header.missing:
+            size = header.records.size
+            self.truncated = f"truncated after {size:,} of {size + header.missing:,} bytes of records"
         for event in header.attributes:
             self._events.add(event)
         for number, place in header.features:
@@ -53,12 +58,17 @@ class Recording:
                 self._take_feature(number, source.read(place.offset, place.size, "a feature"), place.offset)
         timed = []
         places = [(source, header.records), *((other, FileSection(0, other.size)) for other in others)]
-        records = (record for each, place in places for record in read_records(each, place, self.byteorder))
+        records = (
+            record for each, place in places for record in read_records(each, place, self.byteorder, self._ends_within)
+        )
         for number, record in enumerate(records):
             found = self._timed(number, record)
             if found is not None:
                 timed.append(found)
         self._timed_records = sorted(timed)
+
+    def _ends_within(self, offset: int) -> None:
+        self.truncated = self.truncated or f"ends within the record at offset {offset:#x}"
 
     @property
     def sample_types(self) -> tuple[int, ...]:

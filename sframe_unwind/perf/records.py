@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Callable, NamedTuple
 
 from sframe_unwind.address import WORD_SIZE, ByteOrder
 from sframe_unwind.errors import FormatError, counted
@@ -49,17 +49,23 @@ class Record(NamedTuple):
         return self.source.read(self.offset, size, f"record of type {self.kind}")
 
 
-def read_records(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator[Record]:
+def read_records(
+    source: Source,
+    place: FileSection,
+    byteorder: ByteOrder,
+    ends_within: Callable[[int], None] = lambda _: None,
+) -> Iterator[Record]:
     """Yield the records in the order of the file.  Those of compressed data follow all others.
 
     Their times order them among the others.
 
+    :param ends_within: called with the offset of the last record, if the file ends within it.
     :raises FormatError: a record is malformed.
     :raises MissingExtraError: records are compressed, and no package that decompresses them is installed.
     """
     spill: Spill | None = None
     decompressor: Decompressor | None = None
-    for record in _plain(source, place, byteorder):
+    for record in _plain(source, place, byteorder, ends_within):
         if record.kind not in (RecordType.COMPRESSED, RecordType.COMPRESSED2):
             yield record
             continue
@@ -73,7 +79,7 @@ def read_records(source: Source, place: FileSection, byteorder: ByteOrder) -> It
             raise FormatError(f"more than {_MAX_DECOMPRESSED} bytes of decompressed records", record.offset, SECTION)
     if spill is not None:
         inner = spill.source()
-        yield from _plain(inner, FileSection(0, inner.size), byteorder)
+        yield from _plain(inner, FileSection(0, inner.size), byteorder, ends_within)
 
 
 def _decompressed(stream: Decompressor, data: bytes, offset: int) -> bytes:
@@ -88,15 +94,18 @@ def _decompressed(stream: Decompressor, data: bytes, offset: int) -> bytes:
         raise FormatError(f"compressed records: {error}", offset, SECTION) from error
 
 
-def _plain(source: Source, place: FileSection, byteorder: ByteOrder) -> Iterator[Record]:
+def _plain(
+    source: Source, place: FileSection, byteorder: ByteOrder, ends_within: Callable[[int], None]
+) -> Iterator[Record]:
     offset, end = place.offset, place.offset + place.size
     while offset + _HEAD <= end:
         cursor = Cursor(source.read(offset, _HEAD, "a record"), byteorder, "a record", offset)
         kind, misc, size = cursor.u32(), cursor.u16(), cursor.u16()
         if size < _HEAD:
             raise FormatError(f"a record of {counted(size, 'byte')}, expected at least {_HEAD}", offset, SECTION)
-        if offset + size > end:
-            return  # perf was killed while it wrote this record
+        if offset + size > end:  # perf was killed while it wrote this record, or a copy was cut
+            ends_within(offset)
+            return
         yield Record(kind, misc, source, offset + _HEAD, size - _HEAD)
         offset += size + _data_after(source, kind, offset + _HEAD, size - _HEAD, byteorder)
 

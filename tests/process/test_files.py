@@ -20,7 +20,7 @@ import zstandard
 from sframe_unwind.elf import parsed
 from sframe_unwind.elf.constants import PT_NOTE
 from tests.process.command import NOWHERE, Done, backtrace, functions, only_line, unprivileged
-from tests.process.programs import Crash, crash_of
+from tests.process.programs import Crash, core_of, crash_of
 from tests.samples.build import build
 
 NT_FILE = 0x46494C45
@@ -290,3 +290,41 @@ def test_core_file_that_may_not_be_read(original: Crash, tmp_path: Path) -> None
     done = unprivileged("--core", copy)
     assert done.status == 2
     assert "Permission denied" in only_line(done.errors)
+
+
+def test_core_file_from_elsewhere(tmp_path: Path) -> None:
+    """One library is not there, and another one has been replaced: one line says how to get them."""
+    folder = tmp_path / "libraries"
+    folder.mkdir()
+    sources = {
+        "second": "int second(int (*stop)(int)) { return stop(1) + 1; }",
+        "first": "int second(int (*)(int)); int first(int (*stop)(int)) { return second(stop) + 1; }",
+        "program": "int first(int (*)(int)); int stop(int one) { return one; } int main(void) { return first(stop); }",
+    }
+    for name, text in sources.items():
+        (folder / f"{name}.c").write_text(f"{text}\n", encoding="ascii")
+    shared = ["gcc", "-g", "-fPIC", "-shared", "-Wl,--build-id"]
+    libraries = [folder / "libsecond.so", folder / "libfirst.so"]
+    second, first = libraries
+    subprocess.run([*shared, str(folder / "second.c"), "-o", str(second)], check=True)
+    subprocess.run([*shared, str(folder / "first.c"), str(second), "-o", str(first)], check=True)
+    link = [str(folder / "program.c"), str(first), str(second), f"-Wl,-rpath,{folder}"]
+    subprocess.run(["gcc", "-g", *link, "-o", str(folder / "program")], check=True)
+    core, _ = core_of(folder / "program", "stop", tmp_path / "core")
+    whole = backtrace("--core", core, "--json", *NOWHERE)
+    assert (whole.status, whole.errors) == (0, "")
+    (kept := tmp_path / "root" / str(folder).lstrip("/")).mkdir(parents=True)
+    for library in libraries:
+        shutil.move(library, kept)
+    shutil.copy(build("leaf"), first)
+    done = backtrace("--core", core, "--json", *NOWHERE)
+    assert done.status == 2
+    expected = (
+        f"sframe-unwind: {core}: not found, or not the files that were loaded: libfirst.so, libsecond.so;"
+        " --sysroot FOLDER, --debug-dir FOLDER or --debuginfod gives them"
+    )
+    assert only_line(done.errors) == expected
+    first.unlink()
+    below = backtrace("--core", core, "--json", "--sysroot", tmp_path / "root", *NOWHERE)
+    assert (below.status, below.errors) == (0, "")
+    assert list(map(functions, below.threads.values())) == list(map(functions, whole.threads.values()))
