@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pexpect
 import pyte
+import pytest
 
 from tests.clients.homes import gdb_environment
 from tests.drive.building import built
