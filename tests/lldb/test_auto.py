@@ -55,8 +55,8 @@ def test_rows_that_differ_from_the_cfi(lldb: str, tmp_path: Path) -> None:
     """In mode `always` SFrame is believed, and its stack ends or goes astray."""
     program = tmp_path / "program"
     plant(build("recursion"), program, "cfa")
-    commands = ("breakpoint set -n sample_stop", "process launch -o /dev/null", "bt", "up 3", "frame variable")
-    commands = (*commands, "register read rbp rsp rbx", "thread step-out", "bt")
+    start = ("breakpoint set -n sample_stop", "process launch -o /dev/null")
+    commands = (*start, "bt", "up 3", "frame variable", "register read rbp rsp rbx", "thread step-out", "bt")
     alone = shown(lldb, program, *commands, plugin=False)
     assert "`main" in "\n".join(alone)
     assert shown(lldb, program, *commands) == alone
