@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sframe_unwind.code.instruction import HIGH, MIXED, REGISTER, RESULT, Instruction
+from sframe_unwind.code.instruction import HIGH, MIXED, REGISTER, RESULT, Instruction, Kind
 from sframe_unwind.code.machines import Machine
 from sframe_unwind.code.machines.base import Disassembled
 
@@ -30,6 +30,12 @@ class Exemption(NamedTuple):
 _NOT_TOLD = "capstone does not tell which operands an instruction of s390x writes: of these, not the first register"
 EXEMPTIONS = (
     Exemption("amd64", "register", "test", "capstone takes the operand before a constant for a result", "a900411d00"),
+    Exemption("amd64", "register", "cwd|cdq|cqo", "capstone takes the operand for a result, too", "99"),
+    Exemption("amd64", "register", "vzeroupper", "the followed halves of vector registers are kept", "c5f877"),
+    Exemption(
+        "amd64", "memory", "(lock )?or", "a barrier or a stack probe writes back what memory holds", "f0830c2400"
+    ),
+    Exemption("amd64", "register", "stos[bdqw]", "capstone: rcx, which only a repetition writes", "48ab"),
     Exemption("aarch64", "register", "cmp|cmn|tst", "the result has no register", "3fe00371"),
     Exemption("aarch64", "register", r"st[1-4]", "capstone takes the vectors for results", "40a0004c"),
     Exemption(
@@ -61,6 +67,8 @@ def agrees(instruction: Instruction, found: Disassembled | None, machine: Machin
     """
     if found is None or found.size != instruction.size:
         return False
+    if instruction.kind is Kind.SYSTEM:
+        return True  # the machine has the registers that a system call changes
     written = {number for number, _ in instruction.puts}
     if any(number not in written and number + HIGH not in written for number in _results(found, machine)):
         return False

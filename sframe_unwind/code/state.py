@@ -7,6 +7,7 @@ from typing import Callable
 
 from sframe_unwind.code.instruction import DIRECTION
 from sframe_unwind.code.machines import Machine
+from sframe_unwind.code.reach import Reaches
 from sframe_unwind.code.stack_order import NO_TOPS, Bounds, Tops, highest, may_overlap, most, shared, weakened, with_top
 from sframe_unwind.code.values import (
     ALTERED_BASE,
@@ -16,7 +17,6 @@ from sframe_unwind.code.values import (
     RETURN_ADDRESS,
     RETURN_BASE,
     SIGNED_BASE,
-    STACK,
     STACK_BASE,
     SYMBOL,
     UNKNOWN,
@@ -26,6 +26,7 @@ from sframe_unwind.code.values import (
     is_scaled,
     joined,
     number,
+    with_top_number,
 )
 
 _WORD = 8
@@ -86,6 +87,7 @@ class Frame:
         self.entry_fp: Value = (ENTRY + arch.fp, 0)
         self.return_address = RETURN_ADDRESS if arch.ra is None else (ENTRY + arch.ra, 0)
         self.bounds = Bounds()
+        self.reaches = Reaches()
         self._machine = machine
         self._tracked = frozenset(
             (
@@ -146,8 +148,10 @@ class Frame:
         if left == right:
             return left
         if left[0] == right[0] == STACK_BASE:
-            return STACK
-        return UNKNOWN if self.is_tracked(left[0]) or self.is_tracked(right[0]) else OTHER
+            return self.reaches.merged(STACK_BASE, left, right)
+        if self.is_tracked(left[0]) or self.is_tracked(right[0]):
+            return self.reaches.merged(UNKNOWN_BASE, left, right)
+        return OTHER
 
     def join(self, state: State, other: State, address: int) -> bool:
         """Keep in a state only what another state at the same address agrees on; return whether that changed it."""
@@ -187,7 +191,7 @@ class Frame:
 
         def merge(left: Value, right: Value) -> Value:
             merged = self.merge(left, right)
-            if merged not in (UNKNOWN, STACK):
+            if merged[0] not in (UNKNOWN_BASE, STACK_BASE):
                 return merged
             one, other = bounds.of(left), bounds.of(right)
             if one and other:
@@ -197,7 +201,7 @@ class Frame:
                 tops, above = (mine, right == OTHER and one) if one else (others, left == OTHER and other)
                 distance = most(tops, above, CFA) if above else None
                 top = None if distance is None else (CFA, distance)
-            return merged if top is None else (merged[0], bounds.number(top))
+            return merged if top is None else with_top_number(merged, bounds.number(top))
 
         return merge
 
@@ -214,7 +218,7 @@ class Frame:
                     changed = True
         for register, other in others.items():
             if register not in mine and self.is_tracked(other[0]):
-                mine[register] = UNKNOWN
+                mine[register] = merge(OTHER, other)
                 changed = True
         return changed
 
@@ -225,7 +229,7 @@ class Frame:
         changed = False
         for slot, value in list(mine.items()):
             other = others.get(slot)
-            if value != UNKNOWN and other != value:
+            if other != value:
                 merged = merge(value, OTHER if other is None else other)
                 changed |= merged != value
                 mine[slot] = merged
