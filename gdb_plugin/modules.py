@@ -19,7 +19,7 @@ import gdb
 
 from gdb_plugin.memory import read
 from gdb_plugin.reentrancy import output_of
-from gdb_plugin.texts import path_of, text
+from gdb_plugin.texts import path_of, path_text
 from sframe_unwind.address import page_start
 from sframe_unwind.arch import Arch
 from sframe_unwind.debugger.debug_files import DebugFile
@@ -62,7 +62,7 @@ def list_modules(arch: Arch, may_execute: bool, places: ModulePlaces | None = No
 
 def find_module(arch: Arch, may_execute: bool, address: int) -> Module | None:
     """Return the shared library at an address without listing all, ``None`` where it cannot be found like that."""
-    path = text(lambda: gdb.solib_name(address))
+    path = path_text(lambda: gdb.solib_name(address))
     if not path:
         return None
     found = loaded_image_at(read, auxiliary_vector(arch, may_execute), arch.byteorder, address)
