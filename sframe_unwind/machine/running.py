@@ -60,7 +60,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], typed: str = "")
     try:
         process = subprocess.Popen(
             command,
-            env={**environment, "LC_ALL": "C", "TERM": "dumb", "NO_COLOR": "1", "DEBUGINFOD_URLS": ""},
+            env={**environment, "LC_ALL": "C.UTF-8", "TERM": "dumb", "NO_COLOR": "1", "DEBUGINFOD_URLS": ""},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -88,7 +88,7 @@ class Debugger:
         path = os.environ.get("PATH", os.defpath)
         # LLDB makes a folder in its home, for root even if the home does not exist; below a device it cannot.
         home = {"HOME": "/dev/null", "SHELL": "/bin/sh", "DEBUGINFOD_URLS": NO_SERVER}
-        return {"PATH": path, "LC_ALL": "C", "TERM": "dumb", **home}
+        return {"PATH": path, "LC_ALL": gdb.LOCALE, "TERM": "dumb", **home}
 
 
 def _modes(mode_command: str, strict_command: str, mode: str) -> Sequence[str]:

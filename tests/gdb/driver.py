@@ -24,6 +24,9 @@ PLUGIN = CHECKOUT / "gdb_plugin" / "sframe_gdb.py"
 _ENTRY = Path(__file__).resolve().parent / "inside" / "entry.py"
 _INSIDE = "tests.gdb.inside"
 
+LOCALE = "C" if str(CHECKOUT).isascii() else "C.UTF-8"
+"""GDB alone cannot read a Python script whose path is not of its locale."""
+
 SECONDS = HANG
 """Time limit for one run, in seconds."""
 
@@ -94,7 +97,7 @@ def _version(path: str) -> tuple[int, ...] | None:
 def environment(home: Path | None = None) -> dict[str, str]:
     """Return the environment of a GDB: English messages, no downloads, no init files except those in `home`."""
     kept = {name: value for name, value in os.environ.items() if name not in ("DEBUGINFOD_URLS", "PYTHONPATH")}
-    return {**kept, "LC_ALL": "C", "TERM": "dumb", "HOME": str(home or "/nonexistent")}
+    return {**kept, "LC_ALL": LOCALE, "TERM": "dumb", "HOME": str(home or "/nonexistent")}
 
 
 def command_line(
