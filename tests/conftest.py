@@ -20,6 +20,7 @@ from tests.missing import fixed_addresses_needed
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 _BUILDS_A_KERNEL = CHECKOUT / "tests/kernel/test_booted.py"
+_KINDS = ("passed", "failed", "error", "skipped")
 _PACKAGES = ("sframe_unwind", "gdb_plugin", "lldb_plugin")
 
 for number in (signal.SIGINT, signal.SIGQUIT):
@@ -103,7 +104,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the table of tests by ABI, the counts that the documentation promises, and how many were skipped why."""
-    reports = [report for kind in ("passed", "failed", "skipped") for report in terminalreporter.getreports(kind)]
+    reports = [report for kind in _KINDS for report in terminalreporter.getreports(kind)]
     properties = [entry for report in reports if report.when == "call" for entry in report.user_properties]
     skipped = [
         (value, report.longrepr[2])

@@ -32,6 +32,9 @@ def test_fails(session):
     session.write(b"second\\n")
     raise AssertionError("wrong")
 def test_fails_without(): raise AssertionError("wrong")
+@pytest.fixture
+def broken(): raise AssertionError("wrong")
+def test_error(broken): pass
 @pytest.mark.parametrize("number", [1, 2])
 def test_skipped(number): absent("no such debugger")
 """
@@ -60,9 +63,9 @@ def test_a_failure_names_the_transcript_of_its_sessions(tmp_path: Path) -> None:
 
 def test_a_run_ends_with_the_outcomes_and_the_reasons(tmp_path: Path) -> None:
     said = run_of(tmp_path)
-    assert "\n1 passed, 2 failed, 2 skipped\n  skipped 2: no such debugger\n" in said
-    assert said.splitlines()[-1].startswith("2 failed, 1 passed, 2 skipped in ")
-    assert "\n1 passed, 4 failed, 0 skipped\n" in run_of(tmp_path, CI="true")
+    assert "\n1 passed, 3 failed, 2 skipped\n  skipped 2: no such debugger\n" in said
+    assert said.splitlines()[-1].startswith("2 failed, 1 passed, 2 skipped, 1 error in ")
+    assert "\n1 passed, 5 failed, 0 skipped\n" in run_of(tmp_path, CI="true")
 
 
 def test_names_of_tests_become_names_of_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -83,7 +86,7 @@ def test_limits_grow_with_the_slowness_of_the_machine(monkeypatch: pytest.Monkey
         assert hang_after(5) == 300 * slowness
     monkeypatch.delenv(VARIABLE)
     assert hang_after(5) >= 300
-    assert float(os.environ[VARIABLE]) >= 1
+    assert 1 <= float(os.environ[VARIABLE]) <= 4
 
 
 def test_work_is_counted_and_ended() -> None:

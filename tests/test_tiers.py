@@ -79,12 +79,22 @@ def test_all_pairs_of_values_meet_in_the_tests_that_are_kept() -> None:
     assert place(of("tests/abis/test_new.py::test_two", *itertools.product("ab", "cd"))) == [TEST] * 4
 
 
+def test_each_value_is_in_a_test_of_a_function_that_has_too_many() -> None:
+    product = list(itertools.product(ABIS, ("1", "2", "3"), ("O0", "O2")))
+    placed = place(of(tiers.EACH_ONCE[0], *product))
+    kept = [values for values, tier in zip(product, placed) if tier == TEST]
+    assert [len({values[place] for values in kept}) for place in range(3)] == [3, 3, 2]
+    assert len(kept) == 3
+
+
 def test_the_same_tests_are_kept_each_time() -> None:
     cases = of("tests/abis/test_new.py::test_cell", *itertools.product("abc", "def", "ghi"))
     assert place(cases) == place(list(cases))
 
 
-@pytest.mark.parametrize("name", [*tiers.WITHOUT_QUICK, *tiers.WHOLE, *(f"tests/{f}" for f in tiers.QUICK_FOLDERS)])
+@pytest.mark.parametrize(
+    "name", [*tiers.WITHOUT_QUICK, *tiers.WHOLE, *tiers.EACH_ONCE, *(f"tests/{name}" for name in tiers.QUICK_FOLDERS)]
+)
 def test_a_table_names_what_there_is(name: str) -> None:
     file, _, function = name.partition("::")
     path = CHECKOUT / file

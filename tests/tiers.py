@@ -49,6 +49,12 @@ WHOLE: Mapping[str, str] = {
     "tests/code/test_generated.py": "a campaign",
     "tests/code/test_mutations.py": "a campaign",
     "tests/code/test_witness.py": "a campaign",
+    "tests/code/test_compacted.py::test_functions_are_those_of_cfi": "libraries of the system",
+    "tests/convert/test_compact.py::test_libraries_of_the_system": "libraries of the system",
+    "tests/convert/test_compact_stacks.py::test_stacks_of_a_library": "libraries of the system",
+    "tests/convert/test_large.py::test_copy_of_a_sparse_program": "gigabytes",
+    "tests/convert/test_sizes.py::test_sizes_of_a_library": "libraries of the system",
+    "tests/convert/test_to_sframe.py::test_libraries_of_the_system": "libraries of the system",
     "tests/drive/test_corners.py::test_a_session_at_a_corner": "all corners",
     "tests/fuzz/test_against_readelf.py": "a campaign",
     "tests/fuzz/test_campaign.py": "a campaign",
@@ -60,6 +66,20 @@ WHOLE: Mapping[str, str] = {
     "tests/survey/test_cluster.py": "a cluster, and waiting for it",
 }
 """Folders, files and functions that `make test-all` alone runs, with the reasons."""
+
+EACH_ONCE = (
+    "tests/abis/test_every_instruction.py::test_walk",
+    "tests/abis/test_remote.py::test_by_memory_alone",
+    "tests/abis/test_remote.py::test_with_files",
+    "tests/convert/test_strip.py::test_programs_run_after_each_tool",
+    "tests/convert/test_to_sframe.py::test_samples_there_and_back",
+    "tests/gdb/test_backtraces.py::test_backtrace_is_the_same_in_both_modes",
+    "tests/gdb/test_outer_frames.py::test_what_is_known_is_right",
+    "tests/gdb/test_stepping.py::test_parts_of_samples",
+    "tests/gdb/test_stepping.py::test_whole_program",
+    "tests/runtime_code/test_every_instruction.py::test_caller",
+)
+"""Functions with so many or so slow tests that `make test` has each value of a parameter, but not each pair."""
 
 OLDER = {
     "system": "pypi",
@@ -97,9 +117,9 @@ def place(cases: Sequence[Case]) -> list[str]:
     for index, tier in enumerate(tiers):
         if tier == TEST:
             functions[cases[index].function].append(index)
-    for indices in functions.values():
+    for function, indices in functions.items():
         values = {index: cases[index].values for index in indices}
-        kept = _pairs(_newest(values))
+        kept = _covering(_newest(values), 1 if function in EACH_ONCE else 2)
         for index in indices:
             tiers[index] = TEST if index in kept else ALL
     return tiers
@@ -144,15 +164,15 @@ def _newest(values: Mapping[int, tuple[str, ...]]) -> dict[int, tuple[str, ...]]
     }
 
 
-def _pairs(values: Mapping[int, tuple[str, ...]]) -> set[int]:
-    """Return enough of some tests that each two values of two parameters meet in one, where they meet at all.
+def _covering(values: Mapping[int, tuple[str, ...]], together: int) -> set[int]:
+    """Return enough of some tests that the values of so many parameters meet in one, where they meet at all.
 
-    Each step takes the test with the most new pairs, and the first of several.
+    Each step takes the test with the most that is new, and the first of several.  With fewer parameters, all are taken.
+
+    :param together: 1: each value is in a test; 2: each two values of two parameters are in one.
     """
-    wanted = {index: set(itertools.combinations(enumerate(own), 2)) for index, own in values.items()}
-    if all(len(own) < 2 for own in values.values()):
-        return set(values)
-    left, kept = set().union(*wanted.values()), set()
+    wanted = {index: set(itertools.combinations(enumerate(own), together)) for index, own in values.items()}
+    left, kept = set().union(*wanted.values()), {index for index, combined in wanted.items() if not combined}
     while left:
         best = max(wanted, key=lambda index: len(wanted[index] & left))
         kept.add(best)

@@ -54,7 +54,8 @@ def _lldb_until(function: str) -> list[str]:
     return [f"breakpoint set -o true -n {function}", "continue"]
 
 
-_RUN_ALONE = "setarch -R {} > output.txt 2>&1 < /dev/null & echo $! > pid; sleep 0.3"
+_AWAIT_PAUSE = "while test -d /proc/$(cat pid) && ! grep -q '^State:.S' /proc/$(cat pid)/status; do sleep 0.01; done"
+_RUN_ALONE = f"setarch -R {{}} > output.txt 2>&1 < /dev/null & echo $! > pid; {_AWAIT_PAUSE}"
 _AWAIT_SOCKET = "while ! test -S socket; do sleep 0.1; done"
 _EMULATE = f"{' '.join(ABIS['aarch64'].emulator)} -g socket {{}} > /dev/null 2>&1 & {_AWAIT_SOCKET}"
 _ATTACH = 'python gdb.execute("attach " + open("pid").read().strip())'
@@ -201,7 +202,7 @@ SITUATIONS = {
             *(["backtrace"], ["tbreak note", "signal SIGUSR1"], *_WALK),
             *(
                 ["backtrace"],
-                ["detach", "shell sleep 0.3"],
+                ["detach", f"shell {_AWAIT_PAUSE}"],
                 [_ATTACH],
                 ["backtrace"],
                 ["tbreak on_user", "signal SIGUSR1"],
@@ -213,7 +214,7 @@ SITUATIONS = {
             [f'script import os; os.system("{_RUN_ALONE}")', _LLDB_ATTACH],
             ["process handle SIGUSR1 -s false -n false -p true"],
             *(["bt"], ["breakpoint set -o true -n note", _LLDB_SIGNAL, "continue"], *_LLDB_WALK[:-1]),
-            *(["detach", "script import time; time.sleep(0.3)"], [_LLDB_ATTACH], ["bt"], ["frame select 2"]),
+            *(["detach", f'script import os; os.system("{_AWAIT_PAUSE}")'], [_LLDB_ATTACH], ["bt"], ["frame select 2"]),
             *(["breakpoint set -o true -n on_user", _LLDB_SIGNAL, "continue"], *_LLDB_WALK[:-1]),
         ],
         starts=False,

@@ -11,7 +11,7 @@ from tests.gdb.driver import Debugger
 from tests.gdb.programs import built
 from tests.gdb.stacks import names_in
 from tests.gdb.terminal import PROMPT, Terminal, plain, terminal
-from tests.waiting import wait_until_it_worked
+from tests.waiting import wait_until_idle, wait_until_it_worked
 
 ABI = "amd64"
 LEAF = next(stop for stop in STOPS if stop.sample == "leaf")
@@ -104,6 +104,15 @@ def test_interrupting_a_long_backtrace(debugger: Debugger) -> None:
         native = gdb.run("bt 30")
         gdb.run("set sframe mode always")
         assert names_in(gdb.run("bt 30")) == names_in(native)
+
+
+def test_a_ctrl_c_that_comes_after_the_command(newest: Debugger) -> None:
+    """GDB shows two prompts then: this tests how the test above reads them, whoever is first on a busy machine."""
+    with terminal(newest) as gdb:
+        gdb.type("echo early\\n\n")
+        wait_until_idle(gdb.process)
+        assert "early" in gdb.interrupted()
+        assert gdb.run("echo right\\n") == "right\n"
 
 
 def _quits(gdb: Terminal, begin: str) -> bool:

@@ -23,5 +23,5 @@ int main(void)
 {
     /* Any process may attach, where the system otherwise lets only a parent do so. */
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-    return middle(100) != 6;
+    return middle(3600) != 6;
 }

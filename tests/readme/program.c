@@ -17,5 +17,5 @@ __attribute__((noipa)) int outer(int seconds)
 int main(int count, char **arguments)
 {
     (void)arguments;
-    return outer(count > 1 ? 60 : 0) == 0;
+    return outer(count > 1 ? 3600 : 0) == 0;
 }
