@@ -6,6 +6,7 @@ and reads little of a file.
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 
@@ -30,13 +31,21 @@ def is_of_use(path: str) -> bool | None:
     output of some linkers have only the section.
     """
     try:
+        found = os.stat(path)
+        return _is_of_use(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+    except (OSError, ValueError):
+        return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_of_use(path: str, _state: tuple[int, ...]) -> bool:
+    """Return the same for a file in a state, which shows whether it was replaced: libraries come again and again."""
+    try:
         with open(path, "rb", buffering=0) as file:
             headers = _Headers(file.fileno())
             if headers.has_segment(_PT_GNU_SFRAME) or headers.has_section(_USED):
                 return True
             return _LIBRARY not in os.path.basename(path) and _REGISTERING in headers.symbol_names()
-    except (OSError, ValueError):
-        return None
     except struct.error:
         return False  # not an ELF file of class 64, or a damaged one
 

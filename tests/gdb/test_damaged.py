@@ -39,3 +39,14 @@ def test_one_line_and_the_native_backtrace(debugger: Debugger, version: int, tmp
         assert CALLBACK.sample in status, name
         assert " frames agree" in compared.splitlines()[-1], name
         assert "not usable: " in explained, (name, explained)
+
+
+def test_the_line_is_a_line_of_its_own_without_a_terminal(debugger: Debugger, tmp_path: Path) -> None:
+    """Commands come from a pipe: the line follows GDB's prompt, and is not within a line of GDB's."""
+    change, _ = next(iter(CHANGES.values()))
+    executable = damaged(built(CALLBACK.sample, ABI, 3), change, tmp_path)
+    lines = ("set sframe mode always", f"break {CALLBACK.place}", "run", "bt 2", "kill")
+    shown = typed(debugger, executable, lines)
+    (line,) = [line for line in shown.splitlines() if "SFrame data not used" in line]
+    assert line.startswith("sframe: ")
+    assert typed(debugger, executable, lines[1:], plugin=False) in shown.replace(f"{line}\n", "").replace(PROMPT * 2, PROMPT, 1)

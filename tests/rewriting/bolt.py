@@ -14,10 +14,15 @@ _VERSIONS = range(22, 15, -1)
 """Versions of BOLT that Debian's packages have in their names."""
 
 
+def path() -> str | None:
+    """Return the path of BOLT; ``None``: it is not installed."""
+    names = ("llvm-bolt", *(f"llvm-bolt-{version}" for version in _VERSIONS))
+    return next(filter(None, map(shutil.which, names)), None)
+
+
 def bolt() -> str:
     """Return the path of BOLT."""
-    names = ("llvm-bolt", *(f"llvm-bolt-{version}" for version in _VERSIONS))
-    found = next(filter(None, map(shutil.which, names)), None)
+    found = path()
     return found or absent("llvm-bolt is not installed (Debian: bolt-16): files that it rewrites stay untested")
 
 
