@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, Union
+from collections.abc import Iterable
+from typing import Callable, NamedTuple, Union
 
 from sframe_unwind.code.instruction import (
     ADD,
@@ -86,6 +87,17 @@ _MAX_SLOTS = 256
 _BITS_OF_BYTE = 8
 
 
+class Written(NamedTuple):
+    """A store of a function outside of its own frame."""
+
+    register: int
+    """The register that held the address at the entry; the stack pointer: the CFA."""
+    offset: int
+    """Distance of the store from that address in bytes."""
+    size: int
+    """Size in bytes."""
+
+
 class Evaluator:
     """Evaluates the expressions of instructions.
 
@@ -106,6 +118,8 @@ class Evaluator:
         """Whether, since this was cleared, a value was stored over the return address."""
         self.has_read = False
         """Whether, since this was cleared, a constant was read from memory."""
+        self.written: set[Written] = set()
+        """The stores, since this was cleared, above the frame and through pointers that the function got."""
         self.compares_constants = False
         """Whether conditions that compare two small constants are decided; otherwise, they may hold or not."""
 
@@ -460,6 +474,10 @@ class Evaluator:
     def _store(self, address: Value, size: int, value: Value, state: State) -> None:
         slots = state.slots
         base, offset = address
+        if ENTRY <= base < SYMBOL:
+            self.written.add(Written(base - ENTRY, offset, size))
+        elif base == CFA and offset + size > 0:
+            self.written.add(Written(self._frame.sp, offset, size))
         if value[0] in self._leaking:
             state.leaked |= is_open(base) or not (on_stack(base) or base == STACK_BASE)
         if not on_stack(base):
@@ -514,6 +532,17 @@ class Evaluator:
             above = slot[1] - sp[1]
             if above < 0 or first <= above < end if slot[0] == sp[0] else not is_above(state.tops, slot, sp):
                 state.slots[slot] = UNKNOWN
+
+    def store_in_callee(self, stores: Iterable[Written], state: State) -> None:
+        """Change a state by the stores of a callee above its frame, and through pointers that it gets."""
+        sp = self._frame.sp
+        for register, offset, size in stores:
+            place = plus(
+                state.registers.get(register, OTHER), offset - (self._frame.sp_at_return[1] if register == sp else 0)
+            )
+            for slot in state.slots if on_stack(place[0]) else ():
+                if slot[0] == place[0] and place[1] - _WORD < slot[1] < place[1] + size:
+                    state.slots[slot] = UNKNOWN
 
     def move_sp(self, by: int | None, state: State, pc: int) -> None:
         """Move the stack pointer up; ``None``: it becomes unknown."""

@@ -89,11 +89,12 @@ class Frame:
         self.bounds = Bounds()
         self.reaches = Reaches()
         self._machine = machine
+        self.also = frozenset(also)
         self._tracked = frozenset(
             (
                 *(CFA, UNKNOWN_BASE, STACK_BASE, RETURN_BASE, SIGNED_BASE, ALTERED_BASE),
                 *(self.entry_fp[0], self.return_address[0]),
-                *(ENTRY + number for number in also),
+                *(ENTRY + number for number in self.also),
             )
         )
 
@@ -117,6 +118,10 @@ class Frame:
         if link is not None and self.ra is not None:
             registers[self.ra], registers[link] = OTHER, self.return_address
         return State(registers, slots)
+
+    def kept(self, state: State) -> set[int]:
+        """Return the further registers that hold what they held at the entry."""
+        return {register for register in self.also if state.registers.get(register) == (ENTRY + register, 0)}
 
     def is_entry(self, state: State) -> bool:
         """Return whether a function can be entered in a state: nothing of the previous frame is left."""
