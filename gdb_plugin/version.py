@@ -10,15 +10,15 @@ def major(version: str) -> int:
     return int(version.partition(".")[0])
 
 
-def native_fails(version: int) -> tuple[str, ...]:
+def native_fails(number: int) -> tuple[str, ...]:
     """Return the architectures whose return address GDB's own unwinder cannot always find although there is CFI.
 
     On s390x, GDB 13 and 16 report that one in a floating-point register cannot be converted to an integer, and that one
     in r14 of a signal frame's caller has been optimized out.  GDB 18 finds both.
 
-    :param version: the first number of GDB's version.
+    :param number: the first number of GDB's version.
     """
-    return () if version >= 18 else ("s390x",)
+    return () if number >= 18 else ("s390x",)
 
 
 MAJOR = major(gdb.VERSION)

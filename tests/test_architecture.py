@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from sframe_unwind.arch import Arch
+from tests.imports import Import, imports_of
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 CORE = "sframe_unwind"
@@ -79,32 +80,6 @@ modules that print it."""
 
 OTHER_VERSIONS = ("cfi.cie", "cfi.index", "source", "runtime_code", "survey.store", "survey.cluster")
 """These compare versions of other formats and programs."""
-
-
-class Import(NamedTuple):
-    """An imported module."""
-
-    importer: str
-    imported: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.importer}:{self.line} imports {self.imported}"
-
-
-def imports_of(path: Path, module: str) -> Iterator[Import]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                is_module = (CHECKOUT / full.replace(".", "/")).is_dir() or (
-                    CHECKOUT / f"{full.replace('.', '/')}.py"
-                ).is_file()
-                yield Import(module, full if is_module else str(node.module), node.lineno)
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                yield Import(module, alias.name, node.lineno)
 
 
 def modules(package: str) -> dict[str, Path]:

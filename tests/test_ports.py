@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import ports
+from tests.hanging import HANG
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 OTHER = "from tests.ports import free_port; print(free_port(), flush=True); input()"
@@ -26,7 +27,7 @@ def test_port_of_another_run_is_not_given_again(monkeypatch: pytest.MonkeyPatch)
         theirs = int(other.stdout.readline())
         _offer(monkeypatch, theirs, theirs + 1, theirs + 2)
         assert ports.free_port() in (theirs + 1, theirs + 2)
-        other.communicate("\n", timeout=60)
+        other.communicate("\n", timeout=HANG)
     _offer(monkeypatch, theirs)
     assert ports.free_port() == theirs
 

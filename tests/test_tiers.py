@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiers
-from tests.test_architecture import imports_of
+from tests.imports import imports_of
 from tests.tiers import ALL, QUICK, REST, TEST, Case, place, selected
 
 CHECKOUT = Path(__file__).resolve().parents[1]

@@ -72,7 +72,7 @@ def by_go(folder: Path, name: str) -> Path:
     (folder / f"{name}.go").write_text(GO, encoding="utf-8")
     caches = {"GOCACHE": str(folder / "go-cache"), "GOPATH": str(folder / "go-path"), "GO111MODULE": "off"}
     command = [needed("go"), "build", "-o", str(folder / name), str(folder / f"{name}.go")]
-    subprocess.run(command, env={**os.environ, **caches}, check=True, timeout=10 * SECONDS)
+    subprocess.run(command, env={**os.environ, **caches}, check=True, timeout=SECONDS)
     return folder / name
 
 

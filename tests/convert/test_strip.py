@@ -113,7 +113,7 @@ def survives(source: Path, target: Path, commands: Iterable[list[str]]) -> bool:
     """Rewrite a copy of a program; return whether it still runs."""
     shutil.copy(source, target)
     for command in commands:
-        if subprocess.run([*command, target], capture_output=True, timeout=60, check=False).returncode:
+        if subprocess.run([*command, target], capture_output=True, timeout=HANG, check=False).returncode:
             return False
     return output("amd64", target) == (0, "ok 1\n")
 

@@ -49,4 +49,6 @@ def test_the_line_is_a_line_of_its_own_without_a_terminal(debugger: Debugger, tm
     shown = typed(debugger, executable, lines)
     (line,) = [line for line in shown.splitlines() if "SFrame data not used" in line]
     assert line.startswith("sframe: ")
-    assert typed(debugger, executable, lines[1:], plugin=False) in shown.replace(f"{line}\n", "").replace(PROMPT * 2, PROMPT, 1)
+    assert typed(debugger, executable, lines[1:], plugin=False) in shown.replace(f"{line}\n", "").replace(
+        PROMPT * 2, PROMPT, 1
+    )

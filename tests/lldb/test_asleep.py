@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.gdb.compiling import tools_for
+from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch
 
@@ -71,7 +72,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def _run(*command: object) -> None:
-    subprocess.run(list(map(str, command)), check=True, timeout=60)
+    subprocess.run(list(map(str, command)), check=True, timeout=HANG)
 
 
 def shown(lldb: str, program: Path, *commands: str, plugin: bool = True, first: str = "version") -> str:

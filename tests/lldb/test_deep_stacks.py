@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.gdb.compiling import tools_for
+from tests.hanging import HANG
 from tests.lldb.debuggers import PROVIDING, find
 from tests.lldb.driver import IMPORT, batch, call
 
@@ -33,9 +34,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, (recursion, main) in PROGRAMS.items():
         made[name] = folder / name
         parts = objects["-DRECURSION", recursion], objects["", main]
-        subprocess.run(["gcc", f"-B{tools_for(3)}/", *map(str, parts), "-o", str(made[name])], check=True, timeout=60)
+        subprocess.run(["gcc", f"-B{tools_for(3)}/", *map(str, parts), "-o", str(made[name])], check=True, timeout=HANG)
     made["stripped"] = folder / "stripped"
-    subprocess.run(["strip", "-o", str(made["stripped"]), str(made["both"])], check=True, timeout=60)
+    subprocess.run(["strip", "-o", str(made["stripped"]), str(made["both"])], check=True, timeout=HANG)
     return made
 
 
@@ -46,11 +47,11 @@ def _object(path: Path, defines: str, alone: bool) -> Path:
     """
     text = path.with_suffix(".s")
     compiler = ["gcc", "-g", "-O1", *filter(None, [defines])]
-    subprocess.run([*compiler, "-S", str(SOURCE), "-o", str(text)], check=True, timeout=60)
+    subprocess.run([*compiler, "-S", str(SOURCE), "-o", str(text)], check=True, timeout=HANG)
     if alone:
         text.write_text(".cfi_sections .sframe\n" + text.read_text(encoding="utf-8"), encoding="utf-8")
     assembler = ["gcc", f"-B{tools_for(3)}/", "-Wa,--gsframe", "-c", str(text), "-o", str(path)]
-    subprocess.run(assembler, check=True, timeout=60)
+    subprocess.run(assembler, check=True, timeout=HANG)
     return path
 
 
@@ -92,7 +93,9 @@ def test_frames_that_only_sframe_has(lldb: str, programs: dict[str, Path]) -> No
 
 def _functions(lldb: str, path: Path) -> list[str]:
     """Return the pcs of the stack at the end of the recursion."""
-    symbols = subprocess.run(["nm", str(path.parent / "both")], capture_output=True, text=True, timeout=60, check=True)
+    symbols = subprocess.run(
+        ["nm", str(path.parent / "both")], capture_output=True, text=True, timeout=HANG, check=True
+    )
     address = re.search(r"([0-9a-f]+) T reached", symbols.stdout)
     assert address is not None
     said = batch(

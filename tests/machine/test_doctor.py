@@ -15,6 +15,7 @@ from sframe_unwind.cli import doctor, main
 from sframe_unwind.machine import gdb, linux, lldb, running
 from sframe_unwind.machine.finding import Finding
 from tests.gdb import driver
+from tests.hanging import HANG
 from tests.lldb.debuggers import CHECKOUT, find
 from tests.lldb.driver import environment
 from tests.machine.refusing import REFUSING
@@ -113,7 +114,7 @@ def test_real_lldb_under_the_rules_of_a_container() -> None:
         env={**environment(find("newest")), "SFRAME_UNWIND_LLDB": find("newest")},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HANG,
         check=False,
     )
     assert (done.returncode, done.stderr) == (1, "")
@@ -165,7 +166,7 @@ def test_gdb_on_a_processor_with_amx(tmp_path: Path, monkeypatch: pytest.MonkeyP
     compiler = shutil.which("gcc") or absent("gcc is not installed")
     library = tmp_path / "amx.so"
     source = Path(__file__).with_name("amx.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=HANG)
     monkeypatch.setenv("LD_PRELOAD", str(library))
     found = by_name(gdb.probe.__wrapped__(debugger.path))
     assert [found[name].works for name in (gdb.STARTS, gdb.CALLS, gdb.WRITES)] == [True, False, False]

@@ -6,13 +6,14 @@ import subprocess
 import sys
 
 from sframe_unwind.machine import personality
+from tests.hanging import HANG
 from tests.lldb.debuggers import CHECKOUT, find
 from tests.lldb.driver import environment
 from tests.machine.refusing import REFUSING
 from tests.missing import toolchain_needed
 from tests.samples.build import build
 
-SECONDS = 100
+SECONDS = HANG
 
 
 def run(*command: str, status: int = 0) -> str:

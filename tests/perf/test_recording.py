@@ -120,7 +120,7 @@ def test_a_truncated_recording_of_perf(tmp_path: Path, capsys: pytest.CaptureFix
     data = path.read_bytes()
     half.write_bytes(data[: len(data) // 2])
     command = ["perf", "script", "--ns", "-F", "tid,time", "-G", "-i", str(half)]
-    by_perf = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout.splitlines()
+    by_perf = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG).stdout.splitlines()
     samples = [event for event in Recording(half) if isinstance(event, Sample)]
     whole = [event for event in Recording(path) if isinstance(event, Sample)]
     assert len(by_perf) <= len(samples) < len(whole)  # perf gives up before the end
@@ -137,13 +137,13 @@ def test_a_truncated_recording_of_perf(tmp_path: Path, capsys: pytest.CaptureFix
 def test_a_recording_from_standard_input(tmp_path: Path) -> None:
     path = programs.record(programs.sorting(), tmp_path, "-o", "-")
     command = [sys.executable, "-m", "sframe_unwind", "perf"]
-    by_path = subprocess.run([*command, str(path)], capture_output=True, text=True, check=True, timeout=100).stdout
+    by_path = subprocess.run([*command, str(path)], capture_output=True, text=True, check=True, timeout=HANG).stdout
     with path.open("rb") as stream:
         piped = subprocess.Popen(["cat"], stdin=stream, stdout=subprocess.PIPE)
         by_pipe = subprocess.run(
-            [*command, "-"], stdin=piped.stdout, capture_output=True, text=True, check=True, timeout=100
+            [*command, "-"], stdin=piped.stdout, capture_output=True, text=True, check=True, timeout=HANG
         ).stdout
-        piped.wait(timeout=100)
+        piped.wait(timeout=HANG)
     assert by_pipe == by_path
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from sframe_unwind.cli import main
 from sframe_unwind.perf.jitdump import read_jitdump
+from tests.hanging import HANG
 from tests.perf import programs
 from tests.perf.writer import ID, USUAL, Event, Writer
 
@@ -102,7 +103,7 @@ def test_single_samples(recording: Path, capsys: pytest.CaptureFixture[str]) -> 
 def test_events_of_perf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = programs.record_command(["ls", "-R", "/usr/share"], tmp_path, "-e", "page-faults:u")
     command = ["perf", "script", "-F", "event", "-G", "-i", str(path)]
-    by_perf = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100).stdout
+    by_perf = subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG).stdout
     expected = Counter(line.strip().rstrip(":") for line in by_perf.splitlines() if line.strip())
     assert len(expected) == 2
     assert main(["perf", str(path), "--json", "--method", "dwarf"]) == 0

@@ -7,12 +7,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests.hanging import HANG
 from tests.missing import absent
 from tests.process.command import NOWHERE, backtrace
 from tests.process.programs import running
 from tests.rewriting.bolt import bolted, compiled
 
-SECONDS = 60
+SECONDS = HANG
 _FRAME = re.compile(r"^#\d+ +0x([0-9a-f]+)", re.MULTILINE)
 
 

@@ -13,9 +13,10 @@ import pytest
 
 from sframe_unwind.report.demangle import demangle
 from sframe_unwind.report.rust_names import demangle_rust
+from tests.hanging import HANG
 from tests.missing import absent
 
-SECONDS = 120
+SECONDS = HANG
 NAMES = {
     "_RNvCs1234_5crate4main": "crate::main",
     "_RNvNtC5crate3mod1f": "crate::mod::f",

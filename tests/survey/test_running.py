@@ -61,8 +61,8 @@ def test_a_second_survey_with_the_same_database_waits_for_the_first(tree: Path, 
         assert second.poll() is None
         assert not database.stat().st_size  # it has not even made the tables
     assert line == f"sframe-unwind: {database}: another survey writes to it: waiting for its end\n"
-    output, errors = second.communicate(timeout=120)
-    again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    output, errors = second.communicate(timeout=HANG)
+    again = subprocess.run(command, capture_output=True, text=True, timeout=HANG, check=False)
     assert (second.returncode, errors) == (again.returncode, again.stderr) == (1, ""), output  # some rule is wrong
     assert len(contents(database)["paths"]) == 26
     assert said == []

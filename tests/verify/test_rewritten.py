@@ -11,6 +11,7 @@ import pytest
 from sframe_unwind.cli import main
 from sframe_unwind.lint import PROFILES, lint
 from sframe_unwind.verify import verify
+from tests.hanging import HANG
 from tests.rewriting.bolt import bolted, compiled
 
 
@@ -40,8 +41,8 @@ def test_sframe_from_the_new_cfi_covers_all_functions(tmp_path: Path, capsys: py
     assert "left out" not in printed
     assert main(["verify", str(copy)]) == 0
     assert "rewritten" not in capsys.readouterr().out
-    printed = subprocess.run([copy], capture_output=True, text=True, timeout=60, check=True).stdout
-    assert printed == subprocess.run([rewritten], capture_output=True, text=True, timeout=60, check=True).stdout
+    printed = subprocess.run([copy], capture_output=True, text=True, timeout=HANG, check=True).stdout
+    assert printed == subprocess.run([rewritten], capture_output=True, text=True, timeout=HANG, check=True).stdout
 
 
 def test_each_consumer_of_programs_is_warned(tmp_path: Path) -> None:
